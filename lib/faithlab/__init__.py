@@ -1,0 +1,1 @@
+"""Explanation faithfulness on one engine: masks, readouts and metrics that agree on what they measure."""
