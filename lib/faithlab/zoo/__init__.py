@@ -1,0 +1,1 @@
+"""What the study explains: data sets, networks, and trained weights kept by their full recipe."""

@@ -1,0 +1,74 @@
+"""Random numbers from a counter: the same (seed, image, draw) gives the same numbers on every machine.
+
+A metric that draws from a shared generator changes its answer with the batch size, the chunk size or the order of the
+images. Here nothing is drawn in sequence: each number is a hash of what it belongs to (SplitMix64; Steele, Lea and
+Flood, 2014). Two explainers of one image meet the same draws, so that their difference carries less noise.
+"""
+
+import torch
+from torch import Tensor
+
+# The constants of SplitMix64, written as the signed numbers that int64 arithmetic wraps to.
+_STEP = -7046029254386353131
+_FIRST = -4658895280553007687
+_SECOND = -7723592293110705685
+
+
+def _shift(z: Tensor, bits: int) -> Tensor:
+    """Logical right shift; torch's own shift of signed integers copies the sign."""
+    return (z >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _mix(z: Tensor) -> Tensor:
+    z = (z ^ _shift(z, 30)) * _FIRST
+    z = (z ^ _shift(z, 27)) * _SECOND
+    return z ^ _shift(z, 31)
+
+
+def bits(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
+    """64 random bits for every image, draw and element.
+
+    Args:
+        seed: any integer; another seed gives independent numbers.
+        images: [B] integer identities of the images (their index in the data set, not in the batch).
+        draws: [N] integer identities of the draws.
+        size: number of elements F.
+
+    Returns:
+        [B, N, F] int64, all 64 bits random.
+    """
+    images, draws = images.long(), draws.long().to(images.device)
+    start = _mix(torch.tensor(seed, dtype=torch.int64, device=images.device) * _STEP + _FIRST)
+    stream = _mix(_mix(start + images * _STEP)[:, None] + draws * _SECOND)  # [B, N]
+    return _mix(stream[..., None] + torch.arange(1, size + 1, device=images.device) * _STEP)
+
+
+def uniform(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
+    """Uniform float64 numbers strictly between 0 and 1, [B, N, F]; arguments as in `bits`."""
+    return (_shift(bits(seed, images, draws, size), 11).double() + 0.5) * 2.0**-53
+
+
+def normal(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
+    """Standard normal float32 numbers, [B, N, F]; arguments as in `bits`."""
+    return torch.special.ndtri(uniform(seed, images, draws, size)).float()
+
+
+def permutations(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
+    """Uniformly random permutations of 0..size-1, [B, N, F] int64; arguments as in `bits`."""
+    return bits(seed, images, draws, size).argsort(dim=-1, stable=True)
+
+
+def identities(count: int, images: Tensor | None, device: torch.device) -> Tensor:
+    """The images' identities, [count] int64: those given, else their positions 0..count-1.
+
+    Raises:
+        ValueError: the number of identities is not `count`.
+    """
+    if images is None:
+        return torch.arange(count, device=device)
+    if images.shape != (count,):
+        raise ValueError(
+            f"expected one identity per image, shape ({count},), but got {tuple(images.shape)}; "
+            "pass the images' indices in their data set"
+        )
+    return images.to(device).long()

@@ -1,0 +1,204 @@
+"""The only place that runs a model on masked inputs.
+
+`scorer` closes over a model, a batch of inputs and what to read off; the function it returns takes keep-masks and
+gives numbers. Metrics are arithmetic on these numbers. What makes it fast is here and nowhere else: BatchNorm folded
+into the convolutions, channels-last weights, bfloat16 where asked, full forwards filled with images x masks.
+
+Memory: beside the model, the inputs and the caller's masks, a score call holds one block of at most `rows` masked
+inputs and the activations of one forward over them, whatever the number of images and masks.
+"""
+
+import copy
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.fx.experimental.optimization import fuse
+
+from faithlab import references
+from faithlab import segments as segment_maps
+from faithlab.readouts import probability
+
+Score = Callable[[Tensor], Tensor]
+"""Keep-masks [B, M, F] bool, True = kept, to one number for each, [B, M] float32."""
+
+Readout = Callable[[Tensor, Tensor], Tensor]
+Reference = Callable[[Tensor], Tensor]
+
+
+def native_precision(device: torch.device | str = "cpu") -> torch.dtype:
+    """The fastest precision that the device computes natively: bfloat16 with tensor cores or AMX, else float32."""
+    if torch.device(device).type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    return torch.bfloat16 if torch.cpu._is_amx_tile_supported() else torch.float32
+
+
+def prepare(model: nn.Module, precision: torch.dtype = torch.float32) -> nn.Module:
+    """A copy of a model made for fast forwards: eval mode, BatchNorm folded, channels-last, in `precision`.
+
+    The copy computes the same function up to rounding. A model whose graph cannot be traced keeps its BatchNorm.
+    """
+    model = copy.deepcopy(model).eval().requires_grad_(False)
+    if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules()):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                model = fuse(model)
+        except Exception:
+            # torch.fx raises whatever the model's own code raises on a symbolic input. Folding is an optimisation:
+            # the unfolded model computes the same function.
+            pass
+    return model.to(precision).to(memory_format=torch.channels_last)
+
+
+def scorer(
+    model: nn.Module,
+    x: Tensor,
+    target: Tensor,
+    *,
+    segments: Tensor,
+    reference: Reference = references.zero,
+    readout: Readout = probability,
+    precision: torch.dtype = torch.float32,
+    rows: int | None = None,
+) -> Score:
+    """A function from keep-masks to the model's answers on the masked inputs.
+
+    Args:
+        model: maps inputs [n, *S] to logits [n, C].
+        x: inputs [B, *S], on the model's device.
+        target: [B] int64, the class to read off.
+        segments: which elements form one feature, see `faithlab.segments`; F features.
+        reference: what stands in for a removed feature, see `faithlab.references`.
+        readout: what to read off the logits, see `faithlab.readouts`.
+        precision: of the forward; the readout is always computed in float32.
+        rows: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
+
+    Returns:
+        score: keep [B, M, F] bool -> [B, M] float32.
+
+    Raises:
+        ValueError: (here) shapes that do not fit, NaN in x; (from score) a mask of the wrong shape or type, a target
+            that is no class of the model, NaN in the model's answer.
+    """
+    if x.shape[:1] != target.shape or target.dtype != torch.int64:
+        raise ValueError(
+            f"expected one int64 target per input, shape {tuple(x.shape[:1])}, but got "
+            f"{target.dtype} {tuple(target.shape)}"
+        )
+    if x.is_floating_point() and bool(x.isnan().any()):
+        raise ValueError("the inputs hold NaN; drop or repair them before scoring")
+    features = segment_maps.count(segments)
+    if torch.broadcast_shapes(segments.shape, x.shape[1:]) != x.shape[1:]:
+        raise ValueError(
+            f"segments {tuple(segments.shape)} do not broadcast to the shape of one input {tuple(x.shape[1:])}"
+        )
+    stand_in = reference(x)
+    if x.is_floating_point():
+        x, stand_in = x.to(precision), stand_in.to(precision)
+    stand_in = stand_in.expand_as(x)
+    runner = prepare(model, precision)
+    limit = rows or _rows(x)
+
+    @torch.inference_mode()
+    def score(keep: Tensor) -> Tensor:
+        nonlocal limit
+        if keep.dtype != torch.bool or keep.ndim != 3 or keep.shape[::2] != (len(x), features):
+            raise ValueError(
+                f"expected a boolean keep-mask [{len(x)}, masks, {features}], but got {keep.dtype} {tuple(keep.shape)}"
+            )
+        answers = torch.empty(keep.shape[:2], device=x.device)
+        for images, masks in _blocks(*keep.shape[:2], limit):
+            pending = [(images, masks)]
+            while pending:
+                i, m = pending.pop()
+                try:
+                    answers[i, m] = _answer(keep[i, m], i)
+                except (torch.OutOfMemoryError, RuntimeError) as error:
+                    size = (i.stop - i.start) * (m.stop - m.start)
+                    if size == 1 or not _out_of_memory(error):
+                        raise
+                    limit = min(limit, (size + 1) // 2)
+                    pending = [_within(i, m, part) for part in _blocks(i.stop - i.start, m.stop - m.start, limit)]
+        return answers
+
+    def _answer(keep: Tensor, images: slice) -> Tensor:
+        shown = segment_maps.spread(keep.to(x.device), segments)  # [b, m, *segments.shape]
+        shape = (*keep.shape[:2], *x.shape[1:])
+        # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
+        shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
+        masked = torch.where(shown, x[images, None], stand_in[images, None]).view(-1, *shape[2:])
+        logits = runner(masked).float()
+        if logits.ndim != 2 or len(logits) != len(masked):
+            raise ValueError(f"expected logits [{len(masked)}, classes], but the model gave {tuple(logits.shape)}")
+        if bool(logits.isnan().any()):
+            raise ValueError(
+                f"the model answered NaN to {int(logits.isnan().any(-1).sum())} of {len(logits)} masked inputs; "
+                "check its weights and, in bfloat16, its range"
+            )
+        wanted = target[images]
+        if bool(((wanted < 0) | (wanted >= logits.shape[1])).any()):
+            raise ValueError(
+                f"expected targets 0..{logits.shape[1] - 1} for a model of {logits.shape[1]} classes, but got "
+                f"{int(wanted.min())}..{int(wanted.max())}"
+            )
+        logits = logits.view(*shape[:2], -1)
+        return readout(logits, wanted[:, None].expand(shape[:2]))
+
+    return score
+
+
+def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtype, rows: int = 256) -> dict[str, float]:
+    """How far a precision moves a model's answers from float32: state it beside every number computed in it.
+
+    Returns:
+        `argmax`: fraction of inputs whose predicted class is the same; `probability`: mean absolute change of the
+        target's probability; `largest`: the largest such change.
+    """
+    answers = []
+    with torch.inference_mode():
+        for p in (torch.float32, precision):
+            runner = prepare(model, p)
+            answers.append(torch.cat([runner(part.to(p)).float() for part in x.split(rows)]))
+    reference, other = answers
+    change = (probability(reference, target) - probability(other, target)).abs()
+    same = (reference.argmax(-1) == other.argmax(-1)).float().mean()
+    return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
+
+
+def _rows(x: Tensor) -> int:
+    """Masked inputs per forward: the measured optimum for 32 x 32 on a CPU, as much as fills a large GPU there."""
+    elements = x[0].numel() if len(x) else 1
+    if x.device.type == "cuda":
+        return max(32, min(8192, (1 << 24) // elements))
+    return max(8, min(128, (1 << 19) // elements))
+
+
+def _blocks(images: int, masks: int, rows: int):
+    """Cut [images, masks] into blocks of at most `rows` and as equal as possible, as pairs of slices."""
+    m = _even(masks, min(masks, rows))
+    for first in range(0, masks, m):
+        part = slice(first, min(first + m, masks))
+        i = _even(images, max(1, rows // (part.stop - part.start)))
+        for start in range(0, images, i):
+            yield slice(start, min(start + i, images)), part
+
+
+def _even(total: int, most: int) -> int:
+    """The part size that cuts `total` into as few parts of at most `most` as possible, all nearly equal."""
+    parts = -(-total // max(most, 1))
+    return max(-(-total // max(parts, 1)), 1)
+
+
+def _within(images: slice, masks: slice, part: tuple[slice, slice]) -> tuple[slice, slice]:
+    """A block of a block, in the coordinates of the whole."""
+    i, m = part
+    return (
+        slice(images.start + i.start, images.start + i.stop),
+        slice(masks.start + m.start, masks.start + m.stop),
+    )
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

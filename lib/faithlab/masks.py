@@ -1,0 +1,116 @@
+"""From an attribution to the features that are kept: orders, cumulative masks, random subsets of an exact size.
+
+A keep-mask is boolean, True = kept. Sizes are counts of features; `counts` and `removals` turn fractions into counts
+by one rule, used by the metrics and by the closed form they are tested against.
+"""
+
+import torch
+from torch import Tensor
+
+from faithlab import draws as counter
+
+# Elements of one keep-mask tensor that a metric makes at a time. One byte each: with the intermediate tensors of
+# `remove_from_top` a metric stays below a few hundred MiB, whatever the number of images and draws.
+BUDGET = 1 << 25
+
+
+def order(attribution: Tensor) -> Tensor:
+    """Features from most to least relevant: [B, F] -> [B, F] int64; of equal scores the smaller index comes first.
+
+    Raises:
+        ValueError: the attribution is not [B, F] or holds a NaN.
+    """
+    if attribution.ndim != 2:
+        raise ValueError(
+            f"expected an attribution per feature, [images, features], but got shape {tuple(attribution.shape)}; "
+            "pool a map over its segments with faithlab.segments.pool"
+        )
+    if bool(attribution.isnan().any()):
+        broken = attribution.isnan().any(-1).nonzero().flatten().tolist()
+        raise ValueError(
+            f"the attribution of {len(broken)} of {len(attribution)} images holds NaN (first: image {broken[0]}); "
+            "drop these images and count them, or mend the explainer"
+        )
+    return attribution.argsort(dim=-1, descending=True, stable=True)
+
+
+def place(order: Tensor) -> Tensor:
+    """The place of each feature in an order, 0 = first: the inverse permutation, [..., F] int64."""
+    places = torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    return torch.empty_like(order).scatter_(-1, order, places)
+
+
+def counts(fractions: Tensor, features: int) -> Tensor:
+    """Fractions of the features as counts, rounded half up: [K] -> [K] int64.
+
+    Raises:
+        ValueError: a fraction outside [0, 1].
+    """
+    fractions = torch.as_tensor(fractions, dtype=torch.float64)
+    if not bool(((fractions >= 0) & (fractions <= 1)).all()):
+        raise ValueError(f"expected fractions between 0 and 1, but got {fractions.tolist()}")
+    # The small term keeps 0.29 * 100 = 28.999999999999996 from counting as less than 29.
+    return (fractions * features + 0.5 + 1e-9).floor().long()
+
+
+def removals(counts: Tensor, features: int, alpha: float = 1.0, cap: float | None = None) -> Tensor:
+    """How many of the top s features are removed: min(alpha * s, cap * F), F-Fidelity's eq. 6; [K] -> [K] int64.
+
+    Args:
+        counts: [K] sizes s.
+        features: number of features F.
+        alpha: share of the s features that is removed, rounded half up to a count.
+        cap: upper bound as a fraction of F (the paper's beta), rounded down to a count; None: no bound.
+
+    Raises:
+        ValueError: alpha or cap outside [0, 1].
+    """
+    for name, value in (("alpha", alpha), ("cap", cap)):
+        if value is not None and not 0 <= value <= 1:
+            raise ValueError(f"expected {name} between 0 and 1, but got {value}")
+    removed = (alpha * counts.double() + 0.5 + 1e-9).floor().long()
+    return removed if cap is None else removed.clamp(max=int(cap * features + 1e-9))
+
+
+def remove_top(order: Tensor, counts: Tensor) -> Tensor:
+    """Keep all but the first s features of the order: [B, F], sizes [K] -> keep [B, K, F]."""
+    return place(order)[:, None, :] >= counts.to(order.device)[None, :, None]
+
+
+def remove_from_top(
+    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
+) -> Tensor:
+    """Keep all but a uniformly random subset, of exact size, of the first s features (F-Fidelity, eq. 3, 4 and 6).
+
+    Each draw puts all features of an image in a random order; of the first s features by attribution, the
+    `removals` that come first in the random order are removed. The random order belongs to the image and the draw
+    alone, so that sizes, explainers and both directions share it (common random numbers).
+
+    Args:
+        order: [B, F], most relevant first.
+        counts: [K] sizes s, increasing or not.
+        removals: [K], removals[k] <= counts[k].
+        seed: seed of the draws.
+        images: [B] identities of the images.
+        draws: [N] identities of the draws.
+
+    Returns:
+        keep [B, N, K, F] bool.
+    """
+    features = order.shape[-1]
+    small = torch.int16 if features <= torch.iinfo(torch.int16).max else torch.int32
+    counts, removals = counts.to(order.device), removals.to(order.device)
+    shuffled = counter.permutations(seed, images, draws, features)  # [B, N, F] features in random order
+    turn = place(shuffled).to(small)  # [B, N, F] when each feature's turn comes
+    # In the order of relevance the turns of the first s features are a prefix, and the subset's last turn is an order
+    # statistic of it: a selection, not a sort per size.
+    by_relevance = turn.gather(-1, order[:, None, :].expand_as(turn))
+    last = torch.stack(
+        [
+            by_relevance[..., : int(s)].kthvalue(int(m), dim=-1).values if m else torch.full_like(turn[..., 0], -1)
+            for s, m in zip(counts.tolist(), removals.tolist(), strict=True)
+        ],
+        dim=-1,
+    )  # [B, N, K]
+    kept = place(order)[:, None, :] >= counts[None, :, None]  # [B, K, F]
+    return kept[:, None] | (turn[:, :, None, :] > last[..., None])

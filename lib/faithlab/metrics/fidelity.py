@@ -1,0 +1,83 @@
+"""Fidelity, R-Fidelity and F-Fidelity: one function.
+
+F-Fidelity (Zheng, Shirani, Chen, Lin, Cheng, Guo, Luo: "F-Fidelity: A Robust Framework for Faithfulness Evaluation of
+Explainable AI", 2024), with y the label, f the classifier, F features, s the explanation size:
+
+    Fid+(s)  = mean of 1[f(x) = y] - 1[f(x without its top s) = y]                                     (eq. 1)
+    Fid-(s)  = mean of 1[f(x) = y] - 1[f(x with only its top s) = y]                                   (eq. 2)
+    RFid+(s) = the same, but a random alpha * s of the top s are removed, averaged over draws          (eq. 3)
+    RFid-(s) = the same, but a random alpha * (F - s) of the bottom F - s are removed                  (eq. 4)
+    FFid     = RFid on a model fine-tuned on random masks, removing at most beta * F                   (eq. 6)
+
+The published metrics are named choices of the arguments of `fidelity`, with the readout `faithlab.readouts.hit`:
+
+    Fid+  = fidelity(score, a, s / F)                       Fid-  = fidelity(score, -a, 1 - s / F)
+    RFid+ = fidelity(score, a, s / F, alpha=0.5, draws=50)  RFid- = fidelity(score, -a, 1 - s / F, alpha=0.5, draws=50)
+    FFid+ = RFid+ with cap=0.1 on the fine-tuned model      FFid- = RFid- with cap=0.1 on the fine-tuned model
+"""
+
+import torch
+from torch import Tensor
+
+from faithlab import draws as counter
+from faithlab import masks
+from faithlab.engine import Score
+from faithlab.stats import Estimate
+
+
+def fidelity(
+    score: Score,
+    attribution: Tensor,
+    fractions: Tensor,
+    *,
+    alpha: float = 1.0,
+    cap: float | None = None,
+    draws: int = 1,
+    seed: int = 0,
+    images: Tensor | None = None,
+) -> Estimate:
+    """What each input's score loses when (some of) its most relevant features are removed.
+
+    Args:
+        score: see `faithlab.engine.scorer`.
+        attribution: [B, F]; negate it to remove the least relevant features.
+        fractions: [K] sizes s as fractions of the F features.
+        alpha: share of the s features that is removed, chosen at random (eq. 3); 1 removes all of them.
+        cap: at most this fraction of all F features is removed (beta in eq. 6); None: no bound.
+        draws: number N of random subsets to average over; where nothing is random one is enough and is used.
+        seed: seed of the subsets.
+        images: [B] identities of the images, so that an image meets the same subsets in any batch; None: 0..B-1.
+
+    Returns:
+        The losses [B, K] float64, score(all kept) - mean score(subset removed), and their standard errors.
+
+    Raises:
+        ValueError: NaN in the attribution, fractions, alpha or cap outside [0, 1], fewer than one draw.
+    """
+    if draws < 1:
+        raise ValueError(f"expected at least one draw, but got {draws}")
+    order = masks.order(attribution)
+    features = order.shape[1]
+    counts = masks.counts(fractions, features)
+    removals = masks.removals(counts, features, alpha, cap)
+    settled = (removals == counts) | (removals == 0)  # [K] every draw removes the same features
+    clean = score(torch.ones_like(order, dtype=torch.bool)[:, None])  # [B, 1]
+    if bool(settled.all()):
+        keep = masks.remove_top(order, removals)
+        value = (clean - score(keep)).double()
+        return Estimate(value, torch.zeros_like(value))
+
+    identities = counter.identities(len(order), images, order.device)
+    total = torch.zeros(len(order), len(counts), dtype=torch.float64, device=order.device)
+    squares = torch.zeros_like(total)
+    at_once = max(1, masks.BUDGET // (len(order) * len(counts) * features))
+    for part in torch.arange(draws).split(at_once):
+        keep = masks.remove_from_top(order, counts, removals, seed=seed, images=identities, draws=part)
+        answers = score(keep.flatten(1, 2)).double().unflatten(1, keep.shape[1:3])  # [B, N, K]
+        total += answers.sum(1)
+        squares += (answers**2).sum(1)
+    mean = total / draws
+    # Sample variance over draws of the mean; unknown from a single draw, zero where nothing was random.
+    variance = (squares / draws - mean**2).clamp(min=0) / (draws - 1) if draws > 1 else mean * torch.nan
+    error = variance.sqrt().masked_fill(settled.to(order.device), 0.0)
+    return Estimate(clean.double() - mean, error)

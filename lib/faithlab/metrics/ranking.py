@@ -1,0 +1,71 @@
+"""How well a metric ranks explainers whose true order is known (F-Fidelity, section 5).
+
+A metric gives each of L explainers a curve over K sparsities. The explainers' true quality is known because they are
+one explainer degraded by known amounts. Three comparisons: MoRF against the truth (ideal -1: the better the explainer,
+the lower the accuracy without its top features), LeRF against the truth (ideal +1), MoRF against LeRF (ideal -1).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import rankdata
+from torch import Tensor
+
+from faithlab import stats
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation over the sparsities that have a value, and how many have none."""
+
+    mean: float
+    std: float
+    missing: int
+
+
+def macro_correlation(curves: Tensor, other: Tensor, fractions: Tensor) -> float:
+    """Spearman correlation of the areas under the curves with a truth or with another metric's areas.
+
+    Args:
+        curves: [L, K], a curve per explainer.
+        other: [L] true quality, or [L, K] the other metric's curves.
+        fractions: [K] sparsities.
+
+    Returns:
+        The correlation; NaN where a side is constant.
+    """
+    areas = stats.auc(other, fractions) if other.ndim == 2 else other
+    return stats.spearman(stats.auc(curves, fractions), areas).item()
+
+
+def micro_correlations(curves: Tensor, other: Tensor) -> Tensor:
+    """Spearman correlation over the explainers at each sparsity: [K] float64, NaN where a side is constant.
+
+    Arguments as in `macro_correlation`.
+    """
+    other = other if other.ndim == 2 else other[:, None].expand_as(curves)
+    return stats.spearman(curves.T, other.T)
+
+
+def spread(values: Tensor) -> Spread:
+    """Mean and (population) standard deviation of values [K], leaving out NaN and counting them."""
+    present = values[~values.isnan()]
+    if not len(present):
+        return Spread(float("nan"), float("nan"), values.numel())
+    return Spread(present.mean().item(), present.std(correction=0).item(), values.numel() - present.numel())
+
+
+def micro_rank(correlations: Tensor, ideal: float) -> Tensor:
+    """Rank of each metric at each sparsity, 1 = nearest to the ideal; equal metrics share the better rank.
+
+    Args:
+        correlations: [metrics, K] micro correlations.
+        ideal: +1 or -1, the direction that is right.
+
+    Returns:
+        [metrics, K] float64; NaN where a metric has no correlation.
+    """
+    strength = -ideal * correlations.double().numpy()
+    # Correlations of equal orders differ in their last bits; a rank must not.
+    ranks = rankdata(np.round(strength, 9), method="min", axis=0, nan_policy="omit")
+    return torch.from_numpy(np.asarray(ranks, dtype=np.float64))

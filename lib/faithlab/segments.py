@@ -1,0 +1,80 @@
+"""Which elements of an input form one feature.
+
+A segment map is an int64 tensor that broadcasts to the shape of one input (without its batch dimension) and holds the
+number of the feature, 0..F-1, that each element belongs to. Removing a feature removes all its elements. A colour
+image [C, H, W] with a map [H, W] has pixels as features, all channels of a pixel together.
+"""
+
+import torch
+from torch import Tensor
+
+
+def pixels(height: int, width: int) -> Tensor:
+    """Each pixel is a feature: [H, W], F = H * W, row by row."""
+    return torch.arange(height * width).view(height, width)
+
+
+def patches(height: int, width: int, size: int) -> Tensor:
+    """Each square patch is a feature: [H, W], F = (H / size) * (W / size), row by row.
+
+    Raises:
+        ValueError: `size` does not divide both sides.
+    """
+    if size < 1 or height % size or width % size:
+        raise ValueError(f"expected a patch size that divides the image sides {height} x {width}, but got {size}")
+    grid = torch.arange((height // size) * (width // size)).view(height // size, width // size)
+    return grid.repeat_interleave(size, 0).repeat_interleave(size, 1)
+
+
+def time_steps(length: int) -> Tensor:
+    """Each time step of a series [T, C] is a feature, all its channels together: [T, 1], F = T."""
+    return torch.arange(length).view(length, 1)
+
+
+def values(length: int, channels: int) -> Tensor:
+    """Each single value of a series [T, C] is a feature: [T, C], F = T * C."""
+    return torch.arange(length * channels).view(length, channels)
+
+
+def tokens(length: int) -> Tensor:
+    """Each token of a text [T] is a feature: [T], F = T."""
+    return torch.arange(length)
+
+
+def count(segments: Tensor) -> int:
+    """Number of features F of a segment map.
+
+    Raises:
+        ValueError: the map is not int64, or its numbers are not exactly 0..F-1.
+    """
+    if segments.dtype != torch.int64:
+        raise ValueError(f"expected an int64 segment map, but got {segments.dtype}; build it with faithlab.segments")
+    present = segments.unique()
+    if not torch.equal(present, torch.arange(len(present), device=segments.device)):
+        raise ValueError(
+            "expected a segment map that uses every number 0..F-1, but got numbers "
+            f"{int(present[0])}..{int(present[-1])} with {len(present)} different ones; renumber the segments"
+        )
+    return len(present)
+
+
+def spread(features: Tensor, segments: Tensor) -> Tensor:
+    """Values per feature to values per element: [..., F] -> [..., *segments.shape]."""
+    if segments.numel() == features.shape[-1] and _in_order(segments):
+        return features.unflatten(-1, segments.shape)
+    return features[..., segments.to(features.device).flatten()].unflatten(-1, segments.shape)
+
+
+def pool(elements: Tensor, segments: Tensor) -> Tensor:
+    """Values per element to values per feature, by summing: [B, *S] -> [B, F].
+
+    Elements of dimensions that the map broadcasts over (the channels of a pixel) are summed too.
+    """
+    flat = segments.to(elements.device).expand(elements.shape[1:]).flatten()  # [E]
+    sums = elements.new_zeros(len(elements), count(segments))
+    return sums.index_add_(1, flat, elements.flatten(1))
+
+
+def _in_order(segments: Tensor) -> bool:
+    """Whether each element is a feature of its own, in order, so that no gather is needed."""
+    return torch.equal(segments.flatten(), torch.arange(segments.numel(), device=segments.device))

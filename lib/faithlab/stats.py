@@ -1,0 +1,64 @@
+"""Batched statistics: estimates with their errors, ranks, rank correlation, areas, bootstrap intervals."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Estimate(NamedTuple):
+    """A Monte-Carlo estimate: `value` and its standard `error`, of one shape.
+
+    The error is the standard error of the mean over random draws: 0 where nothing is random, NaN where a single draw
+    of something random leaves it unknown.
+    """
+
+    value: Tensor
+    error: Tensor
+
+    def mean(self, dim: int = 0) -> "Estimate":
+        """The mean over a dimension whose entries were drawn independently, with the error of that mean."""
+        return Estimate(self.value.mean(dim), (self.error**2).sum(dim).sqrt() / self.value.shape[dim])
+
+
+def rank(values: Tensor) -> Tensor:
+    """Ranks 1..n along the last dimension; equal values share the mean of their ranks. Float64, NaN stays NaN."""
+    ordered = values.sort(dim=-1).values.contiguous()
+    values = values.contiguous()
+    below = torch.searchsorted(ordered, values, right=False)
+    up_to = torch.searchsorted(ordered, values, right=True)
+    return ((below + up_to + 1) / 2).double().masked_fill(values.isnan(), torch.nan)
+
+
+def pearson(a: Tensor, b: Tensor) -> Tensor:
+    """Pearson's correlation along the last dimension; NaN where a side is constant."""
+    a = a - a.mean(-1, keepdim=True)
+    b = b - b.mean(-1, keepdim=True)
+    scale = a.norm(dim=-1) * b.norm(dim=-1)
+    r = (a * b).sum(-1) / scale
+    return torch.where(scale > 0, r.clamp(-1, 1), torch.nan)
+
+
+def spearman(a: Tensor, b: Tensor) -> Tensor:
+    """Spearman's rank correlation along the last dimension, float64; NaN where a side is constant or holds a NaN."""
+    return pearson(rank(a), rank(b))
+
+
+def auc(curve: Tensor, at: Tensor) -> Tensor:
+    """Area under a curve [..., K] sampled at increasing positions [K], divided by their range (trapezoid rule).
+
+    Raises:
+        ValueError: fewer than two positions, or positions that do not increase.
+    """
+    at = torch.as_tensor(at, dtype=curve.dtype, device=curve.device)
+    if at.numel() < 2 or not bool((at.diff() > 0).all()):
+        raise ValueError(f"expected at least two increasing positions, but got {at.tolist()}")
+    return torch.trapezoid(curve, at) / (at[-1] - at[0])
+
+
+def bootstrap(count: int, resamples: int, generator: torch.Generator) -> Tensor:
+    """How often each of `count` examples is in each bootstrap resample: [resamples, count] float64 weights, mean 1."""
+    picks = torch.randint(count, (resamples, count), generator=generator)
+    return torch.zeros(resamples, count, dtype=torch.float64).scatter_add_(
+        1, picks, torch.ones_like(picks, dtype=torch.float64)
+    )

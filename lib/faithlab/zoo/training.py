@@ -1,0 +1,220 @@
+"""Trained networks by their full recipe: the same recipe is trained once, and any change of it is another network.
+
+Training is resumable: after every epoch the state is written beside the weights, and a killed run goes on from there
+to the same weights that an uninterrupted one reaches, because each epoch draws from a generator of its own.
+"""
+
+import dataclasses
+import hashlib
+import json
+import logging
+import math
+from typing import Literal
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, pad
+from tqdm import tqdm
+
+from faithlab.zoo import cache, datasets, models
+
+_FORMAT = 1  # raise it when training itself changes, so that old weights are not taken for new ones
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a network's weights.
+
+    Attributes:
+        data: a data set of `faithlab.zoo.datasets`, with its `data_options`.
+        model: a network of `faithlab.zoo.models`, with its `model_options`.
+        epochs: passes over the training split.
+        rate: peak learning rate of Adam.
+        decay: its weight decay.
+        schedule: "constant", or "cycle": linear warm-up over the first fifth, then cosine to zero.
+        batch: images per step.
+        limit: only the first so many training images; None: all.
+        augment: random shifts by up to 4 pixels, and mirroring.
+        mask_share: beta of F-Fidelity's eq. 5: in each image a uniformly drawn number of pixels, 0 up to this
+            fraction of them, is set to zero in all channels; 0: no masking.
+        start: the recipe whose weights training starts from (fine-tuning); None: fresh weights.
+        precision: "float32" or "bfloat16" (mixed, by autocast).
+        seed: of fresh weights, order, augmentation and masks.
+    """
+
+    data: str
+    model: str
+    epochs: int
+    data_options: dict = dataclasses.field(default_factory=dict)
+    model_options: dict = dataclasses.field(default_factory=dict)
+    rate: float = 1e-3
+    decay: float = 1e-4
+    schedule: Literal["constant", "cycle"] = "cycle"
+    batch: int = 128
+    limit: int | None = None
+    augment: bool = False
+    mask_share: float = 0.0
+    start: "Recipe | None" = None
+    precision: Literal["float32", "bfloat16"] = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.mask_share <= 1:
+            raise ValueError(f"expected mask_share between 0 and 1, but got {self.mask_share}")
+        if self.epochs < 1 or self.batch < 1:
+            raise ValueError(f"expected at least one epoch and one image a step, but got {self.epochs}, {self.batch}")
+        if self.precision not in ("float32", "bfloat16") or self.schedule not in ("constant", "cycle"):
+            raise ValueError(f"unknown precision {self.precision!r} or schedule {self.schedule!r}")
+
+    def key(self) -> str:
+        """A name for the weights: data set, network, and a hash of the whole recipe."""
+        text = json.dumps([_FORMAT, dataclasses.asdict(self), self._architecture()], sort_keys=True)
+        return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    def _architecture(self) -> str:
+        """The network's layers, so that a change of its code is a change of the recipe."""
+        with torch.device("meta"):
+            return str(models.build(self.model, **self.model_options))
+
+
+def trained(recipe: Recipe, device: torch.device | str | None = None) -> nn.Module:
+    """The network of a recipe in eval mode: from the cache, else trained (or its training resumed) and kept.
+
+    Args:
+        recipe: what to train.
+        device: None: a CUDA device if there is one, else the CPU.
+
+    Raises:
+        RuntimeError: training diverged (the loss became NaN or infinite); nothing is kept of the diverged epoch.
+    """
+    device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    path = cache.folder() / "weights" / f"{recipe.key()}.safetensors"
+    with cache.lock(path):
+        if not path.exists():
+            network = _train(recipe, device, path.with_suffix(".checkpoint"))
+            about = {"recipe": json.dumps(dataclasses.asdict(recipe)), "torch": torch.__version__}
+            with cache.write_atomically(path) as temporary:
+                save_file(_contiguous(network.state_dict()), temporary, metadata=about)
+            path.with_suffix(".checkpoint").unlink(missing_ok=True)
+    network = models.build(recipe.model, **recipe.model_options)
+    network.load_state_dict(load_file(path))
+    return network.to(device).eval()
+
+
+@torch.inference_mode()
+def logits(network: nn.Module, inputs: Tensor, rows: int = 256) -> Tensor:
+    """A network's logits on clean inputs [N, *S], [N, C] float32, on the network's device."""
+    device = next(network.parameters()).device
+    return torch.cat([network(part.to(device)).float() for part in inputs.split(rows)])
+
+
+def accuracy(network: nn.Module, data: datasets.LabelledSet, rows: int = 256) -> float:
+    """The fraction of a data set that a network gets right."""
+    right = 0
+    for part in torch.arange(len(data)).split(rows):
+        right += int((logits(network, data.floats(part)).argmax(1).cpu() == data.labels[part]).sum())
+    return right / len(data)
+
+
+def mask_pixels(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Set a random subset of each image's pixels to zero in all channels (F-Fidelity, eq. 5).
+
+    Args:
+        x: [n, C, H, W].
+        share: beta; each image loses a uniformly drawn number of pixels, 0 .. floor(beta * H * W), in all channels.
+        generator: on the CPU.
+
+    Returns:
+        [n, C, H, W].
+    """
+    images, pixels = len(x), x.shape[-2] * x.shape[-1]
+    lost = torch.randint(int(share * pixels + 1e-9) + 1, (images, 1), generator=generator)
+    turn = torch.rand(images, pixels, generator=generator).argsort(1).argsort(1)
+    keep = (turn >= lost).view(images, 1, *x.shape[-2:])
+    return x * keep.to(x.device)
+
+
+def _train(recipe: Recipe, device: torch.device, checkpoint) -> nn.Module:
+    data = datasets.load(recipe.data, "train", **recipe.data_options)
+    if recipe.limit is not None:
+        data = data.take(slice(recipe.limit))
+    torch.manual_seed(recipe.seed)
+    network = models.build(recipe.model, **recipe.model_options)
+    if recipe.start is not None:
+        network.load_state_dict(trained(recipe.start, "cpu").state_dict())
+    network = network.to(device, memory_format=torch.channels_last)
+    optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
+    steps = math.ceil(len(data) / recipe.batch)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _rate(recipe.schedule, steps * recipe.epochs))
+    first = 0
+    if checkpoint.exists():
+        state = torch.load(checkpoint, map_location=device, weights_only=True)
+        for part, name in ((network, "network"), (optimiser, "optimiser"), (schedule, "schedule")):
+            part.load_state_dict(state[name])
+        first = state["epoch"]
+        _log.warning("resuming %s after epoch %d of %d", recipe.key(), first, recipe.epochs)
+    for epoch in range(first, recipe.epochs):
+        _epoch(recipe, network, data, optimiser, schedule, epoch, device)
+        if epoch + 1 < recipe.epochs:
+            state = {
+                "network": network.state_dict(),
+                "optimiser": optimiser.state_dict(),
+                "schedule": schedule.state_dict(),
+                "epoch": epoch + 1,
+            }
+            with cache.write_atomically(checkpoint) as temporary:
+                torch.save(state, temporary)
+    return network.cpu()
+
+
+def _epoch(recipe, network, data, optimiser, schedule, epoch: int, device: torch.device) -> None:
+    generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
+    torch.manual_seed(recipe.seed * 1_000_003 + epoch)  # dropout, where a network has it
+    network.train()
+    order = torch.randperm(len(data), generator=generator)
+    progress = tqdm(order.split(recipe.batch), desc=f"{recipe.key()} epoch {epoch + 1}/{recipe.epochs}", mininterval=5)
+    mixed = torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16")
+    for index in progress:
+        x, y = data.floats(index).to(device), data.labels[index].to(device)
+        if recipe.augment:
+            x = _augment(x, generator)
+        if recipe.mask_share:
+            x = mask_pixels(x, recipe.mask_share, generator)
+        with mixed:
+            loss = cross_entropy(network(x.contiguous(memory_format=torch.channels_last)).float(), y)
+        if not bool(loss.isfinite()):
+            raise RuntimeError(
+                f"training of {recipe.key()} diverged in epoch {epoch + 1} (loss {loss.item()}); lower its rate "
+                f"({recipe.rate}); the last good epoch is kept and training resumes from there"
+            )
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        schedule.step()
+        progress.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+
+
+def _augment(x: Tensor, generator: torch.Generator, shift: int = 4) -> Tensor:
+    """Shift each image by up to `shift` pixels (zero-padded) and mirror half of them."""
+    n, _, height, width = x.shape
+    windows = pad(x, [shift] * 4).unfold(2, height, 1).unfold(3, width, 1)  # [n, C, 2s+1, 2s+1, H, W]
+    down, right = torch.randint(2 * shift + 1, (2, n), generator=generator)
+    x = windows[torch.arange(n), :, down, right]
+    mirrored = torch.rand(n, generator=generator) < 0.5
+    return torch.where(mirrored.view(-1, 1, 1, 1).to(x.device), x.flip(-1), x)
+
+
+def _rate(schedule: str, steps: int):
+    """The factor on the peak learning rate at each step."""
+    if schedule == "constant":
+        return lambda step: 1.0
+    warm = max(1, steps // 5)
+    return lambda step: (
+        (step + 1) / warm if step < warm else 0.5 + 0.5 * math.cos(math.pi * (step - warm) / max(1, steps - warm))
+    )
+
+
+def _contiguous(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.contiguous() for name, value in state.items()}
