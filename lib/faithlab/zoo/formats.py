@@ -1,0 +1,86 @@
+"""File formats of the classic image sets: paths in, arrays out."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+__all__ = ["cifar_records", "cifar_sprites", "idx", "idx_pair"]
+
+_SIDE = 32  # of a CIFAR image
+
+
+def idx(path: Path) -> np.ndarray:
+    """Read one array of unsigned bytes in the idx format of MNIST, gzipped or not.
+
+    Header: two zero bytes, the type (8: unsigned byte), the number of axes, each length as a big-endian 32-bit integer.
+
+    Raises:
+        ValueError: this is not such a file, or its length is not what the header says.
+    """
+    content = path.read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    if len(content) < 4 or content[:3] != b"\0\0\x08":
+        raise ValueError(f"{path.name} is not an idx file of unsigned bytes: it begins with {content[:4].hex(' ')}")
+    header = 4 + 4 * content[3]
+    shape = np.frombuffer(content[4:header], ">u4").astype(int)
+    if len(content) - header != shape.prod():
+        raise ValueError(f"{path.name} has {len(content) - header} bytes of data, its header says {shape.prod()}")
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()  # bytes are read-only
+
+
+def idx_pair(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Read [images, labels] in the idx format; return inputs uint8 [N, 1, H, W] and labels int64 [N].
+
+    Raises:
+        ValueError: as `idx`, or the two files do not belong together.
+    """
+    images, labels = map(idx, paths)
+    if images.ndim != 3 or labels.shape != images.shape[:1]:
+        raise ValueError(f"expected images [N, H, W] and labels [N], found {images.shape} and {labels.shape}")
+    return images[:, None], labels.astype(np.int64)
+
+
+def cifar_records(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Read the binary version of CIFAR-10: records of one label byte, then the red, green and blue planes, row by row.
+
+    Returns:
+        Inputs uint8 [N, 3, 32, 32] and labels int64 [N].
+
+    Raises:
+        ValueError: a file does not hold whole records.
+    """
+    size = 1 + 3 * _SIDE**2
+    batches = [np.fromfile(path, np.uint8) for path in paths]
+    for path, batch in zip(paths, batches, strict=True):
+        if batch.size % size:
+            raise ValueError(f"{path.name} has {batch.size} bytes, not a multiple of {size}")
+    records = np.concatenate(batches).reshape(-1, size)  # [N, 1 + 3*32*32]
+    return np.ascontiguousarray(records[:, 1:]).reshape(-1, 3, _SIDE, _SIDE), records[:, 0].astype(np.int64)
+
+
+def cifar_sprites(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
+    """Read CIFAR-10 as PNG sprites, one image a row, its pixels row by row; the last path is the JSON of labels.
+
+    Returns:
+        Inputs uint8 [N, 3, 32, 32] and labels int64 [N].
+
+    Raises:
+        ValueError: a sprite has another shape, or images and labels differ in number.
+    """
+    *sprites, listing = paths
+    labels = np.array(json.loads(listing.read_text()), np.int64)
+    batches = []
+    for path in sprites:
+        with Image.open(path) as image:
+            rows = np.asarray(image)
+        if rows.ndim != 3 or rows.shape[1:] != (_SIDE**2, 3):
+            raise ValueError(f"{path.name} has shape {rows.shape}, expected (N, {_SIDE**2}, 3)")
+        batches.append(rows.reshape(-1, _SIDE, _SIDE, 3).transpose(0, 3, 1, 2))  # [N, 3, 32, 32]
+    inputs = np.concatenate(batches)
+    if labels.shape != inputs.shape[:1]:
+        raise ValueError(f"{len(inputs)} images but labels of shape {labels.shape}")
+    return np.ascontiguousarray(inputs), labels
