@@ -1,14 +1,14 @@
 """The one place for files on disk: where they lie, who may write them, and that they are whole or not there at all.
 
 A file that others share is written in three steps: hold its `lock`, look again whether somebody else has made it
-meanwhile, and write it with `write_atomically`. A job that is killed half-way leaves a hidden temporary beside the
+meanwhile, and write it with `write_atomically`. A job that is killed half-way leaves a hidden folder beside the
 file; the next holder of the lock removes it.
 """
 
 import errno
 import logging
 import os
-import secrets
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -73,43 +73,10 @@ def lock(path: Path) -> Iterator[None]:
             held.acquire()
     try:
         for leftover in path.parent.glob(f".{path.name}.*.tmp"):
-            if leftover.is_dir():
-                shutil.rmtree(leftover, ignore_errors=True)
-            else:
-                leftover.unlink(missing_ok=True)
+            shutil.rmtree(leftover, ignore_errors=True)
         yield
     finally:
         held.release()
-
-
-@contextmanager
-def write_atomically(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it takes the place of `path`, on any exception it vanishes.
-
-    Readers see the old file or the whole new one, never a part: the bytes are on the disk before the name changes.
-
-    Raises:
-        CacheUnavailable: no space left, or the folder may not be written; the message names it and what to do.
-        FileNotFoundError: nothing was written to the temporary path.
-    """
-    path = Path(path)
-    with _storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-        temporary.touch(exist_ok=False)
-        mode = temporary.stat().st_mode  # what this user's umask wants; some writers make private files instead
-        temporary.unlink()  # an empty file must not pass for a result
-    try:
-        with _storing(path, _FULL):  # other errors are about the caller's own files as likely as about this one
-            yield temporary
-            if not temporary.is_file():
-                raise FileNotFoundError(f"nothing was written for {path}: write to the path that was yielded")
-            temporary.chmod(mode)
-            _flush(temporary)
-            temporary.replace(path)
-            _flush(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -117,17 +84,42 @@ def scratch(path: Path) -> Iterator[Path]:
     """Yield an empty folder beside `path` for the work of making it, removed at the end however that comes.
 
     Raises:
-        CacheUnavailable: the folder cannot be made.
+        CacheUnavailable: no space left, or the folder may not be written; the message names it and what to do.
     """
     path = Path(path)
     with _storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         made = tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
-        with _storing(path, _FULL):
+        with _storing(path, _FULL):  # other errors are about the caller's own files as likely as about this folder
             yield Path(made)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def write_atomically(path: Path) -> Iterator[Path]:
+    """Yield a temporary path; on success it takes the place of `path`, on any exception it vanishes.
+
+    Readers see the old file or the whole new one, never a part: the bytes are on the disk before the name changes.
+
+    Raises:
+        CacheUnavailable: as `scratch`.
+        FileNotFoundError: nothing was written to the temporary path.
+    """
+    path = Path(path)
+    with scratch(path) as workplace:  # a folder, because some writers make temporaries of their own beside the file
+        temporary = workplace / path.name
+        temporary.touch()
+        mode = temporary.stat().st_mode  # what this user's umask wants; some writers make private files
+        temporary.unlink()  # an empty file must not pass for a result
+        yield temporary
+        if not temporary.is_file():
+            raise FileNotFoundError(f"nothing was written for {path}: write to the path that was yielded")
+        temporary.chmod(mode)
+        _flush(temporary)
+        temporary.replace(path)
+        _flush(path.parent)
 
 
 @contextmanager
@@ -137,12 +129,15 @@ def _storing(path: Path, reasons: dict[int, str] = _FULL | _CLOSED) -> Iterator[
         yield
     except CacheUnavailable:
         raise
-    except OSError as error:
-        if error.errno not in reasons:
+    except Exception as error:
+        # Libraries written in Rust, such as safetensors, give the number of the system's error only in their text.
+        told = re.search(r"\(os error (\d+)\)", str(error))
+        number = error.errno if isinstance(error, OSError) else int(told[1]) if told else None
+        if number not in reasons:
             raise
         raise CacheUnavailable(
-            error.errno,
-            f"cannot store {path.name} in {path.parent}: {reasons[error.errno]}. "
+            number,
+            f"cannot store {path.name} in {path.parent}: {reasons[number]}. "
             f"Free space there, or set {VARIABLE} to a folder with space that you may write",
         ) from error
 

