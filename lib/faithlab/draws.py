@@ -45,7 +45,8 @@ def bits(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
 
 def uniform(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
     """Uniform float64 numbers strictly between 0 and 1, [B, N, F]; arguments as in `bits`."""
-    return (_shift(bits(seed, images, draws, size), 11).double() + 0.5) * 2.0**-53
+    # 52 bits and the half after them fill a double exactly; with one bit more the largest would round to 1.
+    return (_shift(bits(seed, images, draws, size), 12).double() + 0.5) * 2.0**-52
 
 
 def normal(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
