@@ -1,0 +1,143 @@
+"""Every metric once more, as slowly and literally as its paper writes it: one input, one set of features at a time.
+
+Written from the definitions, in plain Python and scipy, with nothing imported from faithlab: where the library and this
+file agree, two independent readings of the paper agree. `ask(kept)` is the model's number for one input of which only
+the features in the set `kept` are shown. Sizes are exact: fractions are rationals, not floats.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import scipy.stats
+
+# Sizes
+
+
+def size(fraction: float, features: int) -> int:
+    """A fraction of the features as a count, halves up."""
+    return half_up(exact(fraction) * features)
+
+
+def half_up(value: Fraction) -> int:
+    return math.floor(value + Fraction(1, 2))
+
+
+def exact(number: float) -> Fraction:
+    """0.29 as 29 / 100, not as the nearest binary number."""
+    return Fraction(repr(float(number)))
+
+
+# Random numbers: SplitMix64 (Steele, Lea, Flood, 2014) on Python's unbounded integers
+
+_WORD = (1 << 64) - 1
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def mix(z: int) -> int:
+    """The finaliser of SplitMix64 on one unsigned 64-bit word."""
+    z &= _WORD
+    z = ((z ^ (z >> 30)) * _FIRST) & _WORD
+    z = ((z ^ (z >> 27)) * _SECOND) & _WORD
+    return z ^ (z >> 31)
+
+
+def words(seed: int, image: int, draw: int, count: int) -> list[int]:
+    """The first `count` unsigned words that belong to a seed, an image and a draw."""
+    stream = mix(mix(mix(seed * _STEP + _FIRST) + image * _STEP) + draw * _SECOND)
+    return [mix(stream + (i + 1) * _STEP) for i in range(count)]
+
+
+def random_order(seed: int, image: int, draw: int, features: int) -> list[int]:
+    """The features in the random order of a draw: by their words, read as signed numbers."""
+    signed = [word - (1 << 64) if word >> 63 else word for word in words(seed, image, draw, features)]
+    return sorted(range(features), key=signed.__getitem__)
+
+
+# F-Fidelity (Zheng et al., 2024)
+
+
+def ranking(relevance: list[float]) -> list[int]:
+    """Features from most to least relevant; of equal ones the first comes first."""
+    return sorted(range(len(relevance)), key=lambda feature: (-relevance[feature], feature))
+
+
+def removable(relevance: list[float], s: int, sign: str) -> list[int]:
+    """What a metric of that sign removes from: the top s (+), or all but the top s (-)."""
+    return ranking(relevance)[:s] if sign == "+" else ranking(relevance)[s:]
+
+
+def fid(ask, relevance: list[float], s: int, sign: str) -> float:
+    """Eq. 1 (+): the input without its top s; eq. 2 (-): the input with only its top s."""
+    everything = set(range(len(relevance)))
+    return ask(everything) - ask(everything - set(removable(relevance, s, sign)))
+
+
+def rfid(ask, relevance, s, sign, *, alpha, cap=None, draws, seed, image) -> float:
+    """Eq. 3 and 4: a random alpha of what fid removes, averaged over draws; with a cap (beta), eq. 6.
+
+    A uniformly random subset of exact size: the first so many of the removable features in a random order.
+    """
+    features = len(relevance)
+    everything = set(range(features))
+    target = removable(relevance, s, sign)
+    number = half_up(exact(alpha) * len(target))
+    if cap is not None:
+        number = min(number, math.floor(exact(cap) * features))
+    losses = []
+    for draw in range(draws):
+        removed = [f for f in random_order(seed, image, draw, features) if f in target][:number]
+        losses.append(ask(everything) - ask(everything - set(removed)))
+    return sum(losses) / draws
+
+
+def expected_ffid(tiers: list[int], response, s: int, alpha: float, cap: float | None) -> float:
+    """FFid+ of a tier classifier by trying every subset; `tiers` holds each feature's tier, in order of relevance."""
+    features = len(tiers)
+    number = half_up(exact(alpha) * s)
+    if cap is not None:
+        number = min(number, math.floor(exact(cap) * features))
+    kinds = max(tiers) + 1
+
+    def answer(removed) -> float:
+        return response([sum(tiers[f] == t for f in range(features) if f not in removed) for t in range(kinds)])
+
+    subsets = list(itertools.combinations(range(s), number))
+    return answer(()) - sum(answer(subset) for subset in subsets) / len(subsets)
+
+
+# The comparisons of F-Fidelity, section 5
+
+
+def area(curve: list[float], at: list[float]) -> float:
+    """Area under a curve by trapezoids, per unit of its range."""
+    pieces = [(at[k + 1] - at[k]) * (curve[k] + curve[k + 1]) / 2 for k in range(len(at) - 1)]
+    return sum(pieces) / (at[-1] - at[0])
+
+
+def spearman(a: list[float], b: list[float]) -> float:
+    """Spearman's correlation; NaN where a side is constant."""
+    if len(set(a)) == 1 or len(set(b)) == 1:
+        return math.nan
+    return scipy.stats.spearmanr(a, b).statistic
+
+
+def macro_correlation(curves, truth, at) -> float:
+    """Spearman over the explainers of the areas under their curves with their true quality."""
+    return spearman([area(curve, at) for curve in curves], truth)
+
+
+def micro_correlations(curves, truth) -> list[float]:
+    """Spearman over the explainers at each sparsity."""
+    return [spearman([curve[k] for curve in curves], truth) for k in range(len(curves[0]))]
+
+
+def micro_rank(correlations, ideal: float) -> list[list[float]]:
+    """At each sparsity: 1 + the number of metrics that are strictly nearer to the ideal."""
+    return [
+        [
+            math.nan if math.isnan(mine[k]) else 1 + sum(ideal * other[k] > ideal * mine[k] for other in correlations)
+            for k in range(len(mine))
+        ]
+        for mine in correlations
+    ]
