@@ -97,7 +97,7 @@ def test_files_get_the_mode_of_the_umask(tmp_path):
 )
 def test_a_full_disk_is_named_with_its_cure(tmp_path, error):
     with pytest.raises(
-        cache.CacheUnavailable, match="no space is left.*Free space there, or set FAITHLAB_CACHE"
+        cache.CacheUnavailable, match=r"no space is left.*Free space there, or set FAITHLAB_CACHE"
     ) as told:
         _fail(tmp_path / "weights", error)
     assert str(tmp_path) in str(told.value)
