@@ -1,0 +1,1 @@
+"""The study: what turns the library into a book. Notebooks and the pipeline use it, the rooms below do not."""

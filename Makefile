@@ -1,0 +1,76 @@
+# make book    everything: environment, data, notebooks, the book
+# make help    the other targets
+
+PYTHON ?= python3
+PROFILE ?= quick
+# The environment. VENV=none uses the one that is active (conda, for example) and installs nothing.
+VENV ?= .venv
+CORES ?= all
+# GPUs to hand out, such as 0,1. Empty: run on the processor.
+export FAITHLAB_GPUS ?= $(shell nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | paste -sd, -)
+export FAITHLAB_BUILD ?= build
+
+ifeq ($(VENV),none)
+READY :=
+else
+READY := $(VENV)/.ready
+export PATH := $(abspath $(VENV))/bin:$(PATH)
+export VIRTUAL_ENV := $(abspath $(VENV))
+endif
+
+HTML := $(FAITHLAB_BUILD)/$(PROFILE)/html
+PAIRS = $(shell find notebooks -name '*.py' -not -path '*/.*')
+comma := ,
+SNAKEMAKE = snakemake --cores $(CORES) --resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS))) \
+	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
+
+.DEFAULT_GOAL := help
+.PHONY: help book notebook test check lint sync lab lock unlock clean
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@echo 'Variables: PROFILE=smoke|quick|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
+
+# Installed again when the lock or the package description changes. --no-deps: the lock alone says what is installed.
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and \
+		f"faithlab needs Python 3.11 or newer, $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12 ...")'
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --requirement requirements.lock
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
+	@$(SNAKEMAKE)
+	@echo 'The book: $(HTML)/index.html'
+
+notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
+	@test -n '$(NAME)' || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
+	@python -m faithlab.study.execute $(NAME) --profile $(PROFILE) $(foreach p,$(PARAMS),-p $(subst =, ,$(p)))
+
+test: $(READY)  ## the test suite
+	@python -m pytest
+
+check: $(READY)  ## open every page of the built book in a browser (needs chromium)
+	@python tests/check_book.py $(HTML)
+
+lint: $(READY)  ## style and format
+	@ruff check lib tests notebooks book
+	@ruff format --check lib tests notebooks book
+
+sync: $(READY)  ## bring the .py and .ipynb of every notebook together (the newer one wins), without outputs
+	@jupytext --quiet --sync $(PAIRS)
+	@jupyter nbconvert --log-level=WARN --clear-output --inplace $(PAIRS:.py=.ipynb)
+
+lab: $(READY)  ## open the notebooks in JupyterLab
+	@jupyter lab --notebook-dir=. notebooks
+
+lock:  ## resolve requirements.lock anew from pyproject.toml (needs uv)
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
+
+unlock: $(READY)  ## after a power cut: let go of the lock of a build that died
+	@$(SNAKEMAKE) --unlock
+
+clean:  ## remove everything that was built; data sets and trained weights stay in the cache
+	rm -rf $(FAITHLAB_BUILD) .snakemake

@@ -1,0 +1,111 @@
+# What is stale is made again, and only that. `make book` is the way in; see the Makefile.
+#
+#   data sets --> notebooks (one job each) --> the book
+#
+# Snakemake compares inputs by time and, for small files, by content: a fresh clone or a `touch` reruns nothing.
+
+import json
+import os
+from pathlib import Path
+
+import yaml
+
+from faithlab.study import places, profiles
+
+PROFILE = config.get("profile", "quick")
+BUILD = os.path.relpath(places.build())
+BOOK = f"{BUILD}/{PROFILE}"
+
+
+def files(*patterns):
+    """Files under the repository, without caches, editor backups and the like."""
+    return sorted(
+        str(path)
+        for pattern in patterns
+        for path in Path().glob(pattern)
+        if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in path.parts)
+    )
+
+
+# Everything a number depends on besides its own notebook. The versions of the libraries are part of it.
+CODE = files("lib/faithlab/**/*.py", "data/**/*", "requirements.lock")
+PAGES = files("book/**/*", "_config.yml", "CHANGELOG.md")
+CONTENTS = yaml.safe_load(Path("book/_toc.yml").read_text())
+
+
+def listed(entry):
+    """Files named anywhere in the table of contents."""
+    if isinstance(entry, str):
+        return []
+    if isinstance(entry, list):
+        return [name for item in entry for name in listed(item)]
+    here = [entry["file"]] if "file" in entry else []
+    return here + [name for value in entry.values() for name in listed(value)]
+
+
+NOTEBOOKS = [name.removeprefix("notebooks/") for name in listed(CONTENTS) if name.startswith("notebooks/")]
+
+
+wildcard_constraints:
+    profile="|".join(profiles.PROFILES),
+
+
+localrules:
+    all,
+    data,
+    book,
+
+
+rule all:
+    input:
+        f"{BOOK}/html/index.html",
+    message:
+        "everything is up to date"
+
+
+# The marker says that a data set is in the cache; the files themselves are shared by all clones of a user.
+rule data:
+    output:
+        touch(f"{BUILD}/data/{{dataset}}"),
+    message:
+        "data set {wildcards.dataset}"
+    shell:
+        "python -m faithlab.zoo.datasets fetch {wildcards.dataset}"
+
+
+rule notebook:
+    input:
+        "notebooks/{name}.py",
+        CODE,
+        data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
+    params:
+        # The resolved values, not profiles.yml: editing that file reruns only the notebooks that it changes.
+        parameters=lambda w: json.dumps(profiles.resolve(w.name, w.profile), sort_keys=True),
+    output:
+        executed=f"{BUILD}/{{profile}}/executed/{{name}}.ipynb",
+        provenance=f"{BUILD}/{{profile}}/results/{{name}}/provenance.json",
+    threads: lambda w: workflow.cores if profiles.needs(w.name).alone else 4
+    resources:
+        gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
+        mem_mb=lambda w: profiles.needs(w.name).memory,
+    message:
+        "notebook {wildcards.name} ({wildcards.profile}, {threads} threads)"
+    shell:
+        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads}"
+        " python -m faithlab.study.execute {wildcards.name} --profile {wildcards.profile} --out {output.executed}"
+
+
+rule book:
+    input:
+        PAGES,
+        CODE,
+        executed=[f"{BOOK}/executed/{name}.ipynb" for name in NOTEBOOKS],
+        provenance=[f"{BOOK}/results/{name}/provenance.json" for name in NOTEBOOKS],
+    output:
+        f"{BOOK}/html/index.html",
+    log:
+        f"{BOOK}/book.log",
+    message:
+        "the book"
+    shell:
+        "python book/build.py --profile {PROFILE} 2>&1 | tee {log}"

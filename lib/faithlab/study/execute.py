@@ -1,0 +1,169 @@
+"""Run a notebook with parameters: ``python -m faithlab.study.execute f-fidelity/images --profile quick -p seed 1``."""
+
+import argparse
+import contextlib
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import filelock
+import jupytext
+import nbformat
+import papermill
+import yaml
+from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
+
+from faithlab.study import places, profiles
+
+# Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
+KEPT_LANGUAGE_INFO = ("name", "file_extension", "mimetype", "pygments_lexer")
+
+
+class CellError(RuntimeError):
+    """A cell of a notebook raised; the message is its traceback and the place of the partly executed copy."""
+
+
+def execute(
+    name: str, profile: str = "quick", out: Path | None = None, overrides: Mapping[str, Any] | None = None
+) -> Path:
+    """Run a notebook from the repository root and write its executed copy.
+
+    Args:
+        name: the notebook, for example ``f-fidelity/images``.
+        profile: ``smoke``, ``quick`` or ``paper``.
+        out: where the executed copy goes; by default into the build folder.
+        overrides: parameters that differ from the profile's.
+
+    Returns:
+        The path of the executed copy.
+
+    Raises:
+        ValueError: a parameter which the notebook does not have.
+        CellError: a cell raised. The partly executed copy is beside ``out`` as ``<name>.failed.ipynb``.
+    """
+    parameters = profiles.resolve(name, profile, overrides)
+    out = Path(out) if out else places.executed(name, profiles.label(name, profile, parameters))
+    notebook = jupytext.read(places.script(name))
+    for index, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{index}"  # jupytext draws random ids
+    given = {k: v for k, v in parameters.items() if k == "profile" or v != profiles.defaults(name)[k]}
+    failed = out.with_suffix(".failed.ipynb")
+    failed.parent.mkdir(parents=True, exist_ok=True)
+    failed.unlink(missing_ok=True)
+    try:
+        with _gpu():
+            ran = papermill.execute_notebook(
+                notebook,
+                str(failed),
+                parameters=given,
+                kernel_name="python3",
+                cwd=str(places.root()),
+                progress_bar=False,
+                # Progress bars of the notebook, where there is somebody to see them.
+                stderr_file=sys.stderr if sys.stderr.isatty() else None,
+                on_cell_start=_announcer(name, notebook),
+                record_timing=False,
+                config=Config(KernelManager={"transport": "ipc"}),  # no ports to collide or to listen on
+            )
+    except PapermillExecutionError as error:
+        raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}") from None
+    places.write(out, nbformat.writes(_comparable(ran)) + "\n")
+    failed.unlink()
+    return out
+
+
+def _announcer(name: str, notebook: nbformat.NotebookNode):
+    """A callback that prints one line per code cell: how far the run is, and under which heading."""
+    headings, heading = {}, ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            heading = next((s.lstrip("# ") for s in cell.source.splitlines() if s.startswith("#")), heading)
+        headings[cell.id] = heading
+    code = [cell.id for cell in notebook.cells if cell.cell_type == "code"]
+
+    def announce(cell, cell_index):
+        if cell.get("id") in code:  # the injected cell is not
+            print(f"{name}  {code.index(cell.id) + 1}/{len(code)}  {headings[cell.id]}", file=sys.stderr)
+
+    return announce
+
+
+@contextlib.contextmanager
+def _gpu() -> Iterator[None]:
+    """Hold one of the GPUs named in ``FAITHLAB_GPUS`` (such as ``0,1``) for this process alone.
+
+    Snakemake on one machine counts GPUs without handing out a particular one. Unset: nothing is changed, so that a
+    scheduler's own choice stands. Empty: no GPU.
+    """
+    named = os.environ.get("FAITHLAB_GPUS")
+    if not named:
+        if named == "":
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        yield
+        return
+    folder = places.build() / "gpus"
+    folder.mkdir(parents=True, exist_ok=True)
+    for gpu in itertools.cycle(named.split(",")):
+        lock = filelock.FileLock(folder / f"{gpu}.lock")
+        with contextlib.suppress(filelock.Timeout):
+            lock.acquire(timeout=1)
+            break
+    with lock:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+        yield
+    lock.release()
+
+
+def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The executed copy without times, paths and hosts, and with the injected parameters folded on the page."""
+    language = notebook.metadata.get("language_info", {})
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {key: language[key] for key in KEPT_LANGUAGE_INFO if key in language},
+        }
+    )
+    for cell in notebook.cells:
+        for key in ("papermill", "execution"):
+            cell.metadata.pop(key, None)
+        tags = cell.metadata.pop("tags", [])
+        if "injected-parameters" in tags:
+            cell.id, tags = "injected-parameters", [*tags, "hide-input"]
+            cell.metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
+        if tags:
+            cell.metadata["tags"] = tags
+    return notebook
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of :func:`execute`."""
+    parser = argparse.ArgumentParser(prog="python -m faithlab.study.execute", description=__doc__)
+    parser.add_argument("name", help="notebook, for example f-fidelity/images")
+    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
+    parser.add_argument(
+        "-p",
+        "--parameter",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="a parameter that differs from the profile's; the value is read as YAML",
+    )
+    options = parser.parse_args(arguments)
+    overrides = {key: yaml.safe_load(value) for key, value in options.parameter}
+    try:
+        out = execute(options.name, options.profile, options.out, overrides)
+    except (ValueError, FileNotFoundError, CellError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"Executed copy: {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""Profiles: how big a run of a notebook is.
+
+``smoke`` takes seconds and serves the tests, ``quick`` is the default (real data, small models, two cores),
+``paper`` holds the papers' own settings. The defaults in a notebook's ``parameters`` cell are ``quick``;
+``notebooks/profiles.yml`` holds what the other profiles change, and what a notebook needs to run::
+
+    f-fidelity/images:
+      data: [cifar10]        # fetched before it runs
+      alone: true            # nothing else runs beside it (timings)
+      memory: 8000           # megabytes, for a scheduler
+      smoke: {images: 8}     # parameters that differ from the notebook's defaults
+      paper: {images: 1000}
+"""
+
+import ast
+import difflib
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jupytext
+import yaml
+
+from faithlab.study import places
+
+PROFILES = ("smoke", "quick", "paper")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a notebook needs before and while it runs.
+
+    Attributes:
+        data: names of the data sets to fetch first.
+        alone: nothing else may run beside it.
+        memory: megabytes to ask a scheduler for.
+    """
+
+    data: tuple[str, ...] = ()
+    alone: bool = False
+    memory: int = 4000
+
+
+def defaults(name: str) -> dict[str, Any]:
+    """Parameters of a notebook with the values in its ``parameters`` cell.
+
+    Raises:
+        FileNotFoundError: no such notebook.
+        ValueError: there is no such cell, it does more than assign literals, or it has no ``profile``.
+    """
+    cells = jupytext.read(places.script(name)).cells
+    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    if len(tagged) != 1:
+        raise ValueError(f"notebooks/{name}.py needs one cell tagged 'parameters', it has {len(tagged)}.")
+    found = {}
+    for statement in ast.parse(tagged[0].source).body:
+        try:
+            (target,) = statement.targets if isinstance(statement, ast.Assign) else (statement.target,)
+            found[target.id] = ast.literal_eval(statement.value)
+        except (AttributeError, ValueError):
+            raise ValueError(
+                f"The parameters cell of notebooks/{name}.py may only hold lines like  images = 64,"
+                f" but line {statement.lineno} of it is:  {ast.unparse(statement)}"
+            ) from None
+    if "profile" not in found:
+        raise ValueError(f'The parameters cell of notebooks/{name}.py needs the line  profile = "quick".')
+    return found
+
+
+def _entry(name: str) -> dict[str, Any]:
+    """What ``profiles.yml`` says about a notebook, with its keys checked."""
+    path = places.root() / "notebooks" / "profiles.yml"
+    entry = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get(name) or {}
+    unknown = set(entry) - {*PROFILES, *Needs.__dataclass_fields__}
+    if unknown:
+        raise ValueError(
+            f"notebooks/profiles.yml, {name}: unknown {', '.join(sorted(unknown))}."
+            f" Known: {', '.join([*Needs.__dataclass_fields__, *PROFILES])}."
+        )
+    return entry
+
+
+def needs(name: str) -> Needs:
+    """What a notebook needs to run, from ``profiles.yml``."""
+    entry = {key: value for key, value in _entry(name).items() if key not in PROFILES}
+    if "data" in entry:
+        entry["data"] = tuple(entry["data"])
+    return Needs(**entry)
+
+
+def resolve(name: str, profile: str = "quick", overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """All parameters of a run: the notebook's defaults, then the profile's, then ``overrides``.
+
+    Raises:
+        ValueError: an unknown profile, or a parameter which the notebook does not have.
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
+    parameters = defaults(name)
+    changes = [("notebooks/profiles.yml", _entry(name).get(profile) or {}), ("the command", overrides or {})]
+    for source, values in changes:
+        for key, value in values.items():
+            if key not in parameters or key == "profile":
+                close = difflib.get_close_matches(key, parameters)
+                raise ValueError(
+                    f"{name} has no parameter {key!r} (asked for by {source}"
+                    + (", set by --profile alone" if key == "profile" else "")
+                    + ")."
+                    + (f" Did you mean {close[0]!r}?" if close and key != "profile" else "")
+                    + f" Known: {', '.join(p for p in parameters if p != 'profile')}."
+                )
+            parameters[key] = value
+    return parameters | {"profile": profile}
+
+
+def changes(name: str, profile: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``parameters`` that differ from what the profile would run with.
+
+    Raises:
+        ValueError: ``parameters`` leaves out one of the notebook's, or has one that it does not have.
+    """
+    expected = resolve(name, profile)
+    given = dict(parameters) | {"profile": profile}
+    if set(given) != set(expected):
+        raise ValueError(
+            f"The parameters of {name} are {', '.join(expected)}; "
+            + "; ".join(
+                f"{what}: {', '.join(sorted(keys))}"
+                for what, keys in [("missing", set(expected) - set(given)), ("unknown", set(given) - set(expected))]
+                if keys
+            )
+            + ". A run is only as reproducible as its list of parameters."
+        )
+    # Through JSON, where a tuple in the notebook and a list in profiles.yml are the same thing.
+    return {k: v for k, v in given.items() if json.dumps(v, default=str) != json.dumps(expected[k], default=str)}
+
+
+def label(name: str, profile: str, parameters: Mapping[str, Any]) -> str:
+    """Folder of a run in the build folder: ``quick``, or ``quick+images=32`` where a parameter was changed by hand.
+
+    So what the book shows of a profile is always that profile.
+    """
+    parts = [profile, *(f"{key}={value}" for key, value in changes(name, profile, parameters).items())]
+    plain = re.sub(r"[^\w.+=-]+", "_", "+".join(parts))
+    if len(plain) <= 80:
+        return plain
+    return f"{plain[:70]}-{hashlib.sha256(plain.encode()).hexdigest()[:8]}"

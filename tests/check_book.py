@@ -1,0 +1,203 @@
+"""Open every page of a built book in a real browser and list what is wrong with it.
+
+    python tests/check_book.py build/quick/html [--dark] [--narrow] [--only notebooks/]
+
+Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
+nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
+than the screen, a notebook without its provenance. A screenshot of every page goes to `screenshots/` beside the book,
+for a human to look at. Needs Chromium or Chrome on the PATH; nothing is installed.
+"""
+
+import argparse
+import functools
+import http.server
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from playwright.sync_api import Page, sync_playwright
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# Containers have no sandbox and little shared memory; the rest keeps the browser's own traffic out of the picture.
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+
+TYPESET = "() => window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true"
+
+FACTS = r"""
+() => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const visible = (node) => node.checkVisibility ? node.checkVisibility() : true;
+  const prose = document.querySelector("article") || document.body;
+  const walker = document.createTreeWalker(prose, NodeFilter.SHOW_TEXT);
+  const raw = [];
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement;
+    if (/\\\(|\\\[|\$\$/.test(walker.currentNode.data) && !parent.closest("code, pre, script, style, mjx-container"))
+      raw.push(walker.currentNode.data.trim().slice(0, 60));
+  }
+  return {
+    ids: all("[id]").map((node) => node.id).concat(all("a[name]").map((node) => node.name)),
+    links: all("a[href]").map((node) => node.href),
+    images: all("img").map((node) => ({
+      src: node.getAttribute("src"), alt: node.getAttribute("alt"),
+      shown: !visible(node) || (node.complete && node.naturalWidth > 0),
+    })),
+    formulas: all(".math").map((node) => ({
+      text: node.textContent.trim().slice(0, 60), typeset: !!node.querySelector("mjx-container"),
+      error: !!node.querySelector("mjx-merror, [data-mjx-error]"),
+    })),
+    raw,
+    headings: all("article h1").length,
+    title: document.title,
+    width: document.documentElement.scrollWidth, screen: window.innerWidth,
+    emptyTables: all("article table").filter((node) => !node.querySelector("td, th")).length,
+    tables: all("article table").length,
+    provenance: all(".faithlab-provenance").length,
+  };
+}
+"""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine; gives the address."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+
+
+def visit(page: Page, address: str, screenshot: Path | None) -> tuple[dict, list[str]]:
+    """Open one page; gives what is on it and what went wrong while it loaded."""
+    wrong = []
+    here = urlsplit(address).netloc
+
+    def on_failure(request):
+        if request.failure != "net::ERR_ABORTED":  # ours: the next page was opened before an icon had arrived
+            wrong.append(f"request failed: {request.url} ({request.failure})")
+
+    def on_request(request):
+        if request.url.startswith("http") and urlsplit(request.url).netloc != here:
+            wrong.append(f"asks another host: {request.url}")
+
+    handlers = {
+        "request": on_request,
+        "requestfailed": on_failure,
+        "response": lambda r: wrong.append(f"answer {r.status}: {r.url}") if r.status >= 400 else None,
+        "console": lambda m: wrong.append(f"console: {m.text}") if m.type == "error" else None,
+        "pageerror": lambda error: wrong.append(f"script error: {error}"),
+    }
+    for event, handler in handlers.items():
+        page.on(event, handler)
+    page.goto(address, wait_until="load")
+    page.evaluate(TYPESET)
+    facts = page.evaluate(FACTS)
+    if screenshot:
+        screenshot.parent.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=screenshot, full_page=True, animations="disabled")
+    for event, handler in handlers.items():
+        page.remove_listener(event, handler)
+    return facts, wrong
+
+
+def faults(name: str, facts: dict) -> list[str]:
+    """What is wrong with a page by itself."""
+    wrong = []
+    for image in facts["images"]:
+        if not image["shown"]:
+            wrong.append(f"image does not show: {image['src']}")
+        if not (image["alt"] or "").strip():
+            wrong.append(f"image without alternative text: {image['src'][:80]}")
+    for formula in facts["formulas"]:
+        if not formula["typeset"] or formula["error"]:
+            wrong.append(f"formula not typeset: {formula['text']}")
+    wrong += [f"raw formula in the text: {text}" for text in facts["raw"]]
+    if facts["width"] > facts["screen"] + 1:
+        wrong.append(f"wider than the screen: {facts['width']} pixels on {facts['screen']}")
+    if facts["emptyTables"]:
+        wrong.append(f"{facts['emptyTables']} empty tables")
+    written = name.startswith(("book/", "notebooks/"))
+    if written and (facts["headings"] != 1 or not facts["title"].strip()):
+        wrong.append(f"{facts['headings']} headings of the first level, title {facts['title']!r}")
+    if name.startswith("notebooks/") and (facts["provenance"] != 1 or not facts["tables"]):
+        wrong.append(f"{facts['provenance']} provenance stamps and {facts['tables']} tables in a notebook")
+    return wrong
+
+
+def dead_links(folder: Path, origin: str, pages: dict[str, dict]) -> Iterator[tuple[str, str]]:
+    """Links within the book that lead nowhere, as (page, what is wrong)."""
+    for name, facts in pages.items():
+        for link in sorted(set(facts["links"])):
+            parts = urlsplit(link)
+            if f"{parts.scheme}://{parts.netloc}" != origin:
+                continue
+            target = unquote(parts.path).lstrip("/") or "index.html"
+            if not (folder / target).is_file():
+                yield name, f"dead link: {target}"
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target]["ids"]:
+                yield name, f"dead anchor: {target}#{parts.fragment}"
+
+
+def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str = "") -> list[str]:
+    """Visit every page of a book; gives what is wrong, one line each."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not found:
+        raise SystemExit(f"None of {', '.join(BROWSERS)} is on the PATH. On Debian: apt-get install chromium")
+    files = [path.relative_to(folder) for path in sorted(folder.rglob("*.html"))]
+    names = [file.as_posix() for file in files if file.parts[0] != "_static"]
+    if not names:
+        raise SystemExit(f"No book in {folder}. Build it first: make book")
+    look = "-".join(["dark" if dark else "light", *(["narrow"] if narrow else [])])
+    screenshots = folder.parent / "screenshots" / look
+    wrong, pages = [], {}
+    with served(folder) as origin, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        context = browser.new_context(
+            viewport={"width": 390, "height": 844} if narrow else {"width": 1400, "height": 900},
+            color_scheme="dark" if dark else "light",
+        )
+        page = context.new_page()
+        for name in names:
+            if name == "index.html" or not name.startswith(only):  # index.html only forwards to the home page
+                continue
+            picture = None if name.startswith("_modules/") else (screenshots / name).with_suffix(".png")
+            pages[name], loading = visit(page, f"{origin}/{name}", picture)
+            wrong += [f"{name}: {line}" for line in loading + faults(name, pages[name])]
+        browser.close()
+        wrong += [f"{name}: {line}" for name, line in dead_links(folder, origin, pages)]
+    count = {key: sum(len(facts[key]) for facts in pages.values()) for key in ("links", "images", "formulas")}
+    print(
+        f"{len(pages)} pages, {count['links']} links, {count['images']} images, {count['formulas']} formulas,"
+        f" {sum(facts['tables'] for facts in pages.values())} tables ({look}). Screenshots: {screenshots}"
+    )
+    return wrong
+
+
+def main() -> int:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the built book, such as build/quick/html")
+    parser.add_argument("--dark", action="store_true", help="in dark mode")
+    parser.add_argument("--narrow", action="store_true", help="on a screen as narrow as a phone's")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="only the pages whose path begins so")
+    options = parser.parse_args()
+    wrong = check(options.folder.resolve(), dark=options.dark, narrow=options.narrow, only=options.only)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(f"{len(wrong)} faults" if wrong else "Nothing wrong.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
