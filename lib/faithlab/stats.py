@@ -23,20 +23,25 @@ class Estimate(NamedTuple):
 
 def rank(values: Tensor) -> Tensor:
     """Ranks 1..n along the last dimension; equal values share the mean of their ranks. Float64, NaN stays NaN."""
+    missing = values.isnan()
+    present = (~missing).sum(-1, keepdim=True)
+    # A search among NaN finds anything: missing values go to the end as infinities and are not counted.
+    values = values.double().masked_fill(missing, torch.inf).contiguous()
     ordered = values.sort(dim=-1).values.contiguous()
-    values = values.contiguous()
     below = torch.searchsorted(ordered, values, right=False)
-    up_to = torch.searchsorted(ordered, values, right=True)
-    return ((below + up_to + 1) / 2).double().masked_fill(values.isnan(), torch.nan)
+    up_to = torch.searchsorted(ordered, values, right=True).minimum(present)
+    return ((below + up_to + 1) / 2).double().masked_fill(missing, torch.nan)
 
 
 def pearson(a: Tensor, b: Tensor) -> Tensor:
-    """Pearson's correlation along the last dimension; NaN where a side is constant."""
+    """Pearson's correlation along the last dimension, float64; NaN where a side is constant."""
+    # The mean of equal values may be rounded, so that their deviations from it are not zero: ask the values.
+    varies = (a != a[..., :1]).any(-1) & (b != b[..., :1]).any(-1)
+    a, b = a.double(), b.double()
     a = a - a.mean(-1, keepdim=True)
     b = b - b.mean(-1, keepdim=True)
-    scale = a.norm(dim=-1) * b.norm(dim=-1)
-    r = (a * b).sum(-1) / scale
-    return torch.where(scale > 0, r.clamp(-1, 1), torch.nan)
+    r = (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+    return torch.where(varies, r.clamp(-1, 1), torch.nan)
 
 
 def spearman(a: Tensor, b: Tensor) -> Tensor:
