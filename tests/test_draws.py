@@ -2,12 +2,12 @@
 
 import itertools
 
-import literal
 import numpy as np
 import pytest
 import scipy.stats
 import torch
 
+import literal
 from faithlab import draws
 
 IMAGES = torch.tensor([0, 1, 7, 49_999])

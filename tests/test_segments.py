@@ -1,0 +1,93 @@
+"""A segment map says which elements form a feature; spreading and pooling go between the two."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faithlab import segments
+
+
+def test_pixels_count_row_by_row():
+    assert segments.pixels(2, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_patches_count_row_by_row():
+    assert segments.patches(4, 6, 2).tolist() == [
+        [0, 0, 1, 1, 2, 2],
+        [0, 0, 1, 1, 2, 2],
+        [3, 3, 4, 4, 5, 5],
+        [3, 3, 4, 4, 5, 5],
+    ]
+
+
+def test_patches_of_one_are_pixels():
+    assert torch.equal(segments.patches(4, 6, 1), segments.pixels(4, 6))
+
+
+@pytest.mark.parametrize("size", [0, 3, 8])
+def test_patches_that_do_not_fit_are_an_error(size):
+    with pytest.raises(ValueError, match=f"divides the image sides 4 x 6, but got {size}"):
+        segments.patches(4, 6, size)
+
+
+def test_series_and_texts_have_their_own_maps():
+    assert segments.time_steps(3).tolist() == [[0], [1], [2]]
+    assert segments.values(2, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert segments.tokens(3).tolist() == [0, 1, 2]
+
+
+MAPS = {
+    "pixels": (segments.pixels(4, 6), (3, 4, 6), 24),
+    "patches": (segments.patches(4, 6, 2), (3, 4, 6), 6),
+    "superpixels": (torch.tensor([[0, 0, 2, 2], [1, 0, 2, 1]]), (1, 2, 4), 3),
+    "channels apart": (torch.arange(12).view(3, 2, 2), (3, 2, 2), 12),
+    "shuffled": (torch.tensor([[3, 1], [0, 2]]), (2, 2, 2), 4),
+    "time steps": (segments.time_steps(5), (5, 2), 5),
+    "values": (segments.values(5, 2), (5, 2), 10),
+    "tokens": (segments.tokens(7), (7,), 7),
+}
+maps = pytest.mark.parametrize(("segmentation", "shape", "features"), MAPS.values(), ids=MAPS.keys())
+
+
+@maps
+def test_count(segmentation, shape, features):
+    assert segments.count(segmentation) == features
+
+
+@maps
+def test_spread_gives_each_element_its_features_value(segmentation, shape, features):
+    values = torch.rand(2, 3, features)
+    spread = segments.spread(values, segmentation)
+    assert spread.shape == (2, 3, *segmentation.shape)
+    for index in torch.cartesian_prod(*map(torch.arange, segmentation.shape)).view(-1, segmentation.ndim).tolist():
+        assert torch.equal(spread[:, :, *index], values[..., segmentation[tuple(index)]])
+
+
+@maps
+def test_pool_sums_each_features_elements(segmentation, shape, features):
+    elements = torch.rand(2, *shape, dtype=torch.float64)
+    owner = segmentation.expand(shape)
+    expected = torch.stack([elements[:, owner == f].sum(-1) for f in range(features)], -1)
+    torch.testing.assert_close(segments.pool(elements, segmentation), expected)
+
+
+@given(st.lists(st.integers(0, 4), min_size=6, max_size=6), st.integers(0, 2**31))
+def test_pooling_what_was_spread_multiplies_by_the_features_sizes(owners, seed):
+    segmentation = torch.tensor(owners).unique(return_inverse=True)[1].view(2, 3)
+    features = segments.count(segmentation)
+    values = torch.rand(1, features, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    sizes = segmentation.flatten().bincount()
+    torch.testing.assert_close(segments.pool(segments.spread(values, segmentation), segmentation), values * sizes)
+
+
+def test_a_map_with_holes_is_an_error():
+    with pytest.raises(ValueError, match=r"numbers 0\.\.3 with 3 different ones; renumber"):
+        segments.count(torch.tensor([0, 1, 3]))
+    with pytest.raises(ValueError, match=r"numbers 1\.\.2"):
+        segments.count(torch.tensor([1, 2]))
+
+
+def test_a_map_of_another_type_is_an_error():
+    with pytest.raises(ValueError, match=r"int64 segment map, but got torch\.float32"):
+        segments.count(torch.tensor([0.0, 1.0]))
