@@ -1,0 +1,176 @@
+"""From attributions to keep-masks: orders, counts, and random subsets of an exact size, uniform and reproducible."""
+
+import itertools
+from fractions import Fraction
+
+import pytest
+import scipy.stats
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import literal
+from faithlab import masks
+
+attributions = st.lists(st.integers(-3, 3).map(float), min_size=1, max_size=10)
+
+
+@given(attributions)
+def test_order_is_by_relevance_then_by_index(relevance):
+    assert masks.order(torch.tensor([relevance]))[0].tolist() == literal.ranking(relevance)
+
+
+def test_order_puts_infinite_relevance_at_the_ends():
+    assert masks.order(torch.tensor([[0.0, -torch.inf, torch.inf, 1.0]])).tolist() == [[2, 3, 0, 1]]
+
+
+def test_a_nan_in_an_attribution_is_an_error_that_names_the_image():
+    attribution = torch.zeros(4, 3)
+    attribution[2, 1] = attribution[3, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"2 of 4 images holds NaN \(first: image 2\)"):
+        masks.order(attribution)
+
+
+def test_a_map_that_was_not_pooled_is_an_error():
+    with pytest.raises(ValueError, match=r"\[images, features\], but got shape \(2, 4, 4\); pool a map"):
+        masks.order(torch.zeros(2, 4, 4))
+
+
+@given(st.permutations(range(7)))
+def test_place_inverts_an_order(permutation):
+    order = torch.tensor([permutation])
+    assert masks.place(order)[0].tolist() == [permutation.index(feature) for feature in range(7)]
+    assert torch.equal(masks.place(masks.place(order)), order)
+
+
+@pytest.mark.parametrize("features", [1, 7, 10, 100, 200, 784, 1024])
+def test_counts_are_exact_fractions_rounded_half_up(features):
+    percents = [Fraction(k, 1000) for k in range(1001)]
+    expected = [literal.half_up(p * features) for p in percents]
+    assert masks.counts(torch.tensor([float(p) for p in percents], dtype=torch.float64), features).tolist() == expected
+    # The same fractions as they come out of float arithmetic, 0.1 + 0.2 = 0.30000000000000004 and its kin.
+    assert masks.counts(torch.arange(1001, dtype=torch.float64) * 0.001, features).tolist() == expected
+
+
+def test_counts_of_float32_fractions_are_those_of_float64():
+    fractions = torch.arange(1, 20) * 0.05
+    assert fractions.dtype == torch.float32
+    for features in (64, 100, 784, 1024):
+        assert torch.equal(masks.counts(fractions, features), masks.counts(fractions.double(), features))
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan")])
+def test_fractions_outside_0_and_1_are_an_error(fraction):
+    with pytest.raises(ValueError, match="fractions between 0 and 1"):
+        masks.counts(torch.tensor([0.5, fraction]), 10)
+
+
+@given(
+    features=st.integers(1, 300),
+    alpha=st.integers(0, 100).map(lambda p: p / 100),
+    cap=st.none() | st.integers(0, 100).map(lambda p: p / 100),
+)
+def test_removals_are_equation_6(features, alpha, cap):
+    counts = torch.arange(features + 1)
+    removals = masks.removals(counts, features, alpha, cap).tolist()
+    bound = features if cap is None else literal.exact(cap) * features // 1
+    assert removals == [min(literal.half_up(literal.exact(alpha) * s), bound) for s in range(features + 1)]
+
+
+@pytest.mark.parametrize(("alpha", "cap", "name"), [(-0.1, None, "alpha"), (1.5, None, "alpha"), (0.5, 2.0, "cap")])
+def test_a_share_outside_0_and_1_is_an_error(alpha, cap, name):
+    with pytest.raises(ValueError, match=f"{name} between 0 and 1"):
+        masks.removals(torch.tensor([1]), 10, alpha, cap)
+
+
+def test_remove_top_keeps_all_but_the_first_s():
+    order = torch.tensor([[2, 0, 1], [1, 2, 0]])
+    sizes = [0, 2, 3, 1]
+    keep = masks.remove_top(order, torch.tensor(sizes))
+    for image, (k, s) in itertools.product(range(2), enumerate(sizes)):
+        assert keep[image, k].logical_not().nonzero().flatten().tolist() == sorted(order[image, :s].tolist())
+
+
+# Random subsets
+
+FEATURES = 24
+ORDER = masks.order(torch.rand(6, FEATURES, generator=torch.Generator().manual_seed(0)))
+COUNTS = torch.tensor([0, 1, 5, 12, 12, 24])
+REMOVALS = torch.tensor([0, 1, 2, 0, 6, 3])
+IMAGES = torch.tensor([3, 0, 8, 999, 5, 4])
+
+
+def subsets(order=ORDER, images=IMAGES, draws=range(40), counts=COUNTS, removals=REMOVALS, seed=0):
+    draws = torch.as_tensor(list(draws))
+    return ~masks.remove_from_top(order, counts, removals, seed=seed, images=images, draws=draws)
+
+
+def test_a_random_subset_has_its_exact_size_and_lies_within_the_top():
+    removed = subsets()  # [B, N, K, F]
+    assert removed.shape == (6, 40, 6, FEATURES)
+    assert (removed.sum(-1) == REMOVALS).all()
+    top = ~masks.remove_top(ORDER, COUNTS)
+    assert not (removed & ~top[:, None]).any()
+
+
+def test_a_random_subset_is_the_first_of_the_top_in_the_draws_random_order():
+    removed = subsets(draws=range(3), seed=7)
+    for b, n, k in itertools.product(range(6), range(3), range(6)):
+        top = ORDER[b, : COUNTS[k]].tolist()
+        shuffled = literal.random_order(7, int(IMAGES[b]), n, FEATURES)
+        expected = [feature for feature in shuffled if feature in top][: REMOVALS[k]]
+        assert removed[b, n, k].nonzero().flatten().tolist() == sorted(expected)
+
+
+def test_every_feature_and_every_pair_is_equally_often_removed():
+    s, m, draws = 10, 4, 20_000
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(0))[None]
+    removed = subsets(order, torch.tensor([2]), range(draws), torch.tensor([s]), torch.tensor([m]))[0, :, 0]
+    removed = removed[:, order[0, :s]].double()  # [draws, s]
+    together = removed.T @ removed / draws
+    for expected, seen in (
+        (m / s, together.diagonal()),
+        (m * (m - 1) / (s * (s - 1)), together[~torch.eye(s, dtype=torch.bool)]),
+    ):
+        sigma = (expected * (1 - expected) / draws) ** 0.5
+        assert (seen - expected).abs().max() < 4.5 * sigma
+
+
+@pytest.mark.parametrize("over", ["draws", "images"])
+def test_every_subset_is_equally_likely(over):
+    many = torch.arange(6000)
+    images, draws = (torch.tensor([0]), many) if over == "draws" else (many, torch.tensor([0]))
+    order = torch.tensor([[4, 1, 0, 6, 3, 2, 5]]).expand(len(images), -1)
+    removed = subsets(order, images, draws, torch.tensor([6]), torch.tensor([3])).view(len(many), 7)
+    kinds, seen = removed.unique(dim=0, return_counts=True)
+    assert len(kinds) == 20  # 6 over 3
+    assert scipy.stats.chisquare(seen.numpy()).pvalue > 1e-4
+
+
+def test_subsets_do_not_depend_on_the_batch_its_order_or_the_other_sizes():
+    removed = subsets()
+    some = torch.tensor([4, 0, 1])
+    assert torch.equal(subsets(ORDER[some], IMAGES[some], [7, 3]), removed[some][:, [7, 3]])
+    for k in range(len(COUNTS)):
+        assert torch.equal(subsets(counts=COUNTS[[k]], removals=REMOVALS[[k]]), removed[:, :, [k]])
+
+
+def test_explainers_with_the_same_top_features_lose_the_same_subset():
+    other = ORDER.clone()
+    other[:, :12] = other[:, :12].flip(-1)
+    same = COUNTS >= 12
+    assert torch.equal(subsets(other)[:, :, same], subsets()[:, :, same])
+
+
+def test_another_seed_or_image_or_draw_removes_others():
+    order = ORDER[:1].expand(6, -1)
+    removed = subsets(order)[:, :, 4]  # 6 of the same 12 features
+    assert len(removed.reshape(-1, FEATURES).unique(dim=0)) > 200  # of 240 subsets out of 924
+    assert not torch.equal(removed, subsets(order, seed=1)[:, :, 4])
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_same_masks():
+    on_gpu = subsets(ORDER.cuda(), IMAGES.cuda())
+    assert torch.equal(on_gpu.cpu(), subsets())
+    assert torch.equal(masks.remove_top(ORDER.cuda(), COUNTS).cpu(), masks.remove_top(ORDER, COUNTS))
