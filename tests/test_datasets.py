@@ -287,7 +287,7 @@ def test_a_broken_archive_is_told_and_the_next_source_used(home, register, tmp_p
     message = str(told.value)
     assert ("is broken or was changed: sha256" if known else complaint) in message
     assert "a source 0" in message
-    assert str(home / "by-hand") in message
+    assert str(home / "by-hand" / "tiny") in message
     assert "tiny.tar.gz" in message
     assert cache.VARIABLE in message
     assert files(home) == []
@@ -316,10 +316,10 @@ def test_links_in_an_archive_are_not_followed(home, register, tmp_path):
 def test_an_archive_put_by_hand_is_used_first_and_kept(home, register, tmp_path):
     archive = pack(tmp_path / "origin.tar.gz")
     register(tiny(OnDisk(tmp_path / "nowhere", sha256(archive)), OnDisk(archive, sha256(archive), name="other.tar.gz")))
-    sources.by_hand().mkdir()
-    shutil.copy(archive, sources.by_hand() / "other.tar.gz")
+    sources.by_hand("tiny").mkdir(parents=True)
+    shutil.copy(archive, sources.by_hand("tiny") / "other.tar.gz")
     assert len(datasets.load("tiny")) == 6
-    assert (sources.by_hand() / "other.tar.gz").exists()
+    assert (sources.by_hand("tiny") / "other.tar.gz").exists()
     assert not (tmp_path / "fetched.log").exists()
 
 

@@ -188,21 +188,26 @@ class Source:
     members: dict[str, tuple[str, ...]]
     decode: Callable[[list[Path]], Arrays]
 
-    def files(self, workplace: Path) -> dict[str, Path]:
-        """Obtain and unpack the archives in the empty folder `workplace`; return {member: path} of all splits."""
+    def files(self, workplace: Path, placed: Path) -> dict[str, Path]:
+        """Take the archives from the folder `placed`, or else get them, and unpack them in the empty `workplace`.
+
+        Returns:
+            {member: path} of all splits.
+        """
         unpacked = workplace / "unpacked"
         unpacked.mkdir()
         wanted = {member for members in self.members.values() for member in members}
         for archive in self.archives:
-            placed = by_hand() / archive.name
-            path = placed if placed.is_file() else archive.get(workplace)
+            path = placed / archive.name
+            if not path.is_file():
+                path = archive.get(workplace)
             if archive.checksum is not None:
                 algorithm, expected = archive.checksum.split(":")
                 found = pooch.file_hash(str(path), algorithm)
                 if found != expected:
                     raise _SourceError(f"{path} is broken or was changed: {algorithm} {found}, expected {expected}")
             archive.unpack(path, unpacked, wanted)
-            if path != placed:
+            if path.parent != placed:
                 path.unlink()  # the disk never holds the archive and all that is made of it
         found = {path.name: path for path in unpacked.rglob("*") if path.name in wanted}
         if missing := sorted(wanted - found.keys()):
@@ -210,9 +215,9 @@ class Source:
         return found
 
 
-def by_hand() -> Path:
+def by_hand(dataset: str) -> Path:
     """Return the folder of the cache in which archives put by hand are found before anything is downloaded."""
-    return cache.folder() / "by-hand"
+    return cache.folder() / "by-hand" / dataset
 
 
 def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], target: Path) -> dict[str, Arrays]:
@@ -229,12 +234,13 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
     Raises:
         DatasetUnavailable: no source gave the data set.
     """
-    sources = sorted(sources, key=lambda source: not all((by_hand() / a.name).is_file() for a in source.archives))
+    placed = by_hand(dataset)
+    sources = sorted(sources, key=lambda source: not all((placed / a.name).is_file() for a in source.archives))
     reasons = []
     for source in sources:
         try:
             with cache.scratch(target) as workplace:
-                files = source.files(workplace)
+                files = source.files(workplace, placed)
                 arrays = {
                     split: source.decode([files[member] for member in members])
                     for split, members in source.members.items()
@@ -255,7 +261,7 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
     lines = [
         f"{dataset} could not be fetched. Tried:",
         *reasons,
-        f"Repair one of these (network, disk space, missing tool), or put all files of one source into {by_hand()}:",
+        f"Repair one of these (network, disk space, missing tool), or put all files of one source into {placed}:",
         *(f"  - {source.title}: {', '.join(a.name for a in source.archives)}" for source in sources),
         f"The cache can be moved by the environment variable {cache.VARIABLE}.",
     ]
