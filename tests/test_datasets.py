@@ -549,6 +549,10 @@ def test_the_command_line_says_where_and_how_large(home, register, tmp_path, cap
     shutil.rmtree(home)
     with pytest.raises(SystemExit, match="error: tiny could not be fetched"):
         datasets.main(["fetch", "tiny"])
+    shutil.rmtree(home)
+    home.write_text("a file in the way")
+    with pytest.raises(SystemExit, match=r"error: .*a file of its name is in the way"):
+        datasets.main(["fetch", "tiny"])
 
 
 # --- the real sets

@@ -248,6 +248,7 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         ValueError: unknown name or split, or an option out of range.
         TypeError: an option that the set does not have, or lacks.
         DatasetUnavailable: no source gave the data, or it could not be stored.
+        CacheUnavailable: there can be no cache folder where it should be.
     """
     if name not in names():
         raise ValueError(f"unknown data set {name!r}; there are {', '.join(names())}")
@@ -364,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in parser.parse_args(arguments).names:
         try:
             files = fetch(name)
-        except DatasetUnavailable as error:
+        except (DatasetUnavailable, cache.CacheUnavailable) as error:
             raise SystemExit(f"error: {error}") from None
         for split, path in files.items():
             print(f"{name} {split}: {path.stat().st_size / 1e6:.0f} MB, verified, {path}")
