@@ -22,9 +22,12 @@
 # patches that hurt most?*
 #
 # ```bash
-# cp notebooks/template.py notebooks/mine.py     # 1. copy, and change "template" to "mine" in the cell `run = Run(...)`
-# make sync                                      # 2. make its pair, notebooks/mine.ipynb, for Jupyter
-# make notebook NAME=mine PARAMS="images=32"     # 3. run it with any parameters
+# # 1. Copy it, and change "template" to "mine" in the line that begins with `run = Run(`.
+# cp notebooks/template.py notebooks/mine.py
+# # 2. Make its pair, notebooks/mine.ipynb, to work on in Jupyter.
+# make sync
+# # 3. Run it, with any parameters.
+# make notebook NAME=mine PARAMS="images=32 seed=1"
 # ```
 #
 # To put it into the book, add `- file: notebooks/mine` to `book/_toc.yml`. If it needs data, or other parameters in
@@ -55,17 +58,7 @@ from faithlab.study.results import Run
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe, trained
 
-run = Run(
-    "template",
-    profile=profile,
-    parameters={
-        "explainers": explainers,
-        "train": train,
-        "images": images,
-        "patch": patch,
-        "seed": seed,
-    },
-)
+run = Run("template", globals())
 
 # %% [markdown]
 # ## A network and some digits

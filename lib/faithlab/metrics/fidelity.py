@@ -14,6 +14,9 @@ The published metrics are named choices of the arguments of `fidelity`, with the
     Fid+  = fidelity(score, a, s / F)                       Fid-  = fidelity(score, -a, 1 - s / F)
     RFid+ = fidelity(score, a, s / F, alpha=0.5, draws=50)  RFid- = fidelity(score, -a, 1 - s / F, alpha=0.5, draws=50)
     FFid+ = RFid+ with cap=0.1 on the fine-tuned model      FFid- = RFid- with cap=0.1 on the fine-tuned model
+
+Where the paper's tables say MoRF and LeRF they mean the accuracy that remains, `remaining` with the arguments of the +
+and of the - metric.
 """
 
 import torch
@@ -25,7 +28,7 @@ from faithlab.engine import Score
 from faithlab.stats import Estimate
 
 
-def fidelity(
+def remaining(
     score: Score,
     attribution: Tensor,
     fractions: Tensor,
@@ -36,7 +39,7 @@ def fidelity(
     seed: int = 0,
     images: Tensor | None = None,
 ) -> Estimate:
-    """What each input's score loses when (some of) its most relevant features are removed.
+    """Each input's mean score when (some of) its most relevant features are removed.
 
     Args:
         score: see `faithlab.engine.scorer`.
@@ -49,7 +52,7 @@ def fidelity(
         images: [B] identities of the images, so that an image meets the same subsets in any batch; None: 0..B-1.
 
     Returns:
-        The losses [B, K] float64, score(all kept) - mean score(subset removed), and their standard errors.
+        Mean scores [B, K] float64 over the draws, and their standard errors.
 
     Raises:
         ValueError: NaN in the attribution, fractions, alpha or cap outside [0, 1], fewer than one draw.
@@ -61,10 +64,8 @@ def fidelity(
     counts = masks.counts(fractions, features)
     removals = masks.removals(counts, features, alpha, cap)
     settled = (removals == counts) | (removals == 0)  # [K] every draw removes the same features
-    clean = score(torch.ones_like(order, dtype=torch.bool)[:, None])  # [B, 1]
     if bool(settled.all()):
-        keep = masks.remove_top(order, removals)
-        value = (clean - score(keep)).double()
+        value = score(masks.remove_top(order, removals)).double()
         return Estimate(value, torch.zeros_like(value))
 
     identities = counter.identities(len(order), images, order.device)
@@ -79,5 +80,17 @@ def fidelity(
     mean = total / draws
     # Sample variance over draws of the mean; unknown from a single draw, zero where nothing was random.
     variance = (squares / draws - mean**2).clamp(min=0) / (draws - 1) if draws > 1 else mean * torch.nan
-    error = variance.sqrt().masked_fill(settled.to(order.device), 0.0)
-    return Estimate(clean.double() - mean, error)
+    return Estimate(mean, variance.sqrt().masked_fill(settled.to(order.device), 0.0))
+
+
+def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) -> Estimate:
+    """What each input's score loses when (some of) its most relevant features are removed.
+
+    Arguments and errors as in `remaining`.
+
+    Returns:
+        The losses [B, K] float64, score(all kept) - `remaining`, and their standard errors.
+    """
+    left = remaining(score, attribution, fractions, **options)
+    nothing_removed = torch.ones_like(attribution, dtype=torch.bool)[:, None]  # [B, 1, F]
+    return Estimate(score(nothing_removed).double() - left.value, left.error)

@@ -91,7 +91,9 @@ def explanation_size(
             f"but got {tuple(curves.shape)}"
         )
     if bool(curves.isnan().any()):
-        raise ValueError(f"the curves of {int(curves.isnan().any(-1).any(-1).sum())} images hold NaN; drop and count them")
+        raise ValueError(
+            f"the curves of {int(curves.isnan().any(-1).any(-1).sum())} images hold NaN; drop and count them"
+        )
     candidates = torch.as_tensor(fractions if candidates is None else candidates, dtype=torch.float64)
     curves = curves.double().cpu().flatten(1)  # [B, J * K]
     weights = torch.ones(1, len(curves), dtype=torch.float64)

@@ -1,6 +1,6 @@
 """What a run leaves behind: tidy tables, where they came from, and the runs worth keeping.
 
-A notebook says at its top ``run = Run("f-fidelity/images", profile=profile, parameters={...})``, saves each table with
+A notebook says at its top ``run = Run("f-fidelity/images", globals())``, saves each table with
 :meth:`Run.save` and shows ``run.finish()`` at its end. Tables and ``provenance.json`` go to
 ``build/<profile>/results/<notebook>/``. ``python -m faithlab.study.results promote --profile quick f-fidelity/images``
 copies them to ``data/results/``, to be committed; :func:`recorded` finds them there.
@@ -36,22 +36,23 @@ class Run:
 
     Args:
         name: the notebook, for example ``f-fidelity/images``.
-        profile: the profile it runs in.
-        parameters: every parameter of the notebook with its value in this run (``profile`` may be left out). Where one
-            differs from the profile's, the results go to a folder of their own, such as ``build/quick+images=32``.
+        variables: the notebook's ``globals()``, or any mapping that holds every name of its parameters cell. Where a
+            value differs from the profile's, the results go to a folder of their own, such as
+            ``build/quick+images=32``.
 
     Attributes:
         folder: where tables and provenance go.
 
     Raises:
-        ValueError: a parameter of the notebook is missing, or unknown.
+        KeyError: a parameter of the notebook is not among the variables.
     """
 
-    def __init__(self, name: str, *, profile: str, parameters: Mapping[str, Any]):
+    def __init__(self, name: str, variables: Mapping[str, Any]):
         self.name = name
-        self.profile = profile
-        self.parameters = {key: value for key, value in parameters.items() if key != "profile"}
-        self.folder = places.results(name, profiles.label(name, profile, parameters))
+        parameters = {key: variables[key] for key in profiles.defaults(name)}
+        self.folder = places.results(name, profiles.label(name, parameters["profile"], parameters))
+        self.profile = parameters.pop("profile")
+        self.parameters = parameters
         self.folder.mkdir(parents=True, exist_ok=True)
         self._tables: dict[str, dict[str, Any]] = {}
         self._started = time.perf_counter()
@@ -130,7 +131,7 @@ class Stamp:
         p = self.provenance
         commit = f"commit {p['commit'][:9]}" if p["commit"] else "no commit"
         commit += " with local changes" if p["dirty"] else ""
-        return f"{p['profile']} profile · {p['date'][:10]} · {commit} · {_duration(p['seconds'])} on {p['device']}"
+        return f"{p['profile']} profile · {p['date'][:10]} · {commit} · {_duration(p['seconds'])} on {p['gpu'] or p['cpu']}"
 
     def __repr__(self) -> str:
         return f"Provenance: {self._head()}"
