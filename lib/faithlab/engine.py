@@ -90,10 +90,12 @@ def scorer(
     if x.is_floating_point() and bool(x.isnan().any()):
         raise ValueError("the inputs hold NaN; drop or repair them before scoring")
     features = segment_maps.count(segments)
-    if torch.broadcast_shapes(segments.shape, x.shape[1:]) != x.shape[1:]:
+    try:
+        segments.expand(x.shape[1:])
+    except RuntimeError:
         raise ValueError(
             f"segments {tuple(segments.shape)} do not broadcast to the shape of one input {tuple(x.shape[1:])}"
-        )
+        ) from None
     stand_in = reference(x)
     if x.is_floating_point():
         x, stand_in = x.to(precision), stand_in.to(precision)
@@ -120,7 +122,7 @@ def scorer(
                     if size == 1 or not _out_of_memory(error):
                         raise
                     limit = min(limit, (size + 1) // 2)
-                    pending = [_within(i, m, part) for part in _blocks(i.stop - i.start, m.stop - m.start, limit)]
+                    pending += [_within(i, m, part) for part in _blocks(i.stop - i.start, m.stop - m.start, limit)]
         return answers
 
     def _answer(keep: Tensor, images: slice) -> Tensor:
@@ -132,11 +134,6 @@ def scorer(
         logits = runner(masked).float()
         if logits.ndim != 2 or len(logits) != len(masked):
             raise ValueError(f"expected logits [{len(masked)}, classes], but the model gave {tuple(logits.shape)}")
-        if bool(logits.isnan().any()):
-            raise ValueError(
-                f"the model answered NaN to {int(logits.isnan().any(-1).sum())} of {len(logits)} masked inputs; "
-                "check its weights and, in bfloat16, its range"
-            )
         wanted = target[images]
         if bool(((wanted < 0) | (wanted >= logits.shape[1])).any()):
             raise ValueError(
@@ -144,7 +141,15 @@ def scorer(
                 f"{int(wanted.min())}..{int(wanted.max())}"
             )
         logits = logits.view(*shape[:2], -1)
-        return readout(logits, wanted[:, None].expand(shape[:2]))
+        answers = readout(logits, wanted[:, None].expand(shape[:2]))
+        # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
+        broken = logits.isnan().any(-1) | answers.isnan()
+        if bool(broken.any()):
+            raise ValueError(
+                f"the model answered NaN (or an infinite logit) to {int(broken.sum())} of {len(masked)} masked inputs; "
+                "check its weights and, in a low precision, its range"
+            )
+        return answers
 
     return score
 
@@ -160,7 +165,8 @@ def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtyp
     with torch.inference_mode():
         for p in (torch.float32, precision):
             runner = prepare(model, p)
-            answers.append(torch.cat([runner(part.to(p)).float() for part in x.split(rows)]))
+            inputs = x.to(p) if x.is_floating_point() else x
+            answers.append(torch.cat([runner(part).float() for part in inputs.split(rows)]))
     reference, other = answers
     change = (probability(reference, target) - probability(other, target)).abs()
     same = (reference.argmax(-1) == other.argmax(-1)).float().mean()
