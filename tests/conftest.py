@@ -8,6 +8,9 @@ from hypothesis import settings
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("suite")
 
+# The suite's models are tiny: threads only wait for each other, and for whatever else runs on the machine.
+torch.set_num_threads(1)
+
 
 def pytest_collection_modifyitems(items):
     if not torch.cuda.is_available():

@@ -1,0 +1,442 @@
+"""The engine answers as if each masked input were built and run alone; when it cannot, it says why."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from faithlab import engine, readouts, references, segments
+from faithlab.zoo import models
+
+GENERATOR = torch.Generator().manual_seed(0)
+IMAGES = torch.randn(5, 3, 8, 8, generator=GENERATOR)
+TARGET = torch.tensor([0, 3, 1, 1, 2])
+PATCHES = segments.patches(8, 8, 2)
+SUPERPIXELS = torch.randint(7, (8, 8), generator=GENERATOR).unique(return_inverse=True)[1]
+
+
+def settled(model: nn.Module) -> nn.Module:
+    """A model in eval mode whose BatchNorm statistics and scales are those of no fresh model."""
+    generator = torch.Generator().manual_seed(1)
+    for module in model.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.running_mean.copy_(torch.randn(module.num_features, generator=generator) * 0.3)
+            module.running_var.copy_(torch.rand(module.num_features, generator=generator) + 0.5)
+            with torch.no_grad():
+                module.weight.copy_(torch.rand(module.num_features, generator=generator) + 0.5)
+                module.bias.copy_(torch.randn(module.num_features, generator=generator) * 0.3)
+    return model.eval()
+
+
+def image_model(channels: int = 3) -> nn.Module:
+    torch.manual_seed(0)
+    return settled(models.build("cnn3", classes=4, channels=channels, width=4))
+
+
+class Series(nn.Module):
+    """Classifies series [n, T, C]."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv1d(2, 6, 3), nn.BatchNorm1d(6), nn.ReLU(), nn.Flatten(), nn.Linear(36, 4))
+
+    def forward(self, x):
+        return self.layers(x.transpose(1, 2))
+
+
+class Texts(nn.Module):
+    """Classifies texts [n, T] of token ids."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Embedding(20, 6), nn.Flatten(), nn.Linear(6 * 9, 4))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def literal_score(model, x, target, keep, segmentation, stand_in, readout):
+    """One masked input at a time, element by element of the segment map."""
+    owner = segmentation.expand(x.shape[1:])
+    answers = torch.empty(keep.shape[:2])
+    with torch.no_grad():
+        for b, m in itertools.product(*map(range, keep.shape[:2])):
+            masked = torch.where(keep[b, m][owner], x[b], stand_in[b])
+            answers[b, m] = readout(model(masked[None]), target[b : b + 1])[0]
+    return answers
+
+
+def some_masks(features: int, count: int = 6, images: int = 5) -> torch.Tensor:
+    keep = torch.rand(images, count, features, generator=torch.Generator().manual_seed(2)) < 0.6
+    keep[:, 0], keep[:, 1] = True, False
+    return keep
+
+
+IMAGE_SEGMENTS = {
+    "pixels": segments.pixels(8, 8),
+    "patches": PATCHES,
+    "superpixels": SUPERPIXELS,
+    "channels apart": torch.arange(3 * 8 * 8).view(3, 8, 8),
+    "whole channels": torch.arange(3).view(3, 1, 1),
+}
+
+
+@pytest.mark.parametrize("segmentation", IMAGE_SEGMENTS.values(), ids=IMAGE_SEGMENTS.keys())
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_are_masked_segment_by_segment(segmentation, channels):
+    if segmentation.ndim == 3 and channels == 1:
+        segmentation = segmentation[:1]
+    x, model = IMAGES[:, :channels], image_model(channels)
+    keep = some_masks(segments.count(segmentation))
+    score = engine.scorer(model, x, TARGET, segments=segmentation)
+    expected = literal_score(model, x, TARGET, keep, segmentation, torch.zeros_like(x), readouts.probability)
+    torch.testing.assert_close(score(keep), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("build", "x", "segmentation", "reference"),
+    [
+        (Series, torch.randn(5, 8, 2, generator=GENERATOR), segments.time_steps(8), references.zero),
+        (Series, torch.randn(5, 8, 2, generator=GENERATOR), segments.values(8, 2), references.zero),
+        (
+            Texts,
+            torch.randint(20, (5, 9), generator=GENERATOR),
+            segments.tokens(9),
+            lambda x: references.token(x, 19),
+        ),
+    ],
+    ids=["time steps", "values", "tokens"],
+)
+def test_series_and_texts_are_masked_likewise(build, x, segmentation, reference):
+    torch.manual_seed(0)
+    model = settled(build())
+    keep = some_masks(segments.count(segmentation))
+    score = engine.scorer(model, x, TARGET, segments=segmentation, reference=reference)
+    expected = literal_score(model, x, TARGET, keep, segmentation, reference(x).expand_as(x), readouts.probability)
+    torch.testing.assert_close(score(keep), expected, atol=1e-5, rtol=0)
+
+
+REFERENCES = {"zero": references.zero, "mean": references.mean, "blur": lambda x: references.blur(x, 1.0)}
+READOUTS = [readouts.probability, readouts.logit, readouts.log_odds, readouts.hit]
+
+
+@pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES.keys())
+@pytest.mark.parametrize("readout", READOUTS, ids=lambda readout: readout.__name__)
+def test_every_reference_and_every_readout(reference, readout):
+    model, keep = image_model(), some_masks(16)
+    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, reference=reference, readout=readout)
+    expected = literal_score(model, IMAGES, TARGET, keep, PATCHES, reference(IMAGES).expand_as(IMAGES), readout)
+    torch.testing.assert_close(score(keep), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 30, 1000, None])
+def test_the_rows_of_a_forward_change_nothing(rows):
+    model, keep = image_model(), some_masks(16)
+    one = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, rows=1)(keep)
+    some = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, rows=rows)(keep)
+    torch.testing.assert_close(some, one, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 7])
+def test_no_forward_has_more_rows_than_asked_and_none_is_wasted(rows):
+    class Counting(nn.Module):
+        seen = ()
+
+        def forward(self, x):
+            Counting.seen += (len(x),)
+            return x.flatten(1)[:, :4]
+
+    for images, count in itertools.product((1, 2, 5), (0, 1, 6, 9)):
+        Counting.seen = ()
+        keep = some_masks(16, count=max(count, 2), images=images)[:, :count]
+        engine.scorer(Counting(), IMAGES[:images], TARGET[:images], segments=PATCHES, rows=rows)(keep)
+        assert max(Counting.seen, default=0) <= rows
+        assert sum(Counting.seen) == images * count
+
+
+def test_an_input_is_answered_alike_in_any_batch_and_order():
+    model, keep = image_model(), some_masks(16)
+    together = engine.scorer(model, IMAGES, TARGET, segments=PATCHES)(keep)
+    some = torch.tensor([3, 0, 4])
+    apart = engine.scorer(model, IMAGES[some], TARGET[some], segments=PATCHES)(keep[some])
+    torch.testing.assert_close(apart, together[some], atol=1e-6, rtol=0)
+    masks = torch.tensor([5, 2])
+    torch.testing.assert_close(
+        engine.scorer(model, IMAGES, TARGET, segments=PATCHES)(keep[:, masks]), together[:, masks], atol=1e-6, rtol=0
+    )
+
+
+def test_no_images_give_no_answers():
+    score = engine.scorer(image_model(), IMAGES[:0], TARGET[:0], segments=PATCHES)
+    assert score(torch.ones(0, 3, 16, dtype=torch.bool)).shape == (0, 3)
+
+
+# The prepared copy
+
+
+class Untraceable(nn.Module):
+    """A model that looks at its input's values, which torch.fx cannot follow."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = image_model()
+
+    def forward(self, x):
+        assert x.abs().sum() >= 0
+        return self.layers(x)
+
+
+PREPARED = {
+    "resnet9": lambda: models.build("resnet9", classes=4, width=4),
+    "cnn3": lambda: models.build("cnn3", classes=4, width=4),
+    "vit": lambda: models.build("vit", classes=4, size=8, dim=16, depth=2, heads=2),
+    "untraceable": Untraceable,
+}
+
+
+@pytest.mark.parametrize("name", PREPARED)
+def test_the_prepared_copy_computes_the_same_function(name):
+    torch.manual_seed(0)
+    model = settled(PREPARED[name]()).train()
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    prepared = engine.prepare(model)
+    with torch.no_grad():
+        torch.testing.assert_close(prepared(IMAGES), model.eval()(IMAGES), atol=1e-5, rtol=1e-5)
+    assert not prepared.training
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, state[key])
+
+
+@pytest.mark.parametrize(("name", "folded"), [("resnet9", True), ("cnn3", True), ("untraceable", False)])
+def test_batchnorm_is_folded_where_the_graph_is_known(name, folded):
+    prepared = engine.prepare(PREPARED[name]())
+    assert folded != any(isinstance(module, nn.BatchNorm2d) for module in prepared.modules())
+
+
+def test_scoring_leaves_the_model_and_its_mode_alone():
+    model = image_model().train()
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    engine.scorer(model, IMAGES, TARGET, segments=PATCHES)(some_masks(16))
+    assert model.training
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, state[key])
+
+
+def test_a_model_in_training_mode_is_scored_in_eval_mode():
+    model, keep = image_model(), some_masks(16)
+    expected = engine.scorer(model, IMAGES, TARGET, segments=PATCHES)(keep)
+    assert torch.equal(engine.scorer(model.train(), IMAGES, TARGET, segments=PATCHES)(keep), expected)
+
+
+# Precision
+
+
+def test_bfloat16_is_close_and_agreement_says_how_close():
+    model, keep = image_model(), some_masks(16)
+    exact, rough = (
+        engine.scorer(model, IMAGES, TARGET, segments=PATCHES, precision=p)(keep)
+        for p in (torch.float32, torch.bfloat16)
+    )
+    assert rough.dtype == torch.float32
+    assert not torch.equal(rough, exact)
+    torch.testing.assert_close(rough, exact, atol=0.03, rtol=0)
+
+    report = engine.agreement(model, IMAGES, TARGET, torch.bfloat16, rows=2)
+    shown = torch.ones(5, 1, 16, dtype=torch.bool)
+    change = torch.stack(
+        [
+            engine.scorer(model, IMAGES, TARGET, segments=PATCHES, precision=p)(shown)
+            for p in (torch.float32, torch.bfloat16)
+        ]
+    ).diff(dim=0)
+    assert report["probability"] == pytest.approx(change.abs().mean().item(), rel=1e-3)
+    assert report["largest"] == pytest.approx(change.abs().max().item(), rel=1e-3)
+    assert 0 < report["probability"] <= report["largest"] < 0.03
+
+
+def test_float32_agrees_with_itself():
+    assert engine.agreement(image_model(), IMAGES, TARGET, torch.float32) == {
+        "argmax": 1.0,
+        "probability": 0.0,
+        "largest": 0.0,
+    }
+
+
+def test_agreement_counts_changed_classes():
+    class Near(nn.Module):
+        """In bfloat16, 1 + 1/1024 rounds to 1, and the lower class wins the tie."""
+
+        def forward(self, x):
+            first = x[:, 0, 0, :1]
+            return torch.cat([torch.ones_like(first), first], 1)
+
+    x = torch.ones(4, 1, 8, 8)
+    x[0] += 1 / 1024
+    assert engine.agreement(Near(), x, torch.zeros(4, dtype=torch.int64), torch.bfloat16)["argmax"] == 0.75
+
+
+def test_agreement_leaves_the_token_ids_of_texts_alone():
+    torch.manual_seed(0)
+    texts = torch.randint(20, (5, 9), generator=GENERATOR)
+    assert engine.agreement(Texts(), texts, TARGET, torch.bfloat16)["largest"] < 0.03
+
+
+# Memory
+
+
+class Bounded(nn.Module):
+    """Runs out of memory above a number of rows, as its device would."""
+
+    def __init__(self, most: int, error: Exception):
+        super().__init__()
+        self.inner, self.most, self.error, self.tried = image_model(), most, error, []
+
+    def forward(self, x):
+        self.tried.append(len(x))
+        if len(x) > self.most:
+            raise self.error
+        return self.inner(x)
+
+    def __deepcopy__(self, memo):
+        return self  # so that the test sees the calls
+
+
+OUT_OF_MEMORY = {
+    "cuda": torch.OutOfMemoryError("CUDA out of memory."),
+    "cpu": RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes."),
+}
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_where_memory_runs_out_the_rows_are_halved_and_nothing_changes(error, most):
+    keep = some_masks(16)
+    expected = engine.scorer(image_model(), IMAGES, TARGET, segments=PATCHES, rows=1)(keep)
+    model = Bounded(most, error)
+    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, rows=16)
+    torch.testing.assert_close(score(keep), expected, atol=1e-6, rtol=0)
+    first = len(model.tried)
+    score(keep)
+    assert max(model.tried[first:]) <= most  # the size that fits is remembered
+
+
+def test_a_single_input_that_does_not_fit_is_an_error():
+    score = engine.scorer(Bounded(0, OUT_OF_MEMORY["cuda"]), IMAGES, TARGET, segments=PATCHES)
+    with pytest.raises(torch.OutOfMemoryError):
+        score(some_masks(16))
+
+
+def test_other_errors_of_the_model_pass_through_at_once():
+    model = Bounded(0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES)
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        score(some_masks(16))
+    assert len(model.tried) == 1
+
+
+# Errors
+
+
+def answering(logits):
+    """A model that answers what `logits` says of its input."""
+
+    class Answering(nn.Module):
+        def forward(self, x):
+            return logits(x)
+
+    return Answering()
+
+
+def scorer(model=None, x=IMAGES, target=TARGET, segmentation=PATCHES, **options):
+    return engine.scorer(model or image_model(), x, target, segments=segmentation, **options)
+
+
+@pytest.mark.parametrize("target", [TARGET[:3], TARGET.int(), TARGET.float(), TARGET[:, None]])
+def test_targets_that_do_not_fit_are_an_error(target):
+    with pytest.raises(ValueError, match=r"one int64 target per input, shape \(5,\), but got"):
+        scorer(target=target)
+
+
+def test_nan_in_the_inputs_is_an_error():
+    x = IMAGES.clone()
+    x[2, 0, 0, 0] = torch.nan
+    with pytest.raises(ValueError, match="the inputs hold NaN"):
+        scorer(x=x)
+
+
+@pytest.mark.parametrize(
+    "segmentation",
+    [segments.pixels(4, 4), segments.pixels(8, 4), torch.arange(2 * 64).view(2, 8, 8), PATCHES[None, None]],
+    ids=["too small", "half", "two channels", "too many dimensions"],
+)
+def test_segments_of_another_shape_are_an_error(segmentation):
+    with pytest.raises(ValueError, match=r"do not broadcast to the shape of one input \(3, 8, 8\)"):
+        scorer(segmentation=segmentation)
+
+
+def test_segments_with_holes_are_an_error():
+    with pytest.raises(ValueError, match="uses every number"):
+        scorer(segmentation=PATCHES * 2)
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        torch.ones(5, 2, 16),
+        torch.ones(5, 16, dtype=torch.bool),
+        torch.ones(4, 2, 16, dtype=torch.bool),
+        torch.ones(5, 2, 17, dtype=torch.bool),
+    ],
+    ids=["float", "two dimensions", "other images", "other features"],
+)
+def test_masks_that_do_not_fit_are_an_error(keep):
+    with pytest.raises(ValueError, match=r"boolean keep-mask \[5, masks, 16\], but got"):
+        scorer()(keep)
+
+
+@pytest.mark.parametrize("wrong", [-1, 4])
+def test_a_target_that_is_no_class_is_an_error(wrong):
+    target = TARGET.clone()
+    target[3] = wrong
+    with pytest.raises(ValueError, match=r"targets 0\.\.3 for a model of 4 classes"):
+        scorer(target=target)(some_masks(16))
+
+
+@pytest.mark.parametrize(
+    "logits", [lambda x: x, lambda x: x.flatten(1).sum(1), lambda x: x.flatten(1)[:1]], ids=["map", "number", "rows"]
+)
+def test_a_model_that_does_not_give_logits_is_an_error(logits):
+    with pytest.raises(ValueError, match=r"expected logits \[30, classes\], but the model gave"):
+        scorer(answering(logits))(some_masks(16))
+
+
+@pytest.mark.parametrize("readout", READOUTS, ids=lambda readout: readout.__name__)
+def test_nan_in_any_class_is_an_error(readout):
+    model = answering(lambda x: torch.cat([x.flatten(1)[:, :4], x.flatten(1)[:, :1] * torch.nan], 1))
+    with pytest.raises(ValueError, match=r"the model answered NaN .* to 30 of 30"):
+        scorer(model, readout=readout)(some_masks(16))
+
+
+def test_an_overflow_whose_readout_is_nan_is_an_error():
+    # An infinite logit is no NaN, but its softmax is.
+    model = answering(lambda x: torch.cat([x.flatten(1)[:, :4], torch.full((len(x), 1), torch.inf)], 1))
+    with pytest.raises(ValueError, match="NaN"):
+        scorer(model)(some_masks(16))
+
+
+def test_a_class_that_is_ruled_out_has_probability_zero():
+    model = answering(lambda x: torch.cat([torch.full((len(x), 1), -torch.inf), x.flatten(1)[:, :3]], 1))
+    answers = scorer(model, target=torch.zeros(5, dtype=torch.int64))(some_masks(16))
+    assert (answers == 0).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.03)])
+def test_a_gpu_gives_the_same_answers(precision, tolerance):
+    keep = some_masks(16)
+    expected = scorer()(keep)
+    score = engine.scorer(image_model().cuda(), IMAGES.cuda(), TARGET.cuda(), segments=PATCHES, precision=precision)
+    torch.testing.assert_close(score(keep.cuda()).cpu(), expected, atol=tolerance, rtol=0)
+    torch.testing.assert_close(score(keep).cpu(), expected, atol=tolerance, rtol=0)
