@@ -15,7 +15,6 @@ import nbformat
 import papermill
 import yaml
 from papermill.exceptions import PapermillExecutionError
-from traitlets.config import Config
 
 from faithlab.study import places, profiles
 
@@ -67,7 +66,6 @@ def execute(
                 stderr_file=sys.stderr if sys.stderr.isatty() else None,
                 on_cell_start=_announcer(name, notebook),
                 record_timing=False,
-                config=Config(KernelManager={"transport": "ipc"}),  # no ports to collide or to listen on
             )
     except PapermillExecutionError as error:
         raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}") from None
