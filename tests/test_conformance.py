@@ -1,0 +1,258 @@
+"""What every metric must do, whatever it measures. A new metric is one more entry in METRICS, and meets it all.
+
+Each metric is held against its literal re-implementation (tests/literal.py) on a score that is known on paper and on a
+network through the engine; it must give an image the same number in any chunk, batch, order, process and on any device,
+and it must tell an oracle from a random attribution.
+"""
+
+import math
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+import literal
+from faithlab import engine, masks, segments
+from faithlab.metrics.fidelity import fidelity
+from faithlab.zoo import models
+
+FEATURES = 16
+FRACTIONS = [0.1, 0.25, 0.5, 0.75, 0.9]
+SIZES = [literal.size(f, FEATURES) for f in FRACTIONS]
+
+
+class Metric(NamedTuple):
+    """A metric under test.
+
+    Attributes:
+        name: as in its paper.
+        compute: (score, attribution [B, F], images [B]) -> a row of numbers per image, [B, K].
+        literal: (ask, relevance, image) -> that row for one image, see tests/literal.py.
+        negated: the same for the negated attribution, by the paper's own name for it.
+        better: +1 if a better explanation has larger numbers, -1 if smaller ones.
+    """
+
+    name: str
+    compute: Callable[..., Tensor]
+    literal: Callable[..., list[float]]
+    negated: Callable[..., list[float]]
+    better: int
+
+
+def fidelities(name: str, alpha: float = 1.0, cap: float | None = None, draws: int = 1) -> list[Metric]:
+    """The + and the - of one of the fidelities of F-Fidelity; each is the other's mirror image."""
+    options = {"alpha": alpha, "cap": cap, "draws": draws, "seed": 5}
+
+    def plus(score, attribution, images):
+        return fidelity(score, attribution, torch.tensor(FRACTIONS), images=images, **options).value
+
+    def minus(score, attribution, images):
+        return fidelity(score, -attribution, 1 - torch.tensor(FRACTIONS), images=images, **options).value
+
+    def row(sign, sizes):
+        if alpha == 1 and cap is None:
+            return lambda ask, relevance, image: [literal.fid(ask, relevance, s, sign) for s in sizes]
+        return lambda ask, relevance, image: [
+            literal.rfid(ask, relevance, s, sign, image=image, **options) for s in sizes
+        ]
+
+    mirrored = [FEATURES - s for s in SIZES]
+    return [
+        Metric(f"{name}+", plus, row("+", SIZES), row("-", mirrored), +1),
+        Metric(f"{name}-", minus, row("-", SIZES), row("+", mirrored), -1),
+    ]
+
+
+METRICS = [
+    *fidelities("Fid"),
+    *fidelities("RFid", alpha=0.5, draws=4),
+    *fidelities("FFid", alpha=0.5, cap=0.2, draws=4),
+]
+
+every_metric = pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])
+
+# The images, and two kinds of score on them
+
+COUNT = 6
+IDENTITIES = torch.tensor([11, 3, 0, 400, 7, 8])
+ATTRIBUTION = torch.randn(COUNT, FEATURES, generator=torch.Generator().manual_seed(1))
+WEIGHTS = torch.randn(COUNT, FEATURES, generator=torch.Generator().manual_seed(2))
+PATCHES = segments.patches(8, 8, 2)
+TARGET = torch.tensor([0, 3, 1, 1, 2, 0])
+
+
+def analytic(weights: Tensor = WEIGHTS):
+    """A score that is known on paper: the logistic function of the weights of the kept features."""
+    return lambda keep: torch.einsum("bmf,bf->bm", keep.double(), weights.double()).sigmoid()
+
+
+def ask_analytic(image: int):
+    return lambda kept: 1 / (1 + math.exp(-sum(WEIGHTS[image, f].item() for f in kept)))
+
+
+def network(channels: int) -> tuple[torch.nn.Module, Tensor]:
+    """A convolutional network with BatchNorm statistics of its own, and its inputs."""
+    torch.manual_seed(0)
+    model = models.build("cnn3", classes=4, channels=channels, width=4)
+    x = torch.randn(COUNT, channels, 8, 8)
+    with torch.no_grad():
+        for _ in range(3):
+            model(x * 2 + 0.5)
+    return model.eval(), x
+
+
+def scorer(channels: int = 3, some=slice(None), **options):
+    model, x = network(channels)
+    return engine.scorer(model, x[some], TARGET[some], segments=PATCHES, **options)
+
+
+def ask_network(channels: int, image: int):
+    model, x = network(channels)
+
+    def ask(kept):
+        shown = sum(((f == PATCHES) for f in kept), torch.zeros(8, 8))
+        with torch.no_grad():
+            return model(x[image : image + 1] * shown).softmax(-1)[0, TARGET[image]].item()
+
+    return ask
+
+
+def literally(row, ask_of, attribution: Tensor = ATTRIBUTION) -> Tensor:
+    """A literal metric's rows, image by image."""
+    return torch.tensor(
+        [row(ask_of(b), attribution[b].tolist(), int(IDENTITIES[b])) for b in range(COUNT)], dtype=torch.float64
+    )
+
+
+@every_metric
+def test_is_the_papers_definition_on_a_score_known_on_paper(metric):
+    torch.testing.assert_close(
+        metric.compute(analytic(), ATTRIBUTION, IDENTITIES),
+        literally(metric.literal, ask_analytic),
+        atol=1e-12,
+        rtol=0,
+    )
+
+
+@every_metric
+@pytest.mark.parametrize("channels", [1, 3], ids=["grey", "RGB"])
+def test_is_the_papers_definition_on_a_network(metric, channels):
+    torch.testing.assert_close(
+        metric.compute(scorer(channels), ATTRIBUTION, IDENTITIES),
+        literally(metric.literal, lambda image: ask_network(channels, image)),
+        atol=1e-5,
+        rtol=0,
+    )
+
+
+@every_metric
+def test_of_the_negated_attribution_is_its_mirror_image(metric):
+    torch.testing.assert_close(
+        metric.compute(analytic(), -ATTRIBUTION, IDENTITIES),
+        literally(metric.negated, ask_analytic),
+        atol=1e-12,
+        rtol=0,
+    )
+
+
+@every_metric
+@pytest.mark.parametrize("elements", [1, 1000, 3000])
+def test_does_not_depend_on_the_chunks(metric, elements, monkeypatch):
+    whole = metric.compute(analytic(), ATTRIBUTION, IDENTITIES)
+    monkeypatch.setattr(masks, "BUDGET", elements)
+    torch.testing.assert_close(metric.compute(analytic(), ATTRIBUTION, IDENTITIES), whole, atol=1e-14, rtol=0)
+
+
+@every_metric
+@pytest.mark.parametrize("rows", [1, 3, 7])
+def test_does_not_depend_on_the_rows_of_a_forward(metric, rows):
+    one, other = (metric.compute(scorer(rows=r), ATTRIBUTION, IDENTITIES) for r in (None, rows))
+    torch.testing.assert_close(other, one, atol=1e-6, rtol=0)
+
+
+@every_metric
+@pytest.mark.parametrize("some", [[4], [0, 1, 2], [5, 2, 0, 4, 3, 1]], ids=["one", "three", "permuted"])
+def test_gives_an_image_the_same_number_in_any_batch_and_order(metric, some):
+    some = torch.tensor(some)
+    together = metric.compute(analytic(), ATTRIBUTION, IDENTITIES)
+    apart = metric.compute(analytic(WEIGHTS[some]), ATTRIBUTION[some], IDENTITIES[some])
+    torch.testing.assert_close(apart, together[some], atol=1e-14, rtol=0)
+    through_engine = metric.compute(scorer(), ATTRIBUTION, IDENTITIES)
+    torch.testing.assert_close(
+        metric.compute(scorer(some=some), ATTRIBUTION[some], IDENTITIES[some]), through_engine[some], atol=1e-6, rtol=0
+    )
+
+
+def computed(number: int) -> Tensor:
+    return METRICS[number].compute(analytic(), ATTRIBUTION, IDENTITIES)
+
+
+@pytest.fixture(scope="module")
+def worker():
+    """A process of its own, with nothing of this one but the code."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@every_metric
+def test_gives_the_same_numbers_in_another_process(metric, worker):
+    number = METRICS.index(metric)
+    assert torch.equal(worker.submit(computed, number).result(), computed(number))
+
+
+@every_metric
+def test_is_close_in_bfloat16(metric):
+    exact, rough = (
+        metric.compute(scorer(precision=p), ATTRIBUTION, IDENTITIES) for p in (torch.float32, torch.bfloat16)
+    )
+    torch.testing.assert_close(rough, exact, atol=0.02, rtol=0)
+
+
+@every_metric
+def test_tells_an_oracle_from_a_random_and_from_a_reversed_attribution(metric):
+    weights = torch.rand(COUNT, FEATURES, generator=torch.Generator().manual_seed(3)) ** 3
+    oracle, chance, worst = (
+        metric.compute(analytic(weights), attribution, IDENTITIES).mean().item()
+        for attribution in (weights, ATTRIBUTION, -weights)
+    )
+    assert metric.better * oracle > metric.better * chance > metric.better * worst
+
+
+@every_metric
+def test_of_a_constant_attribution_is_a_number_whatever_the_constant(metric):
+    values = [
+        metric.compute(analytic(), torch.full((COUNT, FEATURES), constant), IDENTITIES) for constant in (0.0, 1.0, -3.5)
+    ]
+    assert values[0].isfinite().all()
+    assert torch.equal(values[0], values[1])
+    assert torch.equal(values[0], values[2])
+
+
+@every_metric
+def test_of_an_attribution_with_nan_is_an_error(metric):
+    attribution = ATTRIBUTION.clone()
+    attribution[2, 5] = torch.nan
+    with pytest.raises(ValueError, match=r"1 of 6 images holds NaN \(first: image 2\)"):
+        metric.compute(analytic(), attribution, IDENTITIES)
+
+
+@every_metric
+def test_leaves_the_attribution_alone(metric):
+    attribution = ATTRIBUTION.clone()
+    metric.compute(analytic(), attribution, IDENTITIES)
+    assert torch.equal(attribution, ATTRIBUTION)
+
+
+@pytest.mark.gpu
+@every_metric
+@pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.02)])
+def test_does_not_depend_on_the_device(metric, precision, tolerance):
+    model, x = network(3)
+    score = engine.scorer(model.cuda(), x.cuda(), TARGET.cuda(), segments=PATCHES, precision=precision)
+    on_gpu = metric.compute(score, ATTRIBUTION.cuda(), IDENTITIES)
+    on_cpu = metric.compute(scorer(), ATTRIBUTION, IDENTITIES)
+    torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=tolerance, rtol=0)
