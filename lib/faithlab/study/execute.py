@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import nbformat
 import papermill
 import yaml
 from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
 
 from faithlab.study import places, profiles
 
@@ -54,7 +56,7 @@ def execute(
     failed.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
     try:
-        with _gpu():
+        with _gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
             ran = papermill.execute_notebook(
                 notebook,
                 str(failed),
@@ -66,6 +68,8 @@ def execute(
                 stderr_file=sys.stderr if sys.stderr.isatty() else None,
                 on_cell_start=_announcer(name, notebook),
                 record_timing=False,
+                # Sockets of this kernel's own: no port is open, and two kernels at once do not take each other's.
+                config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"}),
             )
     except PapermillExecutionError as error:
         raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}") from None
