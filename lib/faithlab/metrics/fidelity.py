@@ -71,7 +71,7 @@ def remaining(
     identities = counter.identities(len(order), images, order.device)
     total = torch.zeros(len(order), len(counts), dtype=torch.float64, device=order.device)
     squares = torch.zeros_like(total)
-    at_once = max(1, masks.BUDGET // (len(order) * len(counts) * features))
+    at_once = max(1, masks.BUDGET // max(1, len(order) * len(counts) * features))
     for part in torch.arange(draws).split(at_once):
         keep = masks.remove_from_top(order, counts, removals, seed=seed, images=identities, draws=part)
         answers = score(keep.flatten(1, 2)).double().unflatten(1, keep.shape[1:3])  # [B, N, K]
