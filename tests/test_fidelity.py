@@ -1,0 +1,215 @@
+"""Fid, RFid and FFid as one function: its properties, its errors, its Monte-Carlo error and its memory.
+
+That it is the papers' definition, on any score, batch and device, is shown in tests/test_conformance.py.
+"""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import literal
+from faithlab import masks
+from faithlab.metrics.fidelity import fidelity, remaining
+
+FRACTIONS = torch.tensor([0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
+F = 10
+seeds = st.integers(0, 2**31)
+# Distinct relevances on a grid that scaling by a power of two and shifting by an integer leaves exact.
+distinct = st.permutations(range(F)).map(lambda p: torch.tensor([p]) / 8)
+
+
+def score_of(weights):
+    """The logistic function of the weights of the kept features."""
+    return lambda keep: torch.einsum("bmf,bf->bm", keep.double(), weights.double()).sigmoid()
+
+
+def weights(seed, images=1):
+    return torch.randn(images, F, generator=torch.Generator().manual_seed(seed))
+
+
+settings = pytest.mark.parametrize(
+    "options",
+    [{}, {"alpha": 0.5, "draws": 3}, {"alpha": 0.5, "cap": 0.2, "draws": 3}, {"alpha": 1.0, "cap": 0.3, "draws": 3}],
+    ids=["Fid", "RFid", "FFid", "FFid, alpha 1"],
+)
+
+
+@settings
+@given(distinct, st.sampled_from([0.25, 0.5, 4.0]), st.integers(-8, 8), seeds)
+def test_scaling_and_shifting_the_attribution_change_nothing(options, attribution, scale, shift, seed):
+    score = score_of(weights(seed))
+    one = fidelity(score, attribution, FRACTIONS, **options)
+    other = fidelity(score, attribution * scale + shift, FRACTIONS, **options)
+    assert torch.equal(one.value, other.value)
+    assert torch.equal(one.error, other.error)
+
+
+@given(distinct, st.permutations(range(F)), seeds)
+def test_renaming_the_features_changes_nothing(attribution, permutation, seed):
+    w = weights(seed)
+    one = fidelity(score_of(w), attribution, FRACTIONS).value
+    other = fidelity(score_of(w[:, permutation]), attribution[:, permutation], FRACTIONS).value
+    torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
+
+
+@given(distinct, st.integers(1, 5), seeds)
+def test_with_alpha_1_and_no_cap_nothing_is_random(attribution, draws, seed):
+    score = score_of(weights(seed))
+    fid = fidelity(score, attribution, FRACTIONS)
+    same = fidelity(score, attribution, FRACTIONS, alpha=1.0, cap=1.0, draws=draws, seed=seed)
+    assert torch.equal(fid.value, same.value)
+    assert (same.error == 0).all()
+
+
+@settings
+@given(distinct, seeds)
+def test_the_loss_of_a_hit_is_between_minus_1_and_1(options, attribution, seed):
+    w = weights(seed)
+
+    def hit(keep):
+        return (torch.einsum("bmf,bf->bm", keep.float(), w) > 0).float()
+
+    loss = fidelity(hit, attribution, FRACTIONS, **options).value
+    assert loss.min() >= -1
+    assert loss.max() <= 1
+
+
+@settings
+@given(distinct, seeds)
+def test_where_nothing_is_removed_nothing_is_lost(options, attribution, seed):
+    estimate = fidelity(score_of(weights(seed)), attribution, FRACTIONS, **options)
+    assert estimate.value[0, 0].item() == pytest.approx(0, abs=1e-15)  # a mean of equal answers is rounded
+    assert estimate.error[0, 0] == 0
+
+
+@given(distinct, seeds)
+def test_least_relevant_first_is_most_relevant_first_of_the_negated_attribution(attribution, seed):
+    w = weights(seed)[0].tolist()
+    got = fidelity(score_of(weights(seed)), -attribution, FRACTIONS).value[0].tolist()
+
+    def ask(kept):
+        return torch.tensor(sum(w[f] for f in kept), dtype=torch.float64).sigmoid().item()
+
+    # Removing the s least relevant of F is keeping only the top F - s: Fid- of size F - s.
+    sizes = [literal.size(f, F) for f in FRACTIONS.tolist()]
+    expected = [literal.fid(ask, attribution[0].tolist(), F - s, "-") for s in sizes]
+    assert got == pytest.approx(expected, abs=1e-12)
+
+
+@given(seeds)
+def test_fidelity_of_an_additive_score_is_the_removed_share_of_the_top(seed):
+    # Every feature of the top s is removed with probability alpha, so the expected loss is alpha * their weights.
+    w = weights(seed, images=30).abs()
+    estimate = fidelity(lambda keep: torch.einsum("bmf,bf->bm", keep.float(), w), w, [0.4, 1.0], alpha=0.5, draws=60)
+    top = w.sort(descending=True).values
+    expected = torch.stack([top[:, :4].sum(1) / 2, top.sum(1) / 2], 1).double()
+    mean = (estimate.value - expected).mean(0)
+    assert (mean.abs() < 4.5 * estimate.mean().error).all()
+
+
+def test_what_remains_and_what_is_lost_add_up_to_the_clean_score():
+    w = weights(0, images=3)
+    options = {"alpha": 0.5, "cap": 0.3, "draws": 4, "seed": 2}
+    left = remaining(score_of(w), w, FRACTIONS, **options)
+    lost = fidelity(score_of(w), w, FRACTIONS, **options)
+    clean = score_of(w)(torch.ones(3, 1, F, dtype=torch.bool))
+    torch.testing.assert_close(left.value + lost.value, clean.expand(3, 6), atol=1e-14, rtol=0)
+    assert torch.equal(left.error, lost.error)
+
+
+def test_the_error_is_the_standard_error_over_the_draws():
+    w, draws = weights(0, images=3), 7
+    order, counts = masks.order(w), masks.counts(FRACTIONS, F)
+    keep = masks.remove_from_top(
+        order,
+        counts,
+        masks.removals(counts, F, 0.5),
+        seed=0,
+        images=torch.arange(3),
+        draws=torch.arange(draws),
+    )
+    answers = score_of(w)(keep.flatten(1, 2)).unflatten(1, (draws, len(FRACTIONS)))  # [B, N, K]
+    estimate = fidelity(score_of(w), w, FRACTIONS, alpha=0.5, draws=draws)
+    torch.testing.assert_close(estimate.error, answers.std(1) / draws**0.5, atol=1e-12, rtol=0)
+
+
+def test_the_error_of_a_single_draw_is_unknown_where_it_is_random_and_zero_elsewhere():
+    error = fidelity(score_of(weights(0)), weights(0), FRACTIONS, alpha=0.5, cap=0.2, draws=1).error
+    # Sizes 0, 1, 3, 5, 9, 10 lose 0, 1, 2, 2, 2, 2: all, all, then a random choice.
+    assert error.isnan().tolist() == [[False, False, True, True, True, True]]
+    assert (error[:, :2] == 0).all()
+
+
+def test_more_draws_only_add_draws():
+    w = weights(0, images=2)
+    values = [fidelity(score_of(w), w, FRACTIONS, alpha=0.5, draws=n).value for n in (1, 2)]
+    second = 2 * values[1] - values[0]
+    order, counts = masks.order(w), masks.counts(FRACTIONS, F)
+    keep = masks.remove_from_top(
+        order, counts, masks.removals(counts, F, 0.5), seed=0, images=torch.arange(2), draws=torch.tensor([1])
+    )
+    clean = score_of(w)(torch.ones(2, 1, F, dtype=torch.bool))
+    torch.testing.assert_close(second, clean - score_of(w)(keep[:, 0]), atol=1e-12, rtol=0)
+
+
+def test_where_nothing_is_random_the_score_is_asked_once_per_size_whatever_the_draws():
+    asked = []
+
+    def counting(keep):
+        asked.append(keep.shape[1])
+        return keep.float().mean(-1)
+
+    fidelity(counting, weights(0), FRACTIONS, draws=50)
+    assert sum(asked) == len(FRACTIONS) + 1  # and the clean input
+
+
+def test_no_images_give_no_values():
+    for options in ({}, {"alpha": 0.5, "draws": 2}):
+        estimate = fidelity(lambda keep: keep.float().mean(-1), torch.zeros(0, F), FRACTIONS, **options)
+        assert estimate.value.shape == estimate.error.shape == (0, 6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"draws": 0}, "at least one draw, but got 0"),
+        ({"alpha": 1.2}, "alpha between 0 and 1"),
+        ({"cap": -0.1}, "cap between 0 and 1"),
+        ({"alpha": 0.5, "images": torch.arange(3)}, r"one identity per image, shape \(1,\)"),
+    ],
+)
+def test_wrong_arguments_are_an_error(options, message):
+    with pytest.raises(ValueError, match=message):
+        fidelity(score_of(weights(0)), weights(0), FRACTIONS, **options)
+
+
+def test_fractions_outside_0_and_1_are_an_error():
+    with pytest.raises(ValueError, match="fractions between 0 and 1"):
+        fidelity(score_of(weights(0)), weights(0), [0.5, 5.0])
+
+
+PEAK = """
+import resource
+import torch
+from faithlab import engine, segments
+from faithlab.metrics.fidelity import fidelity
+
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(1, 2))
+x = torch.rand(2000, 1, 32, 32)
+score = engine.scorer(model, x, torch.zeros(2000, dtype=torch.int64), segments=segments.pixels(32, 32))
+for draws in (2, 6):
+    fidelity(score, torch.rand(2000, 1024), torch.arange(1, 20) * 0.05, alpha=0.5, cap=0.1, draws=draws)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def test_2000_images_of_1024_features_at_19_sizes_stay_below_4_gb_whatever_the_draws():
+    run = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    few, more = map(int, run.stdout.split())
+    assert few < 4e9
+    assert more < few * 1.15  # three times the draws: the peak is that of one chunk of them
