@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from faithlab.study import places, profiles
+from faithlab.study import places, profiles, scoreboard
 
 STAGED = ("_config.yml", "CHANGELOG.md", "book", "data")
 
@@ -29,6 +29,7 @@ def stage(profile: str, site: Path) -> None:
         else:
             shutil.copy(root / name, site / name)
     shutil.copytree(built / "executed", site / "notebooks", ignore=shutil.ignore_patterns("*.failed.ipynb"))
+    scoreboard.write(built / "results", site / "book" / "_measured")
     # html_extra_path: what lies in here is copied to the root of the site.
     shutil.copytree(built / "results", site / "extra" / "results", ignore=hidden)
 

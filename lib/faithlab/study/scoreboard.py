@@ -1,0 +1,103 @@
+"""What the whole study says, put together from the results of a build: what no single notebook owns.
+
+The pages include what `write` leaves, so that no number on them is typed.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+
+from faithlab.study import figures
+from faithlab.study.claims import VERDICTS
+from faithlab.study.trials import IDEAL
+
+SYMBOLS = dict(zip(VERDICTS, ("✓", "◐", "✗", "–"), strict=True))
+
+
+def write(results: Path, target: Path) -> None:
+    """Write the claim scoreboard, the answer figure and the table of sizes into a folder.
+
+    Args:
+        results: the results of a build, `<notebook>/<table>.csv`.
+        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `sizes.md`.
+
+    Raises:
+        FileNotFoundError: no notebook of the build has judged a claim.
+    """
+    figures.theme()
+    target.mkdir(parents=True, exist_ok=True)
+    tables = {path: pd.read_csv(path) for path in sorted(results.rglob("claims.csv"))}
+    if not tables:
+        raise FileNotFoundError(f"no claims.csv in {results}; run the notebooks first (make book)")
+    claims = pd.concat(
+        [frame.assign(page=path.parent.relative_to(results).as_posix()) for path, frame in tables.items()],
+        ignore_index=True,
+    )
+    (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
+    for paper, of_paper in claims.groupby("paper"):
+        (target / f"claims-{paper.lower()}.md").write_text(_claims(of_paper), encoding="utf-8")
+    correlations = pd.read_csv(results / "f-fidelity/images/correlations.csv")
+    _answer(correlations).savefig(target / "answer.svg", bbox_inches="tight", metadata={"Date": None})
+    sizes = pd.read_csv(results / "f-fidelity/explanation-size/sizes.csv")
+    (target / "sizes.md").write_text(_sizes(sizes), encoding="utf-8")
+
+
+def _counts(claims: pd.DataFrame) -> str:
+    """A line per paper: how many of its claims have which verdict."""
+    counts = claims.groupby("paper", sort=False)["verdict"].value_counts().unstack(fill_value=0)
+    counts = counts.reindex(columns=list(VERDICTS), fill_value=0)
+    head = "| Paper | Claims | " + " | ".join(f"{SYMBOLS[v]} {v}" for v in VERDICTS) + " |\n"
+    head += "|---|" + "--:|" * (1 + len(VERDICTS)) + "\n"
+    rows = [
+        f"| [{paper}]({paper.lower()}/verdict) | {row.sum()} | " + " | ".join(str(row[v]) for v in VERDICTS) + " |"
+        for paper, row in counts.iterrows()
+    ]
+    return head + "\n".join(rows) + "\n"
+
+
+def _claims(claims: pd.DataFrame) -> str:
+    """The claims of a paper with their verdicts, as a table."""
+    head = "| | Claim | Where | Evidence | Measured in |\n|:-:|---|---|---|---|\n"
+    rows = [
+        f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | {c.evidence.replace('-', '−')} "
+        f"| [{c.page.split('/')[-1]}](../../notebooks/{c.page}) |"
+        for c in claims.itertuples()
+    ]
+    return head + "\n".join(rows) + "\n"
+
+
+def _sizes(sizes: pd.DataFrame) -> str:
+    """Sizes read beside true sizes, as a table."""
+    names = list(sizes["attribution"].unique())
+    table = sizes.assign(
+        text=[f"{s:.2f} ({lo:.2f} – {hi:.2f})" for s, lo, hi in sizes[["size", "low", "high"]].to_numpy()]
+    ).pivot(index="share", columns="attribution", values="text")[names]
+    head = "| True share | " + " | ".join(names) + " |\n|--:|" + "--:|" * len(names) + "\n"
+    return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in table.iterrows()) + "\n"
+
+
+def _answer(correlations: pd.DataFrame) -> plt.Figure:
+    """Metrics by trials: the macro correlation, as a share of the ideal one."""
+    macro = correlations[correlations["level"] == "macro_correlation"].copy()
+    macro["passed"] = macro["mean"] * macro["comparison"].map(IDEAL)
+    grid = macro.pivot(index="metric", columns=["explainer", "comparison"], values="passed")
+    grid = grid.loc[[m for m in ("F-Fidelity", "R-Fidelity", "Fidelity") if m in grid.index]]
+    grid.columns = [f"{explainer}\n{comparison}" for explainer, comparison in grid.columns]
+    figure, axes = plt.subplots(figsize=(8, 2.6))
+    sns.heatmap(
+        grid,
+        annot=True,
+        fmt=".2f",
+        cmap="vlag_r",
+        vmin=-1,
+        vmax=1,
+        linewidths=1.5,
+        cbar_kws={"label": "right order →", "ticks": [-1, 0, 1]},
+        ax=axes,
+    )
+    axes.set(xlabel="", ylabel="")
+    axes.tick_params(axis="x", rotation=0, labelsize="small")
+    axes.tick_params(axis="y", rotation=0)
+    return figures.show(figure)
