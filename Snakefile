@@ -28,7 +28,7 @@ def files(*patterns):
 
 
 # Everything a number depends on besides its own notebook. The versions of the libraries are part of it.
-CODE = files("lib/faithlab/**/*.py", "data/**/*", "requirements.lock")
+CODE = files("lib/faithlab/**/*.py", "data/**/*.csv", "data/**/*.json", "requirements.lock")
 PAGES = files("book/**/*", "_config.yml", "CHANGELOG.md")
 CONTENTS = yaml.safe_load(Path("book/_toc.yml").read_text())
 

@@ -131,7 +131,8 @@ class Stamp:
         p = self.provenance
         commit = f"commit {p['commit'][:9]}" if p["commit"] else "no commit"
         commit += " with local changes" if p["dirty"] else ""
-        return f"{p['profile']} profile · {p['date'][:10]} · {commit} · {_duration(p['seconds'])} on {p['gpu'] or p['cpu']}"
+        took = f"{_duration(p['seconds'])} on {p['gpu'] or p['cpu']}"
+        return f"{p['profile']} profile · {p['date'][:10]} · {commit} · {took}"
 
     def __repr__(self) -> str:
         return f"Provenance: {self._head()}"
@@ -225,7 +226,7 @@ def _cpu() -> str:
 def read(name: str, table: str, profile: str) -> pd.DataFrame | None:
     """A table of the current build; ``None`` where that notebook has not run in this profile."""
     path = places.results(name, profile) / f"{table}.csv"
-    return pd.read_csv(path, float_precision="round_trip") if path.is_file() else None
+    return pd.read_csv(path) if path.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,7 @@ def recorded(name: str, table: str) -> Recorded | None:
         folder = places.recorded(name, profile)
         if (folder / f"{table}.csv").is_file():
             return Recorded(
-                pd.read_csv(folder / f"{table}.csv", float_precision="round_trip"),
+                pd.read_csv(folder / f"{table}.csv"),
                 profile,
                 json.loads((folder / "provenance.json").read_text(encoding="utf-8")),
             )

@@ -1,0 +1,82 @@
+"""Every notebook runs in the smoke profile and leaves tables and a provenance that say what was run."""
+
+import json
+import subprocess
+import sys
+from datetime import datetime
+
+import nbformat
+import pandas as pd
+import papermill
+import pytest
+
+from faithlab.study import execute, places, profiles
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+REQUIRED = {
+    "notebook": str,
+    "profile": str,
+    "parameters": dict,
+    "tables": dict,
+    "date": str,
+    "seconds": float,
+    "commit": (str, type(None)),
+    "dirty": (bool, type(None)),
+    "python": str,
+    "versions": dict,
+    "device": str,
+    "cpu": str,
+    "cores": int,
+    "threads": int,
+    "gpu": (str, type(None)),
+    "peak_memory_mb": int,
+    "system": str,
+}
+
+
+@pytest.mark.parametrize("name", places.notebooks())
+def test_a_notebook_runs(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path))
+    executed = nbformat.read(execute.execute(name, "smoke"), as_version=4)
+    code = [cell for cell in executed.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count for cell in code if cell.source.strip())
+    (injected,) = [cell for cell in code if "injected-parameters" in cell.metadata.get("tags", [])]
+    assert 'profile = "smoke"' in injected.source
+    assert "papermill" not in executed.metadata
+
+    folder = places.results(name, "smoke")
+    provenance = json.loads((folder / "provenance.json").read_text())
+    for key, kind in REQUIRED.items():
+        assert isinstance(provenance[key], kind), key
+    assert provenance["parameters"] | {"profile": "smoke"} == json.loads(json.dumps(profiles.resolve(name, "smoke")))
+    assert all(provenance["versions"].values())
+    assert datetime.fromisoformat(provenance["date"]).tzinfo
+
+    tables = {path.stem: pd.read_csv(path) for path in folder.glob("*.csv")}
+    assert set(tables) == set(provenance["tables"]) != set()
+    for table, frame in tables.items():
+        assert len(frame) == provenance["tables"][table]["rows"] > 0
+        assert not frame.columns[frame.isna().all()].tolist(), f"nothing but NaN in a column of {table}"
+
+
+def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
+    monkeypatch.chdir(tmp_path)
+    notebook = places.root() / "notebooks" / "template.ipynb"
+    small = {"profile": "smoke", "images": 8, "explainers": ["random"]}
+    papermill.execute_notebook(notebook, "out.ipynb", parameters=small, progress_bar=False)
+    # Not the profile's parameters, so not in the profile's folder.
+    assert not (tmp_path / "build/smoke").exists()
+    (folder,) = (tmp_path / "build").iterdir()
+    assert folder.name == "smoke+explainers=_random_+images=8"
+    assert len(pd.read_csv(folder / "results/template/curves.csv")) == 11
+
+
+def test_an_unknown_parameter_is_an_error_that_names_the_known_ones():
+    command = [sys.executable, "-m", "faithlab.study.execute", "template", "-p", "image", "8"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert "template has no parameter 'image'" in ran.stderr
+    assert "Did you mean 'images'?" in ran.stderr
+    assert "patch" in ran.stderr

@@ -1,0 +1,134 @@
+"""The package, its lock, its conda environment and its notebooks say the same thing."""
+
+import importlib
+import itertools
+import pkgutil
+import re
+import tomllib
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+import faithlab
+from faithlab.study import places
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CONDA_NAMES = {"torch": "pytorch"}
+NOTEBOOKS = places.notebooks()
+
+
+def requirements() -> dict[str, Requirement]:
+    """Direct dependencies of the package and of its extras, by name."""
+    lines = itertools.chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    return {canonicalize_name(r.name): r for r in map(Requirement, lines)}
+
+
+def locked() -> dict[str, list[str]]:
+    """Versions in the lock by name; there is more than one where a version depends on the platform."""
+    found = {}
+    for name, version in re.findall(r"^([\w.-]+)==([\w.+!]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE):
+        found.setdefault(canonicalize_name(name), []).append(version)
+    return found
+
+
+def modules() -> list[str]:
+    """Every public module of the package."""
+    names = [m.name for m in pkgutil.walk_packages(faithlab.__path__, "faithlab.")]
+    return [name for name in names if not name.split(".")[-1].startswith("_")]
+
+
+@pytest.mark.parametrize("name", sorted(requirements()))
+def test_a_direct_dependency_is_locked_within_its_bounds(name):
+    versions = locked().get(name)
+    assert versions, f"{name} is not in requirements.lock: make lock"
+    assert all(version in requirements()[name].specifier for version in versions)
+
+
+def test_every_dependency_states_its_reason():
+    in_list = False
+    for line in (ROOT / "pyproject.toml").read_text().splitlines():
+        if re.match(r"(dependencies|book|test)\s*=\s*\[", line):
+            in_list = True
+        elif line.startswith("]"):
+            in_list = False
+        elif in_list and line.strip().startswith('"'):
+            assert re.search(r'",\s*#\s*\w+', line), f"why is this needed? {line.strip()}"
+
+
+def test_conda_environment_has_the_same_dependencies_and_bounds():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    conda = [line for line in environment["dependencies"] if isinstance(line, str)]
+    (pip,) = [line["pip"] for line in environment["dependencies"] if isinstance(line, dict)]
+    assert pip[-1] == "-e ."
+    found = {canonicalize_name(r.name): r.specifier for r in map(Requirement, [*conda, *pip[:-1]])}
+    assert found.pop("python") == SpecifierSet(PROJECT["requires-python"])
+    for build_tool in ("pip", "make"):
+        found.pop(build_tool)
+    assert found == {CONDA_NAMES.get(name, name): r.specifier for name, r in requirements().items()}
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_imports_and_says_what_it_is(name):
+    module = importlib.import_module(name)
+    assert (module.__doc__ or "").strip(), f"{name} has no docstring"
+    for public in getattr(module, "__all__", []):
+        assert hasattr(module, public), f"{name}.__all__ names {public}, which is not there"
+
+
+def test_every_module_is_in_the_reference_pages():
+    pages = "\n".join(page.read_text() for page in (ROOT / "book" / "api").glob("*.md"))
+    documented = re.findall(r"automodule:: (\S+)", pages)
+    empty = {"faithlab.metrics", "faithlab.study", "faithlab.zoo"}  # packages that only hold modules
+    assert sorted(documented) == sorted(set(modules()) - empty)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_and_its_script_are_one_document(name):
+    script = jupytext.read(ROOT / "notebooks" / f"{name}.py")
+    notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+    assert script.metadata["kernelspec"]["name"] == notebook.metadata["kernelspec"]["name"] == "python3"
+
+    def content(document):
+        return [(c.cell_type, c.source, c.metadata.get("tags", []), c.metadata.get("mystnb")) for c in document.cells]
+
+    assert content(script) == content(notebook), "run: make sync"
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_committed_notebook_has_no_outputs(name):
+    notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert code
+    assert not any(cell.outputs or cell.execution_count for cell in code), "run: make sync"
+
+
+def test_every_notebook_is_in_the_book_and_every_entry_exists():
+    contents = (ROOT / "book" / "_toc.yml").read_text()
+    files = re.findall(r"(?:file|root): (\S+)", contents)
+    assert sorted(f for f in files if f.startswith("notebooks/")) == [f"notebooks/{name}" for name in NOTEBOOKS]
+    missing = [f for f in files if not list(ROOT.glob(f"{f}.md")) and f.removeprefix("notebooks/") not in NOTEBOOKS]
+    assert not missing
+
+
+def test_profiles_name_only_notebooks_that_exist():
+    entries = yaml.safe_load((ROOT / "notebooks" / "profiles.yml").read_text())
+    assert set(entries) <= set(NOTEBOOKS)
+
+
+def test_nothing_names_a_folder_of_somebody_s_machine():
+    private = re.compile(r"/(work|farm|home|Users|root|opt)/\w+")
+    names = ["Makefile", "Snakefile", "README.md", "_config.yml", "environment.yml", ".ci/run", "pyproject.toml"]
+    paths = [ROOT / name for name in names] + [
+        path
+        for folder in ("lib", "book", "notebooks", "tests", ".github")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".ipynb", ".md", ".yml", ".css", ".svg"} and "__pycache__" not in path.parts
+    ]
+    assert not [f"{path}: {found[0]}" for path in paths if (found := private.search(path.read_text()))]

@@ -1,0 +1,198 @@
+"""The pipeline remakes what is stale and only that, shown on a small project of two notebooks and one page."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+NOTEBOOK = """
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # About {name}
+
+# %% tags=["parameters"]
+profile = "quick"
+size = 3
+seconds = 0
+
+# %%
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from faithlab.study.results import Run
+
+run = Run("{name}", globals())
+with Path("ran.log").open("a") as log:
+    log.write("{name}\\n")
+time.sleep(seconds)
+run.save(pd.DataFrame({{"value": range(size)}}), "values")
+run.download("values")
+
+# %%
+run.finish()
+"""
+
+# In the place of the real data sets: says that it was asked.
+DATASETS = """
+import sys
+from pathlib import Path
+
+with Path("ran.log").open("a") as log:
+    log.write("data " + " ".join(sys.argv[2:]) + "\\n")
+"""
+
+FILES = {
+    "notebooks/a.py": NOTEBOOK.format(name="a"),
+    "notebooks/part/b.py": NOTEBOOK.format(name="part/b"),
+    "notebooks/profiles.yml": "a: {data: [digits]}\npart/b: {alone: true, data: [digits], smoke: {size: 2}}\n",
+    "lib/faithlab/zoo/datasets.py": DATASETS,
+    "lib/faithlab/metrics/mean.py": '"""A metric."""\n',
+    "data/published/scores.csv": "metric,value\nmean,0.5\n",
+    "book/home.md": "# Home\n\nSee {cite:t}`zheng2025ffidelity`.\n\n```{bibliography}\n```\n",
+    "book/_toc.yml": """
+        format: jb-book
+        root: book/home
+        chapters:
+          - file: notebooks/a
+            sections:
+              - file: notebooks/part/b
+        """,
+    "requirements.lock": "",
+}
+COPIED = ("Makefile", "Snakefile", "_config.yml", "CHANGELOG.md", "book", "lib/faithlab")
+
+
+class Project:
+    """A small project with the real Makefile, Snakefile, configuration and library."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                ignore = shutil.ignore_patterns("__pycache__", "*.md", "_toc.yml")
+                shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+            else:
+                shutil.copy(ROOT / name, folder / name)
+        for name, text in FILES.items():
+            self.write(name, textwrap.dedent(text).lstrip())
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(text)
+
+    def build_pages_quickly(self) -> None:
+        """From now on Sphinx is a script that writes one page: what is built when matters here, not how it looks."""
+        self.write("bin/jupyter-book", '#!/bin/sh\nmkdir -p "$4/_build/html" && date >"$4/_build/html/index.html"\n')
+        (self.folder / "bin/jupyter-book").chmod(0o755)
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        text = (self.folder / name).read_text()
+        assert old in text
+        self.write(name, text.replace(old, new))
+
+    def start(self, profile: str = "quick") -> subprocess.Popen:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("FAITHLAB_", "MAKE"))} | {
+            "PATH": os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PYTHONPATH": str(self.folder / "lib"),
+            "FAITHLAB_GPUS": "",
+        }
+        return subprocess.Popen(
+            ["make", "book", "VENV=none", f"PROFILE={profile}", "CORES=2"],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def make(self, profile: str = "quick") -> list[str]:
+        """Build; gives what ran: names of notebooks, `data <name>`, and `book`."""
+        log, page = self.folder / "ran.log", self.folder / f"build/{profile}/html/index.html"
+        log.unlink(missing_ok=True)
+        before = page.stat().st_mtime_ns if page.exists() else None
+        process = self.start(profile)
+        output = process.communicate()[0]
+        assert process.returncode == 0, output
+        ran = sorted(log.read_text().splitlines()) if log.exists() else []
+        return ran + (["book"] if page.stat().st_mtime_ns != before else [])
+
+
+def test_only_what_is_stale_is_made_again(tmp_path):
+    project = Project(tmp_path)
+    assert project.make() == ["a", "data digits", "part/b", "book"]
+    csv = tmp_path / "build/quick/html/results/part/b/values.csv"
+    assert csv.read_text().split() == ["value", "0", "1", "2"]
+    page = (tmp_path / "build/quick/html/notebooks/part/b.html").read_text()
+    assert 'href="../../results/part/b/values.csv"' in page
+
+    project.build_pages_quickly()
+    project.edit("notebooks/profiles.yml", "smoke: {size: 2}", "smoke: {size: 1}")
+    for path in tmp_path.rglob("*"):  # as after a clone or a checkout: new times, same content
+        if path.is_file() and not {"build", ".snakemake"} & set(path.parts):
+            path.touch()
+    assert project.make() == []
+
+    project.write("lib/faithlab/metrics/mean.py", '"""A better metric."""\n')
+    assert project.make() == ["a", "part/b", "book"]
+
+    project.edit("notebooks/part/b.py", "# # About part/b", "# # More about part/b")
+    assert project.make() == ["part/b", "book"]
+
+    project.edit("notebooks/profiles.yml", "a: {data: [digits]}", "a: {data: [digits], quick: {size: 4}}")
+    assert project.make() == ["a", "book"]
+
+    project.edit("book/home.md", "# Home", "# Welcome")
+    assert project.make() == ["book"]
+
+    assert project.make("smoke") == ["a", "part/b", "book"]
+    assert (tmp_path / "build/smoke/results/part/b/values.csv").read_text().split() == ["value", "0"]
+    assert project.make("quick") == []
+
+
+def test_a_build_goes_on_after_an_interrupt_and_after_a_failure(tmp_path):
+    project = Project(tmp_path)
+    project.build_pages_quickly()
+    project.edit("notebooks/profiles.yml", "alone: true,", "alone: true, quick: {seconds: 600},")
+    process = project.start()
+    log = tmp_path / "ran.log"
+    deadline = time.monotonic() + 120
+    while not (log.exists() and "part/b" in log.read_text()):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode
+    assert not (tmp_path / "build/quick/executed/part/b.ipynb").exists()
+
+    # A cell that raises: the error is shown, what had run is kept beside, the other notebook is finished.
+    project.edit("notebooks/profiles.yml", "seconds: 600", "seconds: -1")
+    process = project.start()
+    output = process.communicate()[0]
+    assert process.returncode
+    assert "sleep length must be non-negative" in output
+    assert (tmp_path / "build/quick/executed/part/b.failed.ipynb").exists()
+    assert (tmp_path / "build/quick/executed/a.ipynb").exists()
+
+    project.edit("notebooks/profiles.yml", "seconds: -1", "seconds: 0")
+    assert project.make() == ["part/b", "book"]
+    assert not (tmp_path / "build/quick/executed/part/b.failed.ipynb").exists()
