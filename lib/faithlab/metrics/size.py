@@ -143,5 +143,6 @@ def _misfit(design: np.ndarray, means: np.ndarray) -> np.ndarray:
     # The problem's size is that of the coefficients, not of the curves, once the design is triangular.
     q, r = np.linalg.qr(design)
     inside = means @ q  # [R, coefficients]
-    outside = (means**2).sum(1) - (inside**2).sum(1)
+    # Of curves without noise the difference may be rounded below zero.
+    outside = ((means**2).sum(1) - (inside**2).sum(1)).clip(min=0)
     return np.array([nnls(r, row)[1] ** 2 + rest for row, rest in zip(inside, outside, strict=True)])
