@@ -19,29 +19,33 @@ SYMBOLS = dict(zip(VERDICTS, ("✓", "◐", "✗", "–"), strict=True))
 def write(results: Path, target: Path) -> None:
     """Write the claim scoreboard, the answer figure and the table of sizes into a folder.
 
+    A part whose notebook is not in the build is left out; a page that includes it then fails to build, by name.
+
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
         target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `sizes.md`.
-
-    Raises:
-        FileNotFoundError: no notebook of the build has judged a claim.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
-    tables = {path: pd.read_csv(path) for path in sorted(results.rglob("claims.csv"))}
-    if not tables:
-        raise FileNotFoundError(f"no claims.csv in {results}; run the notebooks first (make book)")
-    claims = pd.concat(
-        [frame.assign(page=path.parent.relative_to(results).as_posix()) for path, frame in tables.items()],
-        ignore_index=True,
-    )
-    (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
-    for paper, of_paper in claims.groupby("paper"):
-        (target / f"claims-{paper.lower()}.md").write_text(_claims(of_paper), encoding="utf-8")
-    correlations = pd.read_csv(results / "f-fidelity/images/correlations.csv")
-    _answer(correlations).savefig(target / "answer.svg", bbox_inches="tight", metadata={"Date": None})
-    sizes = pd.read_csv(results / "f-fidelity/explanation-size/sizes.csv")
-    (target / "sizes.md").write_text(_sizes(sizes), encoding="utf-8")
+
+    judged = [
+        pd.read_csv(path).assign(page=path.parent.relative_to(results).as_posix())
+        for path in sorted(results.rglob("claims.csv"))
+    ]
+    if judged:
+        claims = pd.concat(judged, ignore_index=True)
+        (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
+        for paper, of_paper in claims.groupby("paper"):
+            (target / f"claims-{paper.lower()}.md").write_text(_claims(of_paper), encoding="utf-8")
+
+    correlations = results / "f-fidelity/images/correlations.csv"
+    if correlations.is_file():
+        figure = _answer(pd.read_csv(correlations))
+        figure.savefig(target / "answer.svg", bbox_inches="tight", metadata={"Date": None})
+
+    sizes = results / "f-fidelity/explanation-size/sizes.csv"
+    if sizes.is_file():
+        (target / "sizes.md").write_text(_sizes(pd.read_csv(sizes)), encoding="utf-8")
 
 
 def _counts(claims: pd.DataFrame) -> str:
