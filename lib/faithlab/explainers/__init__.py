@@ -1,6 +1,6 @@
 """Explainers by name, families by file. Every one returns an attribution per feature, [B, F]."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -66,15 +66,21 @@ def explain(
     parts = []
     for part in torch.arange(len(x), device=x.device).split(rows):
         relevance = _EXPLAINERS[name](model, x[part], target[part], identities[part], **options)
-        try:
-            torch.broadcast_to(relevance, x[part].shape)
-        except RuntimeError:
+        n, *shape = x[part].shape
+        # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
+        if relevance.shape[:1] != (n,) or relevance.ndim != x.ndim or not _broadcasts(relevance.shape[1:], shape):
             raise ValueError(
                 f"explainer {name!r} gave shape {tuple(relevance.shape)} for inputs {tuple(x[part].shape)}; "
                 "expected a value per element, or one per element with broadcast channels"
-            ) from None
+            )
+        # A map without channels belongs to each channel where the channels are features of their own.
+        relevance = relevance.expand(n, *torch.broadcast_shapes(relevance.shape[1:], segments.shape))
         parts.append(segment_maps.pool(relevance.detach().float(), segments))
     return torch.cat(parts)
+
+
+def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
+    return all(size in (1, wanted) for size, wanted in zip(shape, target, strict=True))
 
 
 from faithlab.explainers import cam, gradient, perturbation  # noqa: E402, F401  (they register themselves)

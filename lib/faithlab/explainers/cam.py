@@ -39,10 +39,10 @@ def layercam(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, lay
     try:
         with torch.enable_grad():
             # The input asks for gradients, so that a model with frozen weights has a graph too.
-            logits = model(x.detach().clone().requires_grad_())
+            logits = model(x.detach().clone().requires_grad_()).gather(1, target[:, None])
+            (activation,) = seen
+            (gradient,) = torch.autograd.grad(logits.sum(), activation)
     finally:
         hook.remove()
-    (activation,) = seen
-    (gradient,) = torch.autograd.grad(logits.gather(1, target[:, None]).sum(), activation)
     maps = (gradient.relu() * activation).sum(1, keepdim=True).relu()
     return _enlarge(maps.detach(), x)
