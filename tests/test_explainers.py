@@ -1,0 +1,432 @@
+"""Every explainer under one suite, then each against its definition or against a peer that others trust."""
+
+import warnings
+
+import captum.attr
+import numpy as np
+import pytest
+import pytorch_grad_cam
+import scipy.stats
+import torch
+from torch import nn
+
+import literal
+from faithlab import engine, explainers, readouts, segments, stats
+from faithlab.explainers import explain
+from faithlab.explainers.degrade import degrade
+from faithlab.metrics.fidelity import fidelity
+from faithlab.zoo import models
+
+X = torch.randn(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+TARGET = torch.tensor([0, 3, 1, 1, 2])
+IDENTITIES = torch.tensor([9, 2, 400, 0, 7])
+PIXELS = segments.pixels(16, 16)
+NETWORKS = ["cnn3", "resnet9"]
+QUICK = {  # fewer samples where an explainer draws or integrates
+    "integrated-gradients": {"steps": 8},
+    "smoothgrad": {"samples": 4},
+    "smoothgrad-squared": {"samples": 4},
+}
+
+every_explainer = pytest.mark.parametrize("name", explainers.names())
+
+
+def network(name: str = "cnn3", channels: int = 3) -> nn.Module:
+    """A network with BatchNorm statistics of its own."""
+    torch.manual_seed(0)
+    model = models.build(name, classes=4, channels=channels, width=4)
+    with torch.no_grad():
+        for _ in range(3):
+            model(torch.randn(16, channels, 16, 16) * 2)
+    return model.eval()
+
+
+class Smooth(nn.Module):
+    """A small network without kinks, in float64, on images [n, 1, 4, 4]."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 3)).double()
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+SMALL = torch.randn(3, 1, 4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+SMALL_TARGET = torch.tensor([2, 0, 1])
+SMALL_PIXELS = segments.pixels(4, 4)
+
+
+def explained(name, model=None, x=X, some=slice(None), **options):
+    return explain(
+        name,
+        model or network(channels=x.shape[1]),
+        x[some],
+        TARGET[some],
+        PIXELS,
+        images=IDENTITIES[some],
+        **QUICK.get(name, {}),
+        **options,
+    )
+
+
+def assert_same(one, other):
+    """Equal up to the rounding of float32 at the attribution's own scale."""
+    torch.testing.assert_close(one, other, atol=1e-5 * float(other.abs().max()), rtol=1e-4)
+
+
+# What every explainer must do
+
+
+@every_explainer
+@pytest.mark.parametrize("architecture", NETWORKS)
+@pytest.mark.parametrize("channels", [1, 3], ids=["grey", "RGB"])
+def test_gives_a_finite_number_per_feature(name, architecture, channels):
+    attribution = explained(name, network(architecture, channels), X[:, :channels])
+    assert attribution.shape == (5, 256)
+    assert attribution.dtype == torch.float32
+    assert attribution.isfinite().all()
+    assert not attribution.requires_grad
+    varies = attribution.amax(1) > attribution.amin(1)
+    assert varies.any() if name == "gradcam" else varies.all()  # the ReLU of Grad-CAM may leave nothing of an image
+
+
+@every_explainer
+def test_gives_the_same_twice(name):
+    assert torch.equal(explained(name), explained(name))
+
+
+@every_explainer
+def test_gives_an_image_the_same_in_any_batch_and_order(name):
+    some = torch.tensor([3, 0, 4])
+    assert_same(explained(name, some=some), explained(name)[some])
+
+
+@every_explainer
+@pytest.mark.parametrize("rows", [1, 2])
+def test_does_not_depend_on_the_rows(name, rows):
+    assert_same(explained(name, rows=rows), explained(name))
+
+
+@every_explainer
+def test_leaves_the_model_and_the_inputs_alone(name):
+    model, x = network(), X.clone()
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    explained(name, model, x)
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, state[key])
+    assert all(p.grad is None and p.requires_grad for p in model.parameters())
+    assert not any(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in model.modules())
+    assert torch.equal(x, X)
+    assert not x.requires_grad
+    assert x.grad is None
+
+
+@every_explainer
+def test_explains_the_model_in_eval_mode(name):
+    training = network().train()
+    attribution = explained(name, training)
+    assert not training.training
+    assert torch.equal(attribution, explained(name))
+
+
+@every_explainer
+def test_works_with_frozen_weights_and_where_gradients_are_off(name):
+    frozen = network().requires_grad_(False)
+    assert_same(explained(name, frozen), explained(name))
+    with torch.no_grad():
+        assert_same(explained(name), explained(name))
+
+
+@every_explainer
+def test_sums_a_features_elements(name):
+    patches = segments.patches(16, 16, 4)
+    pixels = explained(name)
+    coarse = explain(name, network(), X, TARGET, patches, images=IDENTITIES, **QUICK.get(name, {}))
+    expected = torch.stack([pixels[:, patches.flatten() == f].sum(1) for f in range(16)], 1)
+    assert_same(coarse, expected)
+
+
+@every_explainer
+def test_channels_can_be_features_of_their_own(name):
+    apart = torch.arange(3 * 256).view(3, 16, 16)
+    attribution = explain(name, network(), X, TARGET, apart, images=IDENTITIES, **QUICK.get(name, {}))
+    assert attribution.shape == (5, 768)
+    if name not in ("gradcam", "layercam"):  # whose maps have no channels: each one has the pixel's value
+        assert_same(attribution.view(5, 3, 256).sum(1), explained(name))
+    else:
+        assert_same(attribution.view(5, 3, 256), explained(name)[:, None].expand(-1, 3, -1))
+
+
+def test_an_unknown_explainer_is_an_error_that_lists_the_known():
+    with pytest.raises(KeyError, match=r"no explainer 'lime'; known: gradcam, .*saliency"):
+        explained("lime")
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 16), (5, 16, 16), (1, 3, 16, 16), (5, 2, 16, 16)])
+@pytest.mark.parametrize("images", [5, 3])
+def test_a_relevance_that_does_not_fit_the_input_is_an_error(shape, images, monkeypatch):
+    # With as many images as channels, [n, H, W] would broadcast to [n, C, H, W] and mean something else.
+    shape = (images if shape[0] == 5 else 1, *shape[1:])
+    monkeypatch.setitem(explainers._EXPLAINERS, "odd", lambda model, x, target, identities: torch.rand(shape))
+    with pytest.raises(ValueError, match=r"'odd' gave shape .* for inputs \(\d, 3, 16, 16\)"):
+        explained("odd", some=slice(images))
+
+
+def test_a_registered_explainer_is_known_by_its_name(monkeypatch):
+    monkeypatch.setattr(explainers, "_EXPLAINERS", dict(explainers._EXPLAINERS))
+    explainers.register("brightness")(lambda model, x, target, images: x)
+    assert "brightness" in explainers.names()
+    assert_same(explained("brightness"), X.sum(1).flatten(1))
+
+
+# The gradient family
+
+
+def small(name, **options):
+    return explain(name, Smooth(), SMALL, SMALL_TARGET, SMALL_PIXELS, **options)
+
+
+def differences(step: float = 1e-5) -> torch.Tensor:
+    """The gradient of the target's logit by central differences, one pixel of one image at a time: [3, 16]."""
+    model, gradient = Smooth(), torch.empty(3, 16, dtype=torch.float64)
+    for b in range(3):
+        for pixel in range(16):
+            shift = torch.zeros(16, dtype=torch.float64)
+            shift[pixel] = step
+            up, down = (model(SMALL[b : b + 1] + sign * shift.view(1, 1, 4, 4)) for sign in (1, -1))
+            gradient[b, pixel] = (up - down)[0, SMALL_TARGET[b]].item() / (2 * step)
+    return gradient
+
+
+def test_saliency_is_the_absolute_gradient():
+    torch.testing.assert_close(small("saliency"), differences().abs().float())
+
+
+def test_input_times_gradient_is_signed():
+    torch.testing.assert_close(small("input-x-gradient"), (differences() * SMALL.flatten(1)).float())
+
+
+@pytest.mark.parametrize("baseline", [0.0, 0.7])
+def test_integrated_gradients_add_up_to_what_the_input_adds_to_the_baseline(baseline):
+    model = Smooth()
+    with torch.no_grad():
+        added = (model(SMALL) - model(torch.full_like(SMALL, baseline))).gather(1, SMALL_TARGET[:, None])[:, 0]
+    attribution = small("integrated-gradients", steps=32, baseline=baseline)
+    torch.testing.assert_close(attribution.sum(1), added.float(), atol=1e-5, rtol=0)
+
+
+def test_integrated_gradients_of_a_linear_model_are_weight_times_input():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).double()
+    expected = model[1].weight[SMALL_TARGET] * SMALL.flatten(1)
+    attribution = explain("integrated-gradients", model, SMALL, SMALL_TARGET, SMALL_PIXELS, steps=1)
+    torch.testing.assert_close(attribution, expected.detach().float())
+
+
+def test_smoothgrad_without_noise_is_the_gradient_and_its_square():
+    saliency = small("saliency")
+    torch.testing.assert_close(small("smoothgrad", noise=0.0, samples=3), saliency)
+    torch.testing.assert_close(small("smoothgrad-squared", noise=0.0, samples=3), saliency**2)
+
+
+@pytest.mark.parametrize(("name", "peer"), [("smoothgrad", "smoothgrad"), ("smoothgrad-squared", "smoothgrad_sq")])
+def test_smoothgrad_is_captums_up_to_sampling(name, peer):
+    samples, noise = 4000, 0.2
+    ours = small(name, samples=samples, noise=noise).double()
+    torch.manual_seed(0)
+    theirs = torch.cat(
+        [
+            captum.attr.NoiseTunnel(captum.attr.Saliency(Smooth())).attribute(
+                x[None],
+                nt_type=peer,
+                nt_samples=samples,
+                nt_samples_batch_size=500,
+                stdevs=noise * float(x.max() - x.min()),
+                target=int(y),
+                abs=False,
+            )
+            for x, y in zip(SMALL, SMALL_TARGET, strict=True)
+        ]
+    )
+    theirs = theirs.detach().abs().flatten(1)
+    plain = small("saliency").double() ** (2 if name.endswith("squared") else 1)
+    # Two independent means of 4000 samples: some percent apart, while the noise itself moves them much further.
+    assert (ours - theirs).norm() < 0.03 * theirs.norm()
+    assert (plain - theirs).norm() > 0.1 * theirs.norm()
+
+
+def test_more_samples_and_other_seeds_are_other_noise():
+    assert not torch.equal(explained("smoothgrad", seed=0), explained("smoothgrad", seed=1))
+    assert not torch.equal(small("smoothgrad", samples=2), small("smoothgrad", samples=3))
+
+
+# Class activation maps
+
+CAMS = pytest.mark.parametrize(
+    ("name", "peer"), [("gradcam", pytorch_grad_cam.GradCAM), ("layercam", pytorch_grad_cam.LayerCAM)]
+)
+
+
+def peers_maps(peer, model, layer):
+    """The peer's own maps: scaled to 0..1 in each image, at the input's size."""
+    targets = [pytorch_grad_cam.utils.model_targets.ClassifierOutputTarget(int(y)) for y in TARGET]
+    with peer(model=model, target_layers=[model.get_submodule(layer)]) as cam:
+        return torch.from_numpy(np.asarray(cam(input_tensor=X, targets=targets))).flatten(1)
+
+
+@CAMS
+def test_a_cam_at_full_size_is_the_peers(name, peer):
+    # The first block keeps the image's size, so that no interpolation comes between.
+    layer = "features.0"
+    model = network("resnet9")
+    ours = explained(name, model, layer=layer)
+    low, high = ours.amin(1, keepdim=True), ours.amax(1, keepdim=True)
+    assert (high > low).any()
+    scaled = (ours - low) / (high - low).clamp(min=1e-30)
+    torch.testing.assert_close(scaled, peers_maps(peer, network("resnet9"), layer), atol=1e-4, rtol=0)
+
+
+@CAMS
+@pytest.mark.parametrize("architecture", NETWORKS)
+def test_an_enlarged_cam_is_the_peers_up_to_its_scale(name, peer, architecture):
+    # The peer scales the small map, then enlarges it; both are linear, so the maps are equal up to scale and shift.
+    ours = explained(name, network(architecture))
+    theirs = peers_maps(peer, network(architecture), "features")
+    correlation = stats.pearson(ours, theirs)
+    nothing = (ours == 0).all(1)  # Grad-CAM's ReLU may leave nothing of an image, for the peer as for us
+    assert not nothing.all()
+    assert (correlation[~nothing] > 1 - 1e-5).all()
+    assert (theirs[nothing] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["gradcam", "layercam"])
+def test_a_model_without_the_layer_is_an_error_that_names_its_layers(name):
+    with pytest.raises(ValueError, match=r"no layer 'blocks'; pass layer= .* \(its children: features, head\)"):
+        explained(name, layer="blocks")
+
+
+# Random and degraded explanations
+
+
+def test_random_differs_between_seeds_and_images_and_looks_at_nothing():
+    one = explained("random")
+    assert not torch.equal(one, explained("random", seed=1))
+    assert len(one.unique(dim=0)) == 5
+    assert torch.equal(one, explained("random", network("resnet9"), X * 3))
+
+
+def attribution(images=40, features=50):
+    return torch.randn(images, features, generator=torch.Generator().manual_seed(2))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_degrading_permutes_the_scores_of_exactly_the_share(share):
+    good = attribution()
+    worse = degrade(good, share, seed=3)
+    assert torch.equal(worse.sort(1).values, good.sort(1).values)
+    moved = worse != good
+    for image in range(40):
+        chosen = literal.random_order(3, image, 0, 50)[: literal.size(share, 50)]
+        assert set(moved[image].nonzero().flatten().tolist()) <= set(chosen)
+    # A random permutation leaves one of its elements in place, on average; the variance is one, too.
+    if share:
+        assert moved.sum(1).double().mean().item() == pytest.approx(share * 50 - 1, abs=4.5 / 40**0.5)
+
+
+def test_degrading_by_nothing_changes_nothing():
+    assert torch.equal(degrade(attribution(), 0.0), attribution())
+
+
+def test_a_larger_share_contains_the_smaller_one():
+    chosen = [set(literal.random_order(0, 0, 0, 50)[: literal.size(share, 50)]) for share in (0.2, 0.6)]
+    assert chosen[0] < chosen[1]
+    kept = torch.tensor(sorted(set(range(50)) - chosen[1]))
+    for share in (0.2, 0.6):
+        assert torch.equal(degrade(attribution(1), share)[:, kept], attribution(1)[:, kept])
+
+
+def test_every_permutation_of_the_share_is_equally_likely():
+    many = torch.arange(6000)
+    worse = degrade(torch.arange(4.0).expand(6000, -1), 0.75, images=many)
+    kinds, seen = worse.unique(dim=0, return_counts=True)
+    # 3 of 4 chosen, then permuted: 4 * 6 = 24 ways, of which those with fixed points coincide between choices.
+    moved = (kinds != torch.arange(4.0)).sum(1)
+    for image_moves, ways in ((0, 4), (2, 2), (3, 1)):  # as many choices leave this many in place
+        here = seen[moved == image_moves].tolist()
+        expected = [6000 * ways / 24] * len(here)
+        rest = [6000 - sum(here)], [6000 - sum(expected)]
+        assert scipy.stats.chisquare([*here, *rest[0]], [*expected, *rest[1]]).pvalue > 1e-4
+
+
+def test_more_degradation_leaves_less_of_the_order():
+    good = attribution()
+    agreement = [stats.spearman(degrade(good, share), good).mean().item() for share in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)]
+    assert agreement == sorted(agreement, reverse=True)
+    assert agreement[0] == pytest.approx(1)
+    assert abs(agreement[-1]) < 0.1
+
+
+def test_degrading_belongs_to_the_image_not_to_the_batch():
+    good, images = attribution(4), torch.tensor([5, 0, 8, 3])
+    some = torch.tensor([2, 0])
+    assert torch.equal(degrade(good[some], 0.5, images=images[some]), degrade(good, 0.5, images=images)[some])
+    assert not torch.equal(degrade(good, 0.5, images=images, seed=1), degrade(good, 0.5, images=images))
+
+
+def test_degrading_by_more_than_all_is_an_error():
+    with pytest.raises(ValueError, match="fractions between 0 and 1"):
+        degrade(attribution(), 1.1)
+
+
+# Together: a network trained to look at one patch, and the explanation known
+
+
+def patch_images(count: int, seed: int):
+    """Noise with one 4 x 4 patch in the colour of the class, and where it is: x, target, patch [n]."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(count, 3, 16, 16, generator=generator) * 0.3
+    target, patch = (torch.randint(n, (count,), generator=generator) for n in (3, 16))
+    inside = (segments.patches(16, 16, 4) == patch[:, None, None])[:, None]  # [n, 1, H, W]
+    colour = torch.eye(3)[target][..., None, None]
+    return torch.where(inside, x + 2 * colour, x), target, patch
+
+
+@pytest.fixture(scope="module")
+def trained():
+    torch.manual_seed(0)
+    model = models.build("cnn3", classes=3, width=4)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
+    for step in range(60):
+        x, target, _ = patch_images(64, step)
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(model(x), target).backward()
+        optimiser.step()
+    return model.eval()
+
+
+def test_on_a_trained_network_the_oracle_beats_every_explainer_and_they_beat_chance(trained):
+    x, target, patch = patch_images(64, 1000)
+    patches = segments.patches(16, 16, 4)
+    score = engine.scorer(trained, x, target, segments=patches, readout=readouts.hit)
+    everything = torch.ones(64, 1, 16, dtype=torch.bool)
+    assert score(everything).mean() > 0.95
+
+    def loss(attribution) -> float:
+        return fidelity(score, attribution, [1 / 16]).value.mean().item()
+
+    oracle = loss(nn.functional.one_hot(patch, 16).float())
+    chance = loss(explain("random", trained, x, target, patches))
+    assert oracle > 0.5
+    assert chance < 0.2
+    for name in explainers.names():
+        if name != "random":
+            assert chance < loss(explain(name, trained, x, target, patches, **QUICK.get(name, {}))) <= oracle, name
+
+
+def test_explaining_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in explainers.names():
+            explained(name)
