@@ -1,0 +1,89 @@
+"""The networks are the papers': their sizes, their layers, what they accept."""
+
+import pytest
+import torch
+from torch import nn
+
+from faithlab.zoo import models
+
+SMALL = {
+    "resnet9": {"width": 4},
+    "cnn3": {"width": 4},
+    "vit": {"size": 16, "dim": 16, "depth": 2, "heads": 2},
+}
+
+
+def test_every_network_has_a_small_version_here():
+    assert models.names() == sorted(SMALL)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_network_gives_a_logit_per_class(name, channels):
+    network = models.build(name, classes=7, channels=channels, **SMALL[name]).eval()
+    x = torch.randn(2, channels, 16, 16)
+    logits = network(x)
+    assert logits.shape == (2, 7)
+    assert logits.isfinite().all()
+    torch.testing.assert_close(network(x[1:]), logits[1:], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_torchs_seed_decides_the_weights(name):
+    def weights(seed):
+        torch.manual_seed(seed)
+        return nn.utils.parameters_to_vector(models.build(name, **SMALL[name]).parameters())
+
+    assert torch.equal(weights(0), weights(0))
+    assert not torch.equal(weights(0), weights(1))
+
+
+def convolutions(network: nn.Module) -> list[tuple[int, int]]:
+    return [(m.in_channels, m.out_channels) for m in network.modules() if isinstance(m, nn.Conv2d)]
+
+
+def test_resnet9_is_64_128_residual_256_512_residual():
+    network = models.build("resnet9")
+    assert convolutions(network) == [(3, 64), (64, 128), *[(128, 128)] * 2, (128, 256), (256, 512), *[(512, 512)] * 2]
+    assert sum(isinstance(m, models.Residual) for m in network.modules()) == 2
+    # Without biases a 3 x 3 convolution from a to b channels has 9ab weights; BatchNorm 2b; the head 512 * 10 + 10.
+    pairs = convolutions(network)
+    expected = sum(9 * a * b + 2 * b for a, b in pairs) + 512 * 10 + 10
+    assert sum(p.numel() for p in network.parameters()) == expected
+    assert network.features(torch.randn(1, 3, 32, 32)).shape == (1, 512, 4, 4)
+
+
+def test_a_residual_block_adds_its_input():
+    block = models.Residual(nn.Conv2d(2, 2, 1), nn.ReLU())
+    x = torch.randn(1, 2, 3, 3)
+    torch.testing.assert_close(block(x), x + block[1](block[0](x)))
+
+
+def test_cnn3_has_three_convolutions():
+    network = models.build("cnn3", channels=3, width=16)
+    assert convolutions(network) == [(3, 16), (16, 32), (32, 64)]
+    assert network.features(torch.randn(1, 3, 28, 28)).shape == (1, 64, 7, 7)
+
+
+def test_vit_has_patch_4_dim_128_depth_6_heads_8_and_a_hidden_layer_of_256():
+    network = models.build("vit")
+    assert network.patch_embed.proj.kernel_size == (4, 4)
+    assert network.pos_embed.shape == (1, 1 + 64, 128)
+    assert len(network.blocks) == 6
+    assert all(block.attn.num_heads == 8 and block.mlp.fc1.out_features == 256 for block in network.blocks)
+
+
+def test_an_unknown_network_is_an_error_that_lists_the_known():
+    with pytest.raises(KeyError, match=r"no network 'vgg'; known: cnn3, resnet9, vit"):
+        models.build("vgg")
+
+
+def test_a_registered_network_is_known_by_its_functions_name(monkeypatch):
+    monkeypatch.setattr(models, "_BUILDERS", dict(models._BUILDERS))
+
+    @models.register
+    def perceptron(classes=2):
+        return nn.Linear(4, classes)
+
+    assert "perceptron" in models.names()
+    assert models.build("perceptron", classes=3).out_features == 3
