@@ -91,15 +91,17 @@ def trained(recipe: Recipe, device: torch.device | str | None = None) -> nn.Modu
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     path = cache.folder() / "weights" / f"{recipe.key()}.safetensors"
-    with cache.lock(path):
-        if not path.exists():
-            network = _train(recipe, device, path.with_suffix(".checkpoint"))
-            about = {"recipe": json.dumps(dataclasses.asdict(recipe)), "torch": torch.__version__}
-            with cache.write_atomically(path) as temporary:
-                save_file(_contiguous(network.state_dict()), temporary, metadata=about)
-            path.with_suffix(".checkpoint").unlink(missing_ok=True)
-    network = models.build(recipe.model, **recipe.model_options)
-    network.load_state_dict(load_file(path))
+    # The caller's random numbers must not depend on whether the weights were there.
+    with torch.random.fork_rng(range(torch.cuda.device_count())):
+        with cache.lock(path):
+            if not path.exists():
+                network = _train(recipe, device, path.with_suffix(".checkpoint"))
+                about = {"recipe": json.dumps(dataclasses.asdict(recipe)), "torch": torch.__version__}
+                with cache.write_atomically(path) as temporary:
+                    save_file(_contiguous(network.state_dict()), temporary, metadata=about)
+                path.with_suffix(".checkpoint").unlink(missing_ok=True)
+        network = models.build(recipe.model, **recipe.model_options)
+        network.load_state_dict(load_file(path))
     return network.to(device).eval()
 
 
