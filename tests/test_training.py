@@ -1,0 +1,310 @@
+"""A recipe is trained once, resumed where it was killed, and gives the same weights every time."""
+
+import dataclasses
+import itertools
+
+import pytest
+import scipy.stats
+import torch
+from torch import nn
+
+from faithlab.zoo import datasets, training
+from faithlab.zoo.training import Recipe, trained
+
+GENERATOR = torch.Generator().manual_seed(0)
+LABELS = torch.arange(24) % 3
+
+
+def images(std=(0.3, 0.3, 0.3)) -> datasets.LabelledSet:
+    """24 small noisy images in the colours of their three classes."""
+    noise = torch.randint(0, 100, (24, 3, 8, 8), generator=torch.Generator().manual_seed(0))
+    inputs = (noise + 150 * torch.eye(3, dtype=torch.int64)[LABELS][..., None, None]).to(torch.uint8)
+    return datasets.LabelledSet(inputs, LABELS, ("red", "green", "blue"), (0.4, 0.4, 0.4), std)
+
+
+RECIPE = Recipe("colours", "cnn3", epochs=3, model_options={"classes": 3, "width": 2}, batch=10, rate=0.03)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A cache of the test's own, and data sets that need no download."""
+    monkeypatch.setenv("FAITHLAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(datasets, "load", lambda name, split="train", **options: images())
+    return tmp_path
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Counts training steps; `steps.kill_at` simulates a killed job."""
+
+    class Steps:
+        taken, kill_at = 0, None
+
+    counter, original = Steps(), training.cross_entropy
+
+    def counted(*args):
+        counter.taken += 1
+        if counter.taken == counter.kill_at:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    monkeypatch.setattr(training, "cross_entropy", counted)
+    return counter
+
+
+def assert_same_weights(one: nn.Module, other: nn.Module):
+    assert one.state_dict().keys() == other.state_dict().keys()
+    for name, value in one.state_dict().items():
+        assert torch.equal(value, other.state_dict()[name]), name
+
+
+def elsewhere(monkeypatch, folder, name):
+    """Another, empty cache."""
+    monkeypatch.setenv("FAITHLAB_CACHE", str(folder / name))
+
+
+# The recipe
+
+OTHER_VALUES = {
+    "data": "mnist",
+    "model": "resnet9",
+    "epochs": 4,
+    "data_options": {"share": 0.2},
+    "model_options": {"classes": 3, "width": 3},
+    "rate": 0.02,
+    "decay": 0.0,
+    "schedule": "constant",
+    "batch": 11,
+    "limit": 20,
+    "augment": True,
+    "mask_share": 0.1,
+    "start": RECIPE,
+    "precision": "bfloat16",
+    "seed": 1,
+}
+
+
+def test_every_field_of_a_recipe_has_another_value_here():
+    assert OTHER_VALUES.keys() == {field.name for field in dataclasses.fields(Recipe)}
+
+
+@pytest.mark.parametrize("field", OTHER_VALUES)
+def test_a_change_of_any_field_is_another_network(field):
+    assert dataclasses.replace(RECIPE, **{field: OTHER_VALUES[field]}).key() != RECIPE.key()
+
+
+def test_a_change_of_the_start_of_the_start_is_another_network():
+    tuned = dataclasses.replace(RECIPE, start=RECIPE)
+    other = dataclasses.replace(RECIPE, start=dataclasses.replace(RECIPE, seed=1))
+    assert tuned.key() != other.key()
+
+
+def test_a_change_of_the_networks_layers_is_another_network(monkeypatch):
+    before = RECIPE.key()
+    monkeypatch.setitem(training.models._BUILDERS, "cnn3", lambda **options: nn.Linear(2, 2))
+    assert RECIPE.key() != before
+
+
+def test_the_order_of_the_options_is_no_change():
+    other = dataclasses.replace(RECIPE, model_options={"width": 2, "classes": 3})
+    assert other.key() == RECIPE.key()
+    assert RECIPE.key().startswith("colours-cnn3-")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"mask_share": 1.5}, "mask_share between 0 and 1, but got 1.5"),
+        ({"epochs": 0}, "at least one epoch"),
+        ({"batch": 0}, "one image a step"),
+        ({"precision": "float16"}, "unknown precision 'float16'"),
+        ({"schedule": "step"}, "schedule 'step'"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_an_error(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(RECIPE, **wrong)
+
+
+# Once
+
+
+def test_training_learns_and_the_second_call_takes_the_kept_weights(folder, steps):
+    network = trained(dataclasses.replace(RECIPE, epochs=15), "cpu")
+    assert not network.training
+    assert training.accuracy(network, images()) > 0.9
+    taken = steps.taken
+    assert taken == 15 * 3  # 24 images in steps of 10
+    assert_same_weights(trained(dataclasses.replace(RECIPE, epochs=15), "cpu"), network)
+    assert steps.taken == taken
+
+
+def test_nothing_but_the_weights_is_left_in_the_cache(folder):
+    trained(RECIPE, "cpu")
+    left = [path.name for path in (folder / "weights").iterdir() if path.suffix != ".lock"]
+    assert left == [f"{RECIPE.key()}.safetensors"]
+
+
+def test_the_same_recipe_gives_the_same_weights_elsewhere(folder, monkeypatch):
+    one = trained(RECIPE, "cpu")
+    elsewhere(monkeypatch, folder, "b")
+    torch.manual_seed(123)
+    assert_same_weights(trained(RECIPE, "cpu"), one)
+    other = trained(dataclasses.replace(RECIPE, seed=1), "cpu")
+    assert not torch.equal(other.head[2].weight, one.head[2].weight)
+
+
+def test_the_callers_random_numbers_are_the_same_whether_it_was_trained_or_kept(folder):
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    for _ in range(2):
+        torch.manual_seed(0)
+        trained(RECIPE, "cpu")
+        assert torch.equal(torch.rand(3), expected)
+
+
+# Killed and resumed
+
+
+@pytest.mark.parametrize("kill_at", [4, 5, 9], ids=["second epoch, first step", "second step", "last step of all"])
+@pytest.mark.parametrize("schedule", ["cycle", "constant"])
+def test_a_killed_run_resumes_to_the_weights_of_an_uninterrupted_one(kill_at, schedule, folder, monkeypatch, steps):
+    recipe = dataclasses.replace(RECIPE, schedule=schedule, augment=True, mask_share=0.2)
+    whole = trained(recipe, "cpu")
+    elsewhere(monkeypatch, folder, "b")
+    steps.taken, steps.kill_at = 0, kill_at
+    with pytest.raises(KeyboardInterrupt):
+        trained(recipe, "cpu")
+    assert not list((folder / "b").rglob("*.safetensors"))
+    steps.taken, steps.kill_at = 0, None
+    assert_same_weights(trained(recipe, "cpu"), whole)
+    assert steps.taken == 9 - 3 * ((kill_at - 1) // 3)  # the finished epochs are not trained again
+
+
+def test_a_run_killed_twice_resumes_all_the_same(folder, monkeypatch, steps):
+    whole = trained(RECIPE, "cpu")
+    elsewhere(monkeypatch, folder, "b")
+    for kill_at in (5, 5):
+        steps.taken, steps.kill_at = 0, kill_at
+        with pytest.raises(KeyboardInterrupt):
+            trained(RECIPE, "cpu")
+    steps.kill_at = None
+    assert_same_weights(trained(RECIPE, "cpu"), whole)
+
+
+def test_a_diverging_loss_is_an_error_that_names_the_epoch_and_the_rate(folder, monkeypatch):
+    monkeypatch.setattr(datasets, "load", lambda *_, **__: images(std=(0.0, 0.3, 0.3)))  # division by zero
+    with pytest.raises(
+        RuntimeError, match=r"colours-cnn3-\w+ diverged in epoch 1 \(loss nan\); lower its rate \(0.03\)"
+    ):
+        trained(RECIPE, "cpu")
+    assert not list(folder.rglob("*.safetensors"))
+
+
+def test_what_diverges_later_keeps_its_last_good_epoch(folder, monkeypatch):
+    original, calls = training.cross_entropy, itertools.count(1)
+    monkeypatch.setattr(training, "cross_entropy", lambda *a: original(*a) * (torch.inf if next(calls) == 5 else 1))
+    with pytest.raises(RuntimeError, match="diverged in epoch 2"):
+        trained(RECIPE, "cpu")
+    assert torch.load(*folder.rglob("*.checkpoint"), weights_only=True)["epoch"] == 1
+
+
+# What is trained
+
+
+def test_fine_tuning_starts_from_the_weights_it_was_given(folder, steps):
+    parent = trained(RECIPE, "cpu")
+    taken = steps.taken
+    tuned = trained(dataclasses.replace(RECIPE, start=RECIPE, rate=0.0, mask_share=0.1, epochs=1), "cpu")
+    assert steps.taken == taken + 3  # the parent was not trained again
+    for one, other in zip(tuned.parameters(), parent.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(tuned.features[0][1].running_mean, parent.features[0][1].running_mean)
+
+
+def test_a_limit_takes_the_first_images(folder, monkeypatch):
+    few = trained(dataclasses.replace(RECIPE, limit=12), "cpu")
+    elsewhere(monkeypatch, folder, "b")
+    monkeypatch.setattr(datasets, "load", lambda *_, **__: images().take(slice(12)))
+    assert_same_weights(trained(RECIPE, "cpu"), few)
+
+
+def test_masks_are_drawn_for_every_step_and_only_where_asked(folder, monkeypatch):
+    shares, original = [], training.mask_pixels
+    monkeypatch.setattr(training, "mask_pixels", lambda x, share, g: shares.append(share) or original(x, share, g))
+    trained(dataclasses.replace(RECIPE, mask_share=0.25), "cpu")
+    assert shares == [0.25] * 9
+    trained(RECIPE, "cpu")
+    assert len(shares) == 9
+
+
+def test_mixed_precision_trains_and_keeps_float32_weights(folder):
+    network = trained(dataclasses.replace(RECIPE, precision="bfloat16", epochs=15), "cpu")
+    assert {p.dtype for p in network.parameters()} == {torch.float32}
+    assert training.accuracy(network, images()) > 0.9
+
+
+def test_logits_and_accuracy_are_those_of_the_network_image_by_image(folder):
+    network = trained(RECIPE, "cpu")
+    x = images().floats()
+    with torch.no_grad():
+        expected = torch.cat([network(x[i : i + 1]) for i in range(24)])
+    torch.testing.assert_close(training.logits(network, x, rows=7), expected, atol=1e-5, rtol=1e-5)
+    right = sum(int(expected[i].argmax() == LABELS[i]) for i in range(24))
+    assert training.accuracy(network, images(), rows=7) == right / 24
+
+
+# Masks and augmentation
+
+
+@pytest.mark.parametrize(("share", "most"), [(0.1, 6), (0.25, 16), (1.0, 64)])  # floor(share * 64)
+def test_every_image_loses_a_uniform_number_of_pixels_in_all_channels(share, most):
+    x = torch.rand(6000, 3, 8, 8, generator=GENERATOR) + 1
+    masked = training.mask_pixels(x, share, torch.Generator().manual_seed(0))
+    lost = masked == 0
+    assert torch.equal(lost.any(1), lost.all(1))
+    assert torch.equal(masked[~lost], x[~lost])
+    number = lost[:, 0].flatten(1).sum(1)
+    seen = number.bincount(minlength=most + 1)
+    assert len(seen) == most + 1
+    assert scipy.stats.chisquare(seen.numpy()).pvalue > 1e-4
+    # Every pixel is equally often among them: half of the largest number over 64, with the spread of both draws.
+    each = lost[:, 0].flatten(1).double().mean(0)
+    expected = most / 2 / 64
+    assert (each - expected).abs().max() < 4.5 * (expected * (1 - expected) / 6000) ** 0.5
+
+
+def test_a_share_of_0_masks_nothing():
+    x = torch.rand(10, 3, 8, 8, generator=GENERATOR)
+    assert torch.equal(training.mask_pixels(x, 0.0, torch.Generator()), x)
+
+
+def test_an_augmented_image_is_a_shifted_and_perhaps_mirrored_one():
+    x = torch.rand(40, 3, 8, 8, generator=GENERATOR) + 1
+    padded = nn.functional.pad(x, [4] * 4)
+    seen = set()
+    for image, out in enumerate(training._augment(x, torch.Generator().manual_seed(0))):
+        (found,) = (
+            (down, right, mirrored)
+            for down, right, mirrored in itertools.product(range(9), range(9), (False, True))
+            if torch.equal(out.flip(-1) if mirrored else out, padded[image, :, down : down + 8, right : right + 8])
+        )
+        seen.add(found)
+    assert len(seen) > 30
+    assert {mirrored for *_, mirrored in seen} == {False, True}
+
+
+def test_the_cycle_rises_over_a_fifth_and_falls_to_zero():
+    factor = [training._rate("cycle", 50)(step) for step in range(51)]
+    assert factor[0] == pytest.approx(0.1)
+    assert factor[9] == factor[10] == 1
+    assert factor[30] == pytest.approx(0.5)  # half-way between 10 and 50
+    assert factor[50] == pytest.approx(0)
+    assert factor[10:] == sorted(factor[10:], reverse=True)
+    assert {training._rate("constant", 50)(step) for step in range(50)} == {1.0}
+
+
+@pytest.mark.gpu
+def test_a_gpu_trains_to_a_network_as_good(folder):
+    network = trained(dataclasses.replace(RECIPE, epochs=15), "cuda")
+    assert training.accuracy(network, images()) > 0.9
