@@ -232,28 +232,34 @@ kept = recorded("f-fidelity/images", "correlations")
 paper = published.load("ffidelity_correlations").query("table == 1 and metric != 'ROAR'")
 
 
-def table_of(explainer):
-    """The three sources of one explainer's correlations beside each other."""
-    sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
-    chosen = {
-        name: frame[frame["explainer"] == explainer].assign(level=lambda t: t["level"].str.replace("_", " "))
-        for name, frame in sources.items()
-        if frame is not None
-    }
-    return tables.styled(tables.side_by_side(chosen, rows=["level", "comparison"], columns=["metric"]))
+sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
+
+
+def table_of(level):
+    """The sources beside each other, for one level of comparison."""
+    of_level = {name: f[f["level"] == level] for name, f in sources.items() if f is not None}
+    return tables.styled(
+        tables.side_by_side(of_level, rows=["comparison", "metric"], columns=["explainer"], order=list(metrics))
+    )
 
 
 # %% [markdown]
-# ### SG-SQ
+# ### Macro correlation
 
 # %% tags=["hide-input"]
-table_of("SG-SQ")
+table_of("macro_correlation")
 
 # %% [markdown]
-# ### Grad-CAM
+# ### Micro correlation
 
 # %% tags=["hide-input"]
-table_of("GradCAM")
+table_of("micro_correlation")
+
+# %% [markdown]
+# ### Micro rank
+
+# %% tags=["hide-input"]
+table_of("micro_rank")
 
 # %% tags=["hide-input"] mystnb={"figure": {"name": "ff-images-micro", "caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF, averaged over the seeds of the noise. The dashed line is the ideal. Missing points are sizes without a correlation."}, "image": {"alt": "Two line charts, one per explainer: explanation size against micro correlation, one line for each metric."}}
 per_size = curves[curves["direction"] == "MoRF"].pivot(
@@ -293,7 +299,7 @@ grid.figure
 # %% tags=["hide-input"]
 verdicts = claims.judge(f_fidelity.IMAGES, {"correlations": measured})
 run.save(verdicts, "claims")
-tables.styled(verdicts.set_index("id")[["where", "claim", "verdict", "evidence"]])
+tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
 
 # %% tags=["hide-input"]
 run.finish()

@@ -6,6 +6,7 @@ The pages include what `write` leaves, so that no number on them is typed.
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import seaborn as sns
 
@@ -90,6 +91,11 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
     grid = grid.loc[[m for m in ("F-Fidelity", "R-Fidelity", "Fidelity") if m in grid.index]]
     grid.columns = [f"{explainer}\n{comparison}" for explainer, comparison in grid.columns]
     figure, axes = plt.subplots(figsize=(8, 2.6))
+    axes.set_facecolor("0.93")  # what shows where there is no correlation
+    axes.grid(False)
+    for (row, column), value in np.ndenumerate(grid.to_numpy()):
+        if np.isnan(value):
+            axes.text(column + 0.5, row + 0.5, "none", ha="center", va="center", color="0.4", fontsize="small")
     sns.heatmap(
         grid,
         annot=True,

@@ -11,6 +11,7 @@ def side_by_side(
     *,
     rows: Sequence[str],
     columns: Sequence[str],
+    order: Sequence[str] = (),
     digits: int = 2,
 ) -> pd.DataFrame:
     """The same quantity from several sources, in adjacent columns.
@@ -20,6 +21,7 @@ def side_by_side(
             `mean`, optionally `std` and `missing`. A source that is None or empty has no column.
         rows: columns that make the table's rows, in the order of their first appearance.
         columns: columns that make the table's column groups.
+        order: values that come first, in this order, in whichever column they are.
         digits: after the point.
 
     Returns:
@@ -35,7 +37,10 @@ def side_by_side(
     ]
     tidy = pd.concat(parts, ignore_index=True)
     for key in [*keys, "source"]:
-        tidy[key] = pd.Categorical(tidy[key], categories=tidy[key].unique(), ordered=True)
+        seen = list(tidy[key].unique())
+        first = [value for value in order if value in seen]
+        categories = first + [value for value in seen if value not in first]
+        tidy[key] = pd.Categorical(tidy[key], categories=categories, ordered=True)
     table = tidy.pivot(index=list(rows), columns=[*columns, "source"], values="text").sort_index().sort_index(axis=1)
     table.index.names = [None] * table.index.nlevels
     table.columns.names = [None] * table.columns.nlevels
@@ -43,10 +48,13 @@ def side_by_side(
 
 
 def styled(table: pd.DataFrame) -> Styler:
-    """A table as the book shows it: merged headers, numbers to the right."""
-    return table.style.set_table_attributes('class="dataframe faithlab-table"').set_properties(
-        **{"text-align": "right", "white-space": "nowrap"}
-    )
+    """A table of numbers as the book shows it: merged headers, its look in the book's style sheet."""
+    return table.style.set_table_attributes('class="dataframe"')
+
+
+def prose(frame: pd.DataFrame) -> Styler:
+    """A table of sentences as the book shows it: text in lines, no index."""
+    return frame.style.hide(axis="index").set_table_attributes('class="dataframe faithlab-text"')
 
 
 def _text(row: Mapping, digits: int) -> str:
