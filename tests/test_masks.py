@@ -20,6 +20,11 @@ def test_order_is_by_relevance_then_by_index(relevance):
     assert masks.order(torch.tensor([relevance]))[0].tolist() == literal.ranking(relevance)
 
 
+def test_ties_among_many_features_are_by_index_too():
+    relevance = torch.randint(3, (1, 5000), generator=torch.Generator().manual_seed(0)).float()
+    assert masks.order(relevance)[0].tolist() == literal.ranking(relevance[0].tolist())
+
+
 def test_order_puts_infinite_relevance_at_the_ends():
     assert masks.order(torch.tensor([[0.0, -torch.inf, torch.inf, 1.0]])).tolist() == [[2, 3, 0, 1]]
 
