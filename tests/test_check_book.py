@@ -1,0 +1,60 @@
+"""The browser check finds each kind of fault, and nothing in a page without one."""
+
+import shutil
+
+import check_book
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, check_book.BROWSERS)), reason="needs a browser: apt-get install chromium"
+)
+
+PAGE = "<!doctype html><title>t</title><body><article>{}</article></body>"
+SOUND = '<h1 id="top">A</h1><a href="other.html#there">other</a><a href="table.csv">table</a><table><tr><td>1</table>'
+FAULTS = {
+    "dead link: book/gone.html": '<a href="gone.html">x</a>',
+    "dead anchor: book/other.html#gone": '<a href="other.html#gone">x</a>',
+    "image does not show: gone.png": '<img src="gone.png" alt="x">',
+    "image without alternative text": '<img src="data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22/>">',
+    "answer 404": '<script src="gone.js"></script>',
+    "asks another host: http://elsewhere.invalid/x.js": '<script src="http://elsewhere.invalid/x.js"></script>',
+    "console: broken": "<script>console.error('broken')</script>",
+    "script error: broken": "<script>throw new Error('broken')</script>",
+    "formula not typeset: \\(x\\)": '<span class="math">\\(x\\)</span>',
+    "raw formula in the text: cost $$x$$": "<p>cost $$x$$</p>",
+    "wider than the screen": '<div style="width: 3000px">x</div>',
+    "empty tables": "<table></table>",
+    "2 headings of the first level": "<h1>B</h1>",
+}
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A book of two sound pages."""
+    folder = tmp_path / "html"
+    (folder / "book").mkdir(parents=True)
+    (folder / "book/page.html").write_text(PAGE.format(SOUND))
+    (folder / "book/other.html").write_text(PAGE.format('<h1 id="there">B</h1>'))
+    (folder / "book/table.csv").write_text("a\n1\n")
+    (folder / "favicon.ico").write_text("")
+    return folder
+
+
+def test_a_sound_book_has_no_faults_and_leaves_screenshots(book):
+    assert check_book.check(book) == []
+    assert (book.parent / "screenshots/light/book/page.png").stat().st_size
+
+
+def test_every_fault_is_found(book):
+    (book / "book/page.html").write_text(PAGE.format(SOUND + "".join(FAULTS.values())))
+    (book / "notebooks").mkdir()
+    (book / "notebooks/run.html").write_text(PAGE.format("<h1>C</h1>"))
+    wrong = check_book.check(book)
+    missed = [fault for fault in FAULTS if not any(f"book/page.html: {fault}" in line for line in wrong)]
+    assert not missed
+    assert any("notebooks/run.html: 0 provenance stamps and 0 tables" in line for line in wrong)
+
+
+def test_a_folder_without_a_book_is_an_error_that_says_what_to_do(tmp_path):
+    with pytest.raises(SystemExit, match="make book"):
+        check_book.check(tmp_path)
