@@ -202,7 +202,7 @@ torch.set_num_threads(1)
 model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(1, 2))
 x = torch.rand(2000, 1, 32, 32)
 score = engine.scorer(model, x, torch.zeros(2000, dtype=torch.int64), segments=segments.pixels(32, 32))
-for draws in (2, 6):
+for draws in (2, 12):
     fidelity(score, torch.rand(2000, 1024), torch.arange(1, 20) * 0.05, alpha=0.5, cap=0.1, draws=draws)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
@@ -212,4 +212,5 @@ def test_2000_images_of_1024_features_at_19_sizes_stay_below_4_gb_whatever_the_d
     run = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
     few, more = map(int, run.stdout.split())
     assert few < 4e9
-    assert more < few * 1.15  # three times the draws: the peak is that of one chunk of them
+    # Ten draws more are 400 MB of masks more, were they made at once; what an allocator keeps is less.
+    assert more - few < 0.3e9

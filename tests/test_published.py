@@ -163,7 +163,7 @@ def test_trace_scores():
     last = one("trace_deletion", reference="blurring", model="DenseNet-161", explainer="InputxGradient")
     assert last[column] == 8.07
     # "both TRACE-p and TRACE-y surpass all attribution methods"
-    frame = published.load("trace_deletion").set_index(["reference", "model", "explainer"])[column].unstack()  # noqa: PD010
+    frame = published.load("trace_deletion").set_index(["reference", "model", "explainer"])[column].unstack()
     traces = ["TRACE-p", "TRACE-y"]
     assert (frame[traces].min(axis=1) > frame.drop(columns=traces).max(axis=1)).all()
 

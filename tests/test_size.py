@@ -120,6 +120,15 @@ def test_curves_that_never_leave_zero_have_no_size(level):
     assert all(map(math.isnan, size[:3]))
 
 
+def test_resamples_in_which_nothing_is_lost_have_no_vote():
+    # One image of 20 loses anything: a resample misses it with probability (19 / 20)^20 = 0.36, and has no size then.
+    loss = tiers.expected_fidelity([40, 160], lambda kept: kept[..., 0] / 40, FRACTIONS, alpha=0.5, cap=0.1)
+    curves = torch.zeros(20, 1, 30, dtype=torch.float64)
+    curves[7, 0] = loss
+    size = explanation_size(curves, FRACTIONS, [Setting(0.5, 0.1)], F)
+    assert size[:3] == pytest.approx((0.2, 0.2, 0.2))
+
+
 @pytest.mark.parametrize("shape", [(4, 9), (4, 8, 30), (4, 9, 29)])
 def test_curves_of_another_shape_are_an_error(shape):
     with pytest.raises(ValueError, match=r"curves \[images, 9 settings, 30 sizes\] with at least three sizes, but got"):

@@ -139,6 +139,14 @@ def test_training_learns_and_the_second_call_takes_the_kept_weights(folder, step
     assert steps.taken == taken
 
 
+def test_damaged_weights_are_reported_and_trained_again(folder, caplog):
+    network = trained(RECIPE)
+    (path,) = (folder / "weights").glob("*.safetensors")
+    path.write_bytes(path.read_bytes()[:100])
+    assert_same_weights(trained(RECIPE), network)
+    assert "is damaged" in caplog.text
+
+
 def test_nothing_but_the_weights_is_left_in_the_cache(folder):
     trained(RECIPE, "cpu")
     left = [path.name for path in (folder / "weights").iterdir() if path.suffix != ".lock"]

@@ -29,7 +29,7 @@ def bits(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
     """64 random bits for every image, draw and element.
 
     Args:
-        seed: any integer; another seed gives independent numbers.
+        seed: a 64-bit integer; another seed gives independent numbers.
         images: [B] integer identities of the images (their index in the data set, not in the batch).
         draws: [N] integer identities of the draws.
         size: number of elements F.

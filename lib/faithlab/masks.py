@@ -9,9 +9,10 @@ from torch import Tensor
 
 from faithlab import draws as counter
 
-# Elements of one keep-mask tensor that a metric makes at a time. One byte each: with the intermediate tensors of
-# `remove_from_top` a metric stays below a few hundred MiB, whatever the number of images and draws.
 BUDGET = 1 << 25
+"""Elements (bytes) of the keep-masks that a metric makes at a time: sizes and draws are cut into parts of at most this,
+or of one mask per image where that is more. With the orders beside them, a metric's memory is a small multiple of
+max(BUDGET, images x features x 8 bytes), whatever the number of sizes and draws."""
 
 
 def order(attribution: Tensor) -> Tensor:

@@ -63,24 +63,27 @@ def remaining(
     features = order.shape[1]
     counts = masks.counts(fractions, features)
     removals = masks.removals(counts, features, alpha, cap)
-    settled = (removals == counts) | (removals == 0)  # [K] every draw removes the same features
-    if bool(settled.all()):
-        value = score(masks.remove_top(order, removals)).double()
-        return Estimate(value, torch.zeros_like(value))
-
     identities = counter.identities(len(order), images, order.device)
-    total = torch.zeros(len(order), len(counts), dtype=torch.float64, device=order.device)
-    squares = torch.zeros_like(total)
-    at_once = max(1, masks.BUDGET // max(1, len(order) * len(counts) * features))
-    for part in torch.arange(draws).split(at_once):
-        keep = masks.remove_from_top(order, counts, removals, seed=seed, images=identities, draws=part)
-        answers = score(keep.flatten(1, 2)).double().unflatten(1, keep.shape[1:3])  # [B, N, K]
-        total += answers.sum(1)
-        squares += (answers**2).sum(1)
-    mean = total / draws
-    # Sample variance over draws of the mean; unknown from a single draw, zero where nothing was random.
-    variance = (squares / draws - mean**2).clamp(min=0) / (draws - 1) if draws > 1 else mean * torch.nan
-    return Estimate(mean, variance.sqrt().masked_fill(settled.to(order.device), 0.0))
+    mean = torch.empty(len(order), len(counts), dtype=torch.float64, device=order.device)
+    error = torch.zeros_like(mean)
+    settled = (removals == counts) | (removals == 0)  # [K] every draw removes the same features: one is enough
+    one_mask = max(1, order.numel())
+    for sizes, repeats in ((settled, 1), (~settled, draws)):
+        for k in sizes.nonzero().flatten().split(max(1, masks.BUDGET // one_mask)):
+            if not len(k):
+                continue
+            total, squares = torch.zeros_like(mean[:, k]), torch.zeros_like(mean[:, k])
+            for part in torch.arange(repeats).split(max(1, masks.BUDGET // (one_mask * len(k)))):
+                keep = masks.remove_from_top(order, counts[k], removals[k], seed=seed, images=identities, draws=part)
+                answers = score(keep.flatten(1, 2)).to(mean).unflatten(1, keep.shape[1:3])  # [B, N, K]
+                total += answers.sum(1)
+                squares += (answers**2).sum(1)
+            mean[:, k] = total / repeats
+            if repeats > 1:
+                error[:, k] = ((squares / draws - mean[:, k] ** 2).clamp(min=0) / (draws - 1)).sqrt()
+            elif sizes is not settled:
+                error[:, k] = torch.nan  # a single draw does not tell how far another would be
+    return Estimate(mean, error)
 
 
 def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) -> Estimate:

@@ -35,7 +35,7 @@ def macro_correlation(curves: Tensor, other: Tensor, fractions: Tensor) -> float
         The correlation; NaN where a side is constant.
     """
     areas = stats.auc(other, fractions) if other.ndim == 2 else other
-    return stats.spearman(stats.auc(curves, fractions), areas).item()
+    return stats.spearman(_without_rounding(stats.auc(curves, fractions)), _without_rounding(areas)).item()
 
 
 def micro_correlations(curves: Tensor, other: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ def micro_correlations(curves: Tensor, other: Tensor) -> Tensor:
     Arguments as in `macro_correlation`.
     """
     other = other if other.ndim == 2 else other[:, None].expand_as(curves)
-    return stats.spearman(curves.T, other.T)
+    return stats.spearman(_without_rounding(curves.T), _without_rounding(other.T))
 
 
 def spread(values: Tensor) -> Spread:
@@ -65,7 +65,11 @@ def micro_rank(correlations: Tensor, ideal: float) -> Tensor:
     Returns:
         [metrics, K] float64; NaN where a metric has no correlation.
     """
-    strength = -ideal * correlations.double().numpy()
-    # Correlations of equal orders differ in their last bits; a rank must not.
-    ranks = rankdata(np.round(strength, 9), method="min", axis=0, nan_policy="omit")
+    strength = _without_rounding(-ideal * correlations.double()).numpy()
+    ranks = rankdata(strength, method="min", axis=0, nan_policy="omit")
     return torch.from_numpy(np.asarray(ranks, dtype=np.float64))
+
+
+def _without_rounding(values: Tensor) -> Tensor:
+    """Values that are equal on paper made equal: sums in another order differ in their last bits, ranks must not."""
+    return values.double().round(decimals=9)

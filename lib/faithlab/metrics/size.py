@@ -7,8 +7,10 @@ with the setting, and one at s = c, which does not.
 
 Both follow from one statement: FFid+ is an increasing function h of how much of the explanation is removed, the same h
 for every alpha, beta and s. `explanation_size` looks for the c under which all curves together are explained best by
-one increasing h; what is removed elsewhere may add a small linear loss, as a background that is not quite irrelevant
-does. Nothing else about h is assumed.
+one increasing h; what is removed elsewhere may add a linear loss, as a background that is not quite irrelevant does.
+Nothing else about h is assumed. The limit of this: a second tier that matters almost as much as the first is no
+background, and the size drifts towards the two together (with 40 + 40 of 200 features and a linear response, from
+0.20 to 0.25 as the second tier's part of the influence goes from 10 to 30 %).
 """
 
 from collections.abc import Sequence
@@ -114,8 +116,10 @@ def explanation_size(
     if not (means[0] > 0).any():
         return Size(np.nan, np.nan, np.nan, residuals, candidates)
     best = candidates[torch.from_numpy(misfit.argmin(1))]
+    # A resample in which nothing is lost has no size to read.
+    best[torch.from_numpy(~(means > 0).any(1))] = torch.nan
     tail = (1 - level) / 2
-    low, high = (torch.quantile(best[1:], q).item() if resamples else np.nan for q in (tail, 1 - tail))
+    low, high = (torch.nanquantile(best[1:], q).item() if resamples else np.nan for q in (tail, 1 - tail))
     return Size(best[0].item(), low, high, residuals, candidates)
 
 

@@ -9,9 +9,11 @@ import hashlib
 import json
 import logging
 import math
+from pathlib import Path
 from typing import Literal
 
 import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
@@ -94,7 +96,7 @@ def trained(recipe: Recipe, device: torch.device | str | None = None) -> nn.Modu
     # The caller's random numbers must not depend on whether the weights were there.
     with torch.random.fork_rng(range(torch.cuda.device_count())):
         with cache.lock(path):
-            if not path.exists():
+            if not _whole(path):
                 network = _train(recipe, device, path.with_suffix(".checkpoint"))
                 about = {"recipe": json.dumps(dataclasses.asdict(recipe)), "torch": torch.__version__}
                 with cache.write_atomically(path) as temporary:
@@ -138,7 +140,7 @@ def mask_pixels(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
     return x * keep.to(x.device)
 
 
-def _train(recipe: Recipe, device: torch.device, checkpoint) -> nn.Module:
+def _train(recipe: Recipe, device: torch.device, checkpoint: Path) -> nn.Module:
     data = datasets.load(recipe.data, "train", **recipe.data_options)
     if recipe.limit is not None:
         data = data.take(slice(recipe.limit))
@@ -216,6 +218,18 @@ def _rate(schedule: str, steps: int):
     return lambda step: (
         (step + 1) / warm if step < warm else 0.5 + 0.5 * math.cos(math.pi * (step - warm) / max(1, steps - warm))
     )
+
+
+def _whole(path: Path) -> bool:
+    """Whether weights are in the cache and readable; damaged ones are reported, and made again."""
+    try:
+        with safe_open(path, "pt"):
+            return True
+    except FileNotFoundError:
+        return False
+    except SafetensorError as error:
+        _log.warning("%s is damaged (%s) and will be trained again", path, error)
+        return False
 
 
 def _contiguous(state: dict[str, Tensor]) -> dict[str, Tensor]:
