@@ -64,12 +64,12 @@ def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, mo
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
     monkeypatch.chdir(tmp_path)
     notebook = places.root() / "notebooks" / "template.ipynb"
-    small = {"profile": "smoke", "images": 8, "explainers": ["random"]}
+    small = {"explainers": ["random"], "train": 500, "images": 8}
     papermill.execute_notebook(notebook, "out.ipynb", parameters=small, progress_bar=False)
     # Not the profile's parameters, so not in the profile's folder.
-    assert not (tmp_path / "build/smoke").exists()
+    assert not (tmp_path / "build/quick").exists()
     (folder,) = (tmp_path / "build").iterdir()
-    assert folder.name == "smoke+explainers=_random_+images=8"
+    assert folder.name == "quick+explainers=_random_+train=500+images=8"
     assert len(pd.read_csv(folder / "results/template/curves.csv")) == 11
 
 
