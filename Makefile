@@ -56,7 +56,7 @@ check: $(READY)  ## open every page of the built book in a browser (needs chromi
 
 lint: $(READY)  ## style and format
 	@ruff check lib tests notebooks book
-	@ruff format --check lib tests notebooks book
+	@ruff format --check lib tests notebooks book/*.py
 
 sync: $(READY)  ## bring the .py and .ipynb of every notebook together (the newer one wins), without outputs
 	@jupytext --quiet --sync $(PAIRS)
