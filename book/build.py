@@ -12,7 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from faithlab.study import places, profiles, scoreboard
+import scoreboard
+
+from faithlab.study import places, profiles
 
 STAGED = ("_config.yml", "CHANGELOG.md", "book", "data")
 

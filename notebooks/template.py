@@ -114,7 +114,7 @@ path = run.save(curves, "curves")
 # A higher curve is a better explainer: it finds the patches that the network cannot do without. Random patches are the
 # baseline.
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "template-curves", "caption": "Probability of the true class lost when the most relevant patches are removed. Higher is better."}, "image": {"alt": "Line chart: share of patches removed against the probability lost, one line for each explainer."}}
+# %% mystnb={"figure": {"caption": "Probability of the true class lost when the most relevant patches are removed. Higher is better.", "name": "template-curves"}, "image": {"alt": "Line chart: share of patches removed against the probability lost, one line for each explainer."}} tags=["hide-input"]
 axes = sns.lineplot(curves, x="removed", y="lost", hue="explainer", style="explainer", markers=True, dashes=False)
 axes.set(xlabel="share of patches removed", ylabel="probability lost", xlim=(0, 1))
 sns.despine()

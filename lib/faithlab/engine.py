@@ -28,10 +28,11 @@ Reference = Callable[[Tensor], Tensor]
 
 
 def native_precision(device: torch.device | str = "cpu") -> torch.dtype:
-    """The fastest precision that the device computes natively: bfloat16 with tensor cores or AMX, else float32."""
+    """The fastest precision that the device computes natively: bfloat16 if it has instructions for it, else float32."""
     if torch.device(device).type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
-    return torch.bfloat16 if torch.cpu._is_amx_tile_supported() else torch.float32
+    native = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+    return torch.bfloat16 if native else torch.float32
 
 
 def prepare(model: nn.Module, precision: torch.dtype = torch.float32) -> nn.Module:

@@ -143,7 +143,7 @@ Markdown(
     f"random the miss is {z.std():.2f} standard errors in the root mean square, and {z.abs().max():.1f} at the worst."
 )
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "ff-size-theorem", "caption": "Three random tier classifiers: the closed form (line) and the Monte-Carlo metric with two standard errors (points). The dashed lines are the size of the first tier and the knee that the setting makes."}, "image": {"alt": "Three line charts of FFid+ against explanation size; measured points lie on the exact curves, which rise, stay flat and fall between the dashed lines."}}
+# %% mystnb={"figure": {"caption": "Three random tier classifiers: the closed form (line) and the Monte-Carlo metric with two standard errors (points). The dashed lines are the size of the first tier and the knee that the setting makes.", "name": "ff-size-theorem"}, "image": {"alt": "Three line charts of FFid+ against explanation size; measured points lie on the exact curves, which rise, stay flat and fall between the dashed lines."}} tags=["hide-input"]
 figure, grid_axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True)
 for axes, (_, part) in zip(grid_axes, theorem.groupby("classifier"), strict=False):
     axes.plot(part["size"], part["exact"], color=figures.COLOURS["F-Fidelity"])
@@ -192,7 +192,7 @@ tables.styled(
     accuracies.set_index("share").map("{:.1%}".format).rename(index="{:.2f}".format).rename_axis("digit share")
 )
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "ff-size-digits", "caption": "Colored MNIST: the same digits covering different shares of the image. The pixels of the digit are the true explanation."}, "image": {"alt": "Rows of coloured handwritten digits on black, one row for each share of the image that the digit covers."}}
+# %% mystnb={"figure": {"caption": "Colored MNIST: the same digits covering different shares of the image. The pixels of the digit are the true explanation.", "name": "ff-size-digits"}, "image": {"alt": "Rows of coloured handwritten digits on black, one row for each share of the image that the digit covers."}} tags=["hide-input"]
 figure, grid_axes = plt.subplots(len(digit_shares), 8, figsize=(6.4, 0.85 * len(digit_shares)), squeeze=False)
 for row, share in zip(grid_axes, digit_shares, strict=True):
     for axes, picture in zip(row, tests[share].inputs, strict=False):
@@ -255,7 +255,7 @@ Markdown(
     f"standard error is {measured['error'].max():.3f}."
 )
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "ff-size-plateaus", "caption": "FFid+ with the oracle attribution, one panel for each true digit share (dashed line), one curve for each cap beta. The knee that the cap makes moves from curve to curve; the knee at the dashed line stays."}, "image": {"alt": "Five line charts of FFid+ against explanation size for five values of beta; all curves start to fall, or stop rising, at the dashed line of the true share."}}
+# %% mystnb={"figure": {"caption": "FFid+ with the oracle attribution, one panel for each true digit share (dashed line), one curve for each cap beta. The knee that the cap makes moves from curve to curve; the knee at the dashed line stays.", "name": "ff-size-plateaus"}, "image": {"alt": "Five line charts of FFid+ against explanation size for five values of beta; all curves start to fall, or stop rising, at the dashed line of the true share."}} tags=["hide-input"]
 oracle = measured[(measured["attribution"] == "oracle") & (measured["alpha"] == alphas[0])]
 grid_ = sns.relplot(
     oracle,
@@ -287,7 +287,7 @@ grid_.figure
 # removed, provided the right $c$ is used to compute that number. `explanation_size` tries every $c$ and keeps the one under
 # which all curves fall best on one increasing $h$. The interval comes from resampling the images.
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "ff-size-collapse", "caption": "The oracle's curves for one digit share, drawn against the expected number of digit pixels removed: with the size too small, right, and too large. Only the right size makes them one curve."}, "image": {"alt": "Three scatter plots of FFid+ against the expected number of removed digit pixels; points scatter for wrong sizes and collapse onto one rising curve for the right one."}}
+# %% mystnb={"figure": {"caption": "The oracle's curves for one digit share, drawn against the expected number of digit pixels removed: with the size too small, right, and too large. Only the right size makes them one curve.", "name": "ff-size-collapse"}, "image": {"alt": "Three scatter plots of FFid+ against the expected number of removed digit pixels; points scatter for wrong sizes and collapse onto one rising curve for the right one."}} tags=["hide-input"]
 middle = digit_shares[len(digit_shares) // 2]
 part = measured[(measured["attribution"] == "oracle") & (measured["share"] == middle)]
 figure, grid_axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True)
@@ -304,7 +304,7 @@ grid_axes[0].set_ylabel("FFid+")
 grid_axes[-1].legend(fontsize="x-small", bbox_to_anchor=(1, 1), loc="upper left")
 figures.show(figure)
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "ff-size-read", "caption": "The size that is read off the curves against the true share of the digit, with 95 % bootstrap intervals. The band is 15 % around the truth."}, "image": {"alt": "Scatter plot of read against true explanation sizes: the oracle lies on the diagonal, real explainers scatter around it."}}
+# %% mystnb={"figure": {"caption": "The size that is read off the curves against the true share of the digit, with 95 % bootstrap intervals. The band is 15 % around the truth.", "name": "ff-size-read"}, "image": {"alt": "Scatter plot of read against true explanation sizes: the oracle lies on the diagonal, real explainers scatter around it."}} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.6, 4.6))
 line = torch.tensor([0.0, 1.15 * max(digit_shares)])
 axes.fill_between(line, 0.85 * line, 1.15 * line, color="0.9", label="15 % around the truth")

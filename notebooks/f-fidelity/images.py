@@ -131,7 +131,7 @@ attributions = {
     "GradCAM": explain("gradcam", networks["original"], x, y, pixels),
 }
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "ff-images-examples", "caption": "Six test images and the pixels that the two explainers call relevant (brighter is more relevant). Grad-CAM looks at regions, SG-SQ at single pixels."}, "image": {"alt": "Three rows of six small pictures: photographs, their SmoothGrad-squared maps, their Grad-CAM maps."}}
+# %% mystnb={"figure": {"caption": "Six test images and the pixels that the two explainers call relevant (brighter is more relevant). Grad-CAM looks at regions, SG-SQ at single pixels.", "name": "ff-images-examples"}, "image": {"alt": "Three rows of six small pictures: photographs, their SmoothGrad-squared maps, their Grad-CAM maps."}} tags=["hide-input"]
 shown = min(6, images)
 figure, grid = plt.subplots(3, shown, figsize=(7.2, 3.7), squeeze=False)
 rows = {
@@ -190,7 +190,7 @@ Markdown(
     f"{noise['R-Fidelity']:.3f} (R-Fidelity) and {noise['F-Fidelity']:.3f} (F-Fidelity); Fidelity is not random."
 )
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "ff-images-curves", "caption": "Accuracy that remains when the most relevant pixels are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve lowest and the order of the others."}, "image": {"alt": "Grid of line charts, explainers by metrics: share of pixels named against remaining accuracy, one line for each share of noise."}}
+# %% mystnb={"figure": {"caption": "Accuracy that remains when the most relevant pixels are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve lowest and the order of the others.", "name": "ff-images-curves"}, "image": {"alt": "Grid of line charts, explainers by metrics: share of pixels named against remaining accuracy, one line for each share of noise."}} tags=["hide-input"]
 morf = curves[curves["direction"] == "MoRF"]
 grid = sns.relplot(
     morf,
@@ -261,7 +261,7 @@ table_of("micro_correlation")
 # %% tags=["hide-input"]
 table_of("micro_rank")
 
-# %% tags=["hide-input"] mystnb={"figure": {"name": "ff-images-micro", "caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF, averaged over the seeds of the noise. The dashed line is the ideal. Missing points are sizes without a correlation."}, "image": {"alt": "Two line charts, one per explainer: explanation size against micro correlation, one line for each metric."}}
+# %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF, averaged over the seeds of the noise. The dashed line is the ideal. Missing points are sizes without a correlation.", "name": "ff-images-micro"}, "image": {"alt": "Two line charts, one per explainer: explanation size against micro correlation, one line for each metric."}} tags=["hide-input"]
 per_size = curves[curves["direction"] == "MoRF"].pivot(
     index=["explainer", "metric", "seed", "fraction"], columns="share", values="value"
 )

@@ -1,10 +1,10 @@
 """The claims of the F-Fidelity paper that the book tests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, Claim
+from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED, Claim
 from faithlab.study.trials import IDEAL
 
 _PAPER = "F-Fidelity"
@@ -22,29 +22,36 @@ def _mean(tables: Mapping[str, pd.DataFrame], explainer: str, level: str, compar
     return value
 
 
-def _verdict(passed: list[bool]) -> str:
+def _verdict(passed: Iterable[bool], measured: Iterable[float]) -> str:
+    """All, some or none of the tests passed; a test on a missing number is none."""
+    passed = list(passed)
+    if not passed or any(pd.isna(value) for value in measured):
+        return UNTESTED
     return REPRODUCED if all(passed) else PARTLY if any(passed) else FAILED
+
+
+def _listed(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:+.2f}" for name, value in values.items())
 
 
 def _sg_sq_macro(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     values = {c: _mean(tables, "SG-SQ", "macro_correlation", c, "F-Fidelity") for c in IDEAL}
     passed = [value * IDEAL[c] > 0.9 for c, value in values.items()]
-    return _verdict(passed), "F-Fidelity, macro: " + ", ".join(f"{c} {v:+.2f}" for c, v in values.items())
+    return _verdict(passed, values.values()), f"F-Fidelity, macro: {_listed(values)}"
 
 
 def _gradcam_sign(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     values = {m: _mean(tables, "GradCAM", "macro_correlation", "MoRF vs GT", m) for m in ("F-Fidelity", "Fidelity")}
     passed = [values["F-Fidelity"] < -0.5, values["F-Fidelity"] < values["Fidelity"]]
-    return _verdict(passed), "MoRF vs GT, macro: " + ", ".join(f"{m} {v:+.2f}" for m, v in values.items())
+    return _verdict(passed, values.values()), f"MoRF vs GT, macro: {_listed(values)}"
 
 
 def _lerf(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["correlations"]
     t = t[(t["level"] == "macro_correlation") & (t["comparison"] == "LeRF vs GT")]
     passed = (t["mean"] > 0.9).tolist()
-    return _verdict(
-        passed
-    ), f"LeRF vs GT, macro: {sum(passed)} of {len(passed)} above 0.9, lowest {t['mean'].min():+.2f}"
+    evidence = f"LeRF vs GT, macro: {sum(passed)} of {len(passed)} above 0.9, lowest {t['mean'].min():+.2f}"
+    return _verdict(passed, t["mean"]), evidence
 
 
 def _best_rank(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -53,7 +60,8 @@ def _best_rank(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     means = t.pivot(index=["explainer", "comparison"], columns="metric", values="mean")
     passed = (means["F-Fidelity"] <= means.min(axis=1) + 1e-9).tolist()
     detail = ", ".join(f"{metric} {rank:.2f}" for metric, rank in means.mean().sort_values().items())
-    return _verdict(passed), f"best or equal in {sum(passed)} of {len(passed)} cells; mean rank {detail}"
+    evidence = f"best or equal in {sum(passed)} of {len(passed)} cells; mean rank {detail}"
+    return _verdict(passed, means.to_numpy().ravel()), evidence
 
 
 def _ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -67,35 +75,33 @@ def _ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
         f"{e}: Fidelity {values[e, 'Fidelity']:+.2f}, F-Fidelity {values[e, 'F-Fidelity']:+.2f}"
         for e in ("SG-SQ", "GradCAM")
     )
-    return _verdict(passed), f"MoRF vs GT, micro: {detail}"
+    return _verdict(passed, values.values()), f"MoRF vs GT, micro: {detail}"
 
 
 def _sizes(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["sizes"]
     t = t[t["attribution"] == "oracle"]
-    within = (((t["size"] - t["share"]) / t["share"]).abs() <= 0.15).tolist()
-    needed = len(within) - 1
-    verdict = REPRODUCED if sum(within) >= needed else PARTLY if any(within) else FAILED
-    return verdict, f"oracle: {sum(within)} of {len(within)} sizes within 15 % of the true share"
+    within = ((t["size"] - t["share"]) / t["share"]).abs() <= 0.15
+    # One of five may miss: it is a measurement.
+    allowed = within.sum() >= 0.8 * len(within)
+    verdict = REPRODUCED if allowed else _verdict(within, [t["size"].max()])
+    return verdict, f"oracle: {within.sum()} of {len(within)} sizes within 15 % of the true share"
 
 
 def _real_sizes(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["sizes"]
     t = t[t["attribution"] != "oracle"]
     within = ((t["size"] - t["share"]) / t["share"]).abs() <= 0.15
-    best = within.groupby(t["attribution"], sort=False).agg(["sum", "size"])
-    passed = (best["sum"] >= best["size"] - 1).tolist()
-    if not any(passed) and best["sum"].any():
-        passed = [True, False]  # some sizes are right, none of the explainers is reliable
-    detail = ", ".join(f"{name} {row['sum']} of {row['size']}" for name, row in best.iterrows())
-    return _verdict(passed), f"within 15 % of the true share: {detail}"
+    counts = within.groupby(t["attribution"], sort=False).agg(["sum", "size"])
+    detail = ", ".join(f"{name} {row['sum']} of {row['size']}" for name, row in counts.iterrows())
+    return _verdict(within, [t["size"].max()]), f"within 15 % of the true share: {detail}"
 
 
 def _theorem(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["theorem"]
     z = (t["measured"] - t["exact"]).abs() / (t["error"] + 1e-6)
     within = (z <= 4).tolist()
-    return _verdict(within), f"{sum(within)} of {len(within)} points within 4 standard errors, largest {z.max():.1f}"
+    return _verdict(within, z), f"{sum(within)} of {len(within)} points within 4 standard errors, largest {z.max():.1f}"
 
 
 IMAGES = [
