@@ -46,7 +46,7 @@ book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
 	@test -n '$(NAME)' || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
-	@python -m faithlab.study.execute $(NAME) --profile $(PROFILE) $(foreach p,$(PARAMS),-p $(subst =, ,$(p)))
+	@$(SNAKEMAKE) notebook=$(NAME) params='$(PARAMS)'
 
 test: $(READY)  ## the test suite
 	@python -m pytest

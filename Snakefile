@@ -6,9 +6,11 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 import yaml
+from snakemake.exceptions import WorkflowError
 
 from faithlab.study import places, profiles
 
@@ -46,8 +48,29 @@ def listed(entry):
 NOTEBOOKS = [name.removeprefix("notebooks/") for name in listed(CONTENTS) if name.startswith("notebooks/")]
 
 
+# Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seed=1"
+ONE = config.get("notebook")
+GIVEN = dict(word.split("=", 1) for word in str(config.get("params", "")).split())
+
+
+def resolved(name, run):
+    """All parameters of a notebook: the profile's, and in a run of your own those that were given."""
+    given = {} if run == PROFILE else {key: yaml.safe_load(value) for key, value in GIVEN.items()}
+    return profiles.resolve(name, PROFILE, given)
+
+
+if ONE:
+    try:
+        RUN = profiles.label(ONE, PROFILE, resolved(ONE, "own"))
+    except (ValueError, FileNotFoundError) as error:
+        raise WorkflowError(str(error))
+    GOAL = f"{BUILD}/{RUN}/executed/{ONE}.ipynb"
+else:
+    GOAL = f"{BOOK}/html/index.html"
+
+
 wildcard_constraints:
-    profile="|".join(profiles.PROFILES),
+    run="[^/]+",
 
 
 localrules:
@@ -58,7 +81,7 @@ localrules:
 
 rule all:
     input:
-        f"{BOOK}/html/index.html",
+        GOAL,
     message:
         "everything is up to date"
 
@@ -80,19 +103,20 @@ rule notebook:
         data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
     params:
         # The resolved values, not profiles.yml: editing that file reruns only the notebooks that it changes.
-        parameters=lambda w: json.dumps(profiles.resolve(w.name, w.profile), sort_keys=True),
+        parameters=lambda w: json.dumps(resolved(w.name, w.run), sort_keys=True),
+        given=lambda w: "" if w.run == PROFILE else shlex.join(x for k, v in GIVEN.items() for x in ("-p", k, v)),
     output:
-        executed=f"{BUILD}/{{profile}}/executed/{{name}}.ipynb",
-        provenance=f"{BUILD}/{{profile}}/results/{{name}}/provenance.json",
+        executed=f"{BUILD}/{{run}}/executed/{{name}}.ipynb",
+        provenance=f"{BUILD}/{{run}}/results/{{name}}/provenance.json",
     threads: lambda w: workflow.cores if profiles.needs(w.name).alone else 4
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
         mem_mb=lambda w: profiles.needs(w.name).memory,
     message:
-        "notebook {wildcards.name} ({wildcards.profile}, {threads} threads)"
+        "notebook {wildcards.name} ({wildcards.run}, {threads} threads)"
     shell:
         "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads}"
-        " python -m faithlab.study.execute {wildcards.name} --profile {wildcards.profile} --out {output.executed}"
+        " python -m faithlab.study.execute {wildcards.name} --profile {PROFILE} --out {output.executed} {params.given}"
 
 
 rule book:

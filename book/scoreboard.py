@@ -66,7 +66,7 @@ def _claims(claims: pd.DataFrame) -> str:
     """The claims of a paper with their verdicts, as a table."""
     head = "| | Claim | Where | Evidence | Measured in |\n|:-:|---|---|---|---|\n"
     rows = [
-        f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | {c.evidence.replace('-', '−')} "
+        f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | {c.evidence} "
         f"| [{c.page.split('/')[-1]}](../../notebooks/{c.page}) |"
         for c in claims.itertuples()
     ]
@@ -108,6 +108,6 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
         ax=axes,
     )
     axes.set(xlabel="", ylabel="")
-    axes.tick_params(axis="x", rotation=0, labelsize="small")
+    axes.tick_params(axis="x", rotation=0, labelsize="x-small")
     axes.tick_params(axis="y", rotation=0)
     return figures.show(figure)

@@ -108,20 +108,22 @@ class Project:
         assert old in text
         self.write(name, text.replace(old, new))
 
-    def start(self, profile: str = "quick") -> subprocess.Popen:
+    def start(self, profile: str = "quick", goal: tuple[str, ...] = ("book",)) -> subprocess.Popen:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("FAITHLAB_", "MAKE"))} | {
             "PATH": os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(self.folder / "lib"),
             "FAITHLAB_GPUS": "",
         }
         return subprocess.Popen(
-            ["make", "book", "VENV=none", f"PROFILE={profile}", "CORES=2"],
+            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2"],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # A suite that runs in the background of a script ignores Ctrl-C, and its children would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def make(self, profile: str = "quick") -> list[str]:
@@ -166,6 +168,27 @@ def test_only_what_is_stale_is_made_again(tmp_path):
     assert project.make("smoke") == ["a", "part/b", "book"]
     assert (tmp_path / "build/smoke/results/part/b/values.csv").read_text().split() == ["value", "0"]
     assert project.make("quick") == []
+
+
+def test_one_notebook_runs_with_parameters_of_its_own_and_leaves_the_profile_alone(tmp_path):
+    project = Project(tmp_path)
+    goal = ("notebook", "NAME=part/b", "PARAMS=size=4 seconds=0.1")
+    output = project.start(goal=goal).communicate()[0]
+    results = tmp_path / "build/quick+size=4+seconds=0.1/results/part/b/values.csv"
+    assert results.read_text().split() == ["value", "0", "1", "2", "3"], output
+    assert not (tmp_path / "build/quick").exists()
+    # The data were fetched, the other notebook did not run, and neither does this one when nothing has changed.
+    assert (tmp_path / "ran.log").read_text().split("\n") == ["data digits", "part/b", ""]
+    again = project.start(goal=goal)
+    assert "Nothing to be done" in again.communicate()[0]
+    assert again.returncode == 0
+
+    wrong = project.start(goal=("notebook", "NAME=part/b", "PARAMS=sise=4"))
+    output = wrong.communicate()[0]
+    assert wrong.returncode != 0
+    assert "part/b has no parameter 'sise'" in output
+    assert "Did you mean 'size'?" in output
+    assert "Traceback" not in output
 
 
 def test_a_build_goes_on_after_an_interrupt_and_after_a_failure(tmp_path):

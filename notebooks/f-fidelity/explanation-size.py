@@ -327,18 +327,13 @@ report = found.assign(
         ],
     }
 )
-shown = report.assign(
-    **{"off by": report["off by"].map("{:+.0%}".format), "overlap": report["overlap"].map("{:.0%}".format)}
-)
-table = shown.pivot(index="share", columns="attribution", values=["size (interval)", "off by", "overlap"])
+shown = report.assign(**{"off by": report["off by"].map("{:+.0%}".format).str.replace("-", "−")})
+table = shown.pivot(index="share", columns="attribution", values=["size (interval)", "off by"])
 table = table.swaplevel(axis=1).reindex(
-    columns=[(a, q) for a in found["attribution"].unique() for q in ("size (interval)", "off by", "overlap")]
+    columns=[(a, q) for a in found["attribution"].unique() for q in ("size (interval)", "off by")]
 )
 table.columns.names = [None, None]
 tables.styled(table.rename(index="{:.2f}".format).rename_axis("digit share"))
-
-# %% [markdown]
-# *Overlap*: of the pixels that an attribution ranks first, as many as the digit has, the share that belongs to the digit.
 
 # %% tags=["hide-input"]
 within = report["off by"].abs() <= 0.15  # a missing size is not within
@@ -351,16 +346,15 @@ for name in explainers:
     mean = report[of_name]["off by"].mean()
     lines.append(
         f"With *{name}* (absolute values) {within[of_name].sum()} of {len(digit_shares)} are; on average the size is "
-        f"{abs(mean):.0%} too {'small' if mean < 0 else 'large'}, and {report[of_name]['overlap'].mean():.0%} of the pixels "
-        "that it ranks first are the digit's."
+        f"{abs(mean):.0%} too {'small' if mean < 0 else 'large'}, and of the pixels that it "
+        f"ranks first, as many as the digit has, {report[of_name]['overlap'].mean():.0%} are the digit's."
     )
 Markdown(" ".join(lines))
 
 # %% [markdown]
-# Two things take a real explainer away from the law. Where its overlap is well below the whole, pixels of the background
-# mix in before the digit is used up, and the knee is blurred. Where its overlap is nearly the whole, it still puts the
-# pixels of the digit in an order of its own, so that the digit is not one tier but many; Theorem 1 promises the size of the
-# *first* tier only, and what is read is smaller than the digit.
+# Two things take a real explainer away from the law. Where few of its first pixels are the digit's, pixels of the background
+# mix in before the digit is used up, and the knee is blurred. Where nearly all are, it still puts the pixels of the digit in
+# an order of its own, so that the digit is not one tier but many; Theorem 1 promises the size of the *first* tier only.
 
 # %% [markdown]
 # ## What reproduced

@@ -30,8 +30,12 @@ def _verdict(passed: Iterable[bool], measured: Iterable[float]) -> str:
     return REPRODUCED if all(passed) else PARTLY if any(passed) else FAILED
 
 
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
 def _listed(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:+.2f}" for name, value in values.items())
+    return ", ".join(f"{name} {_signed(value)}" for name, value in values.items())
 
 
 def _sg_sq_macro(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -50,7 +54,7 @@ def _lerf(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["correlations"]
     t = t[(t["level"] == "macro_correlation") & (t["comparison"] == "LeRF vs GT")]
     passed = (t["mean"] > 0.9).tolist()
-    evidence = f"LeRF vs GT, macro: {sum(passed)} of {len(passed)} above 0.9, lowest {t['mean'].min():+.2f}"
+    evidence = f"LeRF vs GT, macro: {sum(passed)} of {len(passed)} above 0.9, lowest {_signed(t['mean'].min())}"
     return _verdict(passed, t["mean"]), evidence
 
 
@@ -72,7 +76,7 @@ def _ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     }
     passed = [values[e, "Fidelity"] > values[e, "F-Fidelity"] + 0.05 for e in ("SG-SQ", "GradCAM")]
     detail = "; ".join(
-        f"{e}: Fidelity {values[e, 'Fidelity']:+.2f}, F-Fidelity {values[e, 'F-Fidelity']:+.2f}"
+        f"{e}: Fidelity {_signed(values[e, 'Fidelity'])}, F-Fidelity {_signed(values[e, 'F-Fidelity'])}"
         for e in ("SG-SQ", "GradCAM")
     )
     return _verdict(passed, values.values()), f"MoRF vs GT, micro: {detail}"
