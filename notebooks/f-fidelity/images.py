@@ -305,9 +305,9 @@ Markdown(
     f"{1 / images:.3f} of accuracy. Under LeRF the best and the worst explainer differ by {reach['LeRF', 'Fidelity']:.2f} in "
     f"the median with Fidelity, and by {reach['LeRF', 'F-Fidelity']:.2f} with F-Fidelity, which removes so much less; under "
     f"MoRF by {reach['MoRF', 'Fidelity']:.2f} and {reach['MoRF', 'F-Fidelity']:.2f}. So F-Fidelity's micro correlations, "
-    f"{micro['LeRF vs GT', 'F-Fidelity']:.2f} for LeRF and {micro['MoRF vs GT', 'F-Fidelity']:.2f} for MoRF against the truth "
-    "on average over the explainers, are held down by the number of images and are not comparable with the paper's, which "
-    "come from a whole test set. The macro correlations pool all sizes and are not affected to the same degree."
+    f"{micro['LeRF vs GT', 'F-Fidelity']:+.2f} for LeRF and {micro['MoRF vs GT', 'F-Fidelity']:+.2f} for MoRF against the truth "
+    "on average over the explainers, rest on differences of a few images. They are not to be compared with the paper's to the "
+    "second digit. The macro correlations pool all sizes and draws, and rest on more."
 )
 
 # %% [markdown]
