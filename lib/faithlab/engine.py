@@ -102,6 +102,7 @@ def scorer(
         x, stand_in = x.to(precision), stand_in.to(precision)
     stand_in = stand_in.expand_as(x)
     runner = prepare(model, precision)
+    lowest, highest = (int(target.min()), int(target.max())) if len(target) else (0, 0)
     limit = rows or _rows(x)
 
     @torch.inference_mode()
@@ -124,6 +125,12 @@ def scorer(
                         raise
                     limit = min(limit, (size + 1) // 2)
                     pending += [_within(i, m, part) for part in _blocks(i.stop - i.start, m.stop - m.start, limit)]
+        # Asked once for all blocks: on a GPU each such question waits for the device.
+        if bool(answers.isnan().any()):
+            raise ValueError(
+                f"the model answered NaN (or an infinite logit) to {int(answers.isnan().sum())} of {answers.numel()} "
+                "masked inputs; check its weights and, in a low precision, its range"
+            )
         return answers
 
     def _answer(keep: Tensor, images: slice) -> Tensor:
@@ -135,22 +142,15 @@ def scorer(
         logits = runner(masked).float()
         if logits.ndim != 2 or len(logits) != len(masked):
             raise ValueError(f"expected logits [{len(masked)}, classes], but the model gave {tuple(logits.shape)}")
-        wanted = target[images]
-        if bool(((wanted < 0) | (wanted >= logits.shape[1])).any()):
+        if lowest < 0 or highest >= logits.shape[1]:
             raise ValueError(
                 f"expected targets 0..{logits.shape[1] - 1} for a model of {logits.shape[1]} classes, but got "
-                f"{int(wanted.min())}..{int(wanted.max())}"
+                f"{lowest}..{highest}"
             )
         logits = logits.view(*shape[:2], -1)
-        answers = readout(logits, wanted[:, None].expand(shape[:2]))
         # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
-        broken = logits.isnan().any(-1) | answers.isnan()
-        if bool(broken.any()):
-            raise ValueError(
-                f"the model answered NaN (or an infinite logit) to {int(broken.sum())} of {len(masked)} masked inputs; "
-                "check its weights and, in a low precision, its range"
-            )
-        return answers
+        broken = logits.isnan().any(-1)
+        return readout(logits, target[images, None].expand(shape[:2])).masked_fill(broken, torch.nan)
 
     return score
 

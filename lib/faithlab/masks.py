@@ -100,7 +100,6 @@ def remove_from_top(
     """
     features = order.shape[-1]
     small = torch.int16 if features <= torch.iinfo(torch.int16).max else torch.int32
-    counts, removals = counts.to(order.device), removals.to(order.device)
     shuffled = counter.permutations(seed, images, draws, features)  # [B, N, F] features in random order
     turn = place(shuffled).to(small)  # [B, N, F] when each feature's turn comes
     # In the order of relevance the turns of the first s features are a prefix, and the subset's last turn is an order
@@ -113,5 +112,5 @@ def remove_from_top(
         ],
         dim=-1,
     )  # [B, N, K]
-    kept = place(order)[:, None, :] >= counts[None, :, None]  # [B, K, F]
+    kept = place(order)[:, None, :] >= counts.to(order.device)[None, :, None]  # [B, K, F]
     return kept[:, None] | (turn[:, :, None, :] > last[..., None])

@@ -205,7 +205,7 @@ Markdown(
     f"subsets, sorting and bookkeeping are the rest. The plain loop takes **{loop:.1f} times as long as the engine**. Like "
     f"with like, both in float32, it takes {like:.1f} times as long: the rest of the gain is the number format. The loop is "
     f"{over_floor['a loop over images, in float32']:.1f} times above the floor, and no implementation can gain more than that "
-    "on this processor; with matrix units for bfloat16 the floor lies lower, and the gain is larger. What runs in float32 was "
+    "on this processor. What runs in float32 was "
     f"timed on {loop_images} images and scaled."
 )
 

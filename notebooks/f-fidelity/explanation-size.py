@@ -208,13 +208,13 @@ figures.show(figure)
 # background. The measured metric is the paper's: the share of images whose class is lost.
 
 # %% tags=["hide-input"]
-fast = engine.native_precision() if precision == "bfloat16" and not torch.cuda.is_available() else torch.float32
 pixels = segments.pixels(size, size)
 rows, found = [], []
 for share, network in networks.items():
     x, y = tests[share].floats(), tests[share].labels
     device = next(network.parameters()).device
     x, y = x.to(device), y.to(device)
+    fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
     # Half a random number keeps every pixel of the digit above every pixel of the background.
     in_random_order = explain("random", network, x[:, :1], y, pixels, seed=seed) / 2
     attributions = {"oracle": tests[share].masks.flatten(1).to(device) + in_random_order}
