@@ -6,13 +6,16 @@ only those that are wanted, and never outside the folder they belong in.
 
 import errno
 import hashlib
+import importlib.util
 import logging
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
+import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -29,6 +32,7 @@ __all__ = [
     "DebianPackage",
     "Download",
     "NpmPackage",
+    "PythonPackage",
     "Source",
     "by_hand",
     "fingerprint",
@@ -173,6 +177,76 @@ class DebianPackage:
 
 
 @dataclass(frozen=True)
+class PythonPackage:
+    """A file of the Python package index, wheel or sdist, fetched by `pip download`: nothing of it is installed or run.
+
+    pip compares the file with the checksum before it opens it. It then asks an sdist for its metadata, which would run
+    the package's own setup.py; a build backend that only repeats the name and version answers in its place. (A package
+    that is not built by setuptools could still run code of the backend that it names, from the verified file.)
+    """
+
+    package: str
+    version: str
+    name: str  # of the file: it ends in .whl, .tar.gz or .zip
+    checksum: str  # sha256
+
+    def get(self, folder: Path) -> Path:
+        """Run `pip download`."""
+        if importlib.util.find_spec("pip") is None:
+            raise _ToolMissingError(f"pip is not installed (run: {sys.executable} -m ensurepip)")
+        specification = f"{self.package}=={self.version}"
+        _log.info("fetching the Python package %s", specification)
+        wanted = folder / "requirement.txt"
+        wanted.write_text(f"{specification} --hash={self.checksum}\n")
+        backend = folder / "backend" / "setuptools" / "build_meta.py"
+        backend.parent.mkdir(parents=True)
+        (backend.parent / "__init__.py").touch()
+        backend.write_text(_METADATA_ONLY.format(package=self.package.replace("-", "_"), version=self.version))
+        _run(
+            [
+                *(sys.executable, "-m", "pip", "download", "--require-hashes", "--no-deps", f"--dest={folder}"),
+                "--only-binary=:all:" if self.name.endswith(".whl") else "--no-binary=:all:",
+                *("--use-pep517", "--no-build-isolation", "--no-cache-dir", "--no-input", "--quiet"),
+                f"--requirement={wanted}",
+            ],
+            folder,
+            install="run this from an installed Python",
+            environment={"PYTHONPATH": str(backend.parent.parent)},
+        )
+        shutil.rmtree(folder / "backend")
+        if not (folder / self.name).is_file():
+            raise _SourceError(f"pip download of {specification} left no file {self.name}")
+        return folder / self.name
+
+    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
+        """Unpack the zip file or the tar archive."""
+        if not zipfile.is_zipfile(path):
+            with tarfile.open(path) as tar:
+                _extract(tar, folder, members)
+            return
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if not member.is_dir() and Path(member.filename).name in members:
+                    archive.extract(member, folder)  # keeps inside the folder and makes no links
+
+
+_METADATA_ONLY = """\
+import pathlib, sys
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, *_):
+    folder = pathlib.Path(metadata_directory, "{package}-{version}.dist-info")
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\\nName: {package}\\nVersion: {version}\\n")
+    return folder.name
+
+
+__legacy__ = sys.modules[__name__]
+"""
+"""The build backend that stands in for setuptools while `PythonPackage` fetches an sdist."""
+
+
+@dataclass(frozen=True)
 class Source:
     """One complete origin of a data set.
 
@@ -276,7 +350,7 @@ def fingerprint(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-_FAILURES = (OSError, EOFError, ValueError, KeyError, SyntaxError, zlib.error, tarfile.TarError)
+_FAILURES = (OSError, EOFError, ValueError, KeyError, SyntaxError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 """How broken archives, members and networks show; Pillow says SyntaxError for a broken PNG."""
 
 
@@ -287,12 +361,25 @@ def _extract(tar: tarfile.TarFile, folder: Path, members: Iterable[str]) -> None
             tar.extract(member, folder, filter="data")
 
 
-def _run(command: list[str], folder: Path, *, install: str, output: IO[bytes] | int = subprocess.PIPE) -> None:
-    """Run a tool in `folder`; `install` says what to do where it is missing."""
+def _run(
+    command: list[str],
+    folder: Path,
+    *,
+    install: str,
+    output: IO[bytes] | int = subprocess.PIPE,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run a tool in `folder`; `install` says what to do where it is missing, `environment` is added to ours."""
     if shutil.which(command[0]) is None:
         raise _ToolMissingError(f"{command[0]} is not installed ({install})")
     done = subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, check=False
+        command,
+        cwd=folder,
+        env=os.environ | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        check=False,
     )
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip() or "it said nothing"
