@@ -95,7 +95,7 @@ fast = engine.native_precision(device) if precision == "bfloat16" else torch.flo
 test = datasets.load(data, "test")
 pixels = segments.pixels(*test.inputs.shape[-2:])
 some = test.take(slice(max(images, min(2000, 10 * images))))
-x, y = some.floats().to(device), some.labels.to(device)
+x, y = some.model_inputs().to(device), some.labels.to(device)
 anything = explain("random", networks["original"], x, y, pixels, seed=seed)
 masked = torch.tensor([0.0, 0.05, 0.1], dtype=torch.float64)
 robustness = pd.concat(
@@ -125,7 +125,7 @@ Markdown(
 
 # %% tags=["hide-input"]
 chosen = test.take(slice(images))
-x, y = chosen.floats().to(device), chosen.labels.to(device)
+x, y = chosen.model_inputs().to(device), chosen.labels.to(device)
 attributions = {
     "SG-SQ": explain("smoothgrad-squared", networks["original"], x, y, pixels, samples=smooth_samples, seed=seed),
     "GradCAM": explain("gradcam", networks["original"], x, y, pixels),

@@ -17,7 +17,7 @@ import json
 import logging
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import torch
@@ -26,55 +26,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from faithlab.zoo import cache, colored, formats
+from faithlab.zoo.sets import ImageSet, LabelledSet
 from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source, fingerprint, obtain
 
-__all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "LabelledSet", "fetch", "load", "names"]
-
-
-@dataclass(frozen=True)
-class LabelledSet:
-    """Images with labels and, where it is known, which pixels explain the label.
-
-    Attributes:
-        inputs: uint8 [N, C, H, W], intensities 0..255.
-        labels: int64 [N], indices into `classes`.
-        classes: their names.
-        mean: per channel, of intensities as fractions of 255.
-        std: per channel, likewise.
-        masks: bool [N, H, W], True for the pixels of the true explanation; None where there is none.
-    """
-
-    inputs: Tensor
-    labels: Tensor
-    classes: tuple[str, ...]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    masks: Tensor | None = None
-
-    def __post_init__(self) -> None:
-        N, C, H, W = self.inputs.shape
-        if self.inputs.dtype != torch.uint8:
-            raise TypeError(f"inputs must be uint8, not {self.inputs.dtype}")
-        if self.labels.shape != (N,) or self.labels.dtype != torch.int64:
-            raise ValueError(f"labels must be int64 [{N}], not {self.labels.dtype} {list(self.labels.shape)}")
-        if len(self.mean) != C or len(self.std) != C:
-            raise ValueError(f"mean and std need one number for each of the {C} channels")
-        if self.masks is not None and (self.masks.shape != (N, H, W) or self.masks.dtype != torch.bool):
-            raise ValueError(f"masks must be bool {[N, H, W]}, not {self.masks.dtype} {list(self.masks.shape)}")
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def take(self, index: Tensor | slice | Sequence[int]) -> "LabelledSet":
-        """Return the images at `index` (positions, booleans or a slice), in that order."""
-        masks = None if self.masks is None else self.masks[index]
-        return replace(self, inputs=self.inputs[index], labels=self.labels[index], masks=masks)
-
-    def floats(self, index: Tensor | slice | Sequence[int] | None = None) -> Tensor:
-        """Return float32 [N, C, H, W] as models see it, (intensity / 255 - mean) / std, of all images or at `index`."""
-        inputs = self.inputs if index is None else self.inputs[index]
-        mean, std = (torch.tensor(numbers).view(-1, 1, 1) for numbers in (self.mean, self.std))  # [C, 1, 1]
-        return inputs.float().div_(255).sub_(mean).div_(std)
+__all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "fetch", "load", "names"]
 
 
 @dataclass(frozen=True)
@@ -260,7 +215,7 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         raise TypeError(f"{name} has no options, but got {', '.join(options)}")
     collection = COLLECTIONS[name]
     tensors = _stored(name, split)
-    return LabelledSet(tensors["inputs"], tensors["labels"], collection.classes, collection.mean, collection.std)
+    return ImageSet(tensors["inputs"], tensors["labels"], collection.classes, collection.mean, collection.std)
 
 
 def fetch(name: str) -> dict[str, Path]:
@@ -301,7 +256,7 @@ def _stored(name: str, split: str) -> dict[str, Tensor]:
     return tensors
 
 
-def _colored(split: str, **options: object) -> LabelledSet:
+def _colored(split: str, **options: object) -> ImageSet:
     """Return colored MNIST from the cache, where it is put first if it has none with these options."""
     known = [field.name for field in fields(colored.Options)]
     if unknown := options.keys() - set(known):
@@ -323,7 +278,7 @@ def _colored(split: str, **options: object) -> LabelledSet:
         except cache.CacheUnavailable as error:
             raise DatasetUnavailable(f"colored-mnist could not be stored: {error.strerror}.") from error
     classes = COLLECTIONS["mnist"].classes
-    return LabelledSet(
+    return ImageSet(
         tensors["inputs"], tensors["labels"], classes, mean=(0.0,) * 3, std=(1.0,) * 3, masks=tensors["masks"]
     )
 
