@@ -82,6 +82,29 @@ def _ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     return _verdict(passed, values.values()), f"MoRF vs GT, micro: {detail}"
 
 
+def _roar(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    values = {
+        (e, m): _mean(tables, e, "macro_correlation", "MoRF vs GT", m)
+        for e in ("SG-SQ", "GradCAM")
+        for m in ("ROAR", "F-Fidelity")
+    }
+    passed = [values[e, "ROAR"] > values[e, "F-Fidelity"] + 0.05 for e in ("SG-SQ", "GradCAM")]
+    detail = "; ".join(
+        f"{e}: ROAR {_signed(values[e, 'ROAR'])}, F-Fidelity {_signed(values[e, 'F-Fidelity'])}"
+        for e in ("SG-SQ", "GradCAM")
+    )
+    return _verdict(passed, values.values()), f"MoRF vs GT, macro: {detail}"
+
+
+def _layercam(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    values = {
+        m: _mean(tables, "LayerCAM", "macro_correlation", "MoRF vs GT", m)
+        for m in ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
+    }
+    others = [value > 0 for metric, value in values.items() if metric != "F-Fidelity"]
+    return _verdict([values["F-Fidelity"] < 0, *others], values.values()), f"MoRF vs GT, macro: {_listed(values)}"
+
+
 def _sizes(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["sizes"]
     t = t[t["attribution"] == "oracle"]
@@ -133,8 +156,8 @@ IMAGES = [
     Claim(
         "ff-best-rank",
         _PAPER,
-        "Tables 1 and 2",
-        "F-Fidelity has the best micro rank under MoRF, for both explainers.",
+        "Tables 1, 2 and 10",
+        "F-Fidelity has the best micro rank under MoRF, for every explainer.",
         _best_rank,
     ),
     Claim(
@@ -143,6 +166,20 @@ IMAGES = [
         "Section 5.1",
         "Fidelity suffers from out-of-distribution inputs: under MoRF it is clearly less reliable than F-Fidelity.",
         _ood,
+    ),
+    Claim(
+        "ff-roar",
+        _PAPER,
+        "Tables 1 and 2",
+        "Retraining does not help: under MoRF, ROAR orders the explainers worse than F-Fidelity.",
+        _roar,
+    ),
+    Claim(
+        "ff-layercam",
+        _PAPER,
+        "Table 10",
+        "With LayerCAM, only F-Fidelity has the right sign under MoRF.",
+        _layercam,
     ),
 ]
 
