@@ -3,9 +3,14 @@
     cifar10        50 000 / 10 000 photographs, 3 x 32 x 32, 10 classes
     mnist          60 000 / 10 000 handwritten digits, 1 x 28 x 28
     fashion-mnist  60 000 / 10 000 pieces of clothing, 1 x 28 x 28
+    cifar100       50 000 / 10 000 photographs, 3 x 32 x 32, 100 classes
+    tiny-imagenet  100 000 / 10 000 photographs, 3 x 64 x 64, 200 classes
+    imagenet-foolbox  20 photographs of ImageNet, 3 x 224 x 224, the same in both splits
+    imagenet-folder   ImageNet photographs in a folder of yours, 3 x 224 x 224, the same in both splits
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
 
 Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
+Where none is written, the checksum of its one official archive is compared.
 To add a set, add its `Collection`: classes, statistics, checksums and at least one `Source`.
 
     python -m faithlab.zoo.datasets fetch cifar10 mnist
@@ -16,8 +21,9 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,9 +31,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, formats
+from faithlab.zoo import cache, colored, formats, imagenet
 from faithlab.zoo.sets import ImageSet, LabelledSet
-from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source, fingerprint, obtain
+from faithlab.zoo.sources import (
+    DatasetUnavailable,
+    DebianPackage,
+    Download,
+    NpmPackage,
+    PythonPackage,
+    Source,
+    fingerprint,
+    obtain,
+)
 
 __all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "fetch", "load", "names"]
 
@@ -36,10 +51,12 @@ __all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "fetch", "load", "
 class Collection:
     """What is known of a published set before it is fetched."""
 
-    classes: tuple[str, ...]
+    classes: tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function where it takes time to find the names
     mean: tuple[float, ...]  # of the training images, as fractions of 255
     std: tuple[float, ...]
-    checksums: dict[str, str]  # split -> fingerprint of the decoded arrays
+    # split -> fingerprint of the decoded arrays; None: the archive's checksum is all that is known, or its images are
+    # JPEGs, of which decoders differ in the last bit
+    checksums: dict[str, str | None]
     sources: tuple[Source, ...]  # in order of preference
 
 
@@ -60,6 +77,23 @@ def _idx_downloads(sites: tuple[str, ...], checksums: tuple[str, ...]) -> tuple[
         for name, md5 in zip(files, checksums, strict=True)
     )
 
+
+_CIFAR100 = """
+    apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
+    caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
+    flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree
+    motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate
+    poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake spider
+    squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
+    wardrobe whale willow_tree wolf woman worm
+"""
+
+_FOOLBOX = tuple(
+    f"imagenet_{number:02}_{label}.jpg"
+    for number, label in enumerate(
+        (243, 559, 438, 990, 949, 853, 609, 609, 915, 455, 541, 630, 741, 471, 129, 99, 251, 22, 317, 305)
+    )
+)
 
 COLLECTIONS = {
     "cifar10": Collection(
@@ -182,12 +216,73 @@ COLLECTIONS = {
             ),
         ),
     ),
+    "cifar100": Collection(
+        classes=tuple(_CIFAR100.split()),
+        mean=(0.5071, 0.4865, 0.4409),
+        std=(0.2673, 0.2564, 0.2762),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site, binary version",
+                (
+                    Download(
+                        "cifar-100-binary.tar.gz",
+                        "md5:03b5dce01913d631647c71ecec9e9cb8",
+                        ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
+                    ),
+                ),
+                {"train": ("train.bin",), "test": ("test.bin",)},
+                partial(formats.cifar_records, labels=2),
+            ),
+        ),
+    ),
+    "tiny-imagenet": Collection(
+        classes=imagenet.tiny_classes,
+        mean=(0.4802, 0.4481, 0.3975),
+        std=(0.2770, 0.2691, 0.2821),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "tiny-imagenet-200.zip",
+                        "md5:90528d7ca1a48142e341f4ef8d21d0de",
+                        ("http://cs231n.stanford.edu/tiny-imagenet-200.zip",),
+                    ),
+                ),
+                {"train": ("tiny-imagenet-200.zip",), "test": ("tiny-imagenet-200.zip",)},
+                {"train": imagenet.tiny("train"), "test": imagenet.tiny("test")},
+            ),
+        ),
+    ),
+    "imagenet-foolbox": Collection(
+        classes=imagenet.classes,
+        mean=imagenet.MEAN,
+        std=imagenet.STD,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "Python package foolbox",
+                (
+                    PythonPackage(
+                        "foolbox",
+                        "3.3.4",
+                        "foolbox-3.3.4-py3-none-any.whl",
+                        "sha256:11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb",
+                    ),
+                ),
+                {"train": _FOOLBOX, "test": _FOOLBOX},
+                imagenet.numbered,
+            ),
+        ),
+    ),
 }
 
 
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
-    return (*COLLECTIONS, "colored-mnist")
+    return (*COLLECTIONS, "colored-mnist", "imagenet-folder")
 
 
 def load(name: str, split: str = "train", **options: object) -> LabelledSet:
@@ -196,8 +291,9 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     Args:
         name: one of `names()`.
         split: "train" or "test".
-        options: of colored-mnist only: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
-            its std 1, so that a pixel set to 0 is the black background.
+        options: of colored-mnist: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
+            its std 1, so that a pixel set to 0 is the black background. Of imagenet-folder: path, size, limit, seed;
+            see `faithlab.zoo.imagenet.folder`.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -211,11 +307,16 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
     if name == "colored-mnist":
         return _colored(split, **options)
+    if name == "imagenet-folder":
+        if "path" not in options:
+            raise TypeError("imagenet-folder needs path, the folder that your photographs lie in")
+        return imagenet.folder(**options)
     if options:
         raise TypeError(f"{name} has no options, but got {', '.join(options)}")
     collection = COLLECTIONS[name]
     tensors = _stored(name, split)
-    return ImageSet(tensors["inputs"], tensors["labels"], collection.classes, collection.mean, collection.std)
+    classes = collection.classes() if callable(collection.classes) else collection.classes
+    return ImageSet(tensors["inputs"], tensors["labels"], classes, collection.mean, collection.std)
 
 
 def fetch(name: str) -> dict[str, Path]:
@@ -248,7 +349,7 @@ def _stored(name: str, split: str) -> dict[str, Tensor]:
                 return tensors  # another job was faster
             for made, (inputs, labels) in obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
                 content = {"inputs": torch.from_numpy(inputs), "labels": torch.from_numpy(labels)}
-                _write(_path(name, made), content, checksums[made])
+                _write(_path(name, made), content, checksums[made] or fingerprint(inputs, labels))
                 if made == split:
                     tensors = content
     except cache.CacheUnavailable as error:

@@ -254,13 +254,14 @@ class Source:
         title: what to call it in messages.
         archives: the files that make it up.
         members: names of the files, without folders, that the decoder needs from the archives, per split.
-        decode: from the paths of a split's members, in their order, to its arrays.
+        decode: from the paths of a split's members, in their order, to its arrays; a function for each split where they
+            differ.
     """
 
     title: str
     archives: tuple[Archive, ...]
     members: dict[str, tuple[str, ...]]
-    decode: Callable[[list[Path]], Arrays]
+    decode: Callable[[list[Path]], Arrays] | Mapping[str, Callable[[list[Path]], Arrays]]
 
     def files(self, workplace: Path, placed: Path) -> dict[str, Path]:
         """Take the archives from the folder `placed`, or else get them, and unpack them in the empty `workplace`.
@@ -294,7 +295,9 @@ def by_hand(dataset: str) -> Path:
     return cache.folder() / "by-hand" / dataset
 
 
-def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], target: Path) -> dict[str, Arrays]:
+def obtain(
+    dataset: str, sources: Iterable[Source], checksums: Mapping[str, str | None], target: Path
+) -> dict[str, Arrays]:
     """Return {split: arrays} from the first source whose arrays have the expected checksums.
 
     Sources whose archives were all put by hand come first.
@@ -302,7 +305,7 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
     Args:
         dataset: its name, for messages.
         sources: in order of preference.
-        checksums: sha256 of the decoded arrays per split, see `fingerprint`.
+        checksums: sha256 of the decoded arrays per split, see `fingerprint`; None where the archive's is all there is.
         target: what is being made; the work is done in a scratch folder beside it.
 
     Raises:
@@ -316,11 +319,13 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
             with cache.scratch(target) as workplace:
                 files = source.files(workplace, placed)
                 arrays = {
-                    split: source.decode([files[member] for member in members])
+                    split: (source.decode if callable(source.decode) else source.decode[split])(
+                        [files[member] for member in members]
+                    )
                     for split, members in source.members.items()
                 }
             for split, expected in checksums.items():
-                if (found := fingerprint(*arrays[split])) != expected:
+                if expected is not None and (found := fingerprint(*arrays[split])) != expected:
                     raise _SourceError(
                         f"its decoded {split} arrays have sha256 {found}, expected {expected}: "
                         "they are not the official data in the official order"
