@@ -1,4 +1,4 @@
-"""Labelled image sets by name: fetched once, verified, kept in the cache.
+"""Labelled sets by name: fetched once, verified, kept in the cache.
 
     cifar10        50 000 / 10 000 photographs, 3 x 32 x 32, 10 classes
     mnist          60 000 / 10 000 handwritten digits, 1 x 28 x 28
@@ -7,6 +7,9 @@
     tiny-imagenet  100 000 / 10 000 photographs, 3 x 64 x 64, 200 classes
     imagenet-foolbox  20 photographs of ImageNet, 3 x 224 x 224, the same in both splits
     imagenet-folder   ImageNet photographs in a folder of yours, 3 x 224 x 224, the same in both splits
+    rotten-tomatoes  7 736 / 1 829 graded sentences from film reviews, negative or positive
+    sst2           67 349 / 872 phrases and sentences of GLUE's SST-2, negative or positive; training phrases overlap
+    boolq          9 427 / 3 270 questions with a passage that answers them, no or yes
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
 
 Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
@@ -31,13 +34,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, formats, imagenet
-from faithlab.zoo.sets import ImageSet, LabelledSet
+from faithlab.zoo import cache, colored, formats, imagenet, texts
+from faithlab.zoo.sets import ImageSet, LabelledSet, TextSet
 from faithlab.zoo.sources import (
     DatasetUnavailable,
     DebianPackage,
     Download,
     NpmPackage,
+    Placed,
     PythonPackage,
     Source,
     fingerprint,
@@ -47,13 +51,14 @@ from faithlab.zoo.sources import (
 __all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "fetch", "load", "names"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Collection:
     """What is known of a published set before it is fetched."""
 
+    kind: type[LabelledSet] = ImageSet  # what its arrays become
     classes: tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function where it takes time to find the names
-    mean: tuple[float, ...]  # of the training images, as fractions of 255
-    std: tuple[float, ...]
+    mean: tuple[float, ...] = ()  # of the training images, as fractions of 255; texts have none
+    std: tuple[float, ...] = ()
     # split -> fingerprint of the decoded arrays; None: the archive's checksum is all that is known, or its images are
     # JPEGs, of which decoders differ in the last bit
     checksums: dict[str, str | None]
@@ -277,6 +282,78 @@ COLLECTIONS = {
             ),
         ),
     ),
+    "rotten-tomatoes": Collection(
+        kind=TextSet,
+        classes=texts.POLARITY,
+        checksums={
+            "train": "4f2e1b5c3771b86b6d66c1afab2b77e9c0a995b69ae8addccf28b16ca78bcf13",
+            "test": "700449016e7c7a5a09510d8dc0936e77b8f4834f9e752ba9eccc3883ee7ecb4d",
+        },
+        sources=(
+            Source(
+                "Python package vaderSentiment",
+                (
+                    PythonPackage(
+                        "vaderSentiment",
+                        "0.5",
+                        "vaderSentiment-0.5.zip",
+                        "sha256:5d97c37f3ef6e24eef331122e055dbedafeb6a56abfce0608b326701116ea49a",
+                    ),
+                ),
+                {"train": ("hutto_ICWSM_2014.tar.gz",), "test": ("hutto_ICWSM_2014.tar.gz",)},
+                {"train": texts.snippets("train"), "test": texts.snippets("test")},
+            ),
+        ),
+    ),
+    "sst2": Collection(
+        kind=TextSet,
+        classes=texts.POLARITY,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "SST-2.zip",
+                        "md5:9f81648d4199384278b86e315dac217c",
+                        ("https://dl.fbaipublicfiles.com/glue/data/SST-2.zip",),
+                    ),
+                ),
+                {"train": ("train.tsv",), "test": ("dev.tsv",)},  # the labels of the official test split are not public
+                texts.glue,
+            ),
+            Source(
+                "the unpacked files, from wherever you have them",
+                (Placed("train.tsv"), Placed("dev.tsv")),
+                {"train": ("train.tsv",), "test": ("dev.tsv",)},
+                texts.glue,
+            ),
+        ),
+    ),
+    "boolq": Collection(
+        kind=TextSet,
+        classes=("no", "yes"),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "train.jsonl",
+                        "sha256:cc7a79d44479867e8323a7b0c5c1d82edf516ca34912201f9384c3a3d098d8db",
+                        ("https://storage.googleapis.com/boolq/train.jsonl",),
+                    ),
+                    Download(
+                        "dev.jsonl",
+                        "sha256:ebc29ea3808c5c611672384b3de56e83349fe38fc1fe876fd29b674d81d0a80a",
+                        ("https://storage.googleapis.com/boolq/dev.jsonl",),
+                    ),
+                ),
+                {"train": ("train.jsonl",), "test": ("dev.jsonl",)},  # likewise
+                texts.boolq,
+            ),
+        ),
+    ),
 }
 
 
@@ -293,7 +370,7 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         split: "train" or "test".
         options: of colored-mnist: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
             its std 1, so that a pixel set to 0 is the black background. Of imagenet-folder: path, size, limit, seed;
-            see `faithlab.zoo.imagenet.folder`.
+            see `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -311,6 +388,8 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         if "path" not in options:
             raise TypeError("imagenet-folder needs path, the folder that your photographs lie in")
         return imagenet.folder(**options)
+    if COLLECTIONS[name].kind is TextSet:
+        return _texts(name, split, **options)
     if options:
         raise TypeError(f"{name} has no options, but got {', '.join(options)}")
     collection = COLLECTIONS[name]
@@ -382,6 +461,19 @@ def _colored(split: str, **options: object) -> ImageSet:
     return ImageSet(
         tensors["inputs"], tensors["labels"], classes, mean=(0.0,) * 3, std=(1.0,) * 3, masks=tensors["masks"]
     )
+
+
+def _texts(name: str, split: str, **options: object) -> TextSet:
+    """Return texts as token ids. Their vocabulary is that of the training split, whichever split is asked for."""
+    known = [field.name for field in fields(texts.Options)]
+    if unknown := options.keys() - set(known):
+        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+    chosen = texts.Options(**options)
+    stored = {part: _stored(name, part) for part in {"train", split}}
+    tokens = {part: [texts.tokenise(text) for text in texts.split(stored[part]["inputs"])] for part in stored}
+    vocabulary = texts.vocabulary(tokens["train"], chosen.words)
+    ids = texts.encode(tokens[split], vocabulary, chosen.length)
+    return TextSet(ids, stored[split]["labels"], COLLECTIONS[name].classes, vocabulary)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:
