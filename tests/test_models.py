@@ -16,10 +16,11 @@ OF_TOKENS = {
     "lstm": {"words": 30, "dim": 6, "hidden": 5},
     "transformer": {"words": 30, "dim": 8, "depth": 2, "heads": 2},
 }
+OF_SERIES = ["bilstm", "cnn1d"]  # in test_series.py
 
 
 def test_every_network_has_a_small_version_here():
-    assert models.names() == sorted(SMALL | OF_TOKENS)
+    assert models.names() == sorted([*SMALL, *OF_TOKENS, *OF_SERIES])
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -57,11 +57,9 @@ def integrated_gradients_embedding(
             f"{', '.join(children)})"
         )
     start = torch.full_like(x, baseline).where(x != padding, padding)
-    # cuDNN has no gradient for an LSTM in eval mode.
-    with torch.backends.cudnn.flags(enabled=False):
-        relevance = LayerIntegratedGradients(model, children[layer]).attribute(
-            x, start, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
-        )
+    relevance = LayerIntegratedGradients(model, children[layer]).attribute(
+        x, start, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
+    )
     return relevance.sum(-1)
 
 

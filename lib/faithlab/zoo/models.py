@@ -111,15 +111,23 @@ def vit(
     )
 
 
-class BidirectionalLSTM(nn.LSTM):
+class States(nn.LSTM):
+    """LSTM layers without the memory they end with: inputs [n, T, C] to the last layer's states [n, T, hidden]."""
+
+    def forward(self, steps: Tensor) -> Tensor:
+        """The states, with gradients in eval mode too."""
+        # cuDNN has no gradients of recurrent layers in eval mode, which explainers ask for.
+        with torch.backends.cudnn.flags(enabled=self.training or not torch.is_grad_enabled()):
+            states, _ = super().forward(steps)
+        return states
+
+
+class BidirectionalLSTM(States):
     """LSTM layers that read a series [n, T, C] in both directions; their mean state over time, [n, hidden of both]."""
 
     def forward(self, series: Tensor) -> Tensor:
         """The mean over all steps of the last layer's states."""
-        # cuDNN has no gradients of recurrent layers in eval mode, which explainers ask for.
-        with torch.backends.cudnn.flags(enabled=self.training or not torch.is_grad_enabled()):
-            states, _ = super().forward(series)
-        return states.mean(dim=1)
+        return super().forward(series).mean(dim=1)
 
 
 @register
@@ -165,12 +173,12 @@ class Recurrent(nn.Module):
     def __init__(self, classes: int, words: int, dim: int, hidden: int):
         super().__init__()
         self.embedding = _embedding(words, dim)
-        self.lstm = nn.LSTM(dim, hidden, batch_first=True)
+        self.lstm = States(dim, hidden, batch_first=True)
         self.head = nn.Linear(hidden, classes)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Token ids [n, T] to logits [n, classes]."""
-        states, _ = self.lstm(self.embedding(ids))  # padding comes last, so that no token's state has seen it
+        states = self.lstm(self.embedding(ids))  # padding comes last, so that no token's state has seen it
         return self.head(_mean_of_tokens(states, ids))
 
 
