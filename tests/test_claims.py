@@ -177,3 +177,12 @@ def differences(*gains, error=0.01) -> pd.DataFrame:
 )
 def test_an_explainer_is_better_only_by_more_than_chance(gains, verdict):
     assert verdicts(f_fidelity.EXPLAINERS, differences=differences(*gains)) == {"ff-gradcam-beats-saliency": verdict}
+
+
+@pytest.mark.parametrize(
+    ("roar", "ours", "verdict"), [(2.0, 1.0, REPRODUCED), (1.0, 2.0, FAILED), (math.nan, 1.0, UNTESTED)]
+)
+def test_cost_is_the_total(roar, ours, verdict):
+    rows = [("ROAR", "total", roar), ("F-Fidelity", "total", ours), ("F-Fidelity", "evaluate", 100.0)]
+    stages = pd.DataFrame(rows, columns=["metric", "stage", "seconds"])
+    assert verdicts(f_fidelity.COST, stages=stages) == {"ff-cheaper-than-roar": verdict}

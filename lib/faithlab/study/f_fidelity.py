@@ -446,3 +446,23 @@ SERIES = [
         _series_robust,
     ),
 ]
+
+
+def _cheaper_than_roar(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    t = tables["stages"]
+    totals = t[t["stage"] == "total"].set_index("metric")["seconds"]
+    roar, ours = totals["ROAR"], totals["F-Fidelity"]
+    return _verdict(
+        [ours < roar], totals
+    ), f"ROAR {roar:.1f} s, F-Fidelity {ours:.1f} s: {roar / ours:.2f} times as long"
+
+
+COST = [
+    Claim(
+        "ff-cheaper-than-roar",
+        _PAPER,
+        "Appendix D.11, Table 13",
+        "Judging two explainers costs less with F-Fidelity, which fine-tunes once, than with ROAR.",
+        _cheaper_than_roar,
+    ),
+]
