@@ -452,9 +452,8 @@ def _cheaper_than_roar(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["stages"]
     totals = t[t["stage"] == "total"].set_index("metric")["seconds"]
     roar, ours = totals["ROAR"], totals["F-Fidelity"]
-    return _verdict(
-        [ours < roar], totals
-    ), f"ROAR {roar:.1f} s, F-Fidelity {ours:.1f} s: {roar / ours:.2f} times as long"
+    evidence = f"ROAR {roar:.1f} s, F-Fidelity {ours:.1f} s: {roar / ours:.2f} times as long"
+    return _verdict([ours < roar], totals), evidence
 
 
 COST = [
