@@ -331,7 +331,7 @@ for axes in figure.axes:  # long names of rows: beside them
     pair, metric = axes.get_title().split(": ")
     axes.set_title(metric)
     if axes.get_ylabel():
-        axes.set_ylabel(pair.replace(", ", "\n") + "\nremaining accuracy")
+        axes.set_ylabel(pair.replace(", ", "\n") + "\naccuracy left")
 figures.show(figure)
 
 # %% [markdown]
