@@ -237,7 +237,8 @@ tables.styled(
 # %% tags=["hide-input"]
 wide = per_image.pivot(index=["setting", "measure", "image"], columns="explainer", values="value")
 differences = (wide["GradCAM"] - wide["Saliency"]).groupby(["setting", "measure"], sort=False)
-differences = differences.agg(["mean", "sem", "size"]).set_axis(["difference", "error", "images"], axis=1).reset_index()
+differences = differences.agg(["mean", "sem", "size"]).set_axis(["difference", "error", "images"], axis=1)
+differences = differences.loc[[SMALL, LARGE]].reset_index()
 run.save(differences, "differences")
 
 
@@ -259,19 +260,22 @@ Markdown(
 # %% [markdown]
 # ## Five cases each
 #
-# The first five images that the original network gets right, with both explanations (brighter is more relevant) and
-# their scores.
+# The first five images that the original network gets right and whose scores are not all zero, with both explanations
+# (brighter is more relevant). An image that is recognised whatever is removed of it has scores of zero.
 
 
 # %% tags=["hide-input"]
 def cases(setting, count=5):
     """A figure of images and explanations with the scores of each."""
     chosen, (original, _) = judged[setting], networks[setting]
-    some = chosen.take(slice(64))
-    with torch.no_grad():
-        found = (original(some.model_inputs().to(device)).argmax(1).cpu() == some.labels).nonzero().flatten().tolist()
-    shown = found[:count] or list(range(min(count, len(chosen))))
     values = per_image[per_image["setting"] == setting].set_index(["explainer", "measure", "image"])["value"]
+    moved = values.abs().groupby("image").max()
+    candidates = [*moved.index[moved > 0], *moved.index[moved == 0]]  # the others come where there are too few
+    some = chosen.take(candidates[:64])
+    with torch.no_grad():
+        found = original(some.model_inputs().to(device)).argmax(1).cpu() == some.labels
+    recognised = [i for i, right in zip(candidates, found.tolist(), strict=False) if right]
+    shown = recognised[:count] or candidates[:1]
     figure, grid = plt.subplots(3, len(shown), figsize=(7.2, 5.4), squeeze=False)
     for column, i in zip(grid.T, shown, strict=True):
         image = chosen.inputs[i].permute(1, 2, 0)

@@ -244,8 +244,8 @@ tables.styled(
 # leads through the embedding: from the mask token's to the token's own. The relevance of a token is the sum over its
 # embedding. Padding stays padding on the whole path and gets 0.
 #
-# One text, as both networks read it. Blue words speak for the class that is named, orange ones against it; the number below
-# a word is its relevance, in percent of the largest.
+# One text, as the networks read it. Blue words speak for its class, orange ones against it; the number below a word is its
+# relevance, in percent of the largest.
 
 # %% tags=["hide-input"]
 attributions = {}
@@ -271,14 +271,16 @@ name = data[0]
 x, y, tokens, present = at_hand[name]
 test = splits[name]["test"]
 unmasked = torch.ones_like(present)[:, None]  # padding stays too: a mask in its place would lengthen the text
-right = torch.stack([hits(pair["original"], of)(unmasked)[:, 0] for (of, _), pair in networks.items() if of == name])
-example = int(right.all(0).int().argmax())  # the first that all networks read rightly, else the first
+right = torch.stack([hits(networks[name, of]["original"], name)(unmasked)[:, 0] for of in architectures]).bool()
+clear = (x != TextSet.UNKNOWN).all(1)
+example = int((right.all(0) & clear).int().argmax())  # the first without unknown tokens that all read rightly, if any
 text = [test.vocabulary[i] for i in x[example][present[example]].tolist()]
 HTML(
     "".join(
-        f"<p><strong>{ARCHITECTURES[architecture]}, {test.classes[int(y[example])]}</strong></p>"
+        f"<p><strong>{ARCHITECTURES[architecture]}</strong>: {test.classes[int(y[example])]}, "
+        f"read {'rightly' if hit[example] else 'wrongly'}</p>"
         f"<div>{coloured(text, attributions[name, architecture][example][present[example]].cpu())}</div>"
-        for architecture in architectures
+        for architecture, hit in zip(architectures, right, strict=True)
     )
 )
 
