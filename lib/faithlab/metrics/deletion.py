@@ -1,0 +1,65 @@
+"""The cumulative metrics that SaCo is compared with: remove more and more, and watch one number of the model.
+
+With x_k the input without its top 0, 10, ..., 100 % of the features (Wu et al., CVPR 2024, section 4.3):
+
+    AUC     area under the curve of "still predicts y" on x_k                 lower is better
+    AOPC    mean over k of  p(y | x) - p(y | x_k)                             higher is better
+    LOdds   mean over k of  log-odds(y | x_k) - log-odds(y | x)               lower is better
+    Comp    as AOPC, but the least relevant features are removed first        lower is better
+
+All four are two functions. What is read off the model is the score's readout, and the order is the attribution's sign:
+
+    AUC  = area(score of faithlab.readouts.hit, a)           AOPC = loss(score of faithlab.readouts.probability, a)
+    Comp = loss(score of faithlab.readouts.probability, -a)  LOdds = -loss(score of faithlab.readouts.log_odds, a)
+
+Comprehensiveness has the paper's direction here, and its name; elsewhere (DeYoung et al., 2020) that name means the
+loss without the most relevant features, and this is their sufficiency.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from faithlab import masks, stats
+from faithlab.engine import Score
+
+STEPS = tuple(step / 10 for step in range(11))
+"""The paper's fractions of removed features: 0, 10, ..., 100 %."""
+
+
+def curve(
+    score: Score,
+    attribution: Tensor,
+    fractions: Sequence[float] | Tensor = STEPS,
+    *,
+    present: Tensor | None = None,
+) -> Tensor:
+    """The score when the most relevant features are removed, more at each step.
+
+    Args:
+        score: see `faithlab.engine.scorer`.
+        attribution: [B, F]; negate it to remove the least relevant features first.
+        fractions: [K] removed fractions of the features.
+        present: [B, F] bool, which features an input has; the fractions are of those. None: all.
+
+    Returns:
+        [B, K] float64.
+
+    Raises:
+        ValueError: NaN in the attribution, fractions outside [0, 1].
+    """
+    order = masks.order(attribution, present)
+    counts = masks.counts(fractions, order.shape[1] if present is None else present.sum(1))
+    return score(masks.remove_top(order, counts)).double()
+
+
+def area(score: Score, attribution: Tensor, fractions: Sequence[float] | Tensor = STEPS, **options) -> Tensor:
+    """The area under each input's `curve` (trapezoids, per unit of the fractions' range), [B] float64."""
+    return stats.auc(curve(score, attribution, fractions, **options), fractions)
+
+
+def loss(score: Score, attribution: Tensor, fractions: Sequence[float] | Tensor = STEPS, **options) -> Tensor:
+    """What each input's score loses on average over the steps of its `curve`, [B] float64."""
+    whole = score(torch.ones_like(attribution, dtype=torch.bool)[:, None]).double()  # [B, 1]
+    return (whole - curve(score, attribution, fractions, **options)).mean(1)
