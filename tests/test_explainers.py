@@ -28,12 +28,27 @@ QUICK = {  # fewer samples where an explainer draws or integrates
     "smoothgrad-squared": {"samples": 4},
 }
 
+TRANSFORMER = frozenset(  # what only Vision Transformers have
+    "attcat conservative-lrp gradcam-vit lrp partial-lrp raw-attention rollout transformer-attribution transformer-mm".split()
+)
+WITHOUT_CHANNELS = TRANSFORMER - {"lrp", "conservative-lrp"} | {"gradcam", "layercam"}
+
 every_explainer = pytest.mark.parametrize("name", explainers.names())
 
 
+def fitting(name: str) -> str:
+    """A network that an explainer explains."""
+    return "vit" if name in TRANSFORMER else "cnn3"
+
+
 def network(name: str = "cnn3", channels: int = 3) -> nn.Module:
-    """A network with BatchNorm statistics of its own."""
+    """A network with BatchNorm statistics of its own; the transformer's weights are such that its layers matter."""
     torch.manual_seed(0)
+    if name == "vit":
+        model = models.build(name, classes=4, channels=channels, size=16, patch=4, dim=16, depth=3, heads=4)
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, std=parameter[0].numel() ** -0.5 if parameter.ndim > 1 else 0.3)
+        return model.eval()
     model = models.build(name, classes=4, channels=channels, width=4)
     with torch.no_grad():
         for _ in range(3):
@@ -61,7 +76,7 @@ SMALL_PIXELS = segments.pixels(4, 4)
 def explained(name, model=None, x=X, some=slice(None), **options):
     return explain(
         name,
-        model or network(channels=x.shape[1]),
+        model or network(fitting(name), x.shape[1]),
         x[some],
         TARGET[some],
         PIXELS,
@@ -79,8 +94,10 @@ def assert_same(one, other):
 # What every explainer must do
 
 
-@every_explainer
-@pytest.mark.parametrize("architecture", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [(name, kind) for name in explainers.names() for kind in (["vit"] if name in TRANSFORMER else NETWORKS)],
+)
 @pytest.mark.parametrize("channels", [1, 3], ids=["grey", "RGB"])
 def test_gives_a_finite_number_per_feature(name, architecture, channels):
     attribution = explained(name, network(architecture, channels), X[:, :channels])
@@ -89,7 +106,7 @@ def test_gives_a_finite_number_per_feature(name, architecture, channels):
     assert attribution.isfinite().all()
     assert not attribution.requires_grad
     varies = attribution.amax(1) > attribution.amin(1)
-    assert varies.any() if name == "gradcam" else varies.all()  # the ReLU of Grad-CAM may leave nothing of an image
+    assert varies.any() if name.startswith("gradcam") else varies.all()  # the ReLU of Grad-CAM may leave nothing of an image
 
 
 @every_explainer
@@ -111,7 +128,7 @@ def test_does_not_depend_on_the_rows(name, rows):
 
 @every_explainer
 def test_leaves_the_model_and_the_inputs_alone(name):
-    model, x = network(), X.clone()
+    model, x = network(fitting(name)), X.clone()
     state = {key: value.clone() for key, value in model.state_dict().items()}
     explained(name, model, x)
     for key, value in model.state_dict().items():
@@ -125,7 +142,7 @@ def test_leaves_the_model_and_the_inputs_alone(name):
 
 @every_explainer
 def test_explains_the_model_in_eval_mode(name):
-    training = network().train()
+    training = network(fitting(name)).train()
     attribution = explained(name, training)
     assert not training.training
     assert torch.equal(attribution, explained(name))
@@ -133,7 +150,7 @@ def test_explains_the_model_in_eval_mode(name):
 
 @every_explainer
 def test_works_with_frozen_weights_and_where_gradients_are_off(name):
-    frozen = network().requires_grad_(False)
+    frozen = network(fitting(name)).requires_grad_(False)
     assert_same(explained(name, frozen), explained(name))
     with torch.no_grad():
         assert_same(explained(name), explained(name))
@@ -143,7 +160,7 @@ def test_works_with_frozen_weights_and_where_gradients_are_off(name):
 def test_sums_a_features_elements(name):
     patches = segments.patches(16, 16, 4)
     pixels = explained(name)
-    coarse = explain(name, network(), X, TARGET, patches, images=IDENTITIES, **QUICK.get(name, {}))
+    coarse = explain(name, network(fitting(name)), X, TARGET, patches, images=IDENTITIES, **QUICK.get(name, {}))
     expected = torch.stack([pixels[:, patches.flatten() == f].sum(1) for f in range(16)], 1)
     assert_same(coarse, expected)
 
@@ -151,16 +168,16 @@ def test_sums_a_features_elements(name):
 @every_explainer
 def test_channels_can_be_features_of_their_own(name):
     apart = torch.arange(3 * 256).view(3, 16, 16)
-    attribution = explain(name, network(), X, TARGET, apart, images=IDENTITIES, **QUICK.get(name, {}))
+    attribution = explain(name, network(fitting(name)), X, TARGET, apart, images=IDENTITIES, **QUICK.get(name, {}))
     assert attribution.shape == (5, 768)
-    if name not in ("gradcam", "layercam"):  # whose maps have no channels: each one has the pixel's value
+    if name not in WITHOUT_CHANNELS:  # whose maps have no channels: each one has the pixel's value
         assert_same(attribution.view(5, 3, 256).sum(1), explained(name))
     else:
         assert_same(attribution.view(5, 3, 256), explained(name)[:, None].expand(-1, 3, -1))
 
 
 def test_an_unknown_explainer_is_an_error_that_lists_the_known():
-    with pytest.raises(KeyError, match=r"no explainer 'lime'; known: gradcam, .*saliency"):
+    with pytest.raises(KeyError, match=r"no explainer 'lime'; known: attcat, .*saliency"):
         explained("lime")
 
 
@@ -421,7 +438,7 @@ def test_on_a_trained_network_the_oracle_beats_every_explainer_and_they_beat_cha
     assert oracle > 0.5
     assert chance < 0.2
     for name in explainers.names():
-        if name != "random":
+        if name != "random" and name not in TRANSFORMER:
             assert chance < loss(explain(name, trained, x, target, patches, **QUICK.get(name, {}))) <= oracle, name
 
 

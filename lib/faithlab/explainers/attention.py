@@ -75,9 +75,8 @@ def recorded(model: nn.Module) -> Iterator[Record]:
 
 def forward(model: nn.Module, x: Tensor, target: Tensor) -> tuple[Record, Tensor]:
     """The record of a forward and the sum of the targets' logits, whose graph reaches the record and the input."""
-    with recorded(model) as record, torch.enable_grad():
-        logits = model(x.detach().clone().requires_grad_())
-    return record, logits.gather(1, target[:, None]).sum()
+    with torch.enable_grad(), recorded(model) as record:
+        return record, model(x.detach().clone().requires_grad_()).gather(1, target[:, None]).sum()
 
 
 def enlarged(model: VisionTransformer, tokens: Tensor, x: Tensor) -> Tensor:

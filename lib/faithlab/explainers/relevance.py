@@ -207,9 +207,10 @@ def relevances(model: nn.Module, x: Tensor, target: Tensor) -> tuple[attention.R
     The gradient of the sum with respect to anything in the record, or to the input, is relevance: 1 at the logit.
     """
     x = x.detach().clone().requires_grad_()
-    with attention.recorded(model) as record, propagating(model), torch.enable_grad():
-        logits = model(x)
-    return record, x, logits.gather(1, target[:, None]).sum()
+    with torch.enable_grad():
+        with attention.recorded(model) as record, propagating(model):
+            logits = model(x)
+        return record, x, logits.gather(1, target[:, None]).sum()
 
 
 @register("lrp")
@@ -267,7 +268,8 @@ def conservative_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor
     """
     x = x.detach().clone().requires_grad_()
     rules = {Tensor.softmax: _detached, functional.layer_norm: _normalised}
-    with attention.recorded(model), _Rules(rules, passing=None), torch.enable_grad():
-        logits = model(x)
-    (gradient,) = torch.autograd.grad(logits.gather(1, target[:, None]).sum(), x)
+    with torch.enable_grad():
+        with attention.recorded(model), _Rules(rules, passing=None):
+            logits = model(x)
+        (gradient,) = torch.autograd.grad(logits.gather(1, target[:, None]).sum(), x)
     return x.detach() * gradient
