@@ -31,7 +31,7 @@ def test_area_and_loss_of_a_curve_counted_by_hand():
 
 
 def test_the_steps_are_the_papers():
-    assert deletion.STEPS == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1])
+    assert pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]) == deletion.STEPS
 
 
 def test_the_papers_four_are_choices_of_readout_and_order():
@@ -53,7 +53,7 @@ def test_the_papers_four_are_choices_of_readout_and_order():
     hits = deletion.curve(score(readouts.hit), attribution)
     assert hits[:, 0].tolist() == [1.0] * 5
     assert set(hits.flatten().tolist()) <= {0.0, 1.0}
-    assert ((deletion.area(score(readouts.hit), attribution) >= 0.05)).all()  # at least half of the first step
+    assert (deletion.area(score(readouts.hit), attribution) >= 0.05).all()  # at least half of the first step
 
 
 def test_fractions_are_of_the_features_that_an_input_has():

@@ -12,7 +12,7 @@ from faithlab.zoo import models
 
 
 def whole_numbers(count: int, features: int, seed: int, modulus: int = 7):
-    """A score without rounding and with ties: a weighted count of what is kept, modulo a number. And its literal twin."""
+    """A score without rounding, with ties: a weighted count of what is kept, modulo a number; and its literal twin."""
     weights = torch.randint(0, 50, (count, features), generator=torch.Generator().manual_seed(seed))
 
     def score(keep):

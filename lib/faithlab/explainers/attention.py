@@ -49,7 +49,8 @@ def recorded(model: nn.Module) -> Iterator[Record]:
     """
     if not isinstance(model, VisionTransformer):
         raise ValueError(
-            f"this explainer needs a Vision Transformer of timm (VisionTransformer, DeiT), but got {type(model).__name__}"
+            "this explainer needs a Vision Transformer of timm (VisionTransformer, DeiT), "
+            f"but got {type(model).__name__}"
         )
     record = Record([], [])
     layers = [block.attn for block in model.blocks]
@@ -117,9 +118,7 @@ def rollout(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tens
 
 
 @register("transformer-mm")
-def transformer_mm(
-    model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, layers: int | None = None
-) -> Tensor:
+def transformer_mm(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, layers: int | None = None) -> Tensor:
     """Transformer-MM (Chefer, Gur, Wolf, ICCV 2021, eq. 5 and 6): positive gradient x attention, [n, 1, H, W].
 
     `layers` is how many of the last layers are aggregated; None: all.

@@ -5,9 +5,9 @@ another decomposition z of the output (Chefer, Gur, Wolf, CVPR 2021, eq. 2):
 
     R_j = sum over i of  x_j * dz_i/dx_j * R_i / z_i
 
-Here an operation keeps its value and gets its rule as its derivative, so that the gradient of a logit *is* the relevance,
-wherever in the network it is taken. The rules replace PyTorch's functions while the model runs; the model is not touched,
-and an operation without a rule is an error, not a wrong map.
+Here an operation keeps its value and gets its rule as its derivative, so that the gradient of a logit *is* the
+relevance, wherever in the network it is taken. The rules replace PyTorch's functions while the model runs; the model is
+not touched, and an operation without a rule is an error, not a wrong map.
 
 Own code, for want of a library: zennit has no rules for attention or skip connections; lxt has those of another paper
 (AttnLRP), and needs a dozen large packages.
@@ -88,7 +88,7 @@ def _redistribute(value: Tensor, rule: Callable[..., tuple[Tensor, ...]], *input
 
 
 def _ratio(a: Tensor, b: Tensor) -> Tensor:
-    """a / b, and 0 where b is 0: what contributes nothing receives nothing."""
+    """Divide, and 0 where b is 0: what contributes nothing receives nothing."""
     return torch.where(b == 0, 0, a / torch.where(b == 0, 1, b))
 
 
@@ -125,7 +125,7 @@ def _linear(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None =
 
 
 def _pixels(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None = None, *args) -> Tensor:
-    """The zB rule for pixels, whose range is that of their image: z = x w - low w^+ - high w^- (Montavon et al., 2017)."""
+    """The zB rule for pixels between an image's low and high: z = x w - low w^+ - high w^- (Montavon et al., 2017)."""
     if not x.is_leaf:
         raise ValueError("the model has a second convolution; there is only a rule for one that sees the pixels")
 
@@ -262,9 +262,9 @@ def _normalised(function: Callable, x: Tensor, shape, weight=None, bias=None, ep
 
 @register("conservative-lrp")
 def conservative_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
-    """Conservative LRP (Ali et al., ICML 2022): input x gradient with attention weights and LayerNorm's divisor detached.
+    """Conservative LRP (Ali et al., ICML 2022): input x gradient, signed, [n, C, H, W].
 
-    Both would otherwise break conservation. Signed, [n, C, H, W].
+    Attention weights and LayerNorm's divisors are constants to the gradient; both would otherwise break conservation.
     """
     x = x.detach().clone().requires_grad_()
     rules = {Tensor.softmax: _detached, functional.layer_norm: _normalised}
