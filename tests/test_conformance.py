@@ -128,10 +128,10 @@ def cumulative() -> list[Metric]:
         )
 
     return [
-        entry("AUC", deletion.area, literal.deletion_area, -1),
-        entry("AOPC", deletion.loss, literal.aopc, +1),
-        entry("LOdds", lambda score, a: -deletion.loss(score, a), literal.mean_change, -1),
-        entry("Comp", lambda score, a: deletion.loss(score, -a), literal.comprehensiveness, -1),
+        entry("AUC", lambda score, a: deletion.area(deletion.curve(score, a)), literal.deletion_area, -1),
+        entry("AOPC", lambda score, a: deletion.loss(deletion.curve(score, a)), literal.aopc, +1),
+        entry("LOdds", lambda score, a: -deletion.loss(deletion.curve(score, a)), literal.mean_change, -1),
+        entry("Comp", lambda score, a: deletion.loss(deletion.curve(score, -a)), literal.comprehensiveness, -1),
     ]
 
 

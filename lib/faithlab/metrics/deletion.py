@@ -7,10 +7,13 @@ With x_k the input without its top 0, 10, ..., 100 % of the features (Wu et al.,
     LOdds   mean over k of  log-odds(y | x_k) - log-odds(y | x)               lower is better
     Comp    as AOPC, but the least relevant features are removed first        lower is better
 
-All four are two functions. What is read off the model is the score's readout, and the order is the attribution's sign:
+All four are arithmetic on a `curve`. What is read off the model is the score's readout, and the order is the sign of the
+attribution a:
 
-    AUC  = area(score of faithlab.readouts.hit, a)           AOPC = loss(score of faithlab.readouts.probability, a)
-    Comp = loss(score of faithlab.readouts.probability, -a)  LOdds = -loss(score of faithlab.readouts.log_odds, a)
+    AUC   = area(curve(score of faithlab.readouts.hit, a))
+    AOPC  = loss(curve(score of faithlab.readouts.probability, a))
+    LOdds = -loss(curve(score of faithlab.readouts.log_odds, a))
+    Comp  = loss(curve(score of faithlab.readouts.probability, -a))
 
 Comprehensiveness has the paper's direction here, and its name; elsewhere (DeYoung et al., 2020) that name means the
 loss without the most relevant features, and this is their sufficiency.
@@ -54,12 +57,11 @@ def curve(
     return score(masks.remove_top(order, counts)).double()
 
 
-def area(score: Score, attribution: Tensor, fractions: Sequence[float] | Tensor = STEPS, **options) -> Tensor:
-    """The area under each input's `curve` (trapezoids, per unit of the fractions' range), [B] float64."""
-    return stats.auc(curve(score, attribution, fractions, **options), fractions)
+def area(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:
+    """The area under each input's curve [B, K] (trapezoids, per unit of the fractions' range), [B]."""
+    return stats.auc(curve, fractions)
 
 
-def loss(score: Score, attribution: Tensor, fractions: Sequence[float] | Tensor = STEPS, **options) -> Tensor:
-    """What each input's score loses on average over the steps of its `curve`, [B] float64."""
-    whole = score(torch.ones_like(attribution, dtype=torch.bool)[:, None]).double()  # [B, 1]
-    return (whole - curve(score, attribution, fractions, **options)).mean(1)
+def loss(curve: Tensor) -> Tensor:
+    """What each input's score loses on average over the steps of its curve [B, K], whose first removes nothing, [B]."""
+    return (curve[:, :1] - curve).mean(1)
