@@ -42,7 +42,7 @@ seeds = [0, 1]  # of the noise; the paper has five
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
-draws = 4  # random subsets per image, size and direction; the paper draws 50
+draws = 2  # random subsets per image, size and direction; the paper draws 50
 smooth_samples = 16  # noisy copies per image in SG-SQ
 roar_limit = 5000  # training images for ROAR, each explained by each explainer; None: all
 roar_epochs = 6
@@ -62,10 +62,10 @@ from IPython.display import Markdown
 from faithlab import engine, readouts, segments
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import claims, f_fidelity, figures, published, roar, tables, trials
+from faithlab.study import claims, f_fidelity, figures, networks, published, roar, tables, trials
 from faithlab.study.results import Run, recorded
 from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithlab.zoo.training import accuracy, trained
 
 figures.theme()
 run = Run("f-fidelity/images", globals())
@@ -77,22 +77,23 @@ run = Run("f-fidelity/images", globals())
 # without looking at any explanation. Masked images are then no longer a surprise to it.
 
 # %% tags=["hide-input"]
-original = Recipe(
-    data=data,
-    model="resnet9",
-    model_options={"width": width},
+recipes = networks.pair(
+    data,
+    "resnet9",
+    {"width": width},
     epochs=epochs,
+    tuning_epochs=tuning_epochs,
     rate=rate,
+    tuning_rate=tuning_rate,
     decay=decay,
     schedule=schedule,
-    limit=train_limit,
-    augment=True,
+    train_limit=train_limit,
+    beta=beta,
     precision=precision,
     seed=seed,
 )
-tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
-networks = {"original": trained(original), "fine-tuned": trained(tuned)}
-device = next(networks["original"].parameters()).device
+models = {name: trained(recipe) for name, recipe in recipes.items()}
+device = next(models["original"].parameters()).device
 
 fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
 
@@ -100,19 +101,19 @@ test = datasets.load(data, "test")
 pixels = segments.pixels(*test.inputs.shape[-2:])
 some = test.take(slice(max(images, min(2000, 10 * images))))
 x, y = some.model_inputs().to(device), some.labels.to(device)
-anything = explain("random", networks["original"], x, y, pixels, seed=seed)
+anything = explain("random", models["original"], x, y, pixels, seed=seed)
 masked = torch.tensor([0.0, 0.05, 0.1], dtype=torch.float64)
 robustness = pd.concat(
     [
         pd.DataFrame({"network": name, "masked": masked.tolist(), "accuracy": left.value.mean(0).tolist()})
-        for name, network in networks.items()
+        for name, network in models.items()
         for score in [engine.scorer(network, x, y, segments=pixels, readout=readouts.hit, precision=fast)]
         for left in [remaining(score, anything, masked)]
     ],
     ignore_index=True,
 )
 run.save(robustness, "robustness")
-whole = {name: accuracy(network, test) for name, network in networks.items()}
+whole = {name: accuracy(network, test) for name, network in models.items()}
 at = robustness.set_index(["network", "masked"])["accuracy"]
 Markdown(
     f"The original network recognises **{whole['original']:.1%}** of the test images, the fine-tuned one "
@@ -131,9 +132,9 @@ Markdown(
 chosen = test.take(slice(images))
 x, y = chosen.model_inputs().to(device), chosen.labels.to(device)
 attributions = {
-    "SG-SQ": explain("smoothgrad-squared", networks["original"], x, y, pixels, samples=smooth_samples, seed=seed),
-    "GradCAM": explain("gradcam", networks["original"], x, y, pixels),
-    "LayerCAM": explain("layercam", networks["original"], x, y, pixels),
+    "SG-SQ": explain("smoothgrad-squared", models["original"], x, y, pixels, samples=smooth_samples, seed=seed),
+    "GradCAM": explain("gradcam", models["original"], x, y, pixels),
+    "LayerCAM": explain("layercam", models["original"], x, y, pixels),
 }
 
 # %% mystnb={"figure": {"caption": "Six test images and the pixels that the explainers call relevant (brighter is more relevant). The CAMs look at regions, SG-SQ at single pixels.", "name": "ff-images-examples"}, "image": {"alt": "Four rows of six small pictures: photographs, their SmoothGrad-squared maps, their Grad-CAM maps, their LayerCAM maps."}} tags=["hide-input"]
@@ -174,9 +175,9 @@ explainers = {
     "GradCAM": ("gradcam", {}),
     "LayerCAM": ("layercam", {}),
 }
-retraining = dataclasses.replace(original, epochs=roar_epochs, limit=roar_limit)
+retraining = dataclasses.replace(recipes["original"], epochs=roar_epochs, limit=roar_limit)
 retrained = {
-    name: roar.retrained(retraining, original, explainer, **options)
+    name: roar.retrained(retraining, recipes["original"], explainer, **options)
     for name, (explainer, options) in explainers.items()
 }
 ordinary = {name: accuracy(network, some) for name, network in retrained.items()}
@@ -196,7 +197,7 @@ def scored(network):
     return engine.scorer(network, x, y, segments=pixels, readout=readouts.hit, precision=fast)
 
 
-score = {name: scored(network) for name, network in networks.items()}
+score = {name: scored(network) for name, network in models.items()}
 options = {"alpha": alpha, "beta": beta, "draws": draws, "seed": seed}
 curves = pd.concat(
     [
@@ -209,7 +210,7 @@ curves = pd.concat(
     ignore_index=True,
 )
 run.save(curves, "curves")
-change = engine.agreement(networks["original"], x, y, fast)
+change = engine.agreement(models["original"], x, y, fast)
 noise = curves.groupby("metric")["error"].max()
 Markdown(
     f"Forwards ran in {str(fast).removeprefix('torch.')}: the predicted class is the float32 one on "

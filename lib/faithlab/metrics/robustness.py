@@ -103,6 +103,6 @@ def advise(
     reason = {
         "Fidelity": f"sizes up to {largest:.0%} need no more, so plain removal can be trusted",
         "R-Fidelity": f"removing a random {alpha:.0%} of sizes up to {largest:.0%} stays within that",
-        "F-Fidelity": f"sizes up to {largest:.0%} need more, so fine-tune it on random masks and remove at most {beta:.0%}",
+        "F-Fidelity": f"sizes up to {largest:.0%} need more: fine-tune it on random masks, remove at most {beta:.0%}",
     }[metric]
     return Advice(metric, bearable, at[metric], said + reason)

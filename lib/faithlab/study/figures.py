@@ -77,13 +77,14 @@ def show(figure: plt.Figure) -> plt.Figure:
     return figure
 
 
-def noise_curves(curves: pd.DataFrame, *, row: str = "explainer", size: str = "size (share of features)") -> plt.Figure:
+def noise_curves(curves: pd.DataFrame, *, row: str = "explainer", size: str, left: str = "accuracy") -> plt.Figure:
     """What remains under MoRF for more and more noise: one line per share of noise, a column per metric.
 
     Args:
         curves: of `faithlab.study.trials.degraded_curves`.
         row: the column that makes the rows of the figure.
         size: label of the horizontal axis.
+        left: what remains.
     """
     grid = sns.relplot(
         curves[curves["direction"] == "MoRF"],
@@ -100,7 +101,7 @@ def noise_curves(curves: pd.DataFrame, *, row: str = "explainer", size: str = "s
         errorbar=None,
         facet_kws={"sharey": False},  # F-Fidelity removes little, so its curves lie close together
     )
-    grid.set_titles("{row_name}: {col_name}").set_axis_labels(size, "remaining accuracy")
+    grid.set_titles("{row_name}: {col_name}").set_axis_labels(size, f"remaining {left}")
     grid.tight_layout()
     sns.move_legend(grid, "center left", bbox_to_anchor=(1.0, 0.5), title="noise share")
     plt.close(grid.figure)

@@ -32,6 +32,7 @@ __all__ = [
     "DebianPackage",
     "Download",
     "NpmPackage",
+    "Placed",
     "PythonPackage",
     "Source",
     "by_hand",
@@ -91,12 +92,11 @@ class Download:
         raise _SourceError(f"{self.name} has no address")
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Unpack a tar archive; a single file is its own member."""
+        """Unpack a zip file or a tar archive; a single file is its own member."""
         if self.name in members:
             shutil.copyfile(path, folder / self.name)
         else:
-            with tarfile.open(path) as tar:
-                _extract(tar, folder, members)
+            _unpack(path, folder, members)
 
 
 @dataclass(frozen=True)
@@ -220,14 +220,7 @@ class PythonPackage:
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
         """Unpack the zip file or the tar archive."""
-        if not zipfile.is_zipfile(path):
-            with tarfile.open(path) as tar:
-                _extract(tar, folder, members)
-            return
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if not member.is_dir() and Path(member.filename).name in members:
-                    archive.extract(member, folder)  # keeps inside the folder and makes no links
+        _unpack(path, folder, members)
 
 
 _METADATA_ONLY = """\
@@ -244,6 +237,26 @@ def prepare_metadata_for_build_wheel(metadata_directory, *_):
 __legacy__ = sys.modules[__name__]
 """
 """The build backend that stands in for setuptools while `PythonPackage` fetches an sdist."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A file that is only taken from the folder `by_hand`: copies of it differ, so that there is none to compare."""
+
+    name: str
+    checksum: None = None
+
+    def get(self, folder: Path) -> Path:
+        """Fail: there is nowhere to get it from.
+
+        Raises:
+            ValueError: always.
+        """
+        raise _SourceError(f"{self.name} was not put by hand")
+
+    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
+        """Take the file as it is."""
+        shutil.copyfile(path, folder / self.name)
 
 
 @dataclass(frozen=True)
@@ -357,6 +370,18 @@ def fingerprint(*arrays: np.ndarray) -> str:
 
 _FAILURES = (OSError, EOFError, ValueError, KeyError, SyntaxError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 """How broken archives, members and networks show; Pillow says SyntaxError for a broken PNG."""
+
+
+def _unpack(path: Path, folder: Path, members: Iterable[str]) -> None:
+    """Unpack the files called one of `members` from a zip file or a tar archive."""
+    if not zipfile.is_zipfile(path):
+        with tarfile.open(path) as tar:
+            _extract(tar, folder, members)
+        return
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.is_dir() and Path(member.filename).name in members:
+                archive.extract(member, folder)  # keeps inside the folder and makes no links
 
 
 def _extract(tar: tarfile.TarFile, folder: Path, members: Iterable[str]) -> None:
