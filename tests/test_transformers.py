@@ -132,6 +132,17 @@ def test_rollout_multiplies_attention_and_skip_connections():
     assert_close(patch_values("rollout"), literally(product))
 
 
+def test_rollout_of_the_last_layer_is_raw_attention_of_the_patches():
+    assert_close(patch_values("rollout", layers=1), patch_values("raw-attention") / 2)
+
+
+@pytest.mark.parametrize("layers", [0, 3])
+def test_more_layers_than_there_are_is_an_error(layers):
+    for name in ("rollout", "transformer-mm"):
+        with pytest.raises(ValueError, match=f"between 1 and 2 layers, the network's, but got {layers}"):
+            explain(name, small(), X, TARGET, segments.pixels(4, 6), layers=layers)
+
+
 def slopes(net, image, target) -> list[np.ndarray]:
     """The derivative of the target's logit by every entry of every attention map."""
     maps = [net.seen["attention", layer] for layer in range(DEPTH)]

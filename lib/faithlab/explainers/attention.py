@@ -102,6 +102,18 @@ def chain(layers: list[Tensor]) -> Tensor:
     return product
 
 
+def last(layers: list[Tensor], number: int | None) -> list[Tensor]:
+    """The last so many of the layers; None: all.
+
+    Raises:
+        ValueError: fewer than one, or more than there are.
+    """
+    number = len(layers) if number is None else number
+    if not 1 <= number <= len(layers):
+        raise ValueError(f"expected between 1 and {len(layers)} layers, the network's, but got {number}")
+    return layers[-number:]
+
+
 @register("raw-attention")
 def raw_attention(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Raw Attention (Jain, Wallace, 2019): the last layer's attention, mean over the heads, [n, 1, H, W]."""
@@ -110,11 +122,14 @@ def raw_attention(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -
 
 
 @register("rollout")
-def rollout(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
-    """Rollout (Abnar, Zuidema, 2020): attention and skip connection of all layers multiplied, [n, 1, H, W]."""
+def rollout(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, layers: int | None = None) -> Tensor:
+    """Rollout (Abnar, Zuidema, 2020): attention and skip connection of all layers multiplied, [n, 1, H, W].
+
+    `layers` is how many of the last layers are multiplied; None: all.
+    """
     record, _ = forward(model, x, target)
-    layers = [attention.mean(1) for attention in record.attention]
-    return enlarged(model, read(model, chain(layers)) / 2 ** len(layers), x)
+    maps = [attention.mean(1) for attention in last(record.attention, layers)]
+    return enlarged(model, read(model, chain(maps)) / 2 ** len(maps), x)
 
 
 @register("transformer-mm")
@@ -124,7 +139,7 @@ def transformer_mm(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, 
     `layers` is how many of the last layers are aggregated; None: all.
     """
     record, logit = forward(model, x, target)
-    maps = record.attention[-(layers or len(record.attention)) :]
+    maps = last(record.attention, layers)
     gradients = torch.autograd.grad(logit, maps)
     weighted = [(dA * A).relu().mean(1) for A, dA in zip(maps, gradients, strict=True)]
     return enlarged(model, read(model, chain(weighted)), x)

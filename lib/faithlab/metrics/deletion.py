@@ -7,8 +7,8 @@ With x_k the input without its top 0, 10, ..., 100 % of the features (Wu et al.,
     LOdds   mean over k of  log-odds(y | x_k) - log-odds(y | x)               lower is better
     Comp    as AOPC, but the least relevant features are removed first        lower is better
 
-All four are arithmetic on a `curve`. What is read off the model is the score's readout, and the order is the sign of the
-attribution a:
+All four are arithmetic on a `curve`. What is read off the model is the score's readout, and the order is the sign of
+the attribution a:
 
     AUC   = area(curve(score of faithlab.readouts.hit, a))
     AOPC  = loss(curve(score of faithlab.readouts.probability, a))
@@ -21,7 +21,6 @@ loss without the most relevant features, and this is their sufficiency.
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from faithlab import masks, stats

@@ -251,6 +251,20 @@ def _spearman(values: np.ndarray) -> np.ndarray:
     return _over(ranks.T @ ranks, np.outer(norms, norms))[upper]
 
 
+def with_intervals(table: pd.DataFrame, *, rows: str, columns: str, digits: int = 2) -> pd.DataFrame:
+    """Estimates as cells of two lines, mean and interval, with the number of missing values where there are any."""
+
+    def text(row) -> str:
+        if pd.isna(row["mean"]):
+            return f"none ({int(row['missing'])} missing)"
+        numbers = [f"{row[key]:.{digits}f}".replace("-", "−") for key in ("mean", "low", "high")]
+        missing = f", {int(row['missing'])} missing" if row["missing"] else ""
+        return "{}<br><small>{} to {}".format(*numbers) + f"{missing}</small>"
+
+    wide = table.assign(text=table.apply(text, axis=1)).pivot(index=rows, columns=columns, values="text")
+    return wide.loc[table[rows].unique(), table[columns].unique()].rename_axis(index=None, columns=None)
+
+
 def against_random(scores: pd.DataFrame, *, resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
     """How much better each explainer is than Random by each metric, image by image: `estimates` of the differences.
 
@@ -354,7 +368,8 @@ def _effect(step: str):
     """Whether a step of the ablation raises SaCo, at both settings of the other."""
 
     def test(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
-        t = tables["effects"].query("step == @step")
+        t = tables["effects"]
+        t = t[t["step"] == step]
         passed = (t["low"] > 0).tolist()
         detail = "; ".join(f"{row['given']}: {_interval(row)}" for _, row in t.iterrows())
         return _verdict(passed, t["mean"]), detail
