@@ -23,7 +23,7 @@ TARGET = torch.tensor([0, 3, 1, 1, 2])
 IDENTITIES = torch.tensor([9, 2, 400, 0, 7])
 PIXELS = segments.pixels(16, 16)
 NETWORKS = ["cnn3", "resnet9"]
-OF_TOKENS = ["integrated-gradients-embedding"]  # explain token ids instead of images
+OF_TOKENS = ["input-x-gradient-embedding", "integrated-gradients-embedding"]  # explain token ids instead of images
 TOKEN_NETWORKS = ["lstm", "transformer"]
 LENGTHS = torch.tensor([12, 3, 7, 1, 12])
 IDS = torch.randint(1, 30, (5, 12), generator=torch.Generator().manual_seed(0))
@@ -311,6 +311,13 @@ def test_integrated_gradients_of_a_bag_of_embeddings_are_known_on_paper():
         "integrated-gradients-embedding", Bag(), ids[:1], target[:1], segments.tokens(4), steps=1, baseline=0
     )
     torch.testing.assert_close(from_zero, torch.tensor([[3 * 1 + 0.5 * 10, 1 - 10, -2 + 4 * 10, 0.0]]))
+
+
+def test_input_times_gradient_of_a_bag_of_embeddings_is_known_on_paper():
+    ids, target = torch.tensor([[2, 1, 3, 0], [3, 3, 0, 0]]), torch.tensor([0, 1])
+    attribution = explain("input-x-gradient-embedding", Bag(), ids, target, segments.tokens(4))
+    expected = [[3 * 1 + 0.5 * 10, 1 - 10, -2 + 4 * 10, 0.0], [4.0, 4.0, 0.0, 0.0]]
+    torch.testing.assert_close(attribution, torch.tensor(expected))
 
 
 @pytest.mark.parametrize("architecture", TOKEN_NETWORKS)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from faithlab import engine, readouts, references, stats
+from faithlab import segments as segment_maps
 from faithlab.explainers import explain
 from faithlab.metrics import deletion
 from faithlab.metrics.saco import saco
@@ -47,15 +48,17 @@ RANDOM = "Random"
 
 
 class Subject(NamedTuple):
-    """A network, and the images on which it is explained.
+    """A network, and the inputs on which it is explained.
 
     Attributes:
         name: of the network.
-        model: Vision Transformer in eval mode.
-        x: images as it sees them, [n, 3, H, W], on its device.
+        model: in eval mode.
+        x: inputs as it sees them, [n, *S], on its device.
         target: its predicted classes, [n], which are what the metrics are about.
-        segments: the pixels.
-        accuracy: on the whole test split, or on the n images where more was not asked.
+        segments: the features.
+        accuracy: on the whole test split, or on the n inputs where more was not asked.
+        reference: what stands in for a removed feature; the paper's is the image's mean.
+        present: [n, F] bool, which features an input has; None: all.
     """
 
     name: str
@@ -64,6 +67,8 @@ class Subject(NamedTuple):
     target: Tensor
     segments: Tensor
     accuracy: float
+    reference: engine.Reference = references.mean
+    present: Tensor | None = None
 
 
 def small_vit(data: str, *, dim: int, depth: int, heads: int, patch: int, train_limit: int | None, **choices) -> Recipe:
@@ -114,9 +119,15 @@ def subjects(
 
 
 def attribute(
-    subject: Subject, explainers: Mapping[str, str], *, steps: int, seed: int = 0, random: bool = True
+    subject: Subject,
+    explainers: Mapping[str, str],
+    *,
+    steps: int,
+    seed: int = 0,
+    random: bool = True,
+    options: Mapping[str, Mapping] | None = None,
 ) -> dict[str, Tensor]:
-    """Attributions of the predicted classes by explainer, each [n, pixels].
+    """Attributions of the predicted classes by explainer, each [n, F].
 
     Args:
         subject: what to explain.
@@ -124,8 +135,14 @@ def attribute(
         steps: of Integrated Gradients.
         seed: of the random attribution.
         random: whether to add one.
+        options: of other explainers, by their names in `faithlab.explainers`.
     """
-    options = {"integrated-gradients": {"steps": steps}, "random": {"seed": seed}}
+    integrated = {"steps": steps}
+    options = {
+        "integrated-gradients": integrated,
+        "integrated-gradients-embedding": integrated,
+        "random": {"seed": seed},
+    } | dict(options or {})
     wanted = dict(explainers) | ({RANDOM: "random"} if random else {})
     return {
         label: explain(
@@ -139,29 +156,47 @@ def attribute(
 
 
 def scorer(subject: Subject, readout=readouts.probability, precision: torch.dtype = torch.float32) -> engine.Score:
-    """The paper's score: of the predicted class, removed pixels replaced by their image's mean."""
+    """The paper's score: of the predicted class, removed features replaced by the subject's reference."""
     model, x, target = subject.model, subject.x, subject.target
-    options = {"segments": subject.segments, "reference": references.mean, "precision": precision}
+    options = {"segments": subject.segments, "reference": subject.reference, "precision": precision}
     return engine.scorer(model, x, target, readout=readout, **options)
+
+
+def occlusion(subject: Subject, coarse: Tensor | None = None) -> Tensor:
+    """What the predicted class's probability loses without each feature alone, [n, F].
+
+    An explanation measured by the very question that SaCo asks, one feature at a time.
+
+    Args:
+        subject: what to explain.
+        coarse: larger features, whose loss each of their elements gets; None: the subject's own.
+    """
+    larger = subject._replace(segments=subject.segments if coarse is None else coarse)
+    count = segment_maps.count(larger.segments)
+    keep = torch.cat([torch.ones(1, count, dtype=torch.bool), ~torch.eye(count, dtype=torch.bool)])
+    answers = scorer(larger)(keep.expand(len(subject.x), -1, -1))
+    loss = answers[:, :1] - answers[:, 1:]
+    return loss if coarse is None else segment_maps.spread(loss, coarse).flatten(1)
 
 
 def measure(
     subject: Subject, attributions: Mapping[str, Tensor], *, groups: int = 10, precision: torch.dtype = torch.float32
 ) -> pd.DataFrame:
-    """All five metrics of every attribution and image: columns network, image, explainer, metric, value.
+    """All five metrics of every attribution and input: columns network, image, explainer, metric, value.
 
-    AUC's accuracy is the share of images that still have their predicted class.
+    AUC's accuracy is the share of inputs that still have their predicted class.
     """
     score = {r: scorer(subject, r, precision) for r in (readouts.probability, readouts.log_odds, readouts.hit)}
+    own = {"present": subject.present}
     frames = []
     for explainer, attribution in attributions.items():
-        odds = deletion.curve(score[readouts.log_odds], attribution)
+        odds = deletion.curve(score[readouts.log_odds], attribution, **own)
         values = {
-            "SaCo": saco(score[readouts.probability], attribution, groups),
-            "AUC": deletion.area(deletion.curve(score[readouts.hit], attribution)),
+            "SaCo": saco(score[readouts.probability], attribution, groups, **own),
+            "AUC": deletion.area(deletion.curve(score[readouts.hit], attribution, **own)),
             "AOPC": deletion.loss(odds.sigmoid()),  # the probability, without asking the model again
             "LOdds": -deletion.loss(odds),
-            "Comp.": deletion.loss(deletion.curve(score[readouts.probability], -attribution)),
+            "Comp.": deletion.loss(deletion.curve(score[readouts.probability], -attribution, **own)),
         }
         frames += [tidy(value, network=subject.name, explainer=explainer, metric=m) for m, value in values.items()]
     return pd.concat(frames, ignore_index=True)
