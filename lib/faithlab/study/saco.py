@@ -262,7 +262,7 @@ def relations(scores: pd.DataFrame, *, resamples: int = 200, seed: int = 0) -> p
     for ranked, found in (("images", of_images), ("explainers", of_explainers)):
         present = ~np.isnan(found)
         means = _over(np.nan_to_num(found).sum(1), present.sum(1))  # [1 + R, pairs]
-        low, high = np.nanquantile(means[1:], [0.025, 0.975], axis=0)
+        low, high = (torch.nanquantile(torch.from_numpy(means[1:]), q, dim=0).tolist() for q in (0.025, 0.975))
         for pair, *numbers in zip(
             itertools.combinations(metrics, 2), means[0], low, high, (~present[0]).sum(0), strict=True
         ):
