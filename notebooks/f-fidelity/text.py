@@ -18,12 +18,12 @@
 # # Ranking degraded explainers on text
 #
 # *Does removing words confuse a network that reads?* The paper's Tables 4 (an LSTM) and 7 (a Transformer) say: hardly. On
-# SST-2, sentences from film reviews, and on BoolQ, questions with a passage, plain Fidelity ranks explanations as well as
-# F-Fidelity does.
+# SST-2 {cite}`socher2013sst`, sentences from film reviews, and on BoolQ {cite}`clark2019boolq`, questions with a passage,
+# plain Fidelity ranks explanations as well as F-Fidelity does.
 #
 # Neither set is in a package that could be fetched and verified here. This page reads Rotten Tomatoes instead: sentences
-# from film reviews too, of the site that SST-2's are from. Where you have the paper's files, `data = ["sst2"]` or `["boolq"]`
-# reads them; [](../../book/data) says where to put them.
+# from film reviews too, of the site that SST-2's are from, with the grades that readers gave them {cite}`hutto2014vader`.
+# Where you have the paper's files, `data = ["sst2"]` or `["boolq"]` reads them; [](../../book/data) says where to put them.
 
 # %% [markdown]
 # ## Parameters
@@ -139,9 +139,11 @@ tables.prose(pd.DataFrame(rows))
 # %% [markdown]
 # ## Networks
 #
-# The LSTM has one layer; the mean of its states is classified. The Transformer has two layers of four heads; the mean of its
-# outputs is classified. Both learn their embeddings from the training texts alone. The fine-tuned networks go on from there,
-# on texts that lack up to a share $\beta$ of their tokens at random.
+# The LSTM has one layer; the mean of its states is classified. So is the mean of the Transformer's outputs. Both learn
+# their embeddings from the training texts alone. The paper leaves open how texts are cut into tokens, how large the
+# vocabulary is and what goes into the classifier; {py:mod}`faithlab.zoo.texts` and {py:mod}`faithlab.zoo.models` say what
+# is done here. The fine-tuned networks go on from there, on texts that lack up to a share $\beta$ of their tokens at
+# random.
 
 # %% tags=["hide-input"]
 sizes = {
@@ -209,7 +211,13 @@ Markdown(
     + ", ".join(
         f"**{value:.1%}** ({name}, {architecture}, {network})" for (name, architecture, network), value in whole.items()
     )
-    + ". Half of the texts are of either class."
+    + ". Always naming the larger class would be right on "
+    + ", ".join(
+        f"{max(share, 1 - share):.1%} ({NAMES[name][0]})"
+        for name, of_split in splits.items()
+        for share in [of_split["test"].labels.double().mean().item()]
+    )
+    + "."
 )
 
 # %% [markdown]
@@ -236,8 +244,8 @@ tables.styled(
 # leads through the embedding: from the mask token's to the token's own. The relevance of a token is the sum over its
 # embedding. Padding stays padding on the whole path and gets 0.
 #
-# One text, as both networks read it. Blue words speak for the class that is named, orange ones against it; the number below
-# a word is its relevance, in percent of the largest.
+# One text, as the networks read it. Blue words speak for its class, orange ones against it; the number below a word is its
+# relevance, in percent of the largest.
 
 # %% tags=["hide-input"]
 attributions = {}
@@ -262,16 +270,17 @@ def coloured(text, relevance):
 name = data[0]
 x, y, tokens, present = at_hand[name]
 test = splits[name]["test"]
-right = torch.stack(
-    [hits(pair["original"], of)(present[:, None].bool())[:, 0] for (of, _), pair in networks.items() if of == name]
-)
-example = int(right.all(0).int().argmax())  # the first that all networks read rightly, else the first
+unmasked = torch.ones_like(present)[:, None]  # padding stays too: a mask in its place would lengthen the text
+right = torch.stack([hits(networks[name, of]["original"], name)(unmasked)[:, 0] for of in architectures]).bool()
+clear = (x != TextSet.UNKNOWN).all(1)
+example = int((right.all(0) & clear).int().argmax())  # the first without unknown tokens that all read rightly, if any
 text = [test.vocabulary[i] for i in x[example][present[example]].tolist()]
 HTML(
     "".join(
-        f"<p><strong>{ARCHITECTURES[architecture]}, {test.classes[int(y[example])]}</strong></p>"
+        f"<p><strong>{ARCHITECTURES[architecture]}</strong>: {test.classes[int(y[example])]}, "
+        f"read {'rightly' if hit[example] else 'wrongly'}</p>"
         f"<div>{coloured(text, attributions[name, architecture][example][present[example]].cpu())}</div>"
-        for architecture in architectures
+        for architecture, hit in zip(architectures, right, strict=True)
     )
 )
 
@@ -310,7 +319,7 @@ Markdown(
     f"{noise['F-Fidelity']:.3f} (F-Fidelity); Fidelity is not random."
 )
 
-# %% mystnb={"figure": {"caption": "Accuracy that remains when the most relevant tokens are masked (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve lowest and the order of the others. The scales differ: F-Fidelity removes at most a tenth of the tokens.", "name": "ff-text-curves"}, "image": {"alt": "Grid of line charts, networks by metrics: share of tokens named against remaining accuracy, one line for each share of noise."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Accuracy that remains when the most relevant tokens are masked (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve lowest and the order of the others. The scales differ: F-Fidelity removes at most a share \u03b2 of the tokens.", "name": "ff-text-curves"}, "image": {"alt": "Grid of line charts, networks by metrics: share of tokens named against remaining accuracy, one line for each share of noise."}} tags=["hide-input"]
 pairs = curves.assign(
     pair=curves["architecture"] if len(data) == 1 else curves["dataset"] + ", " + curves["architecture"]
 )
@@ -390,7 +399,7 @@ table_of("micro_correlation", "Transformer")
 table_of("micro_rank", "Transformer")
 
 # %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF, averaged over the seeds of the noise. The dashed line is the ideal. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input"]
-figures.correlations_by_size(pairs, col="pair", size="explanation size (share of tokens)")
+figures.correlations_by_size(pairs, col="pair", size="size (share of tokens)")
 
 # %% [markdown]
 # ### Where this run is too small
