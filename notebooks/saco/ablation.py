@@ -31,15 +31,15 @@ dim = 64  # width of the small network
 depth = 6
 heads = 4
 patch = 4
-epochs = 4  # of training
+epochs = 3  # of training
 rate = 0.002  # peak learning rate
 decay = 1e-5
 batch = 128
 augment = True
-train_limit = None  # training images; None: all
+train_limit = 12000  # training images; None: all
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 256  # test images to explain
+images = 128  # test images to explain
 groups = 10  # K of SaCo
 resamples = 1000  # of the images, for the intervals
 training = "bfloat16"  # precision of training
@@ -101,10 +101,7 @@ for s in subjects:
             rows.append(saco.tidy(value, network=s.name, gradient=gradient, layers=layers, share=share))
 scores = pd.concat(rows, ignore_index=True)
 run.save(scores, "scores")
-Markdown(
-    "; ".join(f"**{s.name}** recognises **{s.accuracy:.1%}** of the test images" for s in subjects)
-    + f". The first {len(subjects[0].x)} of them are explained, for the class that it predicts."
-)
+Markdown(saco.introduced(subjects, recipe))
 
 # %% [markdown]
 # ## Table 1

@@ -31,19 +31,19 @@ dim = 64  # width of the small network
 depth = 6
 heads = 4
 patch = 4
-epochs = 4  # of training
+epochs = 3  # of training
 rate = 0.002  # peak learning rate
 decay = 1e-5
 batch = 128
 augment = True
-train_limit = None  # training images; None: all
+train_limit = 12000  # training images; None: all
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 128  # test images to explain
+images = 64  # test images to explain
 numbers_of_groups = [5, 10, 20]  # K
-steps = 32  # of Integrated Gradients
+steps = 16  # of Integrated Gradients
 resamples = 1000  # of the images, for the intervals
-timed_images = 64  # images of the timing
+timed_images = 32  # images of the timing
 width = 16  # of the ResNet-9 that is timed beside the Vision Transformer
 repeats = 3  # of the timing, in turn; the median is reported
 training = "bfloat16"  # precision of training
@@ -86,10 +86,7 @@ recipe = saco.small_vit(
 )
 subjects = saco.subjects(networks, data, images, recipe, weights=weights, path=path)
 attributions = {s.name: saco.attribute(s, saco.EXPLAINERS, steps=steps, seed=seed) for s in subjects}
-Markdown(
-    "; ".join(f"**{s.name}** recognises **{s.accuracy:.1%}** of the test images" for s in subjects)
-    + f". The first {len(subjects[0].x)} of them are explained, for the class that it predicts."
-)
+Markdown(saco.introduced(subjects, recipe))
 
 # %% [markdown]
 # ## The number of groups

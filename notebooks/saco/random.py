@@ -32,18 +32,18 @@ dim = 64  # width of the small network
 depth = 6
 heads = 4
 patch = 4
-epochs = 4  # of training
+epochs = 3  # of training
 rate = 0.002  # peak learning rate
 decay = 1e-5
 batch = 128
 augment = True
-train_limit = None  # training images; None: all
+train_limit = 12000  # training images; None: all
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 128  # test images to explain
+images = 80  # test images to explain
 groups = 10  # K of SaCo
-steps = 32  # of Integrated Gradients
-random_seeds = 10  # random attributions per image, to see how near to zero their SaCo is
+steps = 16  # of Integrated Gradients
+random_seeds = 8  # random attributions per image, to see how near to zero their SaCo is
 resamples = 1000  # of the images, for the intervals
 training = "bfloat16"  # precision of training
 seed = 0
@@ -56,6 +56,7 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
+from faithlab import masks
 from faithlab.explainers import explain
 from faithlab.metrics import deletion
 from faithlab.metrics.saco import coefficient, influences
@@ -83,10 +84,7 @@ recipe = saco.small_vit(
 )
 subjects = saco.subjects(networks, data, images, recipe, weights=weights, path=path)
 attributions = {s.name: saco.attribute(s, saco.EXPLAINERS, steps=steps, seed=seed) for s in subjects}
-Markdown(
-    "; ".join(f"**{s.name}** recognises **{s.accuracy:.1%}** of the test images" for s in subjects)
-    + f". The first {len(subjects[0].x)} of them are explained, for the class that it predicts."
-)
+Markdown(saco.introduced(subjects, recipe))
 
 # %% [markdown]
 # ## Zero, as it must be
@@ -130,6 +128,27 @@ Markdown(
     if groups == 10
     else f"Over {len(per_image)} images SaCo is {seeds['mean'].item():+.4f} ± {seeds['error'].item():.4f} (standard error); "
     f"a single image's SaCo has a standard deviation of {spread:.2f}."
+)
+
+# %% [markdown]
+# The other end of the scale is one. It belongs to an explanation that was told the answers: cut the pixels at random into 16
+# equal groups, measure what each group costs alone, and give every pixel the cost of its group.
+
+# %% tags=["hide-input"]
+rows = []
+for subject in subjects:
+    score = saco.scorer(subject)
+    anything = attributions[subject.name][saco.RANDOM]
+    member = masks.group(masks.order(anything), 16)
+    oracle = influences(score, anything, 16).drop.gather(1, member)
+    for name, attribution in (("oracle", oracle), ("its opposite", -oracle)):
+        rows.append(saco.tidy(coefficient(influences(score, attribution, 16)), network=subject.name, explanation=name))
+ends = pd.concat(rows, ignore_index=True)
+run.save(ends, "ends")
+extremes = ends.groupby("explanation", sort=False)["value"].agg(["min", "max"])
+Markdown(
+    f"SaCo of this oracle: {extremes.loc['oracle', 'min']:+.4f} to {extremes.loc['oracle', 'max']:+.4f} over the images; of the "
+    f"oracle with its sign turned, {extremes.loc['its opposite', 'min']:+.4f} to {extremes.loc['its opposite', 'max']:+.4f}."
 )
 
 # %% [markdown]

@@ -32,17 +32,17 @@ dim = 64  # width of the small network
 depth = 6
 heads = 4
 patch = 4
-epochs = 4  # of training
+epochs = 3  # of training
 rate = 0.002  # peak learning rate
 decay = 1e-5
 batch = 128
 augment = True
-train_limit = None  # training images; None: all
+train_limit = 12000  # training images; None: all
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 128  # test images to explain
+images = 100  # test images to explain
 groups = 10  # K of SaCo
-steps = 32  # of Integrated Gradients
+steps = 16  # of Integrated Gradients
 resamples = 200  # of the images, for the intervals
 training = "bfloat16"  # precision of training
 seed = 0
@@ -83,12 +83,9 @@ recipe = saco.small_vit(
 )
 subjects = saco.subjects(networks, data, images, recipe, weights=weights, path=path)
 attributions = {s.name: saco.attribute(s, saco.EXPLAINERS, steps=steps, random=False) for s in subjects}
-Markdown(
-    "; ".join(f"**{s.name}** recognises **{s.accuracy:.1%}** of the test images" for s in subjects)
-    + f". The first {len(subjects[0].x)} of them are explained."
-)
+Markdown(saco.introduced(subjects, recipe))
 
-# %% mystnb={"figure": {"caption": "Five test images and what the ten explainers call relevant for the predicted class (brighter is more relevant; each map has its own scale). Maps of attention are made of patches, enlarged to pixels. Integrated Gradients and the two LRP kinds that reach the pixels look at single ones.", "name": "saco-maps"}, "image": {"alt": "Five rows of pictures: a photograph and ten maps of relevance, one for each explainer."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Five test images and what the ten explainers call relevant for the predicted class (brighter is more relevant; each map has its own scale). Maps of attention are made of patches, enlarged to pixels. Integrated Gradients, LRP and Conservative LRP score the pixels one by one.", "name": "saco-maps"}, "image": {"alt": "Five rows of pictures: a photograph and ten maps of relevance, one for each explainer."}} tags=["hide-input"]
 subject, shown = subjects[0], min(5, images)
 size = tuple(subject.x.shape[-2:])
 columns = {"image": None, **attributions[subject.name]}
