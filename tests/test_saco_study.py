@@ -165,6 +165,28 @@ def test_the_four_are_measured_as_their_module_defines_them():
         torch.testing.assert_close(torch.tensor(found[metric].to_numpy()), values, atol=1e-6, rtol=0)
 
 
+def test_an_explanation_that_says_the_same_everywhere_has_no_saco_and_is_counted():
+    of, some = subject(), torch.rand(5, 16, generator=torch.Generator().manual_seed(0))
+    flat = some.clone()
+    flat[[1, 3]] = 0.25
+    measured = saco.measure(of, {"some": some, "flat": flat}, groups=4)
+    table = saco.estimates(measured, resamples=20).set_index(["explainer", "metric"])
+    assert table["missing"].to_dict() == {(e, m): 2 * ((e, m) == ("flat", "SaCo")) for e, m in table.index}
+    values = measured.set_index(["explainer", "metric", "image"])["value"]
+    assert values["flat", "SaCo"].isna().tolist() == [False, True, False, True, False]
+    assert table.loc[("flat", "SaCo"), "mean"] == pytest.approx(values["some", "SaCo"][[0, 2, 4]].mean())
+
+
+def test_a_page_says_how_good_its_network_is_and_that_a_small_one_is_weak_only_if_it_is():
+    recipe = saco.small_vit("cifar10", dim=16, depth=2, heads=2, patch=8, train_limit=12000, epochs=3)
+    weak, good, other = (subject()._replace(name=n, accuracy=a) for n, a in (("vit", 0.39), ("vit", 0.7), ("x", 0.4)))
+    said = saco.introduced([weak], recipe)
+    assert "**vit** recognises **39.0%**" in said
+    assert "The first 5 of them" in said
+    assert "3 epochs on 12,000 training images" in said
+    assert "weak" not in saco.introduced([good, other], recipe)
+
+
 def test_occlusion_is_the_loss_without_one_feature():
     of = subject(reference=references.zero)
     losses = saco.occlusion(of)

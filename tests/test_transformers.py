@@ -132,6 +132,14 @@ def test_rollout_multiplies_attention_and_skip_connections():
     assert_close(patch_values("rollout"), literally(product))
 
 
+def test_every_row_of_a_rollout_sums_to_one():
+    for options in KINDS.values():
+        record, _ = attention.forward(small(**options), X, TARGET)
+        rolled = attention.chain([maps.mean(1) for maps in record.attention]) / 2**DEPTH
+        assert (rolled >= 0).all()
+        torch.testing.assert_close(rolled.sum(-1), torch.ones_like(rolled[..., 0]))
+
+
 def test_rollout_of_the_last_layer_is_raw_attention_of_the_patches():
     assert_close(patch_values("rollout", layers=1), patch_values("raw-attention") / 2)
 
@@ -199,6 +207,51 @@ def test_two_tokens_rolled_out_by_hand():
     torch.testing.assert_close(rolled.sum(1), torch.ones(2))
 
 
+# Two tokens, the class token and one patch; two layers, one head. The logit is linear in maps and tokens, so that its
+# gradients are the numbers written here.
+FIRST, SECOND = [[0.5, 0.5], [0.2, 0.8]], [[0.6, 0.4], [0.3, 0.7]]
+OF_FIRST, OF_SECOND = [[1.0, 2.0], [-5.0, 10.0]], [[-1.0, 5.0], [0.0, 1.0]]
+TOKENS, OF_TOKENS = (
+    [[[1.0, 0.0], [2.0, -1.0]], [[0.0, 3.0], [1.0, 1.0]]],
+    [[[1.0, 1.0], [3.0, 2.0]], [[1.0, 1.0], [-1.0, 4.0]]],
+)
+
+
+def by_hand(name: str, monkeypatch, **options) -> float:
+    """What an explainer says of the patch."""
+
+    def forward(model, x, target):
+        maps = [torch.tensor([[values]]).requires_grad_() for values in (FIRST, SECOND)]
+        tokens = [torch.tensor([values]).requires_grad_() for values in TOKENS]
+        gradients = [torch.tensor(values) for values in (OF_FIRST, OF_SECOND, *OF_TOKENS)]
+        logit = sum((of * gradient).sum() for of, gradient in zip((*maps, *tokens), gradients, strict=True))
+        return attention.Record(maps, tokens), logit
+
+    monkeypatch.setattr(attention, "forward", forward)
+    model = timm.models.VisionTransformer(img_size=2, patch_size=2, embed_dim=4, depth=2, num_heads=1, num_classes=2)
+    (value,) = explain(name, model, torch.zeros(1, 3, 2, 2), torch.tensor([0]), segments.patches(2, 2, 2), **options)[0]
+    return value.item() / 4  # of its four equal pixels
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("raw-attention", 0.4),
+        # (I + second)(I + first): 1.6 * 0.5 + 0.4 * 1.8, over 4.
+        ("rollout", 0.38),
+        # (gradient * map)^+ is [[0.5, 1], [0, 8]], then [[0, 2], [0, 0.7]]. With I added, the second's first row is [1, 2],
+        # the first's last column [1, 9].
+        ("transformer-mm", 19.0),
+        # The class token's gradient at the patch is 5, its attention 0.4.
+        ("gradcam-vit", 2.0),
+        # Attention received, mean over rows: 0.65, then 0.55. Token times gradient: 6 - 2 = 4, then -1 + 4 = 3.
+        ("attcat", 0.65 * 4 + 0.55 * 3),
+    ],
+)
+def test_two_tokens_by_hand(name, expected, monkeypatch):
+    assert by_hand(name, monkeypatch) == pytest.approx(expected)
+
+
 def test_patches_are_enlarged_bilinearly():
     tokens = torch.tensor([[9.0, 0, 1, 2, 3, 4, 5]])  # the class token is left out
     model = small()
@@ -206,6 +259,18 @@ def test_patches_are_enlarged_bilinearly():
     double = attention.enlarged(model, tokens, torch.zeros(1, 3, 4, 6))[0, 0]
     torch.testing.assert_close(double[0], torch.tensor([0, 0.25, 0.75, 1.25, 1.75, 2]))
     torch.testing.assert_close(double[:, 0], torch.tensor([0, 0.75, 2.25, 3]))
+
+
+# From gradients at the pixels
+
+
+def test_integrated_gradients_of_a_transformer_add_up_to_the_difference_of_two_forwards():
+    model = small()
+    with torch.no_grad():
+        added = (model(X) - model(torch.zeros_like(X))).gather(1, TARGET[:, None])[:, 0].float()
+    summed = explain("integrated-gradients", model, X, TARGET, segments.pixels(4, 6), steps=64).sum(1)
+    torch.testing.assert_close(summed, added, atol=1e-3 * float(added.abs().max()), rtol=0)
+    assert (added.abs() > 0.1).any()
 
 
 # Relevance
