@@ -239,8 +239,8 @@ def by_hand(name: str, monkeypatch, **options) -> float:
         ("raw-attention", 0.4),
         # (I + second)(I + first): 1.6 * 0.5 + 0.4 * 1.8, over 4.
         ("rollout", 0.38),
-        # (gradient * map)^+ is [[0.5, 1], [0, 8]], then [[0, 2], [0, 0.7]]. With I added, the second's first row is [1, 2],
-        # the first's last column [1, 9].
+        # (gradient * map)^+ is [[0.5, 1], [0, 8]], then [[0, 2], [0, 0.7]]. With I added, the
+        # second's first row is [1, 2], the first's last column [1, 9].
         ("transformer-mm", 19.0),
         # The class token's gradient at the patch is 5, its attention 0.4.
         ("gradcam-vit", 2.0),
@@ -270,7 +270,8 @@ def test_integrated_gradients_of_a_transformer_add_up_to_the_difference_of_two_f
         added = (model(X) - model(torch.zeros_like(X))).gather(1, TARGET[:, None])[:, 0].float()
     summed = explain("integrated-gradients", model, X, TARGET, segments.pixels(4, 6), steps=64).sum(1)
     torch.testing.assert_close(summed, added, atol=1e-3 * float(added.abs().max()), rtol=0)
-    assert (added.abs() > 0.1).any()
+    plain = explain("input-x-gradient", model, X, TARGET, segments.pixels(4, 6)).sum(1)
+    assert ((plain - added).abs() > 0.1 * added.abs()).any()  # one step would not have been enough
 
 
 # Relevance

@@ -119,7 +119,7 @@ def subjects(
 
 
 def introduced(subjects: Sequence[Subject], recipe: Recipe) -> str:
-    """Sentences for a page: how good the networks are, how many inputs are explained, and whether the small one is weak."""
+    """Sentences for a page: how good the networks are, how many inputs are explained, whether the small one is weak."""
     text = "; ".join(f"**{s.name}** recognises **{s.accuracy:.1%}** of the test images" for s in subjects)
     text += f". The first {len(subjects[0].x)} of them are explained, for the class that the network predicts."
     if any(s.name == "vit" and s.accuracy < 0.6 for s in subjects):
@@ -127,8 +127,8 @@ def introduced(subjects: Sequence[Subject], recipe: Recipe) -> str:
         epochs = f"{recipe.epochs} epoch" + "s" * (recipe.epochs != 1)
         text += (
             f" Less than 60 % is a weak network. It was trained for {epochs} on {seen} training images, so that this "
-            "page can be rerun quickly. Read what follows as a statement about such a network: more training (`epochs`, "
-            "`train_limit`) or the paper's networks (the `paper` profile) may change it."
+            "page can be rerun quickly. Read what follows as a statement about such a network: more training "
+            "(`epochs`, `train_limit`) or the paper's networks (the `paper` profile) may change it."
         )
     return text
 
