@@ -204,7 +204,7 @@ every = pd.concat(scores.values(), ignore_index=True)
 run.save(every, "scores")
 Markdown(f"In all {len(every):,} numbers.")
 
-# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % bootstrap intervals. Random is red. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in red near zero."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % bootstrap intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input"]
 estimates = pd.concat(
     [saco.estimates(of, resamples=resamples, seed=seed).assign(kind=kind) for kind, of in scores.items()],
     ignore_index=True,

@@ -221,7 +221,7 @@ estimates = saco.estimates(scores, resamples=resamples, seed=seed)
 run.save(estimates, "estimates")
 tables.styled(saco.with_intervals(estimates, rows="explainer", columns="metric"))
 
-# %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (red line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the red line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a red line shows Random on each."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input"]
 oriented = estimates.assign(mean=estimates["mean"] * estimates["metric"].map(saco.METRICS)).pivot(
     index="explainer", columns="metric", values="mean"
 )[list(saco.METRICS)]
