@@ -20,7 +20,7 @@
 # *The paper tests SaCo on Vision Transformers. Is there anything about it that needs one?* Its definition does not mention
 # attention, patches or images: it takes an attribution, groups of features, and a model to ask. Here it judges explanations
 # of a convolutional network, of a network for time series, and of one for texts. The paper has no such numbers, so there is
-# nothing to reproduce, but two things must hold if SaCo is what it claims to be: chance is zero, and an explanation that was
+# nothing to reproduce, but two things must hold if SaCo is what it claims to be: chance is near zero, and an explanation that was
 # measured by SaCo's own question is far above it.
 
 # %% [markdown]
@@ -236,7 +236,11 @@ for kind in subjects:
         + (f"; {int(of['missing'].sum())} coefficients do not exist" if of["missing"].sum() else "")
         + "."
     )
-Markdown(" ".join(lines))
+Markdown(
+    " ".join(lines)
+    + " Zero is exact only where all groups are equally large. Few features do not divide evenly: then the first "
+    "group is the smaller one, has less to lose, and pulls even Random below zero. Read series and texts against their Random."
+)
 
 # %% [markdown]
 # ## And the other metrics?
