@@ -238,8 +238,8 @@ for kind in subjects:
     )
 Markdown(
     " ".join(lines)
-    + " Zero is exact only where all groups are equally large. Few features do not divide evenly: then the first "
-    "group is the smaller one, has less to lose, and pulls even Random below zero. Read series and texts against their Random."
+    + " Zero is exact only where all groups are equally large. Few features may not divide evenly: then the first "
+    "group is among the smaller ones, has less to lose, and pulls even Random below zero. Read series and texts against their Random."
 )
 
 # %% [markdown]
