@@ -4,6 +4,8 @@
     mnist          60 000 / 10 000 handwritten digits, 1 x 28 x 28
     fashion-mnist  60 000 / 10 000 pieces of clothing, 1 x 28 x 28
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
+    colored-mnist-halves  the same in two classes, the digits up to 4 and from 5
+    cifar10-vehicles      the vehicles of CIFAR-10 in three groups, each at a known place on a photograph of an animal
 
 Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
 To add a set, add its `Collection`: classes, statistics, checksums and at least one `Source`.
@@ -16,8 +18,8 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import torch
@@ -25,7 +27,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, formats
+from faithlab.zoo import cache, colored, formats, vehicles
 from faithlab.zoo.sets import ImageSet, LabelledSet
 from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source, fingerprint, obtain
 
@@ -187,7 +189,7 @@ COLLECTIONS = {
 
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
-    return (*COLLECTIONS, "colored-mnist")
+    return (*COLLECTIONS, *_DERIVED)
 
 
 def load(name: str, split: str = "train", **options: object) -> LabelledSet:
@@ -196,8 +198,9 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     Args:
         name: one of `names()`.
         split: "train" or "test".
-        options: of colored-mnist only: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
-            its std 1, so that a pixel set to 0 is the black background.
+        options: of the sets that are made from others. colored-mnist and its halves: share, size, seed, limit, see
+            `faithlab.zoo.colored.Options`; their mean is 0 and their std 1, so that a pixel set to 0 is the black
+            background. cifar10-vehicles: size, seed, limit, see `faithlab.zoo.vehicles.Options`.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -209,8 +212,8 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         raise ValueError(f"unknown data set {name!r}; there are {', '.join(names())}")
     if split not in ("train", "test"):
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
-    if name == "colored-mnist":
-        return _colored(split, **options)
+    if name in _DERIVED:
+        return _DERIVED[name](split, **options)
     if options:
         raise TypeError(f"{name} has no options, but got {', '.join(options)}")
     collection = COLLECTIONS[name]
@@ -258,9 +261,7 @@ def _stored(name: str, split: str) -> dict[str, Tensor]:
 
 def _colored(split: str, **options: object) -> ImageSet:
     """Return colored MNIST from the cache, where it is put first if it has none with these options."""
-    known = [field.name for field in fields(colored.Options)]
-    if unknown := options.keys() - set(known):
-        raise TypeError(f"colored-mnist has no option {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+    _check_options("colored-mnist", colored.Options, options)
     if "share" not in options:
         raise TypeError("colored-mnist needs share, the fraction of the image that the digit covers")
     chosen = colored.Options(**options)
@@ -281,6 +282,31 @@ def _colored(split: str, **options: object) -> ImageSet:
     return ImageSet(
         tensors["inputs"], tensors["labels"], classes, mean=(0.0,) * 3, std=(1.0,) * 3, masks=tensors["masks"]
     )
+
+
+def _halves(split: str, **options: object) -> ImageSet:
+    """Return colored MNIST in two classes."""
+    digits = _colored(split, **options)
+    return replace(digits, labels=(digits.labels >= 5).long(), classes=("0-4", "5-9"))
+
+
+def _vehicles(split: str, **options: object) -> ImageSet:
+    """Return the vehicles of CIFAR-10 in three groups, made anew each time: it takes less than a second."""
+    _check_options("cifar10-vehicles", vehicles.Options, options)
+    whole = load("cifar10", split)
+    inputs, labels, masks = vehicles.place(
+        whole.inputs, whole.labels, whole.classes, vehicles.Options(**options), split
+    )
+    return ImageSet(inputs, labels, tuple(vehicles.GROUPS), whole.mean, whole.std, masks)
+
+
+def _check_options(name: str, kind: type, options: Mapping[str, object]) -> None:
+    known = [field.name for field in fields(kind)]
+    if unknown := options.keys() - set(known):
+        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+
+
+_DERIVED = {"colored-mnist": _colored, "colored-mnist-halves": _halves, "cifar10-vehicles": _vehicles}
 
 
 def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:
