@@ -24,7 +24,7 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
     on from there.
 
     Args:
-        recipe: how to train.
+        recipe: how to train. The training examples are explained in its precision.
         explained: the recipe of the network whose explanations are taken.
         explainer: its name in `faithlab.explainers`.
         **options: of the explainer.
@@ -39,9 +39,11 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
         present = data.present(block)
         present = None if present is None else present.to(device)
         identities = torch.arange(block.start, block.stop, device=device)
-        return masks.order(explain(explainer, network, x, y, features, images=identities, **options), present)
+        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+            attribution = explain(explainer, network, x, y, features, images=identities, **options)
+        return masks.order(attribution, present)
 
-    about = json.dumps([explained.key(), explainer, options, len(data)], sort_keys=True)
+    about = json.dumps([explained.key(), explainer, options, len(data), recipe.precision], sort_keys=True)
     name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
     training.keep_orders(name, order, len(data))
     return training.trained(dataclasses.replace(recipe, orders=name))

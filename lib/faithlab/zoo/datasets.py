@@ -1,13 +1,21 @@
-"""Labelled image sets by name: fetched once, verified, kept in the cache.
+"""Labelled sets by name: fetched once, verified, kept in the cache.
 
     cifar10        50 000 / 10 000 photographs, 3 x 32 x 32, 10 classes
     mnist          60 000 / 10 000 handwritten digits, 1 x 28 x 28
     fashion-mnist  60 000 / 10 000 pieces of clothing, 1 x 28 x 28
+    cifar100       50 000 / 10 000 photographs, 3 x 32 x 32, 100 classes
+    tiny-imagenet  100 000 / 10 000 photographs, 3 x 64 x 64, 200 classes
+    imagenet-foolbox  20 photographs of ImageNet, 3 x 224 x 224, the same in both splits
+    imagenet-folder   ImageNet photographs in a folder of yours, 3 x 224 x 224, the same in both splits
+    rotten-tomatoes  7 736 / 1 829 graded sentences from film reviews, negative or positive
+    sst2           67 349 / 872 phrases and sentences of GLUE's SST-2, negative or positive; training phrases overlap
+    boolq          9 427 / 3 270 questions with a passage that answers them, no or yes
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
     colored-mnist-halves  the same in two classes, the digits up to 4 and from 5
     cifar10-vehicles      the vehicles of CIFAR-10 in three groups, each at a known place on a photograph of an animal
 
 Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
+Where none is written, the checksum of its one official archive is compared.
 To add a set, add its `Collection`: classes, statistics, checksums and at least one `Source`.
 
     python -m faithlab.zoo.datasets fetch cifar10 mnist
@@ -18,8 +26,9 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -27,21 +36,34 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, formats, vehicles
-from faithlab.zoo.sets import ImageSet, LabelledSet
-from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source, fingerprint, obtain
+from faithlab.zoo import cache, colored, formats, imagenet, texts, vehicles
+from faithlab.zoo.sets import ImageSet, LabelledSet, TextSet
+from faithlab.zoo.sources import (
+    DatasetUnavailable,
+    DebianPackage,
+    Download,
+    NpmPackage,
+    Placed,
+    PythonPackage,
+    Source,
+    fingerprint,
+    obtain,
+)
 
 __all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "fetch", "load", "names"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Collection:
     """What is known of a published set before it is fetched."""
 
-    classes: tuple[str, ...]
-    mean: tuple[float, ...]  # of the training images, as fractions of 255
-    std: tuple[float, ...]
-    checksums: dict[str, str]  # split -> fingerprint of the decoded arrays
+    kind: type[LabelledSet] = ImageSet  # what its arrays become
+    classes: tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function where it takes time to find the names
+    mean: tuple[float, ...] = ()  # of the training images, as fractions of 255; texts have none
+    std: tuple[float, ...] = ()
+    # split -> fingerprint of the decoded arrays; None: the archive's checksum is all that is known, or its images are
+    # JPEGs, of which decoders differ in the last bit
+    checksums: dict[str, str | None]
     sources: tuple[Source, ...]  # in order of preference
 
 
@@ -62,6 +84,23 @@ def _idx_downloads(sites: tuple[str, ...], checksums: tuple[str, ...]) -> tuple[
         for name, md5 in zip(files, checksums, strict=True)
     )
 
+
+_CIFAR100 = """
+    apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
+    caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
+    flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree
+    motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate
+    poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake spider
+    squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
+    wardrobe whale willow_tree wolf woman worm
+"""
+
+_FOOLBOX = tuple(
+    f"imagenet_{number:02}_{label}.jpg"
+    for number, label in enumerate(
+        (243, 559, 438, 990, 949, 853, 609, 609, 915, 455, 541, 630, 741, 471, 129, 99, 251, 22, 317, 305)
+    )
+)
 
 COLLECTIONS = {
     "cifar10": Collection(
@@ -184,12 +223,145 @@ COLLECTIONS = {
             ),
         ),
     ),
+    "cifar100": Collection(
+        classes=tuple(_CIFAR100.split()),
+        mean=(0.5071, 0.4865, 0.4409),
+        std=(0.2673, 0.2564, 0.2762),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site, binary version",
+                (
+                    Download(
+                        "cifar-100-binary.tar.gz",
+                        "md5:03b5dce01913d631647c71ecec9e9cb8",
+                        ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
+                    ),
+                ),
+                {"train": ("train.bin",), "test": ("test.bin",)},
+                partial(formats.cifar_records, labels=2),
+            ),
+        ),
+    ),
+    "tiny-imagenet": Collection(
+        classes=imagenet.tiny_classes,
+        mean=(0.4802, 0.4481, 0.3975),
+        std=(0.2770, 0.2691, 0.2821),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "tiny-imagenet-200.zip",
+                        "md5:90528d7ca1a48142e341f4ef8d21d0de",
+                        ("http://cs231n.stanford.edu/tiny-imagenet-200.zip",),
+                    ),
+                ),
+                {"train": ("tiny-imagenet-200.zip",), "test": ("tiny-imagenet-200.zip",)},
+                {"train": imagenet.tiny("train"), "test": imagenet.tiny("test")},
+            ),
+        ),
+    ),
+    "imagenet-foolbox": Collection(
+        classes=imagenet.classes,
+        mean=imagenet.MEAN,
+        std=imagenet.STD,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "Python package foolbox",
+                (
+                    PythonPackage(
+                        "foolbox",
+                        "3.3.4",
+                        "foolbox-3.3.4-py3-none-any.whl",
+                        "sha256:11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb",
+                    ),
+                ),
+                {"train": _FOOLBOX, "test": _FOOLBOX},
+                imagenet.numbered,
+            ),
+        ),
+    ),
+    "rotten-tomatoes": Collection(
+        kind=TextSet,
+        classes=texts.POLARITY,
+        checksums={
+            "train": "4f2e1b5c3771b86b6d66c1afab2b77e9c0a995b69ae8addccf28b16ca78bcf13",
+            "test": "700449016e7c7a5a09510d8dc0936e77b8f4834f9e752ba9eccc3883ee7ecb4d",
+        },
+        sources=(
+            Source(
+                "Python package vaderSentiment",
+                (
+                    PythonPackage(
+                        "vaderSentiment",
+                        "0.5",
+                        "vaderSentiment-0.5.zip",
+                        "sha256:5d97c37f3ef6e24eef331122e055dbedafeb6a56abfce0608b326701116ea49a",
+                    ),
+                ),
+                {"train": ("hutto_ICWSM_2014.tar.gz",), "test": ("hutto_ICWSM_2014.tar.gz",)},
+                {"train": texts.snippets("train"), "test": texts.snippets("test")},
+            ),
+        ),
+    ),
+    "sst2": Collection(
+        kind=TextSet,
+        classes=texts.POLARITY,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "SST-2.zip",
+                        "md5:9f81648d4199384278b86e315dac217c",
+                        ("https://dl.fbaipublicfiles.com/glue/data/SST-2.zip",),
+                    ),
+                ),
+                {"train": ("train.tsv",), "test": ("dev.tsv",)},  # the labels of the official test split are not public
+                texts.glue,
+            ),
+            Source(
+                "the unpacked files, from wherever you have them",
+                (Placed("train.tsv"), Placed("dev.tsv")),
+                {"train": ("train.tsv",), "test": ("dev.tsv",)},
+                texts.glue,
+            ),
+        ),
+    ),
+    "boolq": Collection(
+        kind=TextSet,
+        classes=("no", "yes"),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "train.jsonl",
+                        "sha256:cc7a79d44479867e8323a7b0c5c1d82edf516ca34912201f9384c3a3d098d8db",
+                        ("https://storage.googleapis.com/boolq/train.jsonl",),
+                    ),
+                    Download(
+                        "dev.jsonl",
+                        "sha256:ebc29ea3808c5c611672384b3de56e83349fe38fc1fe876fd29b674d81d0a80a",
+                        ("https://storage.googleapis.com/boolq/dev.jsonl",),
+                    ),
+                ),
+                {"train": ("train.jsonl",), "test": ("dev.jsonl",)},  # likewise
+                texts.boolq,
+            ),
+        ),
+    ),
 }
 
 
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
-    return (*COLLECTIONS, *_DERIVED)
+    return (*COLLECTIONS, *_MADE)
 
 
 def load(name: str, split: str = "train", **options: object) -> LabelledSet:
@@ -198,9 +370,10 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     Args:
         name: one of `names()`.
         split: "train" or "test".
-        options: of the sets that are made from others. colored-mnist and its halves: share, size, seed, limit, see
-            `faithlab.zoo.colored.Options`; their mean is 0 and their std 1, so that a pixel set to 0 is the black
-            background. cifar10-vehicles: size, seed, limit, see `faithlab.zoo.vehicles.Options`.
+        options: of colored-mnist and its halves: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Their
+            mean is 0 and their std 1, so that a pixel set to 0 is the black background. Of cifar10-vehicles: size,
+            seed, limit; see `faithlab.zoo.vehicles.Options`. Of imagenet-folder: path, size, limit, seed; see
+            `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -212,13 +385,16 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         raise ValueError(f"unknown data set {name!r}; there are {', '.join(names())}")
     if split not in ("train", "test"):
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
-    if name in _DERIVED:
-        return _DERIVED[name](split, **options)
+    if name in _MADE:
+        return _MADE[name](split, **options)
+    if COLLECTIONS[name].kind is TextSet:
+        return _texts(name, split, **options)
     if options:
         raise TypeError(f"{name} has no options, but got {', '.join(options)}")
     collection = COLLECTIONS[name]
     tensors = _stored(name, split)
-    return ImageSet(tensors["inputs"], tensors["labels"], collection.classes, collection.mean, collection.std)
+    classes = collection.classes() if callable(collection.classes) else collection.classes
+    return ImageSet(tensors["inputs"], tensors["labels"], classes, collection.mean, collection.std)
 
 
 def fetch(name: str) -> dict[str, Path]:
@@ -251,7 +427,7 @@ def _stored(name: str, split: str) -> dict[str, Tensor]:
                 return tensors  # another job was faster
             for made, (inputs, labels) in obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
                 content = {"inputs": torch.from_numpy(inputs), "labels": torch.from_numpy(labels)}
-                _write(_path(name, made), content, checksums[made])
+                _write(_path(name, made), content, checksums[made] or fingerprint(inputs, labels))
                 if made == split:
                     tensors = content
     except cache.CacheUnavailable as error:
@@ -306,7 +482,31 @@ def _check_options(name: str, kind: type, options: Mapping[str, object]) -> None
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {', '.join(known)}")
 
 
-_DERIVED = {"colored-mnist": _colored, "colored-mnist-halves": _halves, "cifar10-vehicles": _vehicles}
+def _texts(name: str, split: str, **options: object) -> TextSet:
+    """Return texts as token ids. Their vocabulary is that of the training split, whichever split is asked for."""
+    _check_options(name, texts.Options, options)
+    chosen = texts.Options(**options)
+    stored = {part: _stored(name, part) for part in {"train", split}}
+    tokens = {part: [texts.tokenise(text) for text in texts.split(stored[part]["inputs"])] for part in stored}
+    vocabulary = texts.vocabulary(tokens["train"], chosen.words)
+    ids = texts.encode(tokens[split], vocabulary, chosen.length)
+    return TextSet(ids, stored[split]["labels"], COLLECTIONS[name].classes, vocabulary)
+
+
+def _folder(split: str, **options: object) -> ImageSet:
+    """Return photographs in a folder; both splits are the same."""
+    if "path" not in options:
+        raise TypeError("imagenet-folder needs path, the folder that your photographs lie in")
+    return imagenet.folder(**options)
+
+
+# Sets that are made on the way, from others or from files of the reader's own, and take options.
+_MADE = {
+    "colored-mnist": _colored,
+    "colored-mnist-halves": _halves,
+    "cifar10-vehicles": _vehicles,
+    "imagenet-folder": _folder,
+}
 
 
 def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:

@@ -44,8 +44,12 @@ def idx_pair(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     return images[:, None], labels.astype(np.int64)
 
 
-def cifar_records(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Read the binary version of CIFAR-10: records of one label byte, then the red, green and blue planes, row by row.
+def cifar_records(paths: list[Path], labels: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Read the binary version of CIFAR: records of label bytes, then the red, green and blue planes, row by row.
+
+    Args:
+        paths: of the batches.
+        labels: label bytes of a record, of which the last is used: 1 in CIFAR-10; 2 in CIFAR-100, coarse and fine.
 
     Returns:
         Inputs uint8 [N, 3, 32, 32] and labels int64 [N].
@@ -53,13 +57,14 @@ def cifar_records(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     Raises:
         ValueError: a file does not hold whole records.
     """
-    size = 1 + 3 * _SIDE**2
+    size = labels + 3 * _SIDE**2
     batches = [np.fromfile(path, np.uint8) for path in paths]
     for path, batch in zip(paths, batches, strict=True):
         if batch.size % size:
             raise ValueError(f"{path.name} has {batch.size} bytes, not a multiple of {size}")
-    records = np.concatenate(batches).reshape(-1, size)  # [N, 1 + 3*32*32]
-    return np.ascontiguousarray(records[:, 1:]).reshape(-1, 3, _SIDE, _SIDE), records[:, 0].astype(np.int64)
+    records = np.concatenate(batches).reshape(-1, size)  # [N, labels + 3*32*32]
+    pixels = np.ascontiguousarray(records[:, labels:]).reshape(-1, 3, _SIDE, _SIDE)
+    return pixels, records[:, labels - 1].astype(np.int64)
 
 
 def cifar_sprites(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:

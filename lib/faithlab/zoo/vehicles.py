@@ -84,7 +84,9 @@ def place(
     corner = (draws[:, :2] * (room + 1)).long()  # [n, 2] top and left
     around = animals[(draws[:, 2] * len(animals)).long()]
 
-    small = interpolate(images[chosen].float(), (options.size,) * 2, mode="bilinear", antialias=True, align_corners=False)
+    small = interpolate(
+        images[chosen].float(), (options.size,) * 2, mode="bilinear", antialias=True, align_corners=False
+    )
     small = small.round().to(torch.uint8)
     inside = torch.arange(images.shape[-1]) - corner[..., None]  # [n, 2, 32] rows and columns seen from the corner
     within = (inside >= 0) & (inside < options.size)
