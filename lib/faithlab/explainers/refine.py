@@ -1,7 +1,7 @@
 """Refinements: an explainer made from another one, whichever that is. They can be nested.
 
     explain(smooth("integrated-gradients", moment=2), model, x, target, segments, baseline="min")
-    explain(region(smooth("saliency")), model, x, target, segments)
+    explain(region(magnitude("deconvolution")), model, x, target, segments)
 
 Options of the inner explainer are given to `explain` as ever.
 """
@@ -16,6 +16,16 @@ from torch import Tensor, nn
 
 from faithlab import draws
 from faithlab.explainers import Explainer, find
+
+
+def magnitude(explainer: str | Explainer) -> Explainer:
+    """The absolute values of an explainer's map: how much an element matters, in whichever direction."""
+    inner = find(explainer)
+
+    def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
+        return inner(model, x, target, images, **options).abs()
+
+    return refined
 
 
 def smooth(

@@ -13,7 +13,10 @@ from faithlab import masks
 
 
 def boxes(regions: Tensor) -> Tensor:
-    """The smallest box round each region: [B, H, W] bool -> [B, 4] int64 top, left, bottom, right, the last two outside.
+    """The smallest box round each region, [B, H, W] bool.
+
+    Returns:
+        [B, 4] int64: the first row, the first column, one past the last row, one past the last column.
 
     Raises:
         ValueError: a region without a pixel.
