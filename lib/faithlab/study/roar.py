@@ -43,7 +43,9 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
             attribution = explain(explainer, network, x, y, features, images=identities, **options)
         return masks.order(attribution, present)
 
-    about = json.dumps([explained.key(), explainer, options, len(data), recipe.precision], sort_keys=True)
+    # The recipe's data options are among the options: they may decide what the features are.
+    chosen = [explained.key(), explainer, options | recipe.data_options, len(data), recipe.precision]
+    about = json.dumps(chosen, sort_keys=True)
     name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
     training.keep_orders(name, order, len(data))
     return training.trained(dataclasses.replace(recipe, orders=name))

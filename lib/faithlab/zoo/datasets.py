@@ -10,6 +10,10 @@
     rotten-tomatoes  7 736 / 1 829 graded sentences from film reviews, negative or positive
     sst2           67 349 / 872 phrases and sentences of GLUE's SST-2, negative or positive; training phrases overlap
     boolq          9 427 / 3 270 questions with a passage that answers them, no or yes
+    basic-motions  40 / 40 series of a smart watch, 6 channels x 100 steps, 4 activities
+    japanese-vowels  270 / 370 series of speech, 12 channels x 7 to 29 steps, 9 speakers
+    pam            series of body-worn sensors, 17 channels x 600 steps, 8 activities; its files have to be put by hand
+    boiler         series of a boiler, 20 channels x 36 steps, fault or none; its files have to be put by hand
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
     colored-mnist-halves  the same in two classes, the digits up to 4 and from 5
     cifar10-vehicles      the vehicles of CIFAR-10 in three groups, each at a known place on a photograph of an animal
@@ -36,8 +40,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, formats, imagenet, texts, vehicles
-from faithlab.zoo.sets import ImageSet, LabelledSet, TextSet
+from faithlab.zoo import cache, colored, formats, imagenet, series, texts, vehicles
+from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
 from faithlab.zoo.sources import (
     DatasetUnavailable,
     DebianPackage,
@@ -59,7 +63,7 @@ class Collection:
 
     kind: type[LabelledSet] = ImageSet  # what its arrays become
     classes: tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function where it takes time to find the names
-    mean: tuple[float, ...] = ()  # of the training images, as fractions of 255; texts have none
+    mean: tuple[float, ...] = ()  # of the training images, as fractions of 255, or series; texts have none
     std: tuple[float, ...] = ()
     # split -> fingerprint of the decoded arrays; None: the archive's checksum is all that is known, or its images are
     # JPEGs, of which decoders differ in the last bit
@@ -100,6 +104,13 @@ _FOOLBOX = tuple(
     for number, label in enumerate(
         (243, 559, 438, 990, 949, 853, 609, 609, 915, 455, 541, 630, 741, 471, 129, 99, 251, 22, 317, 305)
     )
+)
+
+_AEON = PythonPackage(
+    "aeon",
+    "1.6.0",
+    "aeon-1.6.0-py3-none-any.whl",
+    "sha256:d05227086706f80111ac5fee8de4d5d3115bb3bcfd1c786c8629393055816409",
 )
 
 COLLECTIONS = {
@@ -356,6 +367,72 @@ COLLECTIONS = {
             ),
         ),
     ),
+    "basic-motions": Collection(
+        kind=SeriesSet,
+        classes=("Standing", "Running", "Walking", "Badminton"),
+        mean=(2.5528, -1.3039, -1.0266, 0.0191, -0.0240, -0.0558),
+        std=(7.0723, 6.7941, 3.5464, 2.1119, 1.8208, 3.5166),
+        checksums={
+            "train": "198b9e04e6e11d1e9f6225e08c532562f36d6324c81563d135a9adea8b10a75c",
+            "test": "21c0032c5b4b13447d4cdefc8203d5c518e0e360b4222eb130de54b196331f70",
+        },
+        sources=(
+            Source(
+                "Python package aeon",
+                (_AEON,),
+                {"train": ("BasicMotions_TRAIN.ts",), "test": ("BasicMotions_TEST.ts",)},
+                formats.ts,
+            ),
+        ),
+    ),
+    "japanese-vowels": Collection(
+        kind=SeriesSet,
+        classes=tuple("123456789"),
+        mean=(0.8691, -0.5545, 0.2461, -0.2673, 0.2190, -0.2105, -0.1741, -0.0517, -0.2049, -0.1812, -0.0236, 0.0862),
+        std=(0.4876, 0.3912, 0.3009, 0.3059, 0.2691, 0.1683, 0.1612, 0.1883, 0.1877, 0.1169, 0.0976, 0.1275),
+        checksums={
+            "train": "4d9ada20d76a2536b26d3c27d23a01a96c529705d1fbd7038639b1eb8ea19736",
+            "test": "e1d2c2bb754449223c630d98be1706ef824934ea923ef03abd3d73df002cc449",
+        },
+        sources=(
+            Source(
+                "Python package aeon",
+                (_AEON,),
+                {"train": ("JapaneseVowels_TRAIN.ts",), "test": ("JapaneseVowels_TEST.ts",)},
+                partial(formats.ts, length=29),  # of the longest test series; the longest of training has 26
+            ),
+        ),
+    ),
+    "pam": Collection(
+        kind=SeriesSet,
+        classes=tuple(f"activity {number}" for number in range(1, 9)),
+        mean=(0.0,) * 17,  # standardised as TimeX does
+        std=(1.0,) * 17,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                series.RELEASE,
+                tuple(map(Placed, series.PAM_FILES)),
+                dict.fromkeys(("train", "test"), series.PAM_FILES),
+                {part: series.pam(part) for part in ("train", "test")},
+            ),
+        ),
+    ),
+    "boiler": Collection(
+        kind=SeriesSet,
+        classes=("no fault", "fault"),
+        mean=(0.0,) * 20,  # left as they are, as TimeX does
+        std=(1.0,) * 20,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                series.RELEASE,
+                tuple(map(Placed, series.BOILER_FILES)),
+                dict.fromkeys(("train", "test"), series.BOILER_FILES),
+                {part: series.boiler(part) for part in ("train", "test")},
+            ),
+        ),
+    ),
 }
 
 
@@ -373,7 +450,8 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         options: of colored-mnist and its halves: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Their
             mean is 0 and their std 1, so that a pixel set to 0 is the black background. Of cifar10-vehicles: size,
             seed, limit; see `faithlab.zoo.vehicles.Options`. Of imagenet-folder: path, size, limit, seed; see
-            `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`.
+            `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of series: unit,
+            "step" or "value"; see `faithlab.zoo.sets.SeriesSet`.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -389,12 +467,13 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         return _MADE[name](split, **options)
     if COLLECTIONS[name].kind is TextSet:
         return _texts(name, split, **options)
-    if options:
-        raise TypeError(f"{name} has no options, but got {', '.join(options)}")
     collection = COLLECTIONS[name]
+    known = ["unit"] if collection.kind is SeriesSet else []
+    if unknown := options.keys() - set(known):
+        raise TypeError(f"{name} has {' and '.join(known) or 'no options'}, but got {', '.join(sorted(unknown))}")
     tensors = _stored(name, split)
     classes = collection.classes() if callable(collection.classes) else collection.classes
-    return ImageSet(tensors["inputs"], tensors["labels"], classes, collection.mean, collection.std)
+    return collection.kind(tensors["inputs"], tensors["labels"], classes, collection.mean, collection.std, **options)
 
 
 def fetch(name: str) -> dict[str, Path]:
