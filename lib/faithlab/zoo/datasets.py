@@ -17,6 +17,8 @@
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
     colored-mnist-halves  the same in two classes, the digits up to 4 and from 5
     cifar10-vehicles      the vehicles of CIFAR-10 in three groups, each at a known place on a photograph of an animal
+    imagenet-vehicles     ImageNet's vehicles in three groups, with boxes, from folders of yours
+    ct-contrast           slices of chest CT scans with or without a contrast agent, from a folder of yours
 
 Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
 Where none is written, the checksum of its one official archive is compared.
@@ -40,7 +42,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, formats, imagenet, series, texts, vehicles
+from faithlab.zoo import cache, colored, ct, formats, imagenet, series, texts, vehicles
 from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
 from faithlab.zoo.sources import (
     DatasetUnavailable,
@@ -451,7 +453,8 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
             mean is 0 and their std 1, so that a pixel set to 0 is the black background. Of cifar10-vehicles: size,
             seed, limit; see `faithlab.zoo.vehicles.Options`. Of imagenet-folder: path, size, limit, seed; see
             `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of series: unit,
-            "step" or "value"; see `faithlab.zoo.sets.SeriesSet`.
+            "step" or "value"; see `faithlab.zoo.sets.SeriesSet`. Of imagenet-vehicles and ct-contrast: see
+            `faithlab.zoo.vehicles.from_imagenet` and `faithlab.zoo.ct`.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -572,11 +575,15 @@ def _texts(name: str, split: str, **options: object) -> TextSet:
     return TextSet(ids, stored[split]["labels"], COLLECTIONS[name].classes, vocabulary)
 
 
-def _folder(split: str, **options: object) -> ImageSet:
-    """Return photographs in a folder; both splits are the same."""
-    if "path" not in options:
-        raise TypeError("imagenet-folder needs path, the folder that your photographs lie in")
-    return imagenet.folder(**options)
+def _own(name: str, read: Callable[..., ImageSet], *needed: str) -> Callable[..., ImageSet]:
+    """A set that is read from the reader's own files, whose places have to be given."""
+
+    def made(split: str, **options: object) -> ImageSet:
+        if missing := [option for option in needed if not options.get(option)]:
+            raise TypeError(f"{name} needs {' and '.join(missing)}, where your files lie; see {read.__module__}")
+        return read(split, **options)
+
+    return made
 
 
 # Sets that are made on the way, from others or from files of the reader's own, and take options.
@@ -584,7 +591,9 @@ _MADE = {
     "colored-mnist": _colored,
     "colored-mnist-halves": _halves,
     "cifar10-vehicles": _vehicles,
-    "imagenet-folder": _folder,
+    "imagenet-folder": _own("imagenet-folder", lambda split, **options: imagenet.folder(**options), "path"),
+    "imagenet-vehicles": _own("imagenet-vehicles", vehicles.from_imagenet, "path", "boxes"),
+    "ct-contrast": _own("ct-contrast", ct.load, "path"),
 }
 
 
