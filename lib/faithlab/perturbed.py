@@ -109,11 +109,11 @@ _CHAINS = len(_MEMBERS)
 _CELL = torch.tensor(
     [row * len(WIDTHS) + CANDIDATES[i].width for row, members in enumerate(_MEMBERS) for i in members]
 )  # of each distinct candidate in a table of chains by widths
-_COARSE = torch.tensor([place % 8 == 0 or i == members[-1] for members in _MEMBERS for place, i in enumerate(members)])
+_COARSE = torch.tensor([place % 4 == 0 or i == members[-1] for members in _MEMBERS for place, i in enumerate(members)])
 _ROUND = 8  # candidates of an image asked about at a time
 
-SLOPE = 0.03
-"""How fast U may depart from a line, per width (each is 5 % wider than the last), before the search misses it."""
+SLOPE = 0.05
+"""How fast U may change beside its trend, per width (each is 5 % wider than the last), before the search misses it."""
 
 
 class Perturbed(NamedTuple):
@@ -237,8 +237,8 @@ def search(x: Tensor, answer: Answer, *, prune: bool = True) -> Perturbed:
     The pruned search leaves out what cannot win. S needs no forward, and P is at least 10 / Delta * S: a candidate too
     far from its image is never asked about. Along a chain the answers change little from width to width: between two
     widths that were asked about, the logarithms of the probabilities are taken to lie near a straight line, and a
-    candidate is asked about only where its U could be low enough. The first is exact; the second rests on `SLOPE`, and
-    whether it found the winner of the full search is measured in the notebooks.
+    candidate is asked about only where its U could be low enough. The first is exact. The second is not, on images of
+    large equal areas least of all; the book measures how often the winner is that of the full search.
 
     Args:
         x: [B, C, H, W] intensities, none of them negative.
@@ -324,8 +324,9 @@ def _lowest(values: Tensor, among: Tensor) -> Tensor:
 def _least_uncertainty(answers: Tensor, known: Tensor) -> Tensor:
     """A lower estimate of each candidate's U from the known ones of its chain: [b, n, N], [b, n] -> [b, n].
 
-    A line that departs from the truth by at most `SLOPE` per width at its ends departs by at most 2 * SLOPE * gap * t *
-    (1 - t) at the fraction t of the gap between two known widths. Outside of known widths nothing is known: 0.
+    A function whose slope differs from a line's by at most s departs from it by at most 2 * s * gap * t * (1 - t) at
+    the fraction t of the gap between the line's ends. How steep is expected: `SLOPE`, and twice what the probabilities
+    move from end to end. Outside of known widths nothing is known: 0.
     """
     b, n, N = answers.shape
     cell = _CELL.to(answers.device)
@@ -345,9 +346,11 @@ def _least_uncertainty(answers: Tensor, known: Tensor) -> Tensor:
     end = candidate[(cell - here + above.clamp(max=len(WIDTHS) - 1))]
     gap = (above - below).clamp(min=1)
     t = (here - below) / gap
-    ends = (answers.clamp(min=1e-12).log().gather(1, i[..., None].expand(b, n, N)) for i in (start, end))
-    line = torch.lerp(*ends, t[..., None].to(answers.dtype)).softmax(-1)
-    unsure = (line - 1 / N).abs().mean(-1) - 2 * SLOPE * gap * t * (1 - t)
+    first, last = (answers.gather(1, i[..., None].expand(b, n, N)) for i in (start, end))
+    logs = (ends.clamp(min=1e-12).log() for ends in (first, last))
+    line = torch.lerp(*logs, t[..., None].to(answers.dtype)).softmax(-1)
+    moved = (last - first).abs().mean(-1)
+    unsure = (line - 1 / N).abs().mean(-1) - 2 * (SLOPE * gap + 2 * moved) * t * (1 - t)
     return torch.where(between, unsure.clamp(min=0), 0)
 
 

@@ -1,5 +1,6 @@
-"""Few-class Fidelity's study: its explainers and their refinements, the scores of all of them, and the paper's claims."""
+"""The study of Few-class Fidelity: its explainers and refinements, their scores, and the paper's claims."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -216,3 +217,232 @@ def agreement(summary: pd.DataFrame, measure: str, other: str) -> float:
 
 def _device(network: nn.Module) -> torch.device:
     return next(network.parameters()).device
+
+
+def _listed(values: Mapping[str, float], digits: int = 2) -> str:
+    return ", ".join(f"{name} {value:.{digits}f}".replace("-", "−") for name, value in values.items())
+
+
+def _always_found(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    found = 1 - tables["winners"].groupby("task", sort=False)["fallback"].mean()
+    passed = (found >= 0.95).tolist()
+    return verdict(passed, found), f"images with a candidate under Δ: {_listed(found)} (asked for: 0.95 of them)"
+
+
+def _blur_alone(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    table = tables["winners"].groupby("task", sort=False)[["fallback", "blur_fallback"]].mean()
+    passed = (table["blur_fallback"] > table["fallback"]).tolist()
+    detail = "; ".join(
+        f"{task}: blur alone fails on {row['blur_fallback']:.2f} of the images, all chains on {row['fallback']:.2f}"
+        for task, row in table.iterrows()
+    )
+    return verdict(passed, table.to_numpy().ravel()), detail
+
+
+def _unsure(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    table = tables["references"].pivot(index="task", columns="reference", values="uncertainty")
+    others = table.drop(columns="optimised")
+    passed = (table["optimised"] < others.min(axis=1)).tolist()
+    detail = "; ".join(f"{task}: {_listed(row.sort_values())}" for task, row in table.iterrows())
+    return verdict(passed, table.to_numpy().ravel()), f"mean U of the replaced image (0 is undecided): {detail}"
+
+
+def _familiar(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    table = tables["references"].pivot(index="task", columns="reference", values="detectability")
+    fixed = table[["black", "white", "mean"]]
+    passed = (table["optimised"] < fixed.min(axis=1)).tolist()
+    detail = "; ".join(f"{task}: {_listed(row.sort_values())}" for task, row in table.iterrows())
+    return verdict(
+        passed, table.to_numpy().ravel()
+    ), f"how well replaced images can be told (0.5 is not at all): {detail}"
+
+
+PERTURBATIONS = [
+    Claim(
+        "fc-found",
+        _PAPER,
+        "Section 3.4.1",
+        "The 804 candidates offer a very high probability to always find one that leaves the model undecided.",
+        _always_found,
+    ),
+    Claim(
+        "fc-blur-alone",
+        _PAPER,
+        "Section 3.4.1",
+        "For some images blur alone has no suitable candidate, and the other operations find one.",
+        _blur_alone,
+    ),
+    Claim(
+        "fc-undecided",
+        _PAPER,
+        "Sections 3.2 and 3.4",
+        "Fixed values and a plain blur leave the model sure of a class; the chosen perturbation leaves it undecided.",
+        _unsure,
+    ),
+    Claim(
+        "fc-distribution",
+        _PAPER,
+        "Sections 2.2 and 3.4",
+        "The chosen perturbation is nearer to the training data than an image of one fixed value.",
+        _familiar,
+    ),
+]
+
+
+def _of(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:
+    """The rows of a measure in the summary."""
+    return tables["summary"][tables["summary"]["measure"] == measure]
+
+
+def _means(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:
+    """Means of a measure: rows network and explainer, columns refinement."""
+    return _of(tables, measure).pivot(index=["network", "explainer"], columns="refinement", values="mean")
+
+
+def _gains(tables: Mapping[str, pd.DataFrame], measure: str, refinements: Sequence[str]) -> tuple[str, str]:
+    """Whether each refinement raises a measure for more than half of the explainers, over all networks."""
+    table = _means(tables, measure).drop(index="Random", level="explainer")
+    better = {r: table[r] > table["none"] for r in refinements}
+    gain = {r: (table[r] - table["none"]).mean() for r in refinements}
+    detail = "; ".join(
+        f"+{r}: {better[r].sum()} of {len(table)} higher, {gain[r]:+.3f} on average" for r in refinements
+    )
+    passed = [better[r].mean() > 0.5 for r in refinements]
+    return verdict(passed, table[["none", *refinements]].to_numpy().ravel()), detail.replace("-", "−")
+
+
+def _smoothing_helps(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    return _gains(tables, "fidelity", ["SG", "SG2"])
+
+
+def _best(tables: Mapping[str, pd.DataFrame], measure: str) -> dict[str, tuple[str, str, float]]:
+    """The best explainer and refinement of each network, and its mean."""
+    rows = _of(tables, measure)
+    best = rows.loc[rows.groupby("network", sort=False)["mean"].idxmax()]
+    columns = ["network", "explainer", "refinement", "mean"]
+    return {network: tuple(rest) for network, *rest in best[columns].to_numpy()}
+
+
+def _named(best: Mapping[str, tuple[str, str, float]]) -> str:
+    return "; ".join(
+        f"{network}: {name}{'' if refinement == 'none' else f' + {refinement}'} {value:.3f}"
+        for network, (name, refinement, value) in best.items()
+    )
+
+
+def _eg_best(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    best = _best(tables, "fidelity")
+    passed = [name == "EG" and refinement in ("SG", "SG2") for name, refinement, _ in best.values()]
+    means = _means(tables, "fidelity").loc[(slice(None), "EG"), ["SG", "SG2"]].max(axis=1)
+    own = "; ".join(f"{network}: {value:.3f}" for (network, _), value in means.items())
+    return verdict(passed, means), f"best is {_named(best)}; EG with SG or SG2: {own}"
+
+
+def _bp_near_random(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    plain = _means(tables, "fidelity")["none"].unstack("network")
+    lead = plain.drop(index="Random") - plain.loc["Random"]
+    passed = (lead.loc["BP"] <= lead.min()).tolist()
+    detail = "; ".join(f"{network}: {_listed(lead[network].sort_values(), 3)}" for network in lead)
+    return verdict(passed, lead.to_numpy().ravel()), f"lead over Random without refinement: {detail}"
+
+
+def _random_lowest(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    passed, details, numbers = [], [], []
+    for network, rows in _of(tables, "fidelity").groupby("network", sort=False):
+        chance = rows[rows["explainer"] == "Random"]["mean"].item()
+        others = rows[rows["explainer"] != "Random"]["mean"]
+        passed.append(chance < others.min())
+        numbers += [chance, others.sum(skipna=False)]
+        details.append(f"{network}: Random {chance:.3f}, {(others < chance).sum()} of {len(others)} below it")
+    return verdict(passed, numbers), "; ".join(details)
+
+
+def _xrai_aligns(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    table = _means(tables, "iou").drop(index="Random", level="explainer")
+    gain = (table[["XRAI", "SG", "SG2"]].sub(table["none"], axis=0)).groupby(level="network", sort=False).mean()
+    passed = (gain.idxmax(axis=1) == "XRAI").tolist()
+    detail = "; ".join(f"{network}: {_listed(row, 3)}" for network, row in gain.iterrows())
+    return verdict(passed, gain.to_numpy().ravel()), f"mean gain of IoU: {detail}"
+
+
+def _aligned(measure: str, least: float = 0.6):
+    def test(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+        found = {
+            network: agreement(of_network, "fidelity", measure)
+            for network, of_network in tables["summary"].groupby("network", sort=False)
+        }
+        detail = f"Spearman over explainers and refinements: {_listed(found)} (strong: {least} and more)"
+        return verdict([value >= least for value in found.values()], found.values()), detail
+
+    return test
+
+
+NATURAL = [
+    Claim(
+        "fc-sg",
+        _PAPER,
+        "Table 1, Figure 4",
+        "On photographs SG and SG² raise the fidelity of most explainers.",
+        _smoothing_helps,
+    ),
+    Claim("fc-eg", _PAPER, "Table 1, Figure 4", "On photographs EG with SG or SG² is the best.", _eg_best),
+    Claim("fc-bp", _PAPER, "Section 4.2", "On photographs BP is the explainer nearest to Random.", _bp_near_random),
+    Claim("fc-random-natural", _PAPER, "Table 1", "On photographs Random is the lowest.", _random_lowest),
+    Claim(
+        "fc-xrai-iou",
+        _PAPER,
+        "Table 3, Figure 6",
+        "For localisation XRAI is overall the best refinement.",
+        _xrai_aligns,
+    ),
+    Claim(
+        "fc-alignment-natural",
+        _PAPER,
+        "Section 5",
+        "On photographs fidelity and localisation rank the explainers alike.",
+        _aligned("iou"),
+    ),
+]
+
+
+def _xrai_best(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    best = _best(tables, "fidelity")
+    passed = [
+        refinement == "XRAI" or (name, refinement) == ("GradCAM", "none") for name, refinement, _ in best.values()
+    ]
+    _, gains = _gains(tables, "fidelity", ["XRAI"])
+    return verdict(passed, [value for *_, value in best.values()]), f"best is {_named(best)}; {gains}"
+
+
+def _networks_agree(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
+    table = _of(tables, "fidelity").pivot(index=["explainer", "refinement"], columns="network", values="mean")
+    ranks = table.corr("spearman").to_numpy()
+    found = {f"{a} and {b}": ranks[i, j] for (i, a), (j, b) in itertools.combinations(enumerate(table.columns), 2)}
+    detail = f"Spearman between the networks: {_listed(found)} (asked for: 0.7)"
+    return verdict([value >= 0.7 for value in found.values()], found.values()), detail
+
+
+MASKS = [
+    Claim(
+        "fc-xrai",
+        _PAPER,
+        "Table 2, Figure 5",
+        "On the binary task the highest fidelity is XRAI's, on a par with plain GradCAM.",
+        _xrai_best,
+    ),
+    Claim("fc-random-masks", _PAPER, "Table 2", "On the binary task Random is the lowest.", _random_lowest),
+    Claim(
+        "fc-convergence",
+        _PAPER,
+        "Section 4.2",
+        "On the binary task the networks agree on the ranking of the explainers.",
+        _networks_agree,
+    ),
+    Claim(
+        "fc-alignment-masks",
+        _PAPER,
+        "Section 5",
+        "On the binary task fidelity and the Dice coefficient rank the explainers alike.",
+        _aligned("dice"),
+    ),
+]
