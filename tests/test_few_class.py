@@ -18,7 +18,7 @@ ATTRIBUTION = torch.arange(FEATURES, 0, -1.0).expand(2, -1)  # the first feature
 
 def ideal(classes: int, most: int):
     """Undecided once the `most` first features are touched, sure until then: what the paper calls ideal."""
-    return lambda keep: torch.where(keep[..., :most].all(-1), 1.0, 1 / classes)
+    return lambda keep: 1 - (1 - 1 / classes) * (~keep[..., :most].all(-1)).double()
 
 
 # Eq. 1
@@ -30,11 +30,13 @@ def ideal(classes: int, most: int):
     st.integers(2, 1000),
 )
 def test_fidelity_is_bounded_and_is_one_only_at_the_ideal(mif, lif, classes):
-    found = few_class.fid(few_class.Areas(torch.tensor([mif]).double(), torch.tensor([lif]).double()), classes).item()
+    found = few_class.fid(
+        few_class.Areas(torch.tensor([mif], dtype=torch.float64), torch.tensor([lif], dtype=torch.float64)), classes
+    ).item()
     assert -1e-12 <= found <= 1 + 1e-12
     expected = 1 - (abs(1 - lif) + abs(1 / classes - mif)) / (1 + (classes - 1) / classes)
     assert found == pytest.approx(expected, abs=1e-12)
-    ideal_areas = few_class.Areas(torch.tensor([1 / classes]).double(), torch.ones(1).double())
+    ideal_areas = few_class.Areas(torch.tensor([1 / classes], dtype=torch.float64), torch.ones(1, dtype=torch.float64))
     assert few_class.fid(ideal_areas, classes).item() == pytest.approx(1)
 
 
@@ -55,8 +57,8 @@ def test_ideal_curves_score_one(classes):
     for n, part in zip((50, 1000), lost, strict=True):
         # Half a step of a drop of 1 - 1/N in each direction.
         expected = 2 * 0.5 / n * (1 - 1 / classes) / (1 + (classes - 1) / classes)
-        torch.testing.assert_close(part, torch.full((2,), expected).double(), atol=1e-9, rtol=1e-6)
-    exact = few_class.Areas(torch.full((1,), 1 / classes).double(), torch.ones(1).double())
+        torch.testing.assert_close(part, torch.full((2,), expected, dtype=torch.float64), atol=1e-9, rtol=1e-6)
+    exact = few_class.Areas(torch.full((1,), 1 / classes, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
     assert few_class.fid(exact, classes).item() == 1
 
 
@@ -70,12 +72,12 @@ def test_the_reversed_attribution_of_the_ideal_scores_low():
 def test_a_score_on_paper():
     # The probability is the kept share: both curves are the diagonal, both areas 1/2.
     found = few_class.areas(lambda keep: keep.double().mean(-1), ATTRIBUTION, steps=10)
-    torch.testing.assert_close(found.mif, torch.full((2,), 0.5).double())
-    torch.testing.assert_close(found.lif, torch.full((2,), 0.5).double())
+    torch.testing.assert_close(found.mif, torch.full((2,), 0.5, dtype=torch.float64))
+    torch.testing.assert_close(found.lif, torch.full((2,), 0.5, dtype=torch.float64))
     # N = 2: 1 - (1/2 + 0) / (3/2)
-    torch.testing.assert_close(few_class.fid(found, 2), torch.full((2,), 2 / 3).double())
+    torch.testing.assert_close(few_class.fid(found, 2), torch.full((2,), 2 / 3, dtype=torch.float64))
     # N = 4: 1 - (1/2 + 1/4) / (7/4)
-    torch.testing.assert_close(few_class.fid(found, 4), torch.full((2,), 4 / 7).double())
+    torch.testing.assert_close(few_class.fid(found, 4), torch.full((2,), 4 / 7, dtype=torch.float64))
 
 
 def test_falling_below_chance_counts_against_an_explanation():
@@ -181,7 +183,7 @@ def test_dice_of_the_region_itself_is_one_and_never_less_than_of_everything():
     mask[:, 0, 0] = True
     size = mask.flatten(1).sum(1)
     assert (alignment.dice(mask.flatten(1).float(), mask) == 1).all()
-    everything = 2 * size / (100 + size)
+    everything = 2 * size.double() / (100 + size)
     assert (alignment.dice(-mask.flatten(1).float(), mask) >= everything - 1e-12).all()
 
 

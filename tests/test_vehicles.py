@@ -1,4 +1,4 @@
-"""The tasks of few classes: vehicles at known places, ImageNet's vehicles with boxes, CT slices, digits in two halves."""
+"""The tasks of few classes: vehicles at known places, ImageNet's with boxes, CT slices, digits in two halves."""
 
 import numpy as np
 import pandas as pd
