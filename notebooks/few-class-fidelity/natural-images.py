@@ -56,7 +56,7 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, references, stats
+from faithlab import engine, references
 from faithlab.explainers import explain, find
 from faithlab.metrics import alignment
 from faithlab.metrics import few_class as metric
@@ -68,7 +68,7 @@ from faithlab.zoo.training import Recipe, accuracy, trained
 
 figures.theme()
 run = Run("few-class-fidelity/natural-images", globals())
-refinements = {"none": "none", "XRAI": "XRAI", "SG": "SG", "SG2": "SG²"}
+refinements = few_class.LABELS
 
 # %% [markdown]
 # ## The task
@@ -119,39 +119,22 @@ Markdown(
 # chosen for each network on the other images, as its authors ask: the candidate with the highest fidelity of BP with SG.
 
 # %% tags=["hide-input"]
-stand_in, noise, rows = {}, {}, []
+stand_in, noise, tried = {}, {}, {}
 for name, network in networks.items():
-    layer = architectures[name][2]
-    some = few_class.undecided(network, tuning)
-    score = few_class.scorer(
-        network, tuning, references.given(few_class.normalised(some.images, tuning)), precision=fast
+    apart = few_class.undecided(network, tuning)
+    tried[name] = few_class.noise_levels(
+        network, tuning, apart.images, noises, samples=smooth_samples, seed=seed, precision=fast
     )
-    for level in noises:
-        maps = few_class.explanations(
-            network,
-            tuning,
-            layer=layer,
-            background=known,
-            steps=integration_steps,
-            samples=smooth_samples,
-            noise=level,
-            names=["BP"],
-            refinements=["SG"],
-            seed=seed,
-        )
-        found = few_class.scores(score, maps, tuning, steps=20)
-        rows.append({"network": name, "noise": level, "fidelity": found["fidelity"].mean()})
-    noise[name] = max((row for row in rows if row["network"] == name), key=lambda row: row["fidelity"])["noise"]
+    noise[name] = tried[name].idxmax()
     stand_in[name] = few_class.undecided(network, chosen)
-tried = pd.DataFrame(rows)
-run.save(tried, "noise")
+run.save(pd.concat(tried, names=["network"]).reset_index(), "noise")
 fallbacks = {name: int(p.fallback.sum()) for name, p in stand_in.items()}
 Markdown(
     " ".join(
         f"For {name} the chosen noise is {noise[name]:.0%} of an image's range (fidelity "
-        + ", ".join(f"{r.fidelity:.3f} at {r.noise:.0%}" for r in of.itertuples())
+        + ", ".join(f"{value:.3f} at {level:.0%}" for level, value in of.items())
         + ")."
-        for name, of in tried.groupby("network", sort=False)
+        for name, of in tried.items()
     )
     + " The paper found 10 to 20 %. "
     + " ".join(
@@ -262,50 +245,33 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 kept = recorded("few-class-fidelity/natural-images", "summary")
-paper = published.load("fewclass_scores").query("model == 'ResNet-18'").rename(columns={"value": "mean"})
+paper = published.load("fewclass_scores").rename(columns={"value": "mean"})
+kept_summary = kept.frame if kept else None
+
+
+def one_network(frame, measure):
+    """The rows of a measure, of the first network."""
+    if frame is None:
+        return None
+    return frame[(frame["measure"] == measure) & (frame["network"] == frame["network"].iloc[0])]
 
 
 def table_of(measure, number):
     """The paper's table, the recorded one and this build's, side by side."""
-    sources = {"published": paper[paper["table"] == number]}
-    for name, frame in (("recorded", kept.frame if kept else None), ("this build", summary)):
-        if frame is not None:
-            sources[name] = frame[(frame["measure"] == measure) & (frame["network"] == frame["network"].iloc[0])]
-    sources = {name: frame[["explainer", "refinement", "mean"]] for name, frame in sources.items()}
-    table = tables.side_by_side(
-        sources, rows=["explainer"], columns=["refinement"], order=[*few_class.EXPLAINERS, *refinements]
+    return few_class.beside(
+        {
+            "published": paper[(paper["table"] == number) & (paper["model"] == "ResNet-18")],
+            "recorded": one_network(kept_summary, measure),
+            "this build": one_network(summary, measure),
+        }
     )
-    return tables.styled(table.rename(columns=refinements, level=0))
 
 
 table_of("fidelity", 1)
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement over the images (box: middle half, line: median). The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Box plots of fidelity, one group for each explainer, one box for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 
-
-def boxes_of(measure, label):
-    """Box plots of a measure by explainer and refinement, one panel per network."""
-    figure, grid = plt.subplots(len(networks), 1, figsize=(8.4, 3.4 * len(networks)), squeeze=False)
-    for axes, name in zip(grid[:, 0], networks, strict=True):
-        of = scores[scores["network"] == name].replace({"refinement": refinements})
-        sns.boxplot(
-            of,
-            x="explainer",
-            y=measure,
-            hue="refinement",
-            hue_order=list(refinements.values()),
-            palette=[sns.color_palette()[i] for i in (7, 3, 2, 1)],
-            fliersize=1.5,
-            linewidth=0.8,
-            ax=axes,
-        )
-        figures.mark(axes, of[of["explainer"] == "Random"][measure].mean(), "Random", axis="y")
-        axes.set(xlabel="", ylabel=label, title=name if len(networks) > 1 else "")
-        axes.legend(title="", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize="small")
-    return figures.show(figure)
-
-
-boxes_of("fidelity", "Few-class Fidelity")
+few_class.box_plots(scores, "fidelity", "Few-class Fidelity")
 
 # %% tags=["hide-input"]
 of = summary[(summary["network"] == first) & (summary["measure"] == "fidelity")]
@@ -333,7 +299,7 @@ Markdown(
 table_of("iou", 3)
 
 # %% mystnb={"figure": {"caption": "Intersection over union with the true box, of every explainer and refinement over the images. The dashed line is the mean of Random.", "name": "fc-natural-iou"}, "image": {"alt": "Box plots of intersection over union, one group for each explainer, one box for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
-boxes_of("iou", "IoU")
+few_class.box_plots(scores, "iou", "IoU")
 
 # %% [markdown]
 # ## Do they agree?
@@ -344,26 +310,12 @@ boxes_of("iou", "IoU")
 
 # %% tags=["hide-input"]
 
-
-def across_images(frame, other):
-    """Spearman's correlation over the images of fidelity and another measure."""
-    pair = (torch.from_numpy(frame[m].to_numpy(copy=True)) for m in ("fidelity", other))
-    return stats.spearman(*pair).item()
-
-
-rows = [
-    {"network": network, "explainer": name, "refinement": refinement, "correlation": across_images(of, "iou")}
-    for (network, name, refinement), of in scores.groupby(["network", "explainer", "refinement"], sort=False)
-]
-per_explainer = pd.DataFrame(rows)
+per_explainer = few_class.over_images(scores, "iou")
 run.save(per_explainer, "alignment")
 across = {name: few_class.agreement(of, "fidelity", "iou") for name, of in summary.groupby("network", sort=False)}
 printed = {
     model: few_class.agreement(of, "few-class fidelity", "object localisation IoU")
-    for model, of in published.load("fewclass_scores")
-    .query("table in (1, 3)")
-    .rename(columns={"value": "mean"})
-    .groupby("model", sort=False)
+    for model, of in paper[paper["table"].isin([1, 3])].groupby("model", sort=False)
 }
 Markdown(
     "Across explainers and refinements the rank correlation is "
@@ -375,29 +327,9 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "Left: mean fidelity against mean IoU, a point for each explainer and refinement. Right: the rank correlation of the two over the images, for each explainer and refinement.", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with one marker per explainer, and a heat map of correlations, explainers by refinements."}} tags=["hide-input"]
-figure, (left, right_) = plt.subplots(1, 2, figsize=(8.6, 3.9), gridspec_kw={"width_ratios": [1.25, 1]})
-means = summary[summary["network"] == first].pivot(index=["explainer", "refinement"], columns="measure", values="mean")
-sns.scatterplot(
-    means.reset_index().replace({"refinement": refinements}),
-    x="fidelity",
-    y="iou",
-    hue="refinement",
-    style="explainer",
-    hue_order=list(refinements.values()),
-    style_order=list(few_class.EXPLAINERS),
-    palette=[sns.color_palette()[i] for i in (7, 3, 2, 1)],
-    s=60,
-    ax=left,
+few_class.agreement_plot(
+    summary[summary["network"] == first], per_explainer[per_explainer["network"] == first], "iou", "IoU"
 )
-left.set(xlabel="Few-class Fidelity (mean)", ylabel="IoU (mean)")
-left.legend(fontsize="x-small", ncols=2, loc="lower right", handletextpad=0.2, columnspacing=0.6)
-heat = per_explainer[per_explainer["network"] == first].pivot(
-    index="explainer", columns="refinement", values="correlation"
-)
-heat = heat.reindex(index=list(few_class.EXPLAINERS), columns=list(refinements)).rename(columns=refinements)
-sns.heatmap(heat, annot=True, fmt=".2f", cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=right_)
-right_.set(xlabel="", ylabel="", title="over the images")
-figures.show(figure)
 
 # %% [markdown]
 # ## The sign of an explanation

@@ -1,17 +1,22 @@
 """The study of Few-class Fidelity: its explainers and refinements, their scores, and the paper's claims."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import matplotlib.pyplot as plt
 import pandas as pd
+import seaborn as sns
 import torch
+from pandas.io.formats.style import Styler
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from faithlab import engine, perturbed, references, stats
 from faithlab.explainers import Explainer, explain, find, refine
-from faithlab.metrics import alignment, few_class
+from faithlab.metrics import alignment, few_class, novelty
+from faithlab.study import figures, tables
 from faithlab.study.claims import Claim, verdict
+from faithlab.zoo import models
 from faithlab.zoo.sets import ImageSet
 
 _PAPER = "Few-class Fidelity"
@@ -30,6 +35,12 @@ EXPLAINERS = {
 
 REFINEMENTS = ("none", "XRAI", "SG", "SG2")
 """The paper's refinements by the names of its tables."""
+
+LABELS = dict(zip(REFINEMENTS, ("none", "XRAI", "SG", "SG²"), strict=True))
+"""Refinements as tables and figures write them."""
+
+MARKERS = [sns.color_palette("colorblind")[i] for i in (7, 3, 2, 1)]
+"""The colours of the refinements, as near to the paper's as a colour-blind-safe palette allows."""
 
 
 def all_right(networks: Sequence[nn.Module], data: ImageSet, count: int) -> ImageSet:
@@ -147,6 +158,77 @@ def explanations(
     return found
 
 
+def noise_levels(
+    network: nn.Module,
+    data: ImageSet,
+    stand_in: Tensor,
+    levels: Sequence[float],
+    *,
+    samples: int,
+    steps: int = 20,
+    seed: int = 0,
+    precision: torch.dtype = torch.float32,
+) -> pd.Series:
+    """Mean fidelity of BP with SG at each level of noise, on images kept for this choice: level -> fidelity.
+
+    Args:
+        network: to explain.
+        data: images other than those that explainers are judged on.
+        stand_in: their perturbed images, intensities.
+        levels: standard deviations of the noise, as fractions of an image's range.
+        samples: noisy copies.
+        steps: of the curves.
+        seed: of the noise.
+        precision: of forwards.
+    """
+    x, target = data.model_inputs().to(_device(network)), data.labels.to(_device(network))
+    score = scorer(network, data, references.given(normalised(stand_in, data)), precision=precision)
+    found = {}
+    for level in levels:
+        smoothed = explainer("BP", "SG", samples=samples, noise=level, seed=seed)
+        attribution = explain(smoothed, network, x, target, data.features().to(x.device))
+        fidelity = few_class.few_class_fidelity(score, attribution, len(data.classes), steps=steps)
+        found[level] = fidelity.mean().item()
+    return pd.Series(found, name="fidelity").rename_axis("noise")
+
+
+def stand_ins(images: Tensor, optimised: Tensor) -> dict[str, Tensor]:
+    """What may replace a whole image, by name: black, white, its mean colour, a blur of fixed width, the optimised one.
+
+    Args:
+        images: intensities [N, C, H, W].
+        optimised: those that `undecided` found.
+    """
+    return {
+        "black": torch.zeros_like(images),
+        "white": torch.ones_like(images),
+        "mean": references.mean(images).expand_as(images),
+        "blur": references.blur(images, images.shape[-1] / 8),
+        "optimised": optimised,
+    }
+
+
+def unfamiliar(
+    network: nn.Module, train: ImageSet, count: int, neighbours: int
+) -> Callable[[Tensor, ImageSet], Tensor]:
+    """A function from intensities, and the set they belong to, to their distance from the training data.
+
+    Args:
+        network: whose features are compared, see `faithlab.metrics.novelty.distance`.
+        train: its training set.
+        count: so many training images, evenly spread over the set.
+        neighbours: the distance to the k-th nearest of them.
+    """
+    spread = torch.linspace(0, len(train) - 1, count).round().long()
+    known = models.representation(network, train.model_inputs(spread).to(_device(network)))
+
+    def distance(images: Tensor, data: ImageSet) -> Tensor:
+        seen = models.representation(network, normalised(images, data).to(_device(network)))
+        return novelty.distance(seen, known, neighbours)
+
+    return distance
+
+
 def scorer(
     network: nn.Module,
     data: ImageSet,
@@ -213,6 +295,104 @@ def agreement(summary: pd.DataFrame, measure: str, other: str) -> float:
     """Spearman's correlation over explainers and refinements of two measures of a `summary` of one network."""
     pair = summary.pivot(index=["explainer", "refinement"], columns="measure", values="mean")[[measure, other]]
     return stats.spearman(*(torch.from_numpy(pair[m].to_numpy(copy=True)) for m in (measure, other))).item()
+
+
+def over_images(scores: pd.DataFrame, other: str) -> pd.DataFrame:
+    """Spearman's correlation over the images of fidelity and another measure, for each explainer and refinement.
+
+    Args:
+        scores: of `scores`, with a column network.
+        other: a column.
+
+    Returns:
+        Tidy: network, explainer, refinement, correlation.
+    """
+    rows = []
+    for (network, name, refinement), of in scores.groupby(["network", "explainer", "refinement"], sort=False):
+        pair = (torch.from_numpy(of[measure].to_numpy(copy=True)) for measure in ("fidelity", other))
+        rows.append((network, name, refinement, stats.spearman(*pair).item()))
+    return pd.DataFrame(rows, columns=["network", "explainer", "refinement", "correlation"])
+
+
+def beside(sources: Mapping[str, pd.DataFrame | None], *, digits: int = 3) -> Styler:
+    """A table as the paper prints it, explainers by refinements, from several sources in adjacent columns.
+
+    Args:
+        sources: by name; each with explainer, refinement and mean, of one network and measure. None has no column.
+        digits: after the point.
+    """
+    columns = ["explainer", "refinement", "mean"]
+    chosen = {name: frame[columns] for name, frame in sources.items() if frame is not None}
+    table = tables.side_by_side(
+        chosen, rows=["explainer"], columns=["refinement"], order=[*EXPLAINERS, *REFINEMENTS], digits=digits
+    )
+    return tables.styled(table.rename(columns=LABELS, level=0))
+
+
+def box_plots(scores: pd.DataFrame, measure: str, label: str) -> plt.Figure:
+    """A measure over the images by explainer and refinement, a panel for each network (the paper's Figures 4 to 7).
+
+    Args:
+        scores: of `scores`, with a column network.
+        measure: a column.
+        label: of the measure's axis.
+    """
+    of_network = dict(list(scores.groupby("network", sort=False)))
+    figure, grid = plt.subplots(len(of_network), 1, figsize=(8.4, 3.2 * len(of_network)), squeeze=False)
+    for axes, (name, of) in zip(grid[:, 0], of_network.items(), strict=True):
+        sns.boxplot(
+            of.replace({"refinement": LABELS}),
+            x="explainer",
+            y=measure,
+            hue="refinement",
+            hue_order=list(LABELS.values()),
+            palette=MARKERS,
+            fliersize=1.5,
+            linewidth=0.8,
+            ax=axes,
+        )
+        chance = of[of["explainer"] == "Random"][measure].mean()
+        axes.axhline(chance, color=figures.COLOURS["truth"], linestyle="--", linewidth=1.2)
+        axes.set(xlabel="", ylabel=label, title=name if len(of_network) > 1 else "")
+        axes.get_legend().remove()
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, ncols=4, loc="upper center", fontsize="small")
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.2 / figure.get_figheight()))
+    plt.close(figure)
+    return figure
+
+
+def agreement_plot(summary: pd.DataFrame, correlations: pd.DataFrame, other: str, label: str) -> plt.Figure:
+    """Left, mean fidelity against another measure; right, their rank correlations over the images.
+
+    Args:
+        summary: of `summary`, one network.
+        correlations: of `over_images`, the same network.
+        other: the measure.
+        label: its name.
+    """
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4.2), gridspec_kw={"width_ratios": [1.25, 1]})
+    means = summary.pivot(index=["explainer", "refinement"], columns="measure", values="mean").reset_index()
+    names = [name for name in EXPLAINERS if name in set(means["explainer"])]
+    sns.scatterplot(
+        means.replace({"refinement": LABELS}),
+        x="fidelity",
+        y=other,
+        hue="refinement",
+        style="explainer",
+        hue_order=list(LABELS.values()),
+        style_order=names,
+        palette=MARKERS,
+        s=60,
+        ax=left,
+    )
+    left.set(xlabel="Few-class Fidelity (mean)", ylabel=f"{label} (mean)")
+    left.legend(fontsize="x-small", ncols=2, loc="upper left", bbox_to_anchor=(0, -0.18), handletextpad=0.2)
+    heat = correlations.pivot(index="explainer", columns="refinement", values="correlation")
+    heat = heat.reindex(index=names, columns=list(REFINEMENTS)).rename(columns=LABELS)
+    sns.heatmap(heat, annot=True, fmt=".2f", cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=right)
+    right.set(xlabel="", ylabel="", title="over the images")
+    return figures.show(figure)
 
 
 def _device(network: nn.Module) -> torch.device:
