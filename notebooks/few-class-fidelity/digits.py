@@ -55,7 +55,7 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, references
+from faithlab import engine, masks, references
 from faithlab.study import claims, few_class, figures, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.zoo import datasets
@@ -263,8 +263,7 @@ truth = chosen.masks.flatten(1)
 rows = []
 for name, of_network in maps.items():
     for (explainer, refinement), attribution in of_network.items():
-        order = attribution.cpu().argsort(1, descending=True, stable=True)
-        ranked = truth.gather(1, order)
+        ranked = truth.gather(1, masks.order(attribution.cpu()))
         first_ones = torch.arange(truth.shape[1]) < truth.sum(1, keepdim=True)
         hit = (ranked & first_ones).sum(1) / truth.sum(1)
         rows.append((name, explainer, refinement, hit.mean().item()))

@@ -215,7 +215,7 @@ figure
 #
 # A faithful explanation drops at once to $1/N$ under MIF, and stays at 1 until the end under LIF.
 
-# %% mystnb={"figure": {"caption": "The probability of the class, averaged over the images, as more and more pixels are replaced: three explainers, most important first (solid) and least important first (dashed). All curves share both ends.", "name": "fc-natural-curves"}, "image": {"alt": "Line chart of replaced share against probability; for good explainers the dashed curve stays high and the solid one falls fast, for Random they coincide."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The probability of the class, averaged over the images, as more and more pixels are replaced: three explainers, most important first (solid) and least important first (dashed). All curves share both ends.", "name": "fc-natural-curves"}, "image": {"alt": "Line chart of replaced share against probability: a solid and a dashed curve for each of three explainers, from the same start to the same end."}} tags=["hide-input"]
 score = few_class.scorer(
     networks[first],
     chosen,
@@ -368,8 +368,8 @@ tables.styled(table.map("{:.3f}".format).rename(columns={"iou": "IoU"}, level=0)
 fid = table["fidelity"]
 Markdown(
     f"With signs {(fid['signed'] < chance['mean']).sum()} of {len(fid)} are below Random ({chance['mean']:.3f}), with magnitudes "
-    f"{(fid['magnitude'] < chance['mean']).sum()}. In the paper's Table 1 SG and SG² of EG and IG are nearly equal, as they are "
-    "here for magnitudes only; we read it so that the paper, too, orders magnitudes."
+    f"{(fid['magnitude'] < chance['mean']).sum()}. In the paper's Table 1 SG and SG² of EG and IG are nearly equal, though a square has no "
+    "sign; we read it so that the paper, too, orders magnitudes."
 )
 
 # %% [markdown]

@@ -49,11 +49,11 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, perturbed, references
+from faithlab import draws, perturbed
 from faithlab.metrics import novelty
 from faithlab.study import claims, few_class, figures, tables
 from faithlab.study.results import Run
-from faithlab.zoo import datasets, models
+from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe, accuracy, trained
 
 figures.theme()
@@ -183,8 +183,10 @@ Markdown(
 found, rows = {}, []
 for task, network in networks.items():
     data = chosen[task]
-    U, S = perturbed.scores(few_class.intensities(data), few_class.answer(network, data))
-    found[task] = U, S, few_class.undecided(network, data, prune=False), few_class.undecided(network, data)
+    device = next(network.parameters()).device
+    U, S = (t.cpu() for t in perturbed.scores(few_class.intensities(data).to(device), few_class.answer(network, data)))
+    both = (few_class.undecided(network, data, prune=prune) for prune in (False, True))
+    found[task] = U, S, *(perturbed.Perturbed(*(t.cpu() for t in one)) for one in both)
     delta = perturbed.threshold(len(data.classes))
     blurs = torch.tensor((candidates["operation"] == "none").to_numpy(copy=True))
     full, pruned = found[task][2:]
@@ -341,7 +343,7 @@ Markdown(
     f"{804 / cost['3 near a line'].max():.1f} and {804 / cost['3 near a line'].min():.1f} times fewer forwards."
 )
 
-# %% mystnb={"figure": {"caption": "U along the widths of the plain blur, for eight images of each task. It falls towards the threshold at first, but is not monotone: a network that was undecided becomes sure of another class when the blur grows.", "name": "fc-perturbations-widths"}, "image": {"alt": "Two line charts of U against the width of the blur; lines start high, dip at different widths, and many rise again."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "U along the widths of the plain blur, for eight images of each task. Where a line rises, the network becomes surer of a class when the blur grows.", "name": "fc-perturbations-widths"}, "image": {"alt": "Two line charts of U against the width of the blur; one line per image, with a dashed threshold."}} tags=["hide-input"]
 plain = candidates[(candidates["operation"] == "none") & (candidates["adjustment"] == "none")]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.2))
 falling = {}
@@ -375,28 +377,14 @@ rows, examples = [], {}
 for task, network in networks.items():
     data, recipe = chosen[task], recipes[task]
     train = datasets.load(recipe.data, "train", **recipe.data_options)
-    spread = torch.linspace(0, len(train) - 1, background).round().long()
-    familiar = models.representation(network, train.model_inputs(spread))
-
-    def far(pictures, network=network, data=data, familiar=familiar):
-        """The distance of images to the training data, among the network's features."""
-        inputs = few_class.normalised(pictures, data)
-        return novelty.distance(models.representation(network, inputs), familiar, neighbours)
-
+    far = few_class.unfamiliar(network, train, background, neighbours)
     image = few_class.intensities(data)
-    examples[task] = {
-        "image": image,
-        "black": torch.zeros_like(image),
-        "white": torch.ones_like(image),
-        "mean": references.mean(image).expand_as(image),
-        "blur": references.blur(image, image.shape[-1] / 8),
-        "optimised": found[task][2].images,
-    }
+    examples[task] = {"image": image} | few_class.stand_ins(image, found[task][2].images)
     # Half of the pixels, in random order: the middle of the curves that the metric follows.
     pixels = image[0, 0].numel()
     turn = draws.permutations(seed, torch.arange(images), torch.zeros(1, dtype=torch.int64), pixels)
     half = (turn < pixels // 2).view(images, 1, *image.shape[-2:])
-    clean = far(image)
+    clean = far(image, data)
     for name, stand_in in list(examples[task].items())[1:]:
         probabilities = few_class.answer(network, data)(stand_in)
         rows.append(
@@ -405,8 +393,8 @@ for task, network in networks.items():
                 "reference": name,
                 "uncertainty": perturbed.uncertainty(probabilities).mean().item(),
                 "sure": (probabilities.amax(1) > 0.9).double().mean().item(),
-                "detectability": novelty.detectability(clean, far(stand_in)),
-                "detectability_half": novelty.detectability(clean, far(torch.where(half, stand_in, image))),
+                "detectability": novelty.detectability(clean, far(stand_in, data)),
+                "detectability_half": novelty.detectability(clean, far(torch.where(half, stand_in, image), data)),
             }
         )
 compared = pd.DataFrame(rows)

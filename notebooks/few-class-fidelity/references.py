@@ -248,7 +248,7 @@ Markdown("\n\n".join(lines).replace(" -0", " −0"))
 # ## Equation 1 or the plain difference?
 #
 # Earlier work takes the area between the two curves, $A_\mathrm{LIF} - A_\mathrm{MIF}$. Equation 1 differs from it in one
-# thing: where the curve falls below $1/N$, it charges for that. As long as $A_\mathrm{MIF} \ge 1/N$,
+# thing: it charges for an area under MIF that is below $1/N$. As long as $A_\mathrm{MIF} \ge 1/N$,
 #
 # $$
 # \mathrm{Fid} = 1 - \frac{1 - A_\mathrm{LIF} + A_\mathrm{MIF} - \frac1N}{1 + \frac{N-1}N}

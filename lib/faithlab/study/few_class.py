@@ -79,7 +79,7 @@ def undecided(
 def answer(network: nn.Module, data: ImageSet, precision: torch.dtype = torch.float32) -> perturbed.Answer:
     """A network's probabilities for images that are not normalised yet."""
     classify = engine.classifier(network, precision=precision)
-    return lambda images: classify(normalised(images, data))
+    return lambda images: classify(normalised(images, data).to(_device(network))).to(images.device)
 
 
 def explainer(name: str, refinement: str, *, samples: int, noise: float, seed: int = 0) -> Explainer:
