@@ -188,9 +188,9 @@ for row, (refinement, label) in zip(grid, few_class.LABELS.items(), strict=True)
         axes.contour(chosen.masks[0], [0.5], colors="w", linewidths=0.6)
         axes.set(xticks=[], yticks=[])
         sns.despine(ax=axes, left=True, bottom=True)
-        if row is grid[0]:
-            axes.set_title(name, fontsize="small", fontweight="normal")
     row[0].set_ylabel(label, fontsize="small")
+for axes, name in zip(grid[0], plain, strict=True):
+    axes.set_title(name, fontsize="small", fontweight="normal")
 figure.subplots_adjust(wspace=0.06, hspace=0.06)
 plt.close(figure)
 figure

@@ -196,9 +196,9 @@ for row, (i, refinement) in zip(grid, [(i, r) for i in range(2) for r in refinem
         axes.imshow(picture, cmap="magma", vmax=picture.quantile(0.99).item())
         axes.set(xticks=[], yticks=[])
         sns.despine(ax=axes, left=True, bottom=True)
-        if row is grid[0]:
-            axes.set_title(name, fontsize="small", fontweight="normal")
     row[1].set_ylabel(refinements[refinement], fontsize="small")
+for axes, name in zip(grid[0, 1:], plain, strict=True):
+    axes.set_title(name, fontsize="small", fontweight="normal")
 figure.subplots_adjust(wspace=0.06, hspace=0.06)
 plt.close(figure)
 figure

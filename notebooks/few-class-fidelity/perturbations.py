@@ -234,11 +234,11 @@ for axes, (task, (U, S, full, _)) in zip(grid, found.items(), strict=True):
     axes.plot(full.distance[i], full.uncertainty[i], "*", color=sns.color_palette()[3], markersize=15, label="winner")
     figures.mark(axes, delta, "Δ", axis="y")
     axes.set(xscale="log", xlabel="distance S from the image", ylabel="U (0 is undecided)", title=task)
-grid[0].legend(loc="upper left", fontsize="small")
+grid[0].legend(loc="lower left", fontsize="small")
 figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other chains. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 6, figsize=(8.4, 3.7))
+figure, grid = plt.subplots(2, 6, figsize=(8.4, 4.2))
 for row, (task, i) in zip(grid, samples.items(), strict=True):
     U, S, full, _ = found[task]
     data, network = chosen[task], networks[task]
@@ -360,7 +360,7 @@ figures.show(figure)
 Markdown(
     "From one width to the next $U$ does not rise in "
     + " and ".join(f"{share:.0%} of the steps ({task})" for task, share in falling.items())
-    + ". A search that stopped at the first rise would miss winners."
+    + ": it is not monotone, and a search cannot stop where it first rises."
 )
 
 # %% [markdown]
@@ -391,6 +391,7 @@ for task, network in networks.items():
             {
                 "task": task,
                 "reference": name,
+                "delta": perturbed.threshold(len(data.classes)),
                 "uncertainty": perturbed.uncertainty(probabilities).mean().item(),
                 "sure": (probabilities.amax(1) > 0.9).double().mean().item(),
                 "detectability": novelty.detectability(clean, far(stand_in, data)),
@@ -413,7 +414,7 @@ table.columns.names = [None, None]
 tables.styled(table.rename_axis(None))
 
 # %% mystnb={"figure": {"caption": "One image of each task, replaced as a whole, and what the network makes of it: the class and its probability.", "name": "fc-perturbations-ood"}, "image": {"alt": "Two rows of six pictures: the image, black, white, its mean colour, a blurred copy, and the optimised perturbation, each with the predicted class and its probability."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 6, figsize=(8.4, 3.3))
+figure, grid = plt.subplots(2, 6, figsize=(8.4, 3.8))
 for row, (task, pictures) in zip(grid, examples.items(), strict=True):
     data, i = chosen[task], samples[task]
     for axes, (name, stand_in) in zip(row, pictures.items(), strict=True):
