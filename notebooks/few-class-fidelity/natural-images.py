@@ -276,17 +276,21 @@ few_class.box_plots(scores, "fidelity", "Few-class Fidelity")
 # %% tags=["hide-input"]
 of = summary[(summary["network"] == first) & (summary["measure"] == "fidelity")]
 chance = of[of["explainer"] == "Random"].iloc[0]
-others = of[of["explainer"] != "Random"]
-ranked = others.sort_values("mean", ascending=False)
-text = [
-    f"{row.explainer}{'' if row.refinement == 'none' else ' + ' + refinements[row.refinement]} ({row.mean:.3f})"
-    for row in ranked.itertuples(name="Row")
+ranked = of[of["explainer"] != "Random"].sort_values("mean", ascending=False)
+text = [f"{few_class.named(row.explainer, row.refinement)} ({row.mean:.3f})" for row in ranked.itertuples(name="Row")]
+apart = few_class.above_random(scores)
+run.save(apart, "differences")
+low = apart[(apart["network"] == first) & (apart["difference"] < 0)].sort_values("difference")
+below = [
+    f"{few_class.named(row.explainer, row.refinement)} ({row.difference:+.3f}, standard error {row.error:.3f})"
+    for row in low.itertuples()
 ]
-below = int((others["mean"] < chance["mean"]).sum())
 Markdown(
-    f"The best three are {', '.join(text[:3])}. The standard error of a mean is about {of['error'].mean():.3f}, so "
-    f"neighbours in this list are not told apart. Random has {chance['mean']:.3f}, and {below} of the {len(others)} others are "
-    "below it."
+    f"The best three are {', '.join(text[:3])}. The standard error of a mean is about {of['error'].mean():.3f}, so that "
+    f"neighbours in this list are not told apart. Random has {chance['mean']:.3f}. Below it on the same images are "
+    f"{len(below)} of {len(ranked)}"
+    + (f": {', '.join(below)}." if below else ".").replace("(-", "(−")
+    + " A random order is not the worst one: a map that ranks what the network does not need above what it needs is worse."
 )
 
 # %% [markdown]

@@ -15,9 +15,9 @@
 # ---
 
 # %% [markdown]
-# # What stands in for a pixel decides the ranking
+# # Does the stand-in decide the ranking?
 #
-# *Would another stand-in have ranked the explainers otherwise?* The paper argues for its perturbed images: they leave the
+# *Would black pixels, or a plain blur, have ranked the explainers in the same order?* The paper argues for its perturbed images: they leave the
 # network undecided, and they are near the data. But it does not show what they change. Here the same maps of the same images
 # are judged with five stand-ins, and the five rankings are compared.
 
@@ -293,7 +293,7 @@ Markdown(
     + " and ".join(lines)
     + "; under the optimised stand-in it is "
     + " and ".join(f"{row['A_MIF below 1/N']:.0%} ({row['task']})" for _, row in optimised.iterrows())
-    + ". Where it is 0 the numerator of equation 1 changes nothing but the scale: what changes the ranking is the stand-in."
+    + ". Where it is 0 equation 1 is the plain difference in other units."
 )
 
 # %% tags=["hide-input"]
