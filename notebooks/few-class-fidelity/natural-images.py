@@ -37,7 +37,7 @@ train_limit = None  # training images; None: all
 images = 32  # test images that every network gets right
 step = 0.02  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
-noises = [0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range
+noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range
 background = 12  # training images for Expected Gradients; the paper has 200
 integration_steps = 8  # of Integrated Gradients
 smooth_samples = 6  # noisy copies per image in SG and SG²
@@ -145,6 +145,11 @@ Markdown(
 
 # %% [markdown]
 # ## Explanations
+#
+# BP is the gradient. The others are Deconvolution {cite:p}`zeiler2014deconvolution`, Expected Gradients (EG)
+# {cite:p}`erion2021expected`, Integrated Gradients (IG) {cite:p}`sundararajan2017integrated` from the lowest value, zero and the
+# highest value, and Grad-CAM {cite:p}`selvaraju2017gradcam`. A map may be averaged over regions of the image (XRAI), or be the
+# mean of the maps of noisy copies (SG) or of their squares (SG²).
 #
 # All maps are magnitudes: how much a pixel matters, in whichever direction. The paper does not say what it does with
 # signs; [below](#the-sign-of-an-explanation) is what they change.

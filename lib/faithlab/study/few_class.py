@@ -394,7 +394,7 @@ def agreement_plot(summary: pd.DataFrame, correlations: pd.DataFrame, other: str
         other: the measure.
         label: its name.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4.2), gridspec_kw={"width_ratios": [1.25, 1]})
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.8, 5.2), gridspec_kw={"width_ratios": [1.25, 1]})
     means = summary.pivot(index=["explainer", "refinement"], columns="measure", values="mean").reset_index()
     names = [name for name in EXPLAINERS if name in set(means["explainer"])]
     sns.scatterplot(
@@ -410,7 +410,7 @@ def agreement_plot(summary: pd.DataFrame, correlations: pd.DataFrame, other: str
         ax=left,
     )
     left.set(xlabel="Few-class Fidelity (mean)", ylabel=f"{label} (mean)")
-    left.legend(fontsize="x-small", ncols=2, loc="upper left", bbox_to_anchor=(0, -0.22), handletextpad=0.2)
+    left.legend(fontsize="x-small", ncols=3, loc="upper left", bbox_to_anchor=(-0.1, -0.17), handletextpad=0.2)
     heat = correlations.pivot(index="explainer", columns="refinement", values="correlation")
     heat = heat.reindex(index=names, columns=list(REFINEMENTS)).rename(columns=LABELS)
     sns.heatmap(heat, annot=True, fmt=".2f", cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=right)
