@@ -137,6 +137,17 @@ def test_distance_does_not_depend_on_the_units_of_the_image(unit):
 # The choice
 
 
+@given(
+    st.lists(st.tuples(st.floats(0, 0.5), st.floats(0, 0.1)), min_size=1, max_size=9),
+    st.integers(2, 6),
+)
+def test_the_winner_is_the_papers(candidates, classes):
+    us, ss = zip(*candidates, strict=True)
+    place, fallback = perturbed.winners(*torch.tensor([[us], [ss]], dtype=torch.float64), classes)
+    assert place.item() == literal.best_candidate(us, ss, classes)
+    assert fallback.item() == (min(us) > perturbed.threshold(classes))
+
+
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_the_choice_is_the_papers(classes):
     x, answer = pictures(), classifier(classes)

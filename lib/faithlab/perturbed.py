@@ -258,14 +258,28 @@ def search(x: Tensor, answer: Answer, *, prune: bool = True) -> Perturbed:
     return Perturbed(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
 
+def winners(uncertainty: Tensor, distance: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """The candidate of the lowest P among those whose U is at most Delta; where there is none, of the lowest U.
+
+    Args:
+        uncertainty: U of each candidate, [B, n].
+        distance: S, [B, n].
+        classes: N.
+
+    Returns:
+        The winners' places [B], and where no candidate was under Delta, [B] bool.
+    """
+    delta = threshold(classes)
+    allowed = torch.where(uncertainty <= delta, uncertainty + 10 / delta * distance, torch.inf)
+    fallback = allowed.isinf().all(1)
+    return torch.where(fallback[:, None], uncertainty, allowed).argmin(1), fallback
+
+
 def _choose(made: Tensor, answers: Tensor, far: Tensor, which: tuple[int, ...], forwards: Tensor) -> Perturbed:
     """The winners among candidates [b, n, C, H, W] with probabilities [b, n, N], NaN where they are not known."""
-    delta = threshold(answers.shape[-1])
     unsure = _known_uncertainty(answers)
-    score = unsure + 10 / delta * far
-    allowed = torch.where(unsure <= delta, score, torch.inf)
-    fallback = allowed.isinf().all(1)
-    winner = torch.where(fallback[:, None], unsure, allowed).argmin(1)
+    winner, fallback = winners(unsure, far, answers.shape[-1])
+    score = unsure + 10 / threshold(answers.shape[-1]) * far
     row = torch.arange(len(made), device=made.device)
     # One that repeats another is called by the other's name, so that rounding does not decide between the two.
     candidate = torch.tensor([ORIGINAL[i] for i in which], device=made.device)[winner]

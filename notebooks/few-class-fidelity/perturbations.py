@@ -36,7 +36,7 @@ digit_limit = 8000  # training images of digits
 digit_width = 16  # of the network for the digits
 digit_rate = 0.005
 train_limit = None  # training images of vehicles; None: all
-images = 32  # of each task; every one is searched in full
+images = 24  # of each task; every one is searched in full
 background = 500  # training images that say what is familiar
 neighbours = 10  # the distance to the k-th nearest of them
 precision = "bfloat16"  # of training; the search is always in float32
@@ -183,13 +183,24 @@ Markdown(
 found, rows = {}, []
 for task, network in networks.items():
     data = chosen[task]
+    image = few_class.intensities(data)
     device = next(network.parameters()).device
-    U, S = (t.cpu() for t in perturbed.scores(few_class.intensities(data).to(device), few_class.answer(network, data)))
-    both = (few_class.undecided(network, data, prune=prune) for prune in (False, True))
-    found[task] = U, S, *(perturbed.Perturbed(*(t.cpu() for t in one)) for one in both)
+    U, S = (t.cpu() for t in perturbed.scores(image.to(device), few_class.answer(network, data)))
+    place, fallback = perturbed.winners(U, S, len(data.classes))
+    won = torch.arange(images), place
+    full = perturbed.Perturbed(
+        images=torch.cat([perturbed.candidates(image[i : i + 1], (int(w),))[0] for i, w in enumerate(place)]),
+        candidate=torch.tensor(perturbed.ORIGINAL)[place],
+        uncertainty=U[won],
+        distance=S[won],
+        score=(U + 10 / perturbed.threshold(len(data.classes)) * S)[won],
+        fallback=fallback,
+        forwards=torch.full((images,), U.shape[1]),
+    )
+    pruned = few_class.undecided(network, data)
+    found[task] = U, S, full
     delta = perturbed.threshold(len(data.classes))
     blurs = torch.tensor((candidates["operation"] == "none").to_numpy(copy=True))
-    full, pruned = found[task][2:]
     distinct = torch.tensor(different.to_numpy(copy=True))
     near = ((10 / delta * S < full.score[:, None]) | full.fallback[:, None]) & distinct
     rows.append(
@@ -204,8 +215,8 @@ for task, network in networks.items():
                 "fallback": full.fallback,
                 "blur_fallback": (U[:, blurs] > delta).all(1),
                 "forwards_near": near.sum(1),
-                "forwards_pruned": pruned.forwards,
-                "same": pruned.candidate == full.candidate,
+                "forwards_pruned": pruned.forwards.cpu(),
+                "same": pruned.candidate.cpu() == full.candidate,
             }
         )
     )
@@ -222,7 +233,7 @@ Markdown(
 # %% mystnb={"figure": {"caption": "The candidates of one image of each task: how far each is from the image, and how decided the network still is. Those above the dashed line are discarded, the star wins.", "name": "fc-perturbations-candidates"}, "image": {"alt": "Two scatter plots of distance against decidedness; grey points above a dashed threshold, coloured points below it, a star at the winner, which lies to the left among the coloured ones."}} tags=["hide-input"]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.6))
 samples = {}
-for axes, (task, (U, S, full, _)) in zip(grid, found.items(), strict=True):
+for axes, (task, (U, S, full)) in zip(grid, found.items(), strict=True):
     wins = (~full.fallback).nonzero().flatten()
     # The image whose winner is the median one, so that the figure shows nothing special.
     i = wins[full.score[wins].argsort()[len(wins) // 2]].item() if len(wins) else 0
@@ -240,7 +251,7 @@ figures.show(figure)
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other chains. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input"]
 figure, grid = plt.subplots(2, 6, figsize=(8.4, 4.2))
 for row, (task, i) in zip(grid, samples.items(), strict=True):
-    U, S, full, _ = found[task]
+    U, S, full = found[task]
     data, network = chosen[task], networks[task]
     delta = perturbed.threshold(len(data.classes))
     image = few_class.intensities(data.take([i]))
