@@ -268,3 +268,44 @@ def test_the_undecided_image_leaves_the_network_undecided():
     answers = few_class.answer(model, data)(found.images)
     expected = [literal.uncertainty(row) for row in answers.tolist()]
     assert found.uncertainty.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_may_stand_in_for_an_image():
+    data = images(2)
+    pictures = few_class.intensities(data)
+    found = few_class.stand_ins(pictures, pictures / 2)
+    assert list(found) == ["black", "white", "mean", "blur", "optimised"]
+    assert all(stand_in.shape == pictures.shape for stand_in in found.values())
+    assert (found["black"] == 0).all()
+    assert (found["white"] == 1).all()
+    torch.testing.assert_close(found["mean"].mean((2, 3)), pictures.mean((2, 3)))
+    assert found["blur"].std() < pictures.std()
+
+
+def test_a_training_image_is_at_no_distance_from_the_training_data_and_another_is():
+    train, model = images(8), network()
+    far = few_class.unfamiliar(model, train, count=8, neighbours=1)
+    pictures = few_class.intensities(train)
+    torch.testing.assert_close(far(pictures, train), torch.zeros(8), atol=2e-3, rtol=0)
+    assert (far(torch.zeros_like(pictures), train) > 0.01).all()
+
+
+def test_noise_is_judged_by_the_fidelity_of_smoothed_gradients():
+    data, model = images(), network()
+    stand_in = few_class.intensities(data) * 0
+    found = few_class.noise_levels(model, data, stand_in, [0.1, 0.3], samples=2, steps=4)
+    maps = few_class.explanations(
+        model,
+        data,
+        layer="features",
+        background=data.model_inputs()[:1],
+        steps=1,
+        samples=2,
+        noise=0.3,
+        names=["BP"],
+        refinements=["SG"],
+    )
+    reference = few_class.references.given(few_class.normalised(stand_in, data))
+    scores = few_class.scores(few_class.scorer(model, data, reference), maps, data, steps=4)
+    assert found.index.tolist() == [0.1, 0.3]
+    assert found[0.3] == pytest.approx(scores["fidelity"].mean())

@@ -1,5 +1,7 @@
 """The tasks of few classes: vehicles at known places, ImageNet's with boxes, CT slices, digits in two halves."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -228,6 +230,12 @@ def test_dicom_slices_give_hounsfield_units_and_their_contrast_agent(tmp_path):
     assert (read.inputs == round(255 * 1000 / 1600)).all()
     assert read.masks is None
     assert pydicom.__version__
+
+
+def test_dicom_without_its_package_is_told(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pydicom", None)
+    with pytest.raises(DatasetUnavailable, match="pip install pydicom"):
+        ct.read_dicom(tmp_path / "a.dcm")
 
 
 # Networks

@@ -89,8 +89,17 @@ def _read(folder: Path, row: Mapping[str, str], size: int) -> tuple[Tensor, int,
 
 
 def read_dicom(file: Path) -> tuple[np.ndarray, bool]:
-    """Read a DICOM slice: Hounsfield units [H, W], and whether it names a contrast agent."""
-    import pydicom  # few need it
+    """Read a DICOM slice: Hounsfield units [H, W], and whether it names a contrast agent.
+
+    Raises:
+        DatasetUnavailable: the package pydicom is not installed.
+    """
+    try:
+        import pydicom  # few need it
+    except ImportError as error:
+        raise DatasetUnavailable(
+            f"reading the DICOM slice {file} needs the package pydicom: pip install pydicom"
+        ) from error
 
     data = pydicom.dcmread(file)
     units = data.pixel_array * float(data.get("RescaleSlope", 1)) + float(data.get("RescaleIntercept", 0))
