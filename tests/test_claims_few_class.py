@@ -127,6 +127,16 @@ def test_differences_from_random_are_paired():
     assert found["error"].tolist() == pytest.approx([0, 0], abs=1e-12)  # the same on every image
 
 
+def test_what_is_below_random_is_named_with_its_error():
+    rows = [("n", "BP", "none", 0.1, 0.01), ("n", "EG", "SG2", -0.03, 0.01), ("n", "EG", "none", -0.01, 0.01)]
+    apart = pd.DataFrame(rows, columns=["network", "explainer", "refinement", "difference", "error"])
+    assert few_class.lower(apart) == (
+        "Below Random on the same images are 2 of 3: EG + SG² (−0.030 ± 0.010), EG (−0.010 ± 0.010); 1 of them by more "
+        "than two standard errors."
+    )
+    assert few_class.lower(apart[:1]) == "Below Random on the same images is none of 1."
+
+
 @pytest.mark.parametrize(("shift", "expected"), [(1, 1.0), (-1, -1.0)])
 def test_correlation_over_images_is_per_explainer(shift, expected):
     rows = [("n", e, "none", i, i / 9, shift * i / 9 + k) for k, e in enumerate(("BP", "EG")) for i in range(9)]

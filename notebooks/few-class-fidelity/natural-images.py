@@ -285,17 +285,11 @@ ranked = of[of["explainer"] != "Random"].sort_values("mean", ascending=False)
 text = [f"{few_class.named(row.explainer, row.refinement)} ({row.mean:.3f})" for row in ranked.itertuples(name="Row")]
 apart = few_class.above_random(scores)
 run.save(apart, "differences")
-low = apart[(apart["network"] == first) & (apart["difference"] < 0)].sort_values("difference")
-below = [
-    f"{few_class.named(row.explainer, row.refinement)} ({row.difference:+.3f}, standard error {row.error:.3f})"
-    for row in low.itertuples()
-]
 Markdown(
     f"The best three are {', '.join(text[:3])}. The standard error of a mean is about {of['error'].mean():.3f}, so that "
-    f"neighbours in this list are not told apart. Random has {chance['mean']:.3f}. Below it on the same images are "
-    f"{len(below)} of {len(ranked)}"
-    + (f": {', '.join(below)}." if below else ".").replace("(-", "(−")
-    + " A random order is not the worst one: a map that ranks what the network does not need above what it needs is worse."
+    f"neighbours in this list are not told apart. Random has {chance['mean']:.3f}. "
+    f"{few_class.lower(apart[apart['network'] == first])} A random order is not the worst one: a map that ranks what the "
+    "network does not need above what it needs is worse."
 )
 
 # %% [markdown]
@@ -332,7 +326,8 @@ Markdown(
     + "; from the numbers that the paper prints it is "
     + ", ".join(f"{value:+.2f} ({name})" for name, value in printed.items())
     + f". Across images, for one explainer and refinement, it is {per_explainer['correlation'].mean():+.2f} on average, "
-    f"between {per_explainer['correlation'].min():+.2f} and {per_explainer['correlation'].max():+.2f}."
+    f"between {per_explainer['correlation'].min():+.2f} and {per_explainer['correlation'].max():+.2f} "
+    f"({int(per_explainer['correlation'].isna().sum())} of {len(per_explainer)} are undefined, because all images score the same)."
 )
 
 # %% mystnb={"figure": {"caption": "Left: mean fidelity against mean IoU, a point for each explainer and refinement. Right: the rank correlation of the two over the images, for each explainer and refinement.", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with one marker per explainer, and a heat map of correlations, explainers by refinements."}} tags=["hide-input"]

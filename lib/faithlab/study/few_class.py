@@ -315,6 +315,26 @@ def above_random(scores: pd.DataFrame, measure: str = "fidelity") -> pd.DataFram
     return grouped.agg(difference="mean", error="sem").reset_index()
 
 
+def lower(differences: pd.DataFrame) -> str:
+    """Which explainers are below Random, by how much, and how many of them by more than chance, as a sentence.
+
+    Args:
+        differences: of `above_random`, one network.
+    """
+    low = differences[differences["difference"] < 0].sort_values("difference")
+    if low.empty:
+        return f"Below Random on the same images is none of {len(differences)}."
+    text = [
+        f"{named(row.explainer, row.refinement)} ({row.difference:+.3f} ± {row.error:.3f})" for row in low.itertuples()
+    ]
+    sure = int((low["difference"] < -2 * low["error"]).sum())
+    below = ", ".join(text).replace("(-", "(−")
+    return (
+        f"Below Random on the same images are {len(low)} of {len(differences)}: {below}; {sure} of them by more than two "
+        "standard errors."
+    )
+
+
 def named(explainer: str, refinement: str) -> str:
     """An explainer with its refinement, as the book writes them."""
     return explainer if refinement == "none" else f"{explainer} + {LABELS[refinement]}"
