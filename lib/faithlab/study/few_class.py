@@ -330,8 +330,8 @@ def lower(differences: pd.DataFrame) -> str:
     sure = int((low["difference"] < -2 * low["error"]).sum())
     below = ", ".join(text).replace("(-", "(−")
     return (
-        f"Below Random on the same images are {len(low)} of {len(differences)}: {below}; {sure} of them by more than two "
-        "standard errors."
+        f"Below Random on the same images are {len(low)} of {len(differences)}: {below}; {sure} of them by more than "
+        "two standard errors."
     )
 
 
