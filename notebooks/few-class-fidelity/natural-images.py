@@ -152,7 +152,7 @@ Markdown(
 # mean of the maps of noisy copies (SG) or of their squares (SG²).
 #
 # All maps are magnitudes: how much a pixel matters, in whichever direction. The paper does not say what it does with
-# signs; [below](#the-sign-of-an-explanation) is what they change.
+# signs; a section below shows what they change.
 
 # %% tags=["hide-input"]
 maps, scores = {}, []
