@@ -171,9 +171,9 @@ Markdown(
 # With $N$ classes and $y_c$ the probability of class $c$ for a candidate $x'$:
 #
 # $$
-# U = \frac1N \sum_c \left|\tfrac1N - y_c\right|, \qquad
-# S = \frac{\mathrm{MSE}(x, x')}{(\max x - \min x)^2}, \qquad
-# P = U + \frac{10}{\Delta} S, \quad \Delta = \min\bigl(0.1, \tfrac N{40}\bigr) .
+# U &= \frac1N \sum_c \left|\tfrac1N - y_c\right| \\
+# S &= \frac{\mathrm{MSE}(x, x')}{(\max x - \min x)^2} \\
+# P &= U + \frac{10}{\Delta} S, \quad \Delta = \min\bigl(0.1, \tfrac N{40}\bigr)
 # $$
 #
 # $U$ says how decided the network still is, $S$ how far the candidate is from the image. Candidates with $U > \Delta$ are

@@ -529,7 +529,7 @@ def _gains(tables: Mapping[str, pd.DataFrame], measure: str, refinements: Sequen
     better = {r: table[r] > table["none"] for r in refinements}
     gain = {r: (table[r] - table["none"]).mean() for r in refinements}
     detail = "; ".join(
-        f"+{r}: {better[r].sum()} of {len(table)} higher, {gain[r]:+.3f} on average" for r in refinements
+        f"+{LABELS[r]}: {better[r].sum()} of {len(table)} higher, {gain[r]:+.3f} on average" for r in refinements
     )
     passed = [better[r].mean() > 0.5 for r in refinements]
     return verdict(passed, table[["none", *refinements]].to_numpy().ravel()), detail.replace(" -", " −")
