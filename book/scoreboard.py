@@ -38,7 +38,7 @@ def write(results: Path, target: Path) -> None:
         claims = pd.concat(judged, ignore_index=True)
         (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
         for paper, of_paper in claims.groupby("paper"):
-            (target / f"claims-{paper.lower()}.md").write_text(_claims(of_paper), encoding="utf-8")
+            (target / f"claims-{paper.lower().replace(' ', '-')}.md").write_text(_claims(of_paper), encoding="utf-8")
 
     masked = [pd.read_csv(path) for path in sorted((results / "f-fidelity").rglob("robustness.csv"))]
     if masked:

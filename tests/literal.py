@@ -1,14 +1,16 @@
 """Every metric once more, as slowly and literally as its paper writes it: one input, one set of features at a time.
 
-Written from the definitions, in plain Python and scipy, with nothing imported from faithlab: where the library and this
-file agree, two independent readings of the paper agree. `ask(kept)` is the model's number for one input of which only
-the features in the set `kept` are shown. Sizes are exact: fractions are rationals, not floats.
+Written from the definitions, in plain Python, numpy and scipy, with nothing imported from faithlab: where the library
+and this file agree, two independent readings of the paper agree. `ask(kept)` is the model's number for one input of
+which only the features in the set `kept` are shown. Sizes are exact: fractions are rationals, not floats.
 """
 
 import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
+import scipy.ndimage
 import scipy.stats
 
 # Sizes
@@ -153,6 +155,120 @@ def micro_rank(correlations, ideal: float) -> list[list[float]]:
         ]
         for mine in correlations
     ]
+
+
+# Few-class Fidelity (Marchadour et al., 2025)
+
+
+def few_class_areas(ask, relevance: list[float], steps: int) -> tuple[float, float]:
+    """A_MIF and A_LIF: `ask` is the probability of the class with the other features replaced."""
+    everything, shares = set(range(len(relevance))), [k / steps for k in range(steps + 1)]
+
+    def area_of(order) -> float:
+        counts = [half_up(Fraction(k, steps) * len(relevance)) for k in range(steps + 1)]
+        return area([ask(everything - set(order[:count])) for count in counts], shares)
+
+    return area_of(ranking(relevance)), area_of(ranking([-r for r in relevance]))
+
+
+def few_class_fidelity(ask, relevance: list[float], classes: int, steps: int) -> float:
+    """Eq. 1."""
+    mif, lif = few_class_areas(ask, relevance, steps)
+    return 1 - (abs(1 - lif) + abs(1 / classes - mif)) / (1 + (classes - 1) / classes)
+
+
+def perturbed(image, operation: str, place: str, adjustment: str, width: float):
+    """One candidate of an image [C][H][W], channel by channel; `width` is the blur's, in pixels."""
+    altered = []
+    for channel in image:
+        source = np.asarray(channel, dtype=np.float64)
+        mean = source.mean()
+        operate = {
+            "none": lambda v: v,
+            "square": lambda v: v * v,
+            "root": np.sqrt,
+            "difference": lambda v, mean=mean: abs(v - mean),
+            "product": lambda v, mean=mean: mean * v,
+            "quotient": lambda v, mean=mean: v / mean,
+        }[operation]
+        values = operate(source) if place == "before" else source
+        values = scipy.ndimage.gaussian_filter(values, width, mode="reflect")
+        values = operate(values) if place == "after" else values
+        if adjustment == "range":
+            values = (values - values.min()) / (values.max() - values.min())
+            values = values * (source.max() - source.min()) + source.min()
+        if adjustment == "histogram":  # the k-th lowest value becomes the source's k-th lowest
+            ranks = values.ravel().argsort(kind="stable")
+            values.ravel()[ranks] = sorted(source.ravel())
+        altered.append(values)
+    return np.stack(altered)
+
+
+def uncertainty(probabilities: list[float]) -> float:
+    """Eq. 2."""
+    classes = len(probabilities)
+    return sum(abs(1 / classes - p) for p in probabilities) / classes
+
+
+def change(image, candidate) -> float:
+    """Eq. 4."""
+    return float(((image - candidate) ** 2).mean() / (image.max() - image.min()) ** 2)
+
+
+def best_candidate(us: list[float], ss: list[float], classes: int) -> int:
+    """Eq. 3 and 5, and the lowest U where every candidate is discarded."""
+    delta = min(0.1, classes / 40)
+    kept = [i for i, u in enumerate(us) if u <= delta]
+    if not kept:
+        return min(range(len(us)), key=us.__getitem__)
+    return min(kept, key=lambda i: us[i] + 10 / delta * ss[i])
+
+
+def box_overlap(relevance: list[float], width: int, true: tuple[int, int, int, int]) -> float:
+    """IoU of a box (top, left, bottom, right; the last two exclusive) with that round the largest bright region."""
+    top, left, bottom, right = true
+    truth = {(r, c) for r in range(top, bottom) for c in range(left, right)}
+    bright = {divmod(f, width) for f in ranking(relevance)[: len(truth)]}
+    regions = []
+    for start in sorted(bright):
+        if any(start in region for region in regions):
+            continue
+        region, edge = {start}, [start]
+        while edge:
+            r, c = edge.pop()
+            for near in ((r + 1, c), (r - 1, c), (r, c + 1), (r, c - 1)):
+                if near in bright and near not in region:
+                    region.add(near)
+                    edge.append(near)
+        regions.append(region)
+    largest = max(regions, key=len)  # the first of equals
+    rows, columns = zip(*largest, strict=True)
+    found = {(r, c) for r in range(min(rows), max(rows) + 1) for c in range(min(columns), max(columns) + 1)}
+    return len(found & truth) / len(found | truth)
+
+
+def best_dice(relevance: list[float], truth: set[int], steps: int) -> float:
+    """The Dice coefficient at the share of the pixels that suits best."""
+    sizes = [half_up(Fraction(k, steps) * len(relevance)) for k in range(1, steps + 1)]
+    first = [set(ranking(relevance)[:count]) for count in sizes if count]
+    return max(2 * len(chosen & truth) / (len(chosen) + len(truth)) for chosen in first)
+
+
+def averaged_over_regions(values: list[float], segments: list[set[int]], smallest: int) -> list[float]:
+    """XRAI (Kapishnikov et al., 2019): the segment whose new pixels have the highest mean, again and again."""
+    left, result = set(range(len(values))), [math.nan] * len(values)
+
+    def mean(pixels) -> float:
+        return sum(values[p] for p in pixels) / len(pixels)
+
+    while candidates := [segment & left for segment in segments if len(segment & left) >= smallest]:
+        best = max(candidates, key=mean)
+        for pixel in best:
+            result[pixel] = mean(best)
+        left -= best
+    for pixel in left:
+        result[pixel] = mean(left)
+    return result
 
 
 # SaCo and the cumulative metrics (Wu et al., 2024)

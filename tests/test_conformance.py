@@ -18,7 +18,7 @@ from torch import Tensor
 
 import literal
 from faithlab import engine, masks, references, segments
-from faithlab.metrics import deletion
+from faithlab.metrics import deletion, few_class
 from faithlab.metrics.fidelity import fidelity
 from faithlab.metrics.saco import saco
 from faithlab.zoo import models
@@ -95,6 +95,26 @@ def each_with_a_probability() -> list[Metric]:
     ]
 
 
+def few_class_fidelity() -> Metric:
+    """Eq. 1 with four classes; of the negated attribution A_MIF and A_LIF have changed places."""
+    classes, steps = 4, 10
+
+    def compute(score, attribution, images):
+        return few_class.few_class_fidelity(score, attribution, classes, steps=steps)[:, None]
+
+    def exchanged(ask, relevance, image):
+        lif, mif = literal.few_class_areas(ask, relevance, steps)
+        return [1 - (abs(1 - lif) + abs(1 / classes - mif)) / (1 + (classes - 1) / classes)]
+
+    return Metric(
+        "Few-class Fidelity",
+        compute,
+        lambda ask, relevance, image: [literal.few_class_fidelity(ask, relevance, classes, steps)],
+        exchanged,
+        +1,
+    )
+
+
 def sacos() -> list[Metric]:
     """SaCo; where all groups are equally large, that of the negated attribution is its negative."""
 
@@ -142,6 +162,7 @@ METRICS = [
     *each_with_a_probability(),
     *fidelities("RFid", alpha=0.5, draws=4),
     *fidelities("FFid", alpha=0.5, cap=0.2, draws=4),
+    few_class_fidelity(),
 ]
 
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])

@@ -33,6 +33,8 @@ QUICK = {  # fewer samples where an explainer draws or integrates
     "integrated-gradients-embedding": {"steps": 8},
     "smoothgrad": {"samples": 4},
     "smoothgrad-squared": {"samples": 4},
+    # Grey, so that it suits images of any number of channels.
+    "expected-gradients": {"background": torch.randn(6, 1, 16, 16, generator=torch.Generator().manual_seed(3)) * 0.3},
 }
 
 TRANSFORMER = {  # what only Vision Transformers have

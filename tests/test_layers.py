@@ -11,6 +11,7 @@ LIBRARY = Path(__file__).parents[1] / "lib" / "faithlab"
 ORDER = [
     "segments",
     "references",
+    "perturbed",
     "readouts",
     "draws",
     "masks",

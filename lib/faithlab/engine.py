@@ -155,6 +155,29 @@ def scorer(
     return score
 
 
+def classifier(
+    model: nn.Module, *, precision: torch.dtype = torch.float32, rows: int | None = None
+) -> Callable[[Tensor], Tensor]:
+    """A function from whole inputs to the probabilities of all classes, as fast as `scorer` makes its forwards.
+
+    Args:
+        model: maps inputs [n, *S] to logits [n, N].
+        precision: of the forward; the softmax is always computed in float32.
+        rows: inputs per forward; None chooses for the device.
+
+    Returns:
+        classify: inputs [n, *S] on the model's device -> [n, N] float32.
+    """
+    runner = prepare(model, precision)
+
+    @torch.inference_mode()
+    def classify(x: Tensor) -> Tensor:
+        x = x.to(precision) if x.is_floating_point() else x
+        return torch.cat([runner(part).float().softmax(-1) for part in x.split(rows or _rows(x))])
+
+    return classify
+
+
 def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtype, rows: int = 256) -> dict[str, float]:
     """How far a precision moves a model's answers from float32: state it beside every number computed in it.
 

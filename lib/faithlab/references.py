@@ -1,5 +1,7 @@
 """What stands in for a removed feature. Each takes inputs [B, *S] and returns values that broadcast to them."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torchvision.transforms.v2.functional import gaussian_blur
@@ -24,3 +26,24 @@ def blur(x: Tensor, sigma: float) -> Tensor:
 def token(x: Tensor, identity: int) -> Tensor:
     """One token, the mask or padding token of a vocabulary, for texts x [B, T] of token ids."""
     return torch.full((), identity, dtype=x.dtype, device=x.device)
+
+
+def given(images: Tensor) -> Callable[[Tensor], Tensor]:
+    """A reference of its own for each input, made beforehand, such as those of `faithlab.perturbed`: [B, *S].
+
+    Returns:
+        A reference for exactly these inputs, in this order.
+
+    Raises:
+        ValueError: (from the reference) inputs of another shape or number.
+    """
+
+    def reference(x: Tensor) -> Tensor:
+        if x.shape != images.shape:
+            raise ValueError(
+                f"the reference was made for inputs {tuple(images.shape)}, but got inputs {tuple(x.shape)}; take the "
+                "same images from both"
+            )
+        return images.to(x)
+
+    return reference

@@ -29,8 +29,21 @@ def names() -> list[str]:
     return sorted(_EXPLAINERS)
 
 
+def find(name: str | Explainer) -> Explainer:
+    """The explainer of a name; one that is not registered, such as those of `faithlab.explainers.refine`, as it is.
+
+    Raises:
+        KeyError: no explainer of that name.
+    """
+    if callable(name):
+        return name
+    if name not in _EXPLAINERS:
+        raise KeyError(f"no explainer {name!r}; known: {', '.join(names())}; add one with faithlab.explainers.register")
+    return _EXPLAINERS[name]
+
+
 def explain(
-    name: str,
+    name: str | Explainer,
     model: nn.Module,
     x: Tensor,
     target: Tensor,
@@ -43,7 +56,7 @@ def explain(
     """The attribution of each feature to the target's logit.
 
     Args:
-        name: one of `names()`.
+        name: one of `names()`, or an explainer itself.
         model: maps inputs [n, *S] to logits [n, C]; put in eval mode.
         x: inputs [B, *S].
         target: [B] int64.
@@ -59,13 +72,12 @@ def explain(
         KeyError: no explainer of that name.
         ValueError: the explainer gave a result that does not fit the input.
     """
-    if name not in _EXPLAINERS:
-        raise KeyError(f"no explainer {name!r}; known: {', '.join(names())}; add one with faithlab.explainers.register")
+    explainer = find(name)
     model.eval()
     identities = draws.identities(len(x), images, x.device)
     parts = []
     for part in torch.arange(len(x), device=x.device).split(rows):
-        relevance = _EXPLAINERS[name](model, x[part], target[part], identities[part], **options)
+        relevance = explainer(model, x[part], target[part], identities[part], **options)
         n, *shape = x[part].shape
         # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
         if relevance.shape[:1] != (n,) or relevance.ndim != x.ndim or not _broadcasts(relevance.shape[1:], shape):

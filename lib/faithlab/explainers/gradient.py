@@ -1,7 +1,11 @@
 """The gradient family. The gradients are captum's; the noise is the counter's, so that no result depends on a batch."""
 
+import warnings
+from typing import Literal
+
 import torch
 from captum.attr import (
+    Deconvolution,
     InputXGradient,
     IntegratedGradients,
     LayerGradientXActivation,
@@ -12,12 +16,19 @@ from torch import Tensor, nn
 
 from faithlab import draws
 from faithlab.explainers import register
+from faithlab.explainers.refine import smooth
+
+
+@register("gradient")
+def gradient(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+    """Gradient of the target's logit, signed, [n, *S]."""
+    return Saliency(model).attribute(x.detach().clone().requires_grad_(), target, abs=False)
 
 
 @register("saliency")
 def saliency(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Absolute gradient of the target's logit (Simonyan, Vedaldi, Zisserman, 2013), [n, *S]."""
-    return Saliency(model).attribute(x.detach().clone().requires_grad_(), target, abs=True)
+    return gradient(model, x, target, images).abs()
 
 
 @register("input-x-gradient")
@@ -26,14 +37,69 @@ def input_x_gradient(model: nn.Module, x: Tensor, target: Tensor, images: Tensor
     return InputXGradient(model).attribute(x.detach().clone().requires_grad_(), target)
 
 
+@register("deconvolution")
+def deconvolution(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+    """Deconvolution (Zeiler, Fergus, 2014), signed, [n, *S]: each ReLU keeps the positive part of its gradient instead.
+
+    Raises:
+        ValueError: the model has no nn.ReLU module whose gradient could be replaced.
+    """
+    if not any(isinstance(module, nn.ReLU) for module in model.modules()):
+        raise ValueError(
+            "deconvolution replaces the gradient of nn.ReLU modules, but the model has none (captum does not see ReLU6 "
+            "or functional ReLUs); without them it would be the plain gradient"
+        )
+    with warnings.catch_warnings():
+        # captum announces each time that it sets hooks, and removes them itself.
+        warnings.filterwarnings("ignore", "Setting backward hooks", UserWarning)
+        return Deconvolution(model).attribute(x.detach().clone().requires_grad_(), target)
+
+
 @register("integrated-gradients")
 def integrated_gradients(
-    model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, steps: int = 32, baseline: float = 0.0
+    model: nn.Module,
+    x: Tensor,
+    target: Tensor,
+    images: Tensor,
+    *,
+    steps: int = 32,
+    baseline: float | Literal["min", "max"] = 0.0,
 ) -> Tensor:
-    """Integrated Gradients (Sundararajan, Taly, Yan, 2017) from a constant baseline, signed, [n, *S]."""
+    """Integrated Gradients (Sundararajan, Taly, Yan, 2017) from a constant baseline, signed, [n, *S].
+
+    The baseline is a number, or the lowest or highest value of each input, as in Few-class Fidelity.
+    """
+    if isinstance(baseline, str):
+        lowest, highest = x.flatten(1).aminmax(dim=1)
+        value = {"min": lowest, "max": highest}[baseline]
+        baseline = value.view(-1, *[1] * (x.ndim - 1)).expand_as(x)
     return IntegratedGradients(model).attribute(
         x, baseline, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
     )
+
+
+@register("expected-gradients")
+def expected_gradients(
+    model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, background: Tensor, seed: int = 0
+) -> Tensor:
+    """Expected Gradients (Erion, Janizek, Sturmfels, Lundberg, Lee, 2021), signed, [n, *S].
+
+    The mean over background inputs b of (x - b) times the gradient at b + a (x - b), with a random a in 0..1 for each
+    pair of input and b.
+
+    Args:
+        model: maps inputs [n, *S] to logits.
+        x: inputs.
+        target: [n].
+        images: [n] identities of the inputs, which their draws belong to.
+        background: [R, *S] training inputs; Few-class Fidelity takes 200.
+        seed: of the draws.
+    """
+    total = torch.zeros_like(x)
+    for number, other in enumerate(background.to(x)):
+        part = draws.uniform(seed, images, torch.tensor([number]), 1).to(x).view(-1, *[1] * (x.ndim - 1))
+        total += (x - other) * gradient(model, other + part * (x - other), target, images)
+    return total / len(background)
 
 
 def _embedding(model: nn.Module, layer: str) -> nn.Module:
@@ -87,18 +153,6 @@ def integrated_gradients_embedding(
     return relevance.sum(-1)
 
 
-def _noisy_gradients(
-    model: nn.Module, x: Tensor, target: Tensor, images: Tensor, samples: int, noise: float, seed: int
-):
-    """Signed gradients at noisy copies of each input, one sample of all inputs at a time: `samples` x [n, *S]."""
-    span = (x.flatten(1).amax(1) - x.flatten(1).amin(1)).view(-1, *[1] * (x.ndim - 1))
-    gradient = Saliency(model)
-    for draw in range(samples):
-        which = torch.tensor([draw])
-        shift = draws.normal(seed, images, which, x[0].numel()).view_as(x)
-        yield gradient.attribute((x + noise * span * shift).requires_grad_(), target, abs=False)
-
-
 @register("smoothgrad")
 def smoothgrad(
     model: nn.Module,
@@ -114,7 +168,7 @@ def smoothgrad(
 
     `noise` is the noise's standard deviation as a fraction of each input's range.
     """
-    return sum(_noisy_gradients(model, x, target, images, samples, noise, seed)).abs() / samples
+    return smooth(gradient, samples=samples, noise=noise, seed=seed)(model, x, target, images).abs()
 
 
 @register("smoothgrad-squared")
@@ -129,4 +183,4 @@ def smoothgrad_squared(
     seed: int = 0,
 ) -> Tensor:
     """SmoothGrad-squared (Hooker, Erhan, Kindermans, Kim, 2019): mean squared gradient over noisy copies, [n, *S]."""
-    return sum(g**2 for g in _noisy_gradients(model, x, target, images, samples, noise, seed)) / samples
+    return smooth(gradient, moment=2, samples=samples, noise=noise, seed=seed)(model, x, target, images)

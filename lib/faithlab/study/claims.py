@@ -4,7 +4,7 @@ A claim is a sentence of a paper with a test on tidy results. A notebook judges 
 table of its run; the scoreboard of the book is all these tables.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -48,3 +48,16 @@ def judge(claims: list[Claim], tables: Mapping[str, pd.DataFrame]) -> pd.DataFra
             raise ValueError(f"claim {claim.id}: expected one of {', '.join(VERDICTS)}, but its test gave {verdict!r}")
         rows.append((claim.id, claim.paper, claim.where, claim.sentence, verdict, evidence))
     return pd.DataFrame(rows, columns=["id", "paper", "where", "claim", "verdict", "evidence"])
+
+
+def verdict(passed: Iterable[bool], measured: Iterable[float]) -> str:
+    """The verdict of several tests together: all passed, some, or none. A test on a missing number is none.
+
+    Args:
+        passed: of each test.
+        measured: the numbers that the tests look at.
+    """
+    passed = list(passed)
+    if not passed or any(pd.isna(value) for value in measured):
+        return UNTESTED
+    return REPRODUCED if all(passed) else PARTLY if any(passed) else FAILED

@@ -15,6 +15,10 @@
     pam            series of body-worn sensors, 17 channels x 600 steps, 8 activities; its files have to be put by hand
     boiler         series of a boiler, 20 channels x 36 steps, fault or none; its files have to be put by hand
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
+    colored-mnist-halves  the same in two classes, the digits up to 4 and from 5
+    cifar10-vehicles      the vehicles of CIFAR-10 in three groups, each at a known place on a photograph of an animal
+    imagenet-vehicles     ImageNet's vehicles in three groups, with boxes, from folders of yours
+    ct-contrast           slices of chest CT scans with or without a contrast agent, from a folder of yours
 
 Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
 Where none is written, the checksum of its one official archive is compared.
@@ -28,8 +32,8 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +42,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, formats, imagenet, series, texts
+from faithlab.zoo import cache, colored, ct, formats, imagenet, series, texts, vehicles
 from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
 from faithlab.zoo.sources import (
     DatasetUnavailable,
@@ -436,7 +440,7 @@ COLLECTIONS = {
 
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
-    return (*COLLECTIONS, "colored-mnist", "imagenet-folder")
+    return (*COLLECTIONS, *_MADE)
 
 
 def load(name: str, split: str = "train", **options: object) -> LabelledSet:
@@ -445,10 +449,12 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     Args:
         name: one of `names()`.
         split: "train" or "test".
-        options: of colored-mnist: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
-            its std 1, so that a pixel set to 0 is the black background. Of imagenet-folder: path, size, limit, seed;
-            see `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of
-            series: unit, "step" or "value"; see `faithlab.zoo.sets.SeriesSet`.
+        options: of colored-mnist and its halves: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Their
+            mean is 0 and their std 1, so that a pixel set to 0 is the black background. Of cifar10-vehicles: size,
+            seed, limit; see `faithlab.zoo.vehicles.Options`. Of imagenet-folder: path, size, limit, seed; see
+            `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of series: unit,
+            "step" or "value"; see `faithlab.zoo.sets.SeriesSet`. Of imagenet-vehicles and ct-contrast: see
+            `faithlab.zoo.vehicles.from_imagenet` and `faithlab.zoo.ct`.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -460,12 +466,8 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         raise ValueError(f"unknown data set {name!r}; there are {', '.join(names())}")
     if split not in ("train", "test"):
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
-    if name == "colored-mnist":
-        return _colored(split, **options)
-    if name == "imagenet-folder":
-        if "path" not in options:
-            raise TypeError("imagenet-folder needs path, the folder that your photographs lie in")
-        return imagenet.folder(**options)
+    if name in _MADE:
+        return _MADE[name](split, **options)
     if COLLECTIONS[name].kind is TextSet:
         return _texts(name, split, **options)
     collection = COLLECTIONS[name]
@@ -517,9 +519,7 @@ def _stored(name: str, split: str) -> dict[str, Tensor]:
 
 def _colored(split: str, **options: object) -> ImageSet:
     """Return colored MNIST from the cache, where it is put first if it has none with these options."""
-    known = [field.name for field in fields(colored.Options)]
-    if unknown := options.keys() - set(known):
-        raise TypeError(f"colored-mnist has no option {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+    _check_options("colored-mnist", colored.Options, options)
     if "share" not in options:
         raise TypeError("colored-mnist needs share, the fraction of the image that the digit covers")
     chosen = colored.Options(**options)
@@ -542,17 +542,59 @@ def _colored(split: str, **options: object) -> ImageSet:
     )
 
 
-def _texts(name: str, split: str, **options: object) -> TextSet:
-    """Return texts as token ids. Their vocabulary is that of the training split, whichever split is asked for."""
-    known = [field.name for field in fields(texts.Options)]
+def _halves(split: str, **options: object) -> ImageSet:
+    """Return colored MNIST in two classes."""
+    digits = _colored(split, **options)
+    return replace(digits, labels=(digits.labels >= 5).long(), classes=("0-4", "5-9"))
+
+
+def _vehicles(split: str, **options: object) -> ImageSet:
+    """Return the vehicles of CIFAR-10 in three groups, made anew each time: it takes less than a second."""
+    _check_options("cifar10-vehicles", vehicles.Options, options)
+    whole = load("cifar10", split)
+    inputs, labels, masks = vehicles.place(
+        whole.inputs, whole.labels, whole.classes, vehicles.Options(**options), split
+    )
+    return ImageSet(inputs, labels, tuple(vehicles.GROUPS), whole.mean, whole.std, masks)
+
+
+def _check_options(name: str, kind: type, options: Mapping[str, object]) -> None:
+    known = [field.name for field in fields(kind)]
     if unknown := options.keys() - set(known):
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+
+
+def _texts(name: str, split: str, **options: object) -> TextSet:
+    """Return texts as token ids. Their vocabulary is that of the training split, whichever split is asked for."""
+    _check_options(name, texts.Options, options)
     chosen = texts.Options(**options)
     stored = {part: _stored(name, part) for part in {"train", split}}
     tokens = {part: [texts.tokenise(text) for text in texts.split(stored[part]["inputs"])] for part in stored}
     vocabulary = texts.vocabulary(tokens["train"], chosen.words)
     ids = texts.encode(tokens[split], vocabulary, chosen.length)
     return TextSet(ids, stored[split]["labels"], COLLECTIONS[name].classes, vocabulary)
+
+
+def _own(name: str, read: Callable[..., ImageSet], *needed: str) -> Callable[..., ImageSet]:
+    """A set that is read from the reader's own files, whose places have to be given."""
+
+    def made(split: str, **options: object) -> ImageSet:
+        if missing := [option for option in needed if not options.get(option)]:
+            raise TypeError(f"{name} needs {' and '.join(missing)}, where your files lie; see {read.__module__}")
+        return read(split, **options)
+
+    return made
+
+
+# Sets that are made on the way, from others or from files of the reader's own, and take options.
+_MADE = {
+    "colored-mnist": _colored,
+    "colored-mnist-halves": _halves,
+    "cifar10-vehicles": _vehicles,
+    "imagenet-folder": _own("imagenet-folder", lambda split, **options: imagenet.folder(**options), "path"),
+    "imagenet-vehicles": _own("imagenet-vehicles", vehicles.from_imagenet, "path", "boxes"),
+    "ct-contrast": _own("ct-contrast", ct.load, "path"),
+}
 
 
 def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:

@@ -5,7 +5,7 @@ vectors.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import timm
 import torch
@@ -109,6 +109,52 @@ def vit(
         num_heads=heads,
         mlp_ratio=2.0,
     )
+
+
+@register
+def photographs(architecture: str, classes: int = 1000, channels: int = 3) -> nn.Module:
+    """A network for photographs by its name in timm, untrained: resnet18, resnet50, densenet121, legacy_xception, ...
+
+    Its ReLUs do not work in place, so that explainers can replace their gradients.
+    """
+    network = timm.create_model(architecture, num_classes=classes, in_chans=channels)
+    for module in network.modules():
+        if isinstance(module, nn.ReLU):
+            module.inplace = False
+    return network
+
+
+class Grouped(nn.Module):
+    """A network whose classes are groups of another's: the softmax over the classes of all groups, summed in each.
+
+    Args:
+        network: [n, *S] -> logits [n, C].
+        groups: for each new class the indices of the old ones; classes in no group are left out.
+    """
+
+    def __init__(self, network: nn.Module, groups: Sequence[Sequence[int]]):
+        super().__init__()
+        self.network = network
+        self.groups = [list(group) for group in groups]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits [n, groups]."""
+        logits = self.network(x)
+        return torch.stack([logits[:, group].logsumexp(1) for group in self.groups], dim=1)
+
+
+@torch.inference_mode()
+def representation(network: nn.Module, x: Tensor, rows: int = 256) -> Tensor:
+    """What the last linear layer of a network sees of inputs [N, *S]: [N, D]."""
+    *_, last = (module for module in network.modules() if isinstance(module, nn.Linear))
+    seen = []
+    hook = last.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    try:
+        for part in x.split(rows):
+            network(part)
+    finally:
+        hook.remove()
+    return torch.cat(seen)
 
 
 class States(nn.LSTM):

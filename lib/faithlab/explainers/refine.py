@@ -1,0 +1,143 @@
+"""Refinements: an explainer made from another one, whichever that is. They can be nested.
+
+    explain(smooth("integrated-gradients", moment=2), model, x, target, segments, baseline="min")
+    explain(region(magnitude("deconvolution")), model, x, target, segments)
+
+Options of the inner explainer are given to `explain` as ever.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+from skimage.morphology import disk
+from skimage.segmentation import felzenszwalb
+from torch import Tensor, nn
+
+from faithlab import draws
+from faithlab.explainers import Explainer, find
+
+
+def magnitude(explainer: str | Explainer) -> Explainer:
+    """The absolute values of an explainer's map: how much an element matters, in whichever direction."""
+    inner = find(explainer)
+
+    def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
+        return inner(model, x, target, images, **options).abs()
+
+    return refined
+
+
+def smooth(
+    explainer: str | Explainer, *, moment: int = 1, samples: int = 32, noise: float = 0.15, seed: int = 0
+) -> Explainer:
+    """The mean of an explainer's maps, or of their squares, over noisy copies of the input.
+
+    SmoothGrad (Smilkov, Thorat, Kim, Viegas, Wattenberg, 2017) for moment 1, its square (Hooker, Erhan, Kindermans,
+    Kim, 2019) for moment 2; both for any explainer, as Few-class Fidelity (2025) uses them.
+
+    Args:
+        explainer: a name of `faithlab.explainers.names()`, or an explainer.
+        moment: 1 or 2.
+        samples: noisy copies per input.
+        noise: standard deviation of the noise, as a fraction of each input's range.
+        seed: of the noise. An input meets the same noise in any batch and under any explainer.
+
+    Raises:
+        ValueError: another moment, or fewer than one sample.
+    """
+    if moment not in (1, 2) or samples < 1:
+        raise ValueError(f"expected moment 1 or 2 and at least one sample, but got {moment} and {samples}")
+    inner = find(explainer)
+
+    def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
+        span = (x.flatten(1).amax(1) - x.flatten(1).amin(1)).view(-1, *[1] * (x.ndim - 1))
+        total = torch.zeros((), device=x.device)
+        for draw in range(samples):
+            shift = draws.normal(seed, images, torch.tensor([draw]), x[0].numel()).view_as(x)
+            total = total + inner(model, x + noise * span * shift, target, images, **options).detach() ** moment
+        return total / samples
+
+    return refined
+
+
+# Of the authors' public implementation (PAIR's package `saliency`), which are for images of 224 x 224.
+_SCALES = (50, 100, 150, 250, 500, 1200)
+_SIDE, _SIGMA, _SMALLEST, _DILATION, _NEW_PIXELS = 224, 0.8, 150, 5, 50
+
+
+def region(explainer: str | Explainer) -> Explainer:
+    """XRAI (Kapishnikov, Bolukbasi, Viegas, Terry, 2019): an explainer's map averaged over regions of the image.
+
+    The image is segmented at six scales (Felzenszwalb and Huttenlocher, 2004) and the segments are widened. The segment
+    with the highest mean comes first, then always the one whose pixels that are new have the highest mean; a pixel gets
+    the mean of the segment that brought it. The channels of the map are summed first.
+
+    The authors' implementation enlarges every image to 224 x 224 for the segmentation. Here the image stays as it is,
+    and lengths and areas are in proportion to its side; at 224 x 224 both are the same.
+
+    Args:
+        explainer: a name of `faithlab.explainers.names()`, or an explainer, of images [n, C, H, W].
+
+    Returns:
+        An explainer that gives maps [n, 1, H, W]; a map with a NaN becomes NaN.
+    """
+    inner = find(explainer)
+
+    def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
+        maps = inner(model, x, target, images, **options).detach().sum(1)  # [n, H, W]
+        pictures = x.movedim(1, -1).cpu().float().numpy()  # [n, H, W, C]
+        averaged = [
+            _average(values, _segments(picture.tobytes(), picture.shape))
+            for values, picture in zip(maps.cpu().double().numpy(), pictures, strict=True)
+        ]
+        return torch.from_numpy(np.stack(averaged)).to(maps)[:, None]
+
+    return refined
+
+
+@lru_cache(maxsize=128)
+def _segments(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
+    """The widened segments of an image at all scales, [K, H * W] as packed bits; explainers share them."""
+    image = np.frombuffer(content, np.float32).reshape(shape).astype(np.float64)
+    low, high = image.min(), image.max()
+    image = (image - low) / (high - low) * 2 - 1 if high > low else np.zeros_like(image)
+    H, W = shape[:2]
+    ratio = min(H, W) / _SIDE
+    labels, count = [], 0
+    for scale in _SCALES:
+        found = felzenszwalb(
+            image, scale, sigma=_SIGMA * ratio, min_size=max(1, round(_SMALLEST * ratio**2)), channel_axis=-1
+        )
+        labels.append(found + count)
+        count += found.max() + 1
+    # A widened segment has the pixels whose neighbourhood meets it: one shifted copy of the labels per neighbour.
+    reach = round(_DILATION * ratio)
+    around = np.pad(np.stack(labels), ((0, 0), (reach, reach), (reach, reach)), constant_values=-1)
+    pixel = np.arange(H * W).reshape(H, W)
+    segments = np.zeros((count, H * W), bool)
+    for down, right in np.argwhere(disk(reach)):
+        seen = around[:, down : down + H, right : right + W]
+        segments[seen[seen >= 0], np.broadcast_to(pixel, seen.shape)[seen >= 0]] = True
+    return np.packbits(segments, axis=1)
+
+
+def _average(values: np.ndarray, packed: np.ndarray) -> np.ndarray:
+    """A map [H, W] with the mean of the segment that brings a pixel at that pixel."""
+    if np.isnan(values).any():
+        return np.full_like(values, np.nan)
+    flat = values.ravel()
+    member = np.unpackbits(packed, axis=1, count=flat.size).astype(np.float64)  # [K, H * W]
+    smallest = max(1, round(_NEW_PIXELS * min(values.shape) ** 2 / _SIDE**2))
+    result, left = np.empty_like(flat), np.ones(flat.size, bool)
+    sums, sizes = member @ flat, member.sum(1)  # over the pixels of each segment that are new
+    while (sizes >= smallest).any():
+        gain = np.where(sizes >= smallest, sums / np.maximum(sizes, 1), -np.inf)
+        best = gain.argmax()
+        new = (left & (member[best] > 0)).nonzero()[0]
+        result[new], left[new] = gain[best], False
+        sums -= member[:, new] @ flat[new]
+        sizes -= member[:, new].sum(1)
+    if left.any():
+        result[left] = flat[left].mean()
+    return result.reshape(values.shape)

@@ -1,0 +1,106 @@
+"""Where a person would look: how well an attribution finds the box or the region that is known to matter.
+
+The two measures that Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt, 2025, section 4.3) compares itself with.
+They say whether an explanation agrees with people, not whether it agrees with the model.
+"""
+
+import numpy as np
+import torch
+from scipy import ndimage
+from torch import Tensor
+
+from faithlab import masks
+
+
+def boxes(regions: Tensor) -> Tensor:
+    """The smallest box round each region, [B, H, W] bool.
+
+    Returns:
+        [B, 4] int64: the first row, the first column, one past the last row, one past the last column.
+
+    Raises:
+        ValueError: a region without a pixel.
+    """
+    _check(regions)
+    edges = []
+    for side in (regions.any(2), regions.any(1)):  # rows, columns
+        first = side.int().argmax(1)
+        last = side.shape[1] - side.flip(1).int().argmax(1)
+        edges.append((first, last))
+    (top, bottom), (left, right) = edges
+    return torch.stack([top, left, bottom, right], 1)
+
+
+def iou(attribution: Tensor, truth: Tensor, height: int, width: int) -> Tensor:
+    """Intersection over union of the true box with the box round the largest region of the attribution.
+
+    The attribution is made binary at the true box's area: as many pixels as the box has, the most relevant ones. Of
+    their connected regions (neighbours share a side) the largest counts, the first of equals.
+
+    Args:
+        attribution: [B, H * W], row by row.
+        truth: [B, 4] boxes as `boxes` gives them.
+        height: H.
+        width: W.
+
+    Returns:
+        [B] float64.
+
+    Raises:
+        ValueError: NaN in the attribution, a box that is empty or leaves the image.
+    """
+    top, left, bottom, right = truth.cpu().unbind(1)
+    if bool(((top < 0) | (left < 0) | (bottom > height) | (right > width) | (top >= bottom) | (left >= right)).any()):
+        raise ValueError(
+            f"expected boxes [top, left, bottom, right] inside {height} x {width}, but got {truth.tolist()}"
+        )
+    count = (bottom - top) * (right - left)
+    chosen = (masks.place(masks.order(attribution.cpu())) < count[:, None]).view(-1, height, width)
+    found = boxes(_largest(chosen))
+    low, high = torch.maximum(found[:, :2], truth[:, :2].cpu()), torch.minimum(found[:, 2:], truth[:, 2:].cpu())
+    shared = (high - low).clamp(min=0).prod(1)
+    return shared.double() / ((found[:, 2:] - found[:, :2]).prod(1) + count - shared)
+
+
+def dice(attribution: Tensor, truth: Tensor, *, steps: int = 100) -> Tensor:
+    """The Dice coefficient of the true region with the most relevant pixels, at the share of them that suits best.
+
+    Args:
+        attribution: [B, F].
+        truth: [B, F] bool, or [B, H, W].
+        steps: the shares that are tried, 1/steps, 2/steps, ..., 1.
+
+    Returns:
+        [B] float64.
+
+    Raises:
+        ValueError: NaN in the attribution, a region without a pixel.
+    """
+    _check(truth)
+    order = masks.order(attribution)
+    hits = truth.to(order.device).flatten(1).gather(1, order).cumsum(1)  # [B, F] of the first k, how many are true
+    sizes = masks.counts(torch.arange(1, steps + 1, dtype=torch.float64) / steps, order.shape[1]).to(order.device)
+    sizes = sizes[sizes > 0]
+    overlap = 2 * hits[:, sizes - 1].double() / (sizes + hits[:, -1:])
+    return overlap.amax(1)
+
+
+def _largest(chosen: Tensor) -> Tensor:
+    """Of each image's connected regions the largest, [B, H, W] bool."""
+    within = np.zeros((3, 3, 3), bool)  # neighbours in the plane of one image only
+    within[1] = ndimage.generate_binary_structure(2, 1)
+    regions, _ = ndimage.label(chosen.numpy(), within)
+    flat = torch.from_numpy(regions).long()
+    sizes = flat.flatten().bincount()
+    sizes[0] = 0
+    best = sizes[flat].flatten(1).argmax(1)  # a pixel of the largest region, the first of equals
+    return flat == flat.flatten(1).gather(1, best[:, None])[:, :, None]
+
+
+def _check(regions: Tensor) -> None:
+    empty = (~regions.flatten(1).any(1)).nonzero().flatten().tolist()
+    if empty:
+        raise ValueError(
+            f"{len(empty)} of {len(regions)} true regions have no pixel (first: image {empty[0]}): there is nothing to "
+            "find; drop and count them"
+        )

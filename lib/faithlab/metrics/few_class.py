@@ -1,0 +1,81 @@
+"""Few-class Fidelity: does removing what matters leave the model undecided, and keeping it leave the model sure?
+
+Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt: "Few-class Fidelity: Evaluating Explanations of
+Real-conditions CNN classifiers with Optimized Perturbations", 2025). With few classes a model that is no longer right
+is not undecided: with two it is sure of the other one. So the aim of removal is the probability 1/N, N the number of
+classes. Pixels are replaced by those of a perturbed image (`faithlab.perturbed`) in steps of 1 %, most important first
+(MIF) and least important first (LIF); A is the area under the probability of one class over the replaced share:
+
+    Fid = 1 - (|1 - A_LIF| + |1/N - A_MIF|) / (1 + (N - 1) / N)            in [0, 1], higher is better      (eq. 1)
+
+LIF is MIF of the negated attribution. The class that is followed is the score's target: the predicted class, the true
+one, or each in turn.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from faithlab import masks, stats
+from faithlab.engine import Score
+
+
+class Areas(NamedTuple):
+    """Areas under the probability, most and least important first, each [B] float64 in [0, 1]."""
+
+    mif: Tensor
+    lif: Tensor
+
+
+def curve(score: Score, attribution: Tensor, *, steps: int = 100) -> Tensor:
+    """The probability when 0, 1/steps, ..., all of the most important features are replaced.
+
+    Args:
+        score: probabilities, see `faithlab.engine.scorer`.
+        attribution: [B, F]; negate it for the least important features first.
+        steps: 100 are the paper's steps of 1 %.
+
+    Returns:
+        [B, steps + 1] float64.
+
+    Raises:
+        ValueError: NaN in the attribution, or a score that is no probability.
+    """
+    order = masks.order(attribution)
+    counts = masks.counts(_shares(steps), order.shape[1])
+    parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())))
+    found = torch.cat([score(masks.remove_top(order, part)) for part in parts], 1).double()
+    low, high = found.aminmax()
+    if low < 0 or high > 1 + 1e-6:
+        raise ValueError(
+            f"expected probabilities, between 0 and 1, but the score gave {low:.3g} to {high:.3g}; read off the model "
+            "with faithlab.readouts.probability"
+        )
+    return found
+
+
+def areas(score: Score, attribution: Tensor, *, steps: int = 100) -> Areas:
+    """Both areas of an attribution; arguments and errors as in `curve`."""
+    return Areas(*(stats.auc(curve(score, sign * attribution, steps=steps), _shares(steps)) for sign in (1, -1)))
+
+
+def fid(areas: Areas, classes: int) -> Tensor:
+    """Eq. 1: [B] float64 in [0, 1], 1 where MIF stays at 1/N and LIF at 1.
+
+    Raises:
+        ValueError: fewer than two classes, among which there is nothing to be undecided.
+    """
+    if classes < 2:
+        raise ValueError(f"expected at least two classes, but got {classes}: with one its probability is always 1")
+    return 1 - ((1 - areas.lif).abs() + (1 / classes - areas.mif).abs()) / (1 + (classes - 1) / classes)
+
+
+def few_class_fidelity(score: Score, attribution: Tensor, classes: int, *, steps: int = 100) -> Tensor:
+    """Few-class Fidelity of each input's attribution, [B] float64; arguments and errors as in `curve` and `fid`."""
+    return fid(areas(score, attribution, steps=steps), classes)
+
+
+def _shares(steps: int) -> Tensor:
+    """The replaced shares 0, 1/steps, ..., 1."""
+    return torch.arange(steps + 1, dtype=torch.float64) / steps

@@ -1,0 +1,311 @@
+"""Explainers of Few-class Fidelity, and what makes one explainer from another: magnitude, SG, SG^2, XRAI."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import literal
+from faithlab import segments
+from faithlab.explainers import explain, refine
+from faithlab.study import few_class
+from faithlab.zoo import models
+from faithlab.zoo.sets import ImageSet
+
+PIXELS = segments.pixels(12, 12)
+X = torch.rand(4, 3, 12, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
+TARGET = torch.tensor([1, 0, 2, 1])
+
+
+class Curved(nn.Module):
+    """A network whose gradient moves with its input."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(432, 6), nn.Tanh(), nn.Linear(6, 3))
+
+    def forward(self, x):
+        return self.layers(x * 3)
+
+
+def explained(explainer, some=slice(None), **options):
+    identities = torch.tensor([5, 0, 77, 3])[some]
+    return explain(explainer, Curved().eval(), X[some], TARGET[some], PIXELS, images=identities, **options)
+
+
+# The explainers
+
+
+def test_gradient_is_signed_and_saliency_its_magnitude():
+    apart = torch.arange(432).view(3, 12, 12)
+    model = Curved().eval()
+    one, other = (explain(name, model, X, TARGET, apart) for name in ("gradient", "saliency"))
+    assert (one < 0).any()
+    torch.testing.assert_close(one.abs(), other)
+
+
+def test_deconvolution_passes_what_is_positive_and_looks_at_no_activation():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 3)).eval()
+    x, target = torch.randn(2, 1, 4, 4), torch.tensor([2, 0])
+    expected = torch.stack([model[3].weight[y].clamp(min=0) @ model[1].weight for y in target])
+    torch.testing.assert_close(
+        explain("deconvolution", model, x, target, segments.pixels(4, 4)), expected.detach(), atol=1e-6, rtol=1e-5
+    )
+
+
+def test_deconvolution_needs_a_relu():
+    with pytest.raises(ValueError, match=r"the model has none.*it would be the plain gradient"):
+        explained("deconvolution")
+
+
+@pytest.mark.parametrize("end", ["min", "max"])
+def test_integrated_gradients_from_an_extreme_add_up_to_what_the_input_adds_to_it(end):
+    model = Curved().eval()
+    value = getattr(X.flatten(1), f"a{end}")(1)
+    baseline = value.view(-1, 1, 1, 1).expand_as(X)
+    with torch.no_grad():
+        added = (model(X) - model(baseline)).gather(1, TARGET[:, None])[:, 0]
+    found = explained("integrated-gradients", baseline=end, steps=64)
+    torch.testing.assert_close(found.sum(1), added, atol=1e-2, rtol=0)
+
+
+def test_expected_gradients_of_a_linear_model_are_weight_times_distance_to_the_mean_background():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(432, 3)).eval()
+    background = torch.rand(7, 3, 12, 12)
+    expected = model[1].weight[TARGET] * (X - background.mean(0)).flatten(1)
+    found = explain("expected-gradients", model, X, TARGET, torch.arange(432).view(3, 12, 12), background=background)
+    torch.testing.assert_close(found, expected.detach(), atol=1e-6, rtol=1e-4)
+
+
+def test_expected_gradients_add_up_on_average():
+    background = torch.rand(400, 3, 12, 12, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    model = Curved().eval()
+    with torch.no_grad():
+        added = (model(X).gather(1, TARGET[:, None]) - model(background)[:, TARGET].T).mean(1)
+    found = explained("expected-gradients", background=background).sum(1)
+    # A random point of each path: the mean over 400 paths is off by a few percent of the spread.
+    torch.testing.assert_close(found, added, atol=0.25, rtol=0)
+
+
+# Magnitude, SG, SG^2
+
+
+def test_magnitude_is_the_absolute_value_of_each_element():
+    apart = torch.arange(432).view(3, 12, 12)
+    model = Curved().eval()
+    plain, size = (explain(e, model, X, TARGET, apart) for e in ("gradient", refine.magnitude("gradient")))
+    torch.testing.assert_close(size, plain.abs())
+
+
+@pytest.mark.parametrize(("moment", "power"), [(1, 1), (2, 2)])
+def test_without_noise_smoothing_is_the_map_or_its_square(moment, power):
+    apart = torch.arange(432).view(3, 12, 12)
+    model = Curved().eval()
+    plain = explain("gradient", model, X, TARGET, apart)
+    smooth = explain(refine.smooth("gradient", moment=moment, noise=0, samples=3), model, X, TARGET, apart)
+    torch.testing.assert_close(smooth, plain**power)
+
+
+def test_smoothing_is_the_mean_over_copies_whose_noise_belongs_to_the_image():
+    few = explained(refine.smooth("gradient", samples=2, noise=0.2, seed=4))
+    alone = explained(refine.smooth("gradient", samples=2, noise=0.2, seed=4), some=slice(2, 3))
+    torch.testing.assert_close(alone, few[2:3])
+    assert not torch.allclose(few, explained(refine.smooth("gradient", samples=2, noise=0.2, seed=5)))
+
+
+def test_every_explainer_meets_the_same_noise():
+    seen = []
+
+    def watching(model, x, target, images):
+        seen.append(x.clone())
+        return x
+
+    for inner in (watching, watching):
+        explained(refine.smooth(inner, samples=1, noise=0.1))
+    assert torch.equal(seen[0], seen[1])
+    spread = (seen[0] - X).flatten(1).std(1) / (X.flatten(1).amax(1) - X.flatten(1).amin(1))
+    torch.testing.assert_close(spread, torch.full((4,), 0.1), atol=0.01, rtol=0)
+
+
+def test_refinements_nest():
+    nested = explained(refine.region(refine.magnitude(refine.smooth("integrated-gradients", samples=2))), steps=2)
+    assert nested.shape == (4, 144)
+    assert nested.isfinite().all()
+
+
+@pytest.mark.parametrize("options", [{"moment": 3}, {"samples": 0}])
+def test_other_moments_and_no_samples_are_an_error(options):
+    with pytest.raises(ValueError, match="moment 1 or 2 and at least one sample, but got"):
+        refine.smooth("gradient", **options)
+
+
+# XRAI
+
+
+def unpacked(picture: np.ndarray) -> list[set[int]]:
+    packed = refine._segments(picture.astype(np.float32).tobytes(), picture.shape)
+    pixels = picture.shape[0] * picture.shape[1]
+    return [set(np.flatnonzero(row)) for row in np.unpackbits(packed, axis=1, count=pixels)]
+
+
+def two_halves(side: int = 20) -> torch.Tensor:
+    picture = torch.zeros(1, 3, side, side)
+    picture[..., side // 2 :] = 1
+    return picture
+
+
+def test_segments_follow_the_image_and_cover_it():
+    found = unpacked(two_halves()[0].permute(1, 2, 0).numpy())
+    assert set.union(*found) == set(range(400))
+    left = {r * 20 + c for r in range(20) for c in range(10)}
+    # Widened by at most one pixel: 5 of 224 are 0.4 of 20.
+    assert any(left <= segment and len(segment - left) <= 20 for segment in found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_regions_are_averaged_as_the_paper_says(seed):
+    generator = np.random.default_rng(seed)
+    segments_ = [set(generator.choice(60, generator.integers(3, 25), replace=False).tolist()) for _ in range(9)]
+    values = generator.normal(size=60)
+    member = np.zeros((9, 60), bool)
+    for row, segment in zip(member, segments_, strict=True):
+        row[list(segment)] = True
+    found = refine._average(values.reshape(6, 10), np.packbits(member, axis=1))
+    smallest = max(1, round(50 * 36 / 224**2))
+    np.testing.assert_allclose(
+        found.ravel(), literal.averaged_over_regions(values.tolist(), segments_, smallest), atol=1e-12
+    )
+
+
+def test_the_brighter_half_comes_first_and_is_flat():
+    x = two_halves()
+    noise = torch.rand(1, 1, 20, 20, generator=torch.Generator().manual_seed(0))
+    speckled = torch.where(x[:, :1] > 0, noise + 0.2, noise)  # one pixel of the left half may beat one of the right
+    assert speckled[..., :10].max() > speckled[..., 10:].min()
+    maps = explain(
+        refine.region(lambda model, x, target, images: speckled), nn.Identity(), x, TARGET[:1], segments.pixels(20, 20)
+    ).view(20, 20)
+    assert maps[:, 10:].min() > maps[:, :9].max()
+    assert len(maps[:, 12:].unique()) < 20
+
+
+def test_a_map_with_nan_stays_one_and_spoils_no_other():
+    def broken(model, x, target, images):
+        maps = torch.rand(len(x), 1, 12, 12, generator=torch.Generator().manual_seed(0))
+        maps[1, 0, 3, 4] = torch.nan
+        return maps
+
+    found = explain(refine.region(broken), nn.Identity(), X, TARGET, PIXELS)
+    assert found[1].isnan().all()
+    assert found[[0, 2, 3]].isfinite().all()
+
+
+def test_an_image_gets_the_same_regions_in_any_batch():
+    whole = explained(refine.region("gradient"))
+    torch.testing.assert_close(explained(refine.region("gradient"), some=slice(2, 3)), whole[2:3])
+
+
+# By the paper's names
+
+
+def images(count: int = 6) -> ImageSet:
+    inputs = torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    masks = torch.zeros(count, 12, 12, dtype=torch.bool)
+    masks[:, 2:7, 3:9] = True
+    labels = torch.arange(count) % 3
+    return ImageSet(inputs, labels, ("a", "b", "c"), (0.5,) * 3, (0.25,) * 3, masks)
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return models.build("cnn3", classes=3, width=4).eval()
+
+
+def test_all_combinations_of_the_paper_have_scores():
+    data, model = images(), network()
+    maps = few_class.explanations(
+        model, data, layer="features", background=data.model_inputs()[:2], steps=2, samples=2, noise=0.1
+    )
+    assert len(maps) == 7 * 4 + 1
+    for key, attribution in maps.items():
+        assert attribution.shape == (6, 144), key
+        assert attribution.isfinite().all(), key
+        if key[0] != "Random":
+            assert (attribution >= -1e-6).all(), key  # magnitudes
+    scores = few_class.scores(few_class.scorer(model, data), maps, data, steps=4)
+    assert set(scores) == {"explainer", "refinement", "image", "fidelity", "mif", "lif", "iou", "dice"}
+    assert len(scores) == 29 * 6
+    assert scores[["fidelity", "iou", "dice"]].apply(lambda c: c.between(0, 1)).to_numpy().all()
+
+
+def test_an_explainer_that_gives_nan_has_no_score_where_it_does_and_is_counted():
+    data, model = images(), network()
+    broken = torch.rand(6, 144)
+    broken[4, 7] = torch.nan
+    scores = few_class.scores(few_class.scorer(model, data), {("X", "none"): broken}, data, steps=4)
+    values = scores.set_index("image")[["fidelity", "mif", "lif", "iou", "dice"]]
+    assert values.loc[4].isna().all()
+    assert values.drop(index=4).notna().to_numpy().all()
+    summary = few_class.summary(scores.assign(network="n"))
+    assert (summary["missing"] == 1).all()
+
+
+def test_only_images_that_every_network_gets_right_are_used():
+    data = images(60)
+    right = few_class.all_right([network()], data, 5)
+    predicted = network()(right.model_inputs()).argmax(1)
+    assert torch.equal(predicted, right.labels)
+    with pytest.raises(ValueError, match=r"right on \d+ of 60 images, fewer than 61"):
+        few_class.all_right([network()], data, 61)
+
+
+def test_the_undecided_image_leaves_the_network_undecided():
+    data, model = images(), network()
+    found = few_class.undecided(model, data)
+    answers = few_class.answer(model, data)(found.images)
+    expected = [literal.uncertainty(row) for row in answers.tolist()]
+    assert found.uncertainty.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_may_stand_in_for_an_image():
+    data = images(2)
+    pictures = few_class.intensities(data)
+    found = few_class.stand_ins(pictures, pictures / 2)
+    assert list(found) == ["black", "white", "mean", "blur", "optimised"]
+    assert all(stand_in.shape == pictures.shape for stand_in in found.values())
+    assert (found["black"] == 0).all()
+    assert (found["white"] == 1).all()
+    torch.testing.assert_close(found["mean"].mean((2, 3)), pictures.mean((2, 3)))
+    assert found["blur"].std() < pictures.std()
+
+
+def test_a_training_image_is_at_no_distance_from_the_training_data_and_another_is():
+    train, model = images(8), network()
+    far = few_class.unfamiliar(model, train, count=8, neighbours=1)
+    pictures = few_class.intensities(train)
+    torch.testing.assert_close(far(pictures, train), torch.zeros(8), atol=2e-3, rtol=0)
+    assert (far(torch.zeros_like(pictures), train) > 0.01).all()
+
+
+def test_noise_is_judged_by_the_fidelity_of_smoothed_gradients():
+    data, model = images(), network()
+    stand_in = few_class.intensities(data) * 0
+    found = few_class.noise_levels(model, data, stand_in, [0.1, 0.3], samples=2, steps=4)
+    maps = few_class.explanations(
+        model,
+        data,
+        layer="features",
+        background=data.model_inputs()[:1],
+        steps=1,
+        samples=2,
+        noise=0.3,
+        names=["BP"],
+        refinements=["SG"],
+    )
+    reference = few_class.references.given(few_class.normalised(stand_in, data))
+    scores = few_class.scores(few_class.scorer(model, data, reference), maps, data, steps=4)
+    assert found.index.tolist() == [0.1, 0.3]
+    assert found[0.3] == pytest.approx(scores["fidelity"].mean())
