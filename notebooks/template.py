@@ -78,7 +78,7 @@ network = trained(recipe)
 device = next(network.parameters()).device
 
 digits = datasets.load("mnist", "test").take(slice(images))
-x, y = digits.floats().to(device), digits.labels.to(device)
+x, y = digits.model_inputs().to(device), digits.labels.to(device)
 with torch.inference_mode():
     accuracy = (network(x).argmax(1) == y).float().mean().item()
 print(f"{accuracy:.1%} of {images} digits are recognised.")

@@ -9,6 +9,7 @@ import math
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 import literal
-from faithlab import engine, masks, segments
+from faithlab import engine, masks, references, segments
 from faithlab.metrics.fidelity import fidelity
 from faithlab.zoo import models
 
@@ -67,8 +68,30 @@ def fidelities(name: str, alpha: float = 1.0, cap: float | None = None, draws: i
     ]
 
 
+def each_with_a_probability() -> list[Metric]:
+    """RFid as the authors' public code draws its subsets."""
+    options = {"alpha": 0.5, "draws": 4, "seed": 5}
+
+    def plus(score, attribution, images):
+        subset = masks.remove_each_from_top
+        return fidelity(score, attribution, torch.tensor(FRACTIONS), images=images, subset=subset, **options).value
+
+    def row(sign, sizes):
+        return lambda ask, relevance, image: [
+            literal.bernoulli_rfid(ask, relevance, s, sign, image=image, **options) for s in sizes
+        ]
+
+    # The mirror image of a size in + is the rest of the features in -, of which all but that size are removable.
+    return [
+        Metric(
+            "RFid+, each feature with a probability", plus, row("+", SIZES), row("-", [FEATURES - s for s in SIZES]), +1
+        )
+    ]
+
+
 METRICS = [
     *fidelities("Fid"),
+    *each_with_a_probability(),
     *fidelities("RFid", alpha=0.5, draws=4),
     *fidelities("FFid", alpha=0.5, cap=0.2, draws=4),
 ]
@@ -146,6 +169,56 @@ def test_is_the_papers_definition_on_a_network(metric, channels):
         literally(metric.literal, lambda image: ask_network(channels, image)),
         atol=1e-5,
         rtol=0,
+    )
+
+
+def bag_of_words(x: Tensor) -> Tensor:
+    return torch.nn.functional.one_hot(x, 30).float().mean(1) @ torch.linspace(-3, 3, 120).sin().view(30, 4) * 9
+
+
+def recurrent() -> torch.nn.Module:
+    torch.manual_seed(0)
+    layers = torch.nn.ModuleDict({"rnn": torch.nn.GRU(2, 8, batch_first=True), "head": torch.nn.Linear(8, 4)})
+    layers.forward = lambda x: layers["head"](layers["rnn"](x)[0].mean(1))
+    return layers
+
+
+class Words(torch.nn.Module):
+    def forward(self, x):
+        return bag_of_words(x)
+
+
+MASK = 1
+KINDS = {
+    "time steps": (recurrent, (FEATURES, 2), segments.time_steps(FEATURES), 0),
+    "single values": (recurrent, (FEATURES // 2, 2), segments.values(FEATURES // 2, 2), 0),
+    "tokens": (Words, (FEATURES,), segments.tokens(FEATURES), MASK),
+}
+
+
+@every_metric
+@pytest.mark.parametrize("kind", KINDS)
+def test_is_the_papers_definition_on_time_series_and_texts(metric, kind):
+    build, shape, features, absent = KINDS[kind]
+    model = build().eval()
+    generator = torch.Generator().manual_seed(4)
+    texts = kind == "tokens"
+    draw = torch.randint(3, 30, (COUNT, *shape), generator=generator)
+    x = draw if texts else torch.randn(COUNT, *shape, generator=generator)
+    reference = partial(references.token, identity=MASK) if texts else references.zero
+
+    def ask_of(image):
+        def ask(kept):
+            shown = torch.tensor([[int(f) in kept for f in row] for row in features.view(len(features), -1)])
+            with torch.no_grad():
+                masked = torch.where(shown.view(features.shape), x[image], torch.tensor(absent, dtype=x.dtype))
+                return model(masked[None]).softmax(-1)[0, TARGET[image]].item()
+
+        return ask
+
+    score = engine.scorer(model, x, TARGET, segments=features, reference=reference)
+    torch.testing.assert_close(
+        metric.compute(score, ATTRIBUTION, IDENTITIES), literally(metric.literal, ask_of), atol=1e-5, rtol=0
     )
 
 

@@ -23,6 +23,7 @@ import torch
 from PIL import Image
 
 from faithlab.zoo import cache, colored, datasets, formats, sources
+from faithlab.zoo.sets import ImageSet
 from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source
 
 INPUTS = np.random.default_rng(0).integers(0, 256, (6, 1, 5, 4), dtype=np.uint8)
@@ -184,23 +185,21 @@ def test_cifar_formats_refuse_broken_files(tmp_path):
 
 
 def labelled(masks=None):
-    return datasets.LabelledSet(
-        torch.from_numpy(INPUTS), torch.from_numpy(LABELS), ("a", "b", "c", "d"), (0.5,), (0.25,), masks
-    )
+    return ImageSet(torch.from_numpy(INPUTS), torch.from_numpy(LABELS), ("a", "b", "c", "d"), (0.5,), (0.25,), masks)
 
 
 @pytest.mark.parametrize("index", [torch.tensor([4, 1]), [4, 1], slice(2, 5), torch.tensor([True, False] * 3)])
-def test_take_and_floats_agree_with_indexing(index):
+def test_take_and_model_inputs_agree_with_indexing(index):
     whole = labelled(torch.from_numpy(INPUTS[:, 0] > 99))
     part = whole.take(index)
     assert torch.equal(part.inputs, whole.inputs[index])
     assert torch.equal(part.labels, whole.labels[index])
     assert torch.equal(part.masks, whole.masks[index])
     assert len(part) == len(part.labels)
-    assert torch.equal(part.floats(), whole.floats(index))
+    assert torch.equal(part.model_inputs(), whole.model_inputs(index))
     expected = (INPUTS.astype(np.float64) / 255 - 0.5) / 0.25
-    np.testing.assert_allclose(whole.floats().numpy(), expected, atol=1e-6)
-    assert whole.inputs.dtype == torch.uint8  # floats() works on a copy
+    np.testing.assert_allclose(whole.model_inputs().numpy(), expected, atol=1e-6)
+    assert whole.inputs.dtype == torch.uint8  # model_inputs() works on a copy
     np.testing.assert_array_equal(whole.inputs.numpy(), INPUTS)
 
 
@@ -601,7 +600,7 @@ def test_mnist_is_the_official_mnist():
         "27ae3e4e09519cfbb04c329615203637",
     ]
     check_statistics(train)
-    assert datasets.load("mnist", "test").floats(slice(3)).dtype == torch.float32
+    assert datasets.load("mnist", "test").model_inputs(slice(3)).dtype == torch.float32
 
 
 def test_fashion_mnist_is_the_official_one():
@@ -706,7 +705,7 @@ def test_a_blank_digit_is_refused():
 
 def test_colored_mnist_is_made_once_per_options(home, monkeypatch):
     mnist = {
-        split: datasets.LabelledSet(
+        split: ImageSet(
             torch.randint(0, 256, (5, 1, 28, 28), dtype=torch.uint8),
             torch.arange(5),
             tuple("0123456789"),
@@ -727,7 +726,7 @@ def test_colored_mnist_is_made_once_per_options(home, monkeypatch):
     assert torch.equal(first.masks, again.masks)
     assert again.labels.tolist() == [0, 1, 2, 3]
     assert (again.mean, again.std) == ((0.0,) * 3, (1.0,) * 3)
-    floats = again.floats()
+    floats = again.model_inputs()
     assert torch.equal(floats.amax(1) > 0, again.masks)  # a pixel set to 0 is the background
     assert floats.max() <= 1
     real("colored-mnist", "test", share=0.25, limit=4)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import literal
 from faithlab import masks
+from faithlab.explainers.degrade import degrade
 from faithlab.metrics.fidelity import fidelity, remaining
 
 FRACTIONS = torch.tensor([0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
@@ -214,3 +215,50 @@ def test_2000_images_of_1024_features_at_19_sizes_stay_below_4_gb_whatever_the_d
     assert few < 4e9
     # Ten draws more are 400 MB of masks more, were they made at once; what an allocator keeps is less.
     assert more - few < 0.3e9
+
+
+# Inputs of different lengths
+
+
+LENGTHS = [1, 2, 5, 9, 12]
+
+
+@pytest.mark.parametrize("cap", [None, 0.25])
+@pytest.mark.parametrize("sign", ["+", "-"])
+def test_features_that_an_input_has_not_count_for_nothing(cap, sign):
+    """A text of n tokens in a batch padded to 12 gets the numbers of a text of n tokens."""
+    generator = torch.Generator().manual_seed(0)
+    attribution = torch.randn(len(LENGTHS), 12, generator=generator)
+    weights = torch.randn(len(LENGTHS), 12, generator=generator)
+    present = torch.arange(12) < torch.tensor(LENGTHS)[:, None]
+    fractions = torch.tensor([0.2, 0.5, 0.75])
+    options = {"alpha": 0.5, "cap": cap, "draws": 3, "seed": 2}
+
+    def score(keep):
+        return torch.einsum("bmf,bf->bm", (keep & present[:, None]).double(), weights.double()).sigmoid()
+
+    # The padding's own scores are the largest, then the smallest: neither matters.
+    loud = attribution.masked_fill(~present, 1e9)
+    signed, shares = (loud, fractions) if sign == "+" else (-loud, 1 - fractions)
+    measured = fidelity(score, signed, shares, present=present, **options).value
+    for text, length in enumerate(LENGTHS):
+        relevance = attribution[text, :length].tolist()
+
+        def ask(kept, text=text):
+            return float(torch.sigmoid(sum((weights[text, f].double() for f in kept), torch.zeros(()).double())))
+
+        sizes = [literal.size(s, length) for s in shares.tolist()]
+        sizes = sizes if sign == "+" else [length - s for s in sizes]
+        expected = [literal.rfid(ask, relevance, s, sign, image=text, **options) for s in sizes]
+        assert measured[text].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_degraded_scores_of_a_text_stay_in_the_text():
+    attribution = torch.arange(24.0).view(2, 12)
+    present = torch.arange(12) < torch.tensor([[5], [12]])
+    noisy = degrade(attribution, 1.0, present=present)
+    assert torch.equal(noisy[0, 5:], attribution[0, 5:])
+    assert sorted(noisy[0, :5].tolist()) == attribution[0, :5].tolist()
+    assert not torch.equal(noisy[0, :5], attribution[0, :5])
+    alone = degrade(attribution[:1, :5], 0.6)
+    assert torch.equal(degrade(attribution, 0.6, present=present)[0, :5], alone[0])

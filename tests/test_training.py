@@ -8,18 +8,20 @@ import scipy.stats
 import torch
 from torch import nn
 
+from faithlab import segments
 from faithlab.zoo import datasets, training
+from faithlab.zoo.sets import ImageSet, TextSet
 from faithlab.zoo.training import Recipe, trained
 
 GENERATOR = torch.Generator().manual_seed(0)
 LABELS = torch.arange(24) % 3
 
 
-def images(std=(0.3, 0.3, 0.3)) -> datasets.LabelledSet:
+def images(std=(0.3, 0.3, 0.3)) -> ImageSet:
     """24 small noisy images in the colours of their three classes."""
     noise = torch.randint(0, 100, (24, 3, 8, 8), generator=torch.Generator().manual_seed(0))
     inputs = (noise + 150 * torch.eye(3, dtype=torch.int64)[LABELS][..., None, None]).to(torch.uint8)
-    return datasets.LabelledSet(inputs, LABELS, ("red", "green", "blue"), (0.4, 0.4, 0.4), std)
+    return ImageSet(inputs, LABELS, ("red", "green", "blue"), (0.4, 0.4, 0.4), std)
 
 
 RECIPE = Recipe("colours", "cnn3", epochs=3, model_options={"classes": 3, "width": 2}, batch=10, rate=0.03)
@@ -78,6 +80,9 @@ OTHER_VALUES = {
     "limit": 20,
     "augment": True,
     "mask_share": 0.1,
+    "mask_channels": 1,
+    "orders": "some",
+    "optimiser": "adamw",
     "start": RECIPE,
     "precision": "bfloat16",
     "seed": 1,
@@ -119,6 +124,7 @@ def test_the_order_of_the_options_is_no_change():
         ({"batch": 0}, "one image a step"),
         ({"precision": "float16"}, "unknown precision 'float16'"),
         ({"schedule": "step"}, "schedule 'step'"),
+        ({"optimiser": "sgd"}, "unknown optimiser 'sgd'; there are adam, adamw"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_an_error(wrong, message):
@@ -238,8 +244,12 @@ def test_a_limit_takes_the_first_images(folder, monkeypatch):
 
 
 def test_masks_are_drawn_for_every_step_and_only_where_asked(folder, monkeypatch):
-    shares, original = [], training.mask_pixels
-    monkeypatch.setattr(training, "mask_pixels", lambda x, share, g: shares.append(share) or original(x, share, g))
+    shares, original = [], training.mask_features
+    monkeypatch.setattr(
+        training,
+        "mask_features",
+        lambda x, features, share, *a, **k: shares.append(share) or original(x, features, share, *a, **k),
+    )
     trained(dataclasses.replace(RECIPE, mask_share=0.25), "cpu")
     assert shares == [0.25] * 9
     trained(RECIPE, "cpu")
@@ -254,7 +264,7 @@ def test_mixed_precision_trains_and_keeps_float32_weights(folder):
 
 def test_logits_and_accuracy_are_those_of_the_network_image_by_image(folder):
     network = trained(RECIPE, "cpu")
-    x = images().floats()
+    x = images().model_inputs()
     with torch.no_grad():
         expected = torch.cat([network(x[i : i + 1]) for i in range(24)])
     torch.testing.assert_close(training.logits(network, x, rows=7), expected, atol=1e-5, rtol=1e-5)
@@ -268,7 +278,7 @@ def test_logits_and_accuracy_are_those_of_the_network_image_by_image(folder):
 @pytest.mark.parametrize(("share", "most"), [(0.1, 6), (0.25, 16), (1.0, 64)])  # floor(share * 64)
 def test_every_image_loses_a_uniform_number_of_pixels_in_all_channels(share, most):
     x = torch.rand(6000, 3, 8, 8, generator=GENERATOR) + 1
-    masked = training.mask_pixels(x, share, torch.Generator().manual_seed(0))
+    masked = training.mask_features(x, segments.pixels(8, 8), share, torch.Generator().manual_seed(0))
     lost = masked == 0
     assert torch.equal(lost.any(1), lost.all(1))
     assert torch.equal(masked[~lost], x[~lost])
@@ -282,9 +292,95 @@ def test_every_image_loses_a_uniform_number_of_pixels_in_all_channels(share, mos
     assert (each - expected).abs().max() < 4.5 * (expected * (1 - expected) / 6000) ** 0.5
 
 
+def test_only_the_first_channels_are_masked_where_asked():
+    x = torch.rand(50, 3, 8, 8, generator=GENERATOR) + 1
+    features = segments.pixels(8, 8)
+    one, every = (
+        training.mask_features(x, features, 0.5, torch.Generator().manual_seed(0), channels=n) for n in (1, None)
+    )
+    assert torch.equal(one[:, 0], every[:, 0])
+    assert torch.equal(one[:, 1:], x[:, 1:])
+
+
 def test_a_share_of_0_masks_nothing():
     x = torch.rand(10, 3, 8, 8, generator=GENERATOR)
-    assert torch.equal(training.mask_pixels(x, 0.0, torch.Generator()), x)
+    assert torch.equal(training.mask_features(x, segments.pixels(8, 8), 0.0, torch.Generator()), x)
+
+
+@pytest.mark.parametrize("features", [segments.time_steps(12), segments.values(12, 2)], ids=["steps", "values"])
+def test_a_series_loses_whole_features(features):
+    x = torch.rand(500, 12, 2, generator=GENERATOR) + 1
+    lost = training.mask_features(x, features, 0.5, torch.Generator().manual_seed(0)) == 0
+    F = segments.count(features)
+    per_feature = segments.pool(lost.float(), features)
+    assert set(per_feature.unique().tolist()) == {0.0, 24 / F}
+    assert set((per_feature > 0).sum(1).tolist()) == set(range(F // 2 + 1))
+
+
+def test_a_text_loses_tokens_to_the_mask_and_no_padding():
+    lengths = torch.arange(600) % 12 + 1
+    x = torch.where(torch.arange(12) < lengths[:, None], 7, TextSet.PADDING)
+    options = {"present": x != TextSet.PADDING, "absent": TextSet.MASK}
+    masked = training.mask_features(x, segments.tokens(12), 0.5, torch.Generator().manual_seed(0), **options)
+    assert torch.equal(masked == TextSet.PADDING, x == TextSet.PADDING)
+    lost = (masked == TextSet.MASK).sum(1)
+    for length in range(1, 13):
+        assert set(lost[lengths == length].tolist()) == set(range(length // 2 + 1))
+
+
+# ROAR
+
+
+def test_stored_orders_are_made_once_and_block_by_block(folder):
+    made = []
+
+    def make(block):
+        made.append(block)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return torch.arange(4).expand(block.stop - block.start, 4)
+
+    with pytest.raises(KeyboardInterrupt):
+        training.keep_orders("some", make, 24, block=10)
+    training.keep_orders("some", make, 24, block=10)
+    assert made == [slice(0, 10), slice(10, 20), slice(20, 24), slice(20, 24)]
+    assert training._stored_orders("some", 24).shape == (24, 4)
+    with pytest.raises(ValueError, match="hold 24 examples, not 25"):
+        training._stored_orders("some", 25)
+
+
+def test_roar_removes_the_first_of_each_examples_own_order(folder, monkeypatch):
+    orders = torch.stack([torch.randperm(64, generator=GENERATOR) for _ in range(24)])
+    training.keep_orders("some", lambda block: orders[block], 24)
+    seen = []
+    original = training._without_first
+
+    def spy(x, order, counts, features, absent):
+        seen.append((x, order, counts, original(x, order, counts, features, absent)))
+        return seen[-1][-1]
+
+    monkeypatch.setattr(training, "_without_first", spy)
+    data = images(std=(0.3, 0.3, 0.3))
+    trained(dataclasses.replace(RECIPE, orders="some", epochs=60), "cpu")
+    counts = torch.cat([c for _, _, c, _ in seen]).flatten()
+    assert len(counts) == 24 * 60
+    # A share drawn uniformly: 0 to 64 pixels, each number equally likely.
+    assert counts.min() == 0
+    assert counts.max() == 64
+    assert scipy.stats.kstest((counts + 0.5) / 65, "uniform").pvalue > 1e-4
+    whole = data.model_inputs()
+    for x, order, count, out in seen[:5]:
+        for row in range(len(x)):
+            (i,) = [j for j in range(24) if torch.equal(whole[j], x[row])]
+            assert torch.equal(order[row], orders[i])
+            gone = torch.zeros(64, dtype=torch.bool)
+            gone[orders[i][: int(count[row])]] = True
+            assert torch.equal(out[row], x[row] * ~gone.view(8, 8))
+
+
+def test_roar_without_its_orders_is_an_error(folder):
+    with pytest.raises(ValueError, match="make them with keep_orders"):
+        trained(dataclasses.replace(RECIPE, orders="nowhere"), "cpu")
 
 
 def test_an_augmented_image_is_a_shifted_and_perhaps_mirrored_one():

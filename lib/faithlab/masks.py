@@ -15,8 +15,13 @@ or of one mask per image where that is more. With the orders beside them, a metr
 max(BUDGET, images x features x 8 bytes), whatever the number of sizes and draws."""
 
 
-def order(attribution: Tensor) -> Tensor:
+def order(attribution: Tensor, present: Tensor | None = None) -> Tensor:
     """Features from most to least relevant: [B, F] -> [B, F] int64; of equal scores the smaller index comes first.
+
+    Args:
+        attribution: [B, F].
+        present: [B, F] bool, which features an input has (a text has no more tokens than it is long); those it has
+            not come last, whatever their score. None: all.
 
     Raises:
         ValueError: the attribution is not [B, F] or holds a NaN.
@@ -32,7 +37,10 @@ def order(attribution: Tensor) -> Tensor:
             f"the attribution of {len(broken)} of {len(attribution)} images holds NaN (first: image {broken[0]}); "
             "drop these images and count them, or mend the explainer"
         )
-    return attribution.argsort(dim=-1, descending=True, stable=True)
+    order = attribution.argsort(dim=-1, descending=True, stable=True)
+    if present is None:
+        return order
+    return order.gather(-1, (~present.gather(-1, order)).byte().argsort(dim=-1, stable=True))
 
 
 def place(order: Tensor) -> Tensor:
@@ -41,8 +49,8 @@ def place(order: Tensor) -> Tensor:
     return torch.empty_like(order).scatter_(-1, order, places)
 
 
-def counts(fractions: Tensor, features: int) -> Tensor:
-    """Fractions of the features as counts, rounded half up: [K] -> [K] int64.
+def counts(fractions: Tensor, features: int | Tensor) -> Tensor:
+    """Fractions of the features as counts, rounded half up: [K] -> [K] int64, or [B, K] for features [B].
 
     Raises:
         ValueError: a fraction outside [0, 1].
@@ -51,15 +59,15 @@ def counts(fractions: Tensor, features: int) -> Tensor:
     if not bool(((fractions >= 0) & (fractions <= 1)).all()):
         raise ValueError(f"expected fractions between 0 and 1, but got {fractions.tolist()}")
     # The small term keeps 0.29 * 100 = 28.999999999999996 from counting as less than 29.
-    return (fractions * features + 0.5 + 1e-9).floor().long()
+    return (_per_input(features) * fractions.to(_device(features)) + 0.5 + 1e-9).floor().long()
 
 
-def removals(counts: Tensor, features: int, alpha: float = 1.0, cap: float | None = None) -> Tensor:
-    """How many of the top s features are removed: min(alpha * s, cap * F), F-Fidelity's eq. 6; [K] -> [K] int64.
+def removals(counts: Tensor, features: int | Tensor, alpha: float = 1.0, cap: float | None = None) -> Tensor:
+    """How many of the top s features are removed: min(alpha * s, cap * F), F-Fidelity's eq. 6; int64 like `counts`.
 
     Args:
-        counts: [K] sizes s.
-        features: number of features F.
+        counts: [K] or [B, K] sizes s.
+        features: number of features F, or [B].
         alpha: share of the s features that is removed, rounded half up to a count.
         cap: upper bound as a fraction of F (the paper's beta), rounded down to a count; None: no bound.
 
@@ -70,12 +78,22 @@ def removals(counts: Tensor, features: int, alpha: float = 1.0, cap: float | Non
         if value is not None and not 0 <= value <= 1:
             raise ValueError(f"expected {name} between 0 and 1, but got {value}")
     removed = (alpha * counts.double() + 0.5 + 1e-9).floor().long()
-    return removed if cap is None else removed.clamp(max=int(cap * features + 1e-9))
+    return removed if cap is None else removed.minimum((cap * _per_input(features) + 1e-9).floor().long())
+
+
+def _per_input(features: int | Tensor) -> Tensor:
+    """Numbers of features as float64, [] or [B, 1]."""
+    number = torch.as_tensor(features, dtype=torch.float64)
+    return number[:, None] if number.ndim else number
+
+
+def _device(features: int | Tensor) -> torch.device:
+    return torch.as_tensor(features).device
 
 
 def remove_top(order: Tensor, counts: Tensor) -> Tensor:
-    """Keep all but the first s features of the order: [B, F], sizes [K] -> keep [B, K, F]."""
-    return place(order)[:, None, :] >= counts.to(order.device)[None, :, None]
+    """Keep all but the first s features of the order: [B, F], sizes [K] or [B, K] -> keep [B, K, F]."""
+    return place(order)[:, None, :] >= counts.to(order.device)[..., None]
 
 
 def remove_from_top(
@@ -89,8 +107,8 @@ def remove_from_top(
 
     Args:
         order: [B, F], most relevant first.
-        counts: [K] sizes s, increasing or not.
-        removals: [K], removals[k] <= counts[k].
+        counts: [K] or [B, K] sizes s, increasing or not.
+        removals: likewise, removals <= counts.
         seed: seed of the draws.
         images: [B] identities of the images.
         draws: [N] identities of the draws.
@@ -105,12 +123,37 @@ def remove_from_top(
     # In the order of relevance the turns of the first s features are a prefix, and the subset's last turn is an order
     # statistic of it: a selection, not a sort per size.
     by_relevance = turn.gather(-1, order[:, None, :].expand_as(turn))
-    last = torch.stack(
-        [
-            by_relevance[..., : int(s)].kthvalue(int(m), dim=-1).values if m else torch.full_like(turn[..., 0], -1)
-            for s, m in zip(counts.tolist(), removals.tolist(), strict=True)
-        ],
-        dim=-1,
-    )  # [B, N, K]
-    kept = place(order)[:, None, :] >= counts.to(order.device)[None, :, None]  # [B, K, F]
-    return kept[:, None] | (turn[:, :, None, :] > last[..., None])
+    select = _last_turn if counts.ndim == 1 else _last_turn_per_input
+    sizes = zip(counts.unbind(-1), removals.unbind(-1), strict=True)
+    last = torch.stack([select(by_relevance, s, m) for s, m in sizes], dim=-1)  # [B, N, K]
+    return remove_top(order, counts)[:, None] | (turn[:, :, None, :] > last[..., None])
+
+
+def remove_each_from_top(
+    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
+) -> Tensor:
+    """Keep all but each of the first s features with probability removals / s, so that their number varies.
+
+    What the public code of F-Fidelity does where its paper has a subset of exact size; see `remove_from_top` for the
+    arguments and the result.
+    """
+    chance = removals.double() / counts.double().clamp(min=1)  # [K] or [B, K]
+    drawn = counter.uniform(seed, images, draws, order.shape[-1])  # [B, N, F]
+    kept = remove_top(order, counts)[:, None]  # [B, 1, K, F]
+    return kept | (drawn[:, :, None, :] >= chance.to(order.device)[..., None, :, None])
+
+
+def _last_turn(turns: Tensor, count: Tensor, removal: Tensor) -> Tensor:
+    """The `removal`-th smallest of the first `count` turns, -1 for none: [B, N, F], [], [] -> [B, N]."""
+    if not removal:
+        return torch.full_like(turns[..., 0], -1)
+    return turns[..., : int(count)].kthvalue(int(removal), dim=-1).values
+
+
+def _last_turn_per_input(turns: Tensor, count: Tensor, removal: Tensor) -> Tensor:
+    """As `_last_turn` with another count and removal for each input, [B]; a sort where that one selects."""
+    count, removal = (number.to(turns.device)[:, None, None] for number in (count, removal))  # [B, 1, 1]
+    outside = torch.arange(turns.shape[-1], device=turns.device) >= count
+    ordered = turns.masked_fill(outside, turns.shape[-1]).sort(dim=-1).values
+    at = (removal - 1).clamp(min=0).expand(*turns.shape[:2], 1)
+    return torch.where(removal > 0, ordered.gather(-1, at), -1)[..., 0]

@@ -67,7 +67,7 @@ device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.manual_seed(seed)
 network = models.build("resnet9", width=width).to(device).eval()
 chosen = datasets.load("cifar10", "test").take(slice(images))
-x, y = chosen.floats().to(device), chosen.labels.to(device)
+x, y = chosen.model_inputs().to(device), chosen.labels.to(device)
 native = engine.native_precision(device)
 
 

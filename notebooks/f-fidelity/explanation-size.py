@@ -211,7 +211,7 @@ figures.show(figure)
 pixels = segments.pixels(size, size)
 rows, found = [], []
 for share, network in networks.items():
-    x, y = tests[share].floats(), tests[share].labels
+    x, y = tests[share].model_inputs(), tests[share].labels
     device = next(network.parameters()).device
     x, y = x.to(device), y.to(device)
     fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32

@@ -19,6 +19,8 @@ Where the paper's tables say MoRF and LeRF they mean the accuracy that remains, 
 and of the - metric.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -38,6 +40,8 @@ def remaining(
     draws: int = 1,
     seed: int = 0,
     images: Tensor | None = None,
+    present: Tensor | None = None,
+    subset: Callable[..., Tensor] = masks.remove_from_top,
 ) -> Estimate:
     """Each input's mean score when (some of) its most relevant features are removed.
 
@@ -50,6 +54,10 @@ def remaining(
         draws: number N of random subsets to average over; where nothing is random one is enough and is used.
         seed: seed of the subsets.
         images: [B] identities of the images, so that an image meets the same subsets in any batch; None: 0..B-1.
+        present: [B, F] bool, which features an input has. All fractions are of those; the others are never removed.
+            None: all.
+        subset: how the removed ones are chosen: `faithlab.masks.remove_from_top`, a subset of exact size, or
+            `faithlab.masks.remove_each_from_top`, each with a probability, as the authors' public code does.
 
     Returns:
         Mean scores [B, K] float64 over the draws, and their standard errors.
@@ -59,14 +67,15 @@ def remaining(
     """
     if draws < 1:
         raise ValueError(f"expected at least one draw, but got {draws}")
-    order = masks.order(attribution)
-    features = order.shape[1]
+    order = masks.order(attribution, present)
+    features = order.shape[1] if present is None else present.sum(1)
     counts = masks.counts(fractions, features)
     removals = masks.removals(counts, features, alpha, cap)
     identities = counter.identities(len(order), images, order.device)
-    mean = torch.empty(len(order), len(counts), dtype=torch.float64, device=order.device)
+    mean = torch.empty(len(order), counts.shape[-1], dtype=torch.float64, device=order.device)
     error = torch.zeros_like(mean)
-    settled = (removals == counts) | (removals == 0)  # [K] every draw removes the same features: one is enough
+    settled = (removals == counts) | (removals == 0)  # every draw removes the same features: one is enough
+    settled = settled.expand(len(order), -1).all(0).cpu()  # [K]
     one_mask = max(1, order.numel())
     for sizes, repeats in ((settled, 1), (~settled, draws)):
         for k in sizes.nonzero().flatten().split(max(1, masks.BUDGET // one_mask)):
@@ -74,7 +83,7 @@ def remaining(
                 continue
             total, squares = torch.zeros_like(mean[:, k]), torch.zeros_like(mean[:, k])
             for part in torch.arange(repeats).split(max(1, masks.BUDGET // (one_mask * len(k)))):
-                keep = masks.remove_from_top(order, counts[k], removals[k], seed=seed, images=identities, draws=part)
+                keep = subset(order, counts[..., k], removals[..., k], seed=seed, images=identities, draws=part)
                 answers = score(keep.flatten(1, 2)).to(mean).unflatten(1, keep.shape[1:3])  # [B, N, K]
                 total += answers.sum(1)
                 squares += (answers**2).sum(1)

@@ -8,18 +8,66 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import torch
+from pandas.io.formats.style import Styler
 from torch import Tensor
 from tqdm import tqdm
 
+from faithlab.engine import Score
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import ranking
+from faithlab.metrics.fidelity import remaining
 from faithlab.stats import Estimate
+from faithlab.study import tables
 
 Curves = Callable[[Tensor], tuple[Estimate, Estimate]]
 """Attribution [B, F] -> the scores that remain under MoRF and under LeRF at each size, two estimates [B, K]."""
 
 IDEAL = {"MoRF vs GT": -1, "LeRF vs GT": 1, "MoRF vs LeRF": -1}
 """The three comparisons, and the correlation of a metric that ranks rightly."""
+
+
+ORDER = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
+"""The metrics of the paper's tables, in their order."""
+
+
+def morf_and_lerf(score: Score, fractions: Tensor, **options) -> Curves:
+    """A metric of `faithlab.metrics.fidelity.remaining` in both directions; `options` are its arguments."""
+    return lambda a: (remaining(score, a, fractions, **options), remaining(score, -a, 1 - fractions, **options))
+
+
+def fidelities(
+    original: Score,
+    tuned: Score,
+    retrained: Score | None,
+    fractions: Tensor,
+    *,
+    alpha: float,
+    beta: float,
+    draws: int,
+    seed: int = 0,
+    present: Tensor | None = None,
+) -> dict[str, Curves]:
+    """The metrics that the paper compares, as it defines them (sections 2.3, 3.2 and 5).
+
+    Args:
+        original: the network's hits.
+        tuned: those of the network fine-tuned on random masks.
+        retrained: those of the network retrained by ROAR for the explainer at hand; None leaves ROAR out.
+        fractions: [K] sizes.
+        alpha: see `faithlab.metrics.fidelity.remaining`, like the following.
+        beta: its cap.
+        draws: random subsets per input and size.
+        seed: of these subsets.
+        present: [B, F] bool, which features an input has; None: all.
+    """
+    drawn = {"alpha": alpha, "draws": draws, "seed": seed}
+    metrics = {
+        "Fidelity": morf_and_lerf(original, fractions, present=present),
+        "ROAR": retrained and morf_and_lerf(retrained, fractions, present=present),
+        "R-Fidelity": morf_and_lerf(original, fractions, present=present, **drawn),
+        "F-Fidelity": morf_and_lerf(tuned, fractions, present=present, cap=beta, **drawn),
+    }
+    return {name: metric for name, metric in metrics.items() if metric}
 
 
 def degraded_curves(
@@ -30,6 +78,7 @@ def degraded_curves(
     seeds: Sequence[int],
     *,
     images: Tensor | None = None,
+    present: Tensor | None = None,
 ) -> pd.DataFrame:
     """The curves of every metric for every explainer, share of noise and seed.
 
@@ -40,6 +89,7 @@ def degraded_curves(
         fractions: [K] sizes that the metrics use, as fractions.
         seeds: of the noise. The undegraded explanation is measured once and serves all of them.
         images: [B] identities of the images; None: 0..B-1.
+        present: [B, F] bool, which features an input has; None: all.
 
     Returns:
         Tidy: explainer, metric, share, seed, direction (MoRF or LeRF), fraction, value (mean over the images), error
@@ -49,7 +99,7 @@ def degraded_curves(
     jobs = [(e, r, s) for e in attributions for r in shares for s in (seeds if r else seeds[:1])]
     progress = tqdm([(*job, metric) for job in jobs for metric in metrics], desc="degraded explainers", mininterval=5)
     for explainer, share, seed, metric in progress:
-        noisy = degrade(attributions[explainer], share, seed=seed, images=images)
+        noisy = degrade(attributions[explainer], share, seed=seed, images=images, present=present)
         for direction, estimate in zip(("MoRF", "LeRF"), metrics[metric](noisy), strict=True):
             mean = estimate.mean()
             rows.extend(
@@ -93,6 +143,22 @@ def correlations(curves: pd.DataFrame) -> pd.DataFrame:
                 )
     columns = ["explainer", "level", "comparison", "metric", "mean", "std", "missing", "count"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def beside_published(
+    level: str, sources: Mapping[str, pd.DataFrame | None], *, columns: Sequence[str] = ("explainer",)
+) -> Styler:
+    """One level of comparison (see `correlations`), what the paper prints beside what was measured.
+
+    Args:
+        level: macro_correlation, micro_correlation or micro_rank.
+        sources: by the name of their column; each a table like that of `correlations`, or None.
+        columns: what makes the groups of columns.
+    """
+    of_level = {name: f[f["level"] == level] for name, f in sources.items() if f is not None}
+    return tables.styled(
+        tables.side_by_side(of_level, rows=["comparison", "metric"], columns=list(columns), order=list(ORDER))
+    )
 
 
 def _compare(curves: pd.DataFrame) -> dict[str, tuple[float, Tensor]]:

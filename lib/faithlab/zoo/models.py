@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 import timm
+import torch
 from torch import Tensor, nn
 
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {}
@@ -101,3 +102,51 @@ def vit(
         num_heads=heads,
         mlp_ratio=2.0,
     )
+
+
+class BidirectionalLSTM(nn.LSTM):
+    """LSTM layers that read a series [n, T, C] in both directions; their mean state over time, [n, hidden of both]."""
+
+    def forward(self, series: Tensor) -> Tensor:
+        """The mean over all steps of the last layer's states."""
+        # cuDNN has no gradients of recurrent layers in eval mode, which explainers ask for.
+        with torch.backends.cudnn.flags(enabled=self.training or not torch.is_grad_enabled()):
+            states, _ = super().forward(series)
+        return states.mean(dim=1)
+
+
+@register
+def bilstm(classes: int = 4, channels: int = 6, width: int = 128, layers: int = 3) -> nn.Module:
+    """The LSTM for time series of F-Fidelity (appendix C), which is TimeX's: three bidirectional layers.
+
+    `width` counts both directions together, as in TimeX: 128 is 64 each. The mean over time goes into a hidden layer.
+    """
+    features = BidirectionalLSTM(channels, width // 2, layers, batch_first=True, bidirectional=True)
+    return nn.Sequential(OrderedDict(features=features, head=_hidden_layer(width, classes)))
+
+
+class TimeLast(nn.Module):
+    """Swaps steps and channels: convolutions want [n, C, T]."""
+
+    def forward(self, series: Tensor) -> Tensor:
+        """Series [n, T, C] to [n, C, T]."""
+        return series.transpose(1, 2)
+
+
+@register
+def cnn1d(classes: int = 4, channels: int = 6, width: int = 128) -> nn.Module:
+    """TimeX's convolutional network for time series: three layers, each halving the steps, and their mean over time.
+
+    F-Fidelity's appendix D.1 has "a CNN" and gives no layers.
+    """
+
+    def layer(inputs: int, size: int) -> list[nn.Module]:
+        return [nn.Conv1d(inputs, width, size, padding=size // 2), nn.ReLU(), nn.MaxPool1d(2)]
+
+    features = nn.Sequential(TimeLast(), *layer(channels, 7), *layer(width, 3), *layer(width, 3))
+    head = nn.Sequential(nn.AdaptiveAvgPool1d(1), nn.Flatten(), *_hidden_layer(width, classes))
+    return nn.Sequential(OrderedDict(features=features, head=head))
+
+
+def _hidden_layer(width: int, classes: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, classes))

