@@ -22,8 +22,12 @@ TARGET = torch.tensor([0, 3, 1, 1, 2])
 IDENTITIES = torch.tensor([9, 2, 400, 0, 7])
 PIXELS = segments.pixels(16, 16)
 NETWORKS = ["cnn3", "resnet9"]
+MAPS = ["gradcam", "layercam", "rise", "extremal-perturbation", "iba"]  # without channels
 QUICK = {  # fewer samples where an explainer draws or integrates
+    "extremal-perturbation": {"steps": 5, "areas": [0.1, 0.4]},
+    "iba": {"steps": 3, "samples": 4},
     "integrated-gradients": {"steps": 8},
+    "rise": {"samples": 30, "cells": 4},
     "smoothgrad": {"samples": 4},
     "smoothgrad-squared": {"samples": 4},
 }
@@ -153,7 +157,7 @@ def test_channels_can_be_features_of_their_own(name):
     apart = torch.arange(3 * 256).view(3, 16, 16)
     attribution = explain(name, network(), X, TARGET, apart, images=IDENTITIES, **QUICK.get(name, {}))
     assert attribution.shape == (5, 768)
-    if name not in ("gradcam", "layercam"):  # whose maps have no channels: each one has the pixel's value
+    if name not in MAPS:  # whose maps have no channels: each one has the pixel's value
         assert_same(attribution.view(5, 3, 256).sum(1), explained(name))
     else:
         assert_same(attribution.view(5, 3, 256), explained(name)[:, None].expand(-1, 3, -1))
