@@ -41,7 +41,7 @@ seeds = [0, 1]  # of the noise
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
-draws = 2  # random subsets per image, size and direction; the paper draws 50
+draws = 4  # random subsets per image, size and direction; the paper draws 50
 case_draws = 100  # in the case study
 smooth_samples = 16  # noisy copies per image in SG-SQ
 case = 0  # test image of the case study, counted among those that both networks recognise
@@ -127,7 +127,7 @@ grid = sns.catplot(
     col="level",
     kind="bar",
     height=3.2,
-    aspect=1.15,
+    aspect=1.35,
 )
 for axes in grid.axes.flat:
     axes.axhline(0, color="0.4", linewidth=0.8)

@@ -47,7 +47,9 @@ beta = 0.1
 draws = 2  # random subsets per image, size and direction; the paper draws 50
 smooth_samples = 16  # noisy copies per image in SG-SQ
 roar_limit = 5000  # training images for ROAR; None: all
-roar_epochs = 4
+roar_epochs = 2
+roar_rate = 0.0005
+roar_fresh = False  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
 roar_samples = 4  # noisy copies per training image in SG-SQ
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 seed = 0
@@ -87,7 +89,13 @@ recipes = networks.pair(
     seed=seed,
 )
 models = {name: trained(recipe) for name, recipe in recipes.items()}
-retraining = dataclasses.replace(recipes["original"], epochs=roar_epochs, limit=roar_limit)
+retraining = dataclasses.replace(
+    recipes["original"],
+    epochs=roar_epochs,
+    rate=roar_rate,
+    limit=roar_limit,
+    start=None if roar_fresh else recipes["original"],
+)
 options = {"samples": roar_samples, "seed": seed}
 models["retrained"] = roar.retrained(retraining, recipes["original"], "smoothgrad-squared", **options)
 device = next(models["original"].parameters()).device
