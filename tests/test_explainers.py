@@ -199,7 +199,7 @@ def test_channels_can_be_features_of_their_own(name):
 
 
 def test_an_unknown_explainer_is_an_error_that_lists_the_known():
-    with pytest.raises(KeyError, match=r"no explainer 'lime'; known: gradcam, .*saliency"):
+    with pytest.raises(KeyError, match=r"no explainer 'lime'; known: excitation-backprop, .*saliency"):
         explained("lime")
 
 

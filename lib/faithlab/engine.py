@@ -24,6 +24,8 @@ Score = Callable[..., Tensor]
 """Keep-masks to one number for each, float32; True = kept. `score(keep)` takes as many masks for every input,
 [B, M, F] bool -> [B, M]; `score(keep, images)` takes any pairs, [R, F] bool and the inputs' positions [R] -> [R]."""
 
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
+
 Readout = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[Tensor], Tensor]
 
@@ -101,9 +103,13 @@ def scorer(
     stand_in = reference(x)
     if x.is_floating_point():
         x, stand_in = x.to(precision), stand_in.to(precision)
+    # Two numbers chosen between by their bits, other ^ ((one ^ other) & mask): exact for any number, and several times
+    # faster on a CPU than torch.where, whose mask has another element size.
+    kind = _BITS[x.element_size()]
     # One stand-in per input, its other sizes as small as the reference gave them.
-    stand_in = stand_in.view(*[1] * (x.ndim - stand_in.ndim), *stand_in.shape)
-    stand_in = stand_in.expand(len(x), *stand_in.shape[1:])
+    stand_in = stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *stand_in.shape)
+    stand_in = stand_in.expand(len(x), *stand_in.shape[1:]).contiguous().view(kind)
+    difference = x.contiguous().view(kind) ^ stand_in
     runner = prepare(model, precision)
     lowest, highest = (int(target.min()), int(target.max())) if len(target) else (0, 0)
     limit = rows or _rows(x)
@@ -149,7 +155,8 @@ def scorer(
         shape = (*keep.shape[:2], *x.shape[1:])
         # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
         shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
-        masked = torch.where(shown, x[images][:, None], stand_in[images][:, None]).view(-1, *shape[2:])
+        masked = (difference[images][:, None] & -shown.to(kind)) ^ stand_in[images][:, None]
+        masked = masked.view(x.dtype).view(-1, *shape[2:])
         logits = runner(masked).float()
         if logits.ndim != 2 or len(logits) != len(masked):
             raise ValueError(f"expected logits [{len(masked)}, classes], but the model gave {tuple(logits.shape)}")
