@@ -523,7 +523,7 @@ def _run(
     else:
         if resume.state is None or resume.state.chains.order.shape != start.shape:
             raise ValueError(
-                f"expected to resume a {name} of {len(start)} chains of {start.shape[1]} features, as this one"
+                f"expected to resume a search of {len(start)} chains of {start.shape[1]} features, as this one"
             )
         state, history = resume.state, list((problem.sign * resume.history).unbind(1))
         problem.asked += resume.asked
