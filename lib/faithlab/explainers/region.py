@@ -23,14 +23,13 @@ def extremal_perturbation(
     steps: int = 40,
     cells: int = 7,
     rate: float = 0.1,
-    weight: float = 1.0,
-    growth: float = 1.05,
+    weights: tuple[float, float] = (0.1, 10.0),
 ) -> Tensor:
     """Extremal perturbations (Fong, Patrick, Vedaldi, 2019): the smooth region of each area that suffices best.
 
     For each area a mask is sought under which the image keeps the highest logit, the rest of it blurred: gradient
-    ascent on the logit minus `weight` times the distance of the sorted mask from an ideal one of that area, a weight
-    that grows at each step. The masks of all areas are added, so that a pixel that is in the small ones comes first.
+    ascent on the logit minus the distance of the sorted mask from an ideal one of that area, whose weight grows from
+    step to step. The masks of all areas are added, so that a pixel that is in the small ones comes first.
 
     Args:
         model: the network.
@@ -41,8 +40,7 @@ def extremal_perturbation(
         steps: of the ascent; the authors take 800.
         cells: the mask is the smooth maximum of `cells` x `cells` round bumps.
         rate: how far the largest change of a bump moves in a step.
-        weight: of the area, in units of the gradient of the logit.
-        growth: of the weight, per step.
+        weights: of the area at the first and at the last step, where 1 makes it as strong as the logit.
 
     Returns:
         [n, 1, H, W], between 0 and the number of areas.
@@ -56,7 +54,7 @@ def extremal_perturbation(
     ideal = torch.stack([(torch.arange(points) >= (1 - area) * points).to(x) for area in areas]).repeat(n, 1)
     height = torch.full((n * a, cells**2), 0.5, dtype=x.dtype, device=x.device)
     speed = torch.zeros_like(height)
-    for _ in range(steps):
+    for weight in torch.logspace(*(math.log10(w) for w in weights), steps).tolist():
         with torch.enable_grad():
             height = height.detach().requires_grad_()
             mask = _smooth_maximum(height, bumps)  # [n * a, P]
@@ -68,7 +66,6 @@ def extremal_perturbation(
         # Each of unit size, so that neither the scale of the logits nor that of the area decides.
         speed = 0.9 * speed + _unit(toward) - weight * _unit(away)
         height = (height + rate * _unit(speed)).clamp(0, 1)
-        weight *= growth
     masks = _at_size(_smooth_maximum(height.detach(), bumps), x)
     return masks.view(n, a, 1, *x.shape[-2:]).sum(1)
 
