@@ -411,6 +411,22 @@ def test_excitation_backprop_passes_on_all_relevance_and_no_more(architecture):
     torch.testing.assert_close(attribution.sum(1), torch.ones(5), atol=1e-3, rtol=0)
 
 
+def test_excitation_backprop_passes_through_the_standardisation_of_inputs():
+    class Standardised(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.tensor([3.0, 2.0, 5.0]).view(3, 1, 1))
+            self.register_buffer("shift", torch.tensor([0.5, -0.1, 0.3]).view(3, 1, 1))
+            self.network = network("resnet9")
+
+        def forward(self, x):
+            return self.network(x * self.scale + self.shift)
+
+    model = Standardised()
+    inside = explained("excitation-backprop", model.network, X * model.scale + model.shift)
+    assert_same(explained("excitation-backprop", model), inside)
+
+
 def test_excitation_backprop_of_one_layer_is_its_share_of_the_positive_contributions():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).double()

@@ -1,6 +1,7 @@
 """Relevance propagated backwards by a rule of its own at every layer. The rules are zennit's."""
 
 import operator
+from operator import attrgetter
 
 import torch
 from torch import Tensor, fx, nn
@@ -11,6 +12,9 @@ from zennit.types import Activation
 
 from faithlab import engine
 from faithlab.explainers import register
+
+_SUMS = (operator.add, operator.iadd, torch.add)
+_ARITHMETIC = (*_SUMS, operator.mul, operator.imul, torch.mul)
 
 
 @register("excitation-backprop")
@@ -23,8 +27,8 @@ def excitation_backprop(model: nn.Module, x: Tensor, target: Tensor, images: Ten
     Raises:
         ValueError: a model that torch.fx cannot trace, whose sums of branches cannot be found.
     """
-    network = _with_sums(engine.prepare(model, x.dtype))
-    composite = ExcitationBackprop(layer_map=[(Activation, Pass())], zero_params=["bias"])
+    network = _with_layers(engine.prepare(model, x.dtype))
+    composite = ExcitationBackprop(layer_map=[((Activation, _WithConstant), Pass())], zero_params=["bias"])
     # The input asks for gradients here, so that it works where they are off.
     with torch.enable_grad(), composite.context(network):
         inputs = x.detach().clone().requires_grad_()
@@ -34,8 +38,20 @@ def excitation_backprop(model: nn.Module, x: Tensor, target: Tensor, images: Ten
     return relevance
 
 
-def _with_sums(model: nn.Module) -> nn.Module:
-    """The model with each sum of two branches as a layer, so that a rule shares the relevance between them."""
+class _WithConstant(nn.Module):
+    """A sum with, or a product by, a constant: one input has all of its relevance."""
+
+    def __init__(self, operation, constant: Tensor):
+        super().__init__()
+        self.operation = operation
+        self.register_buffer("constant", constant)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.operation(x, self.constant)
+
+
+def _with_layers(model: nn.Module) -> nn.Module:
+    """The model with each sum of two branches, and each constant, as a layer that a rule can share relevance in."""
     try:
         traced = fx.symbolic_trace(model)
     except Exception as error:
@@ -43,15 +59,21 @@ def _with_sums(model: nn.Module) -> nn.Module:
         raise ValueError(
             f"excitation-backprop needs a model that torch.fx can trace, to find the sums of its branches, but: {error}"
         ) from error
-    sums = [node for node in traced.graph.nodes if node.target in (operator.add, operator.iadd, torch.add)]
-    for number, node in enumerate(sums):
-        if not all(isinstance(argument, fx.Node) for argument in node.args):
-            continue  # a constant is added, no branch
-        name = f"sum_of_branches_{number}"
-        traced.add_submodule(name, Sum())
+    for number, node in enumerate(list(traced.graph.nodes)):
+        if node.target not in _ARITHMETIC or not all(isinstance(argument, fx.Node) for argument in node.args):
+            continue
+        one, other = node.args
         with traced.graph.inserting_before(node):
-            branches = traced.graph.call_function(torch.stack, (node.args, -1))
-            node.replace_all_uses_with(traced.graph.call_module(name, (branches,)))
+            name = f"arithmetic_{number}"
+            if other.op == "get_attr":
+                traced.add_submodule(name, _WithConstant(node.target, attrgetter(other.target)(traced)))
+                layer = traced.graph.call_module(name, (one,))
+            elif node.target in _SUMS:
+                traced.add_submodule(name, Sum())
+                layer = traced.graph.call_module(name, (traced.graph.call_function(torch.stack, (node.args, -1)),))
+            else:
+                continue
+        node.replace_all_uses_with(layer)
         traced.graph.erase_node(node)
     traced.recompile()
     return traced
