@@ -18,16 +18,26 @@ from faithlab.zoo import datasets, training
 
 
 def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> nn.Module:
-    """The network of a recipe, trained without what an explainer calls relevant.
+    """The network of a recipe, trained without what an explainer calls relevant; arguments as in `ordered`.
 
-    The explanations of the training examples are stored block by block, and training epoch by epoch: a killed run goes
-    on from there.
+    Training is stored epoch by epoch: a killed run goes on from there.
+    """
+    return training.trained(dataclasses.replace(recipe, orders=ordered(recipe, explained, explainer, **options)))
+
+
+def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> str:
+    """Explain the training examples of a recipe and store the orders of their features under a name, for its `orders`.
+
+    They are stored block by block: a killed run goes on from there.
 
     Args:
         recipe: how to train. The training examples are explained in its precision.
         explained: the recipe of the network whose explanations are taken.
         explainer: its name in `faithlab.explainers`.
         **options: of the explainer.
+
+    Returns:
+        The name.
     """
     data = datasets.load(recipe.data, "train", **recipe.data_options).take(slice(recipe.limit))
     features = data.features()
@@ -48,4 +58,4 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
     about = json.dumps(chosen, sort_keys=True)
     name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
     training.keep_orders(name, order, len(data))
-    return training.trained(dataclasses.replace(recipe, orders=name))
+    return name
