@@ -106,9 +106,8 @@ def scorer(
     # Two numbers chosen between by their bits, other ^ ((one ^ other) & mask): exact for any number, and several times
     # faster on a CPU than torch.where, whose mask has another element size.
     kind = _BITS[x.element_size()]
-    # One stand-in per input, its other sizes as small as the reference gave them.
-    stand_in = stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *stand_in.shape)
-    stand_in = stand_in.expand(len(x), *stand_in.shape[1:]).contiguous().view(kind)
+    # One stand-in per input or one for all, its other sizes as small as the reference gave them.
+    stand_in = stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *stand_in.shape).contiguous().view(kind)
     difference = x.contiguous().view(kind) ^ stand_in
     runner = prepare(model, precision)
     lowest, highest = (int(target.min()), int(target.max())) if len(target) else (0, 0)
@@ -155,7 +154,8 @@ def scorer(
         shape = (*keep.shape[:2], *x.shape[1:])
         # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
         shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
-        masked = (difference[images][:, None] & -shown.to(kind)) ^ stand_in[images][:, None]
+        behind = stand_in if len(stand_in) == 1 else stand_in[images]
+        masked = (difference[images][:, None] & -shown.to(kind)) ^ behind[:, None]
         masked = masked.view(x.dtype).view(-1, *shape[2:])
         logits = runner(masked).float()
         if logits.ndim != 2 or len(logits) != len(masked):
