@@ -177,34 +177,6 @@ def test_annealing_of_sixteen_patches_is_within_one_percent_of_the_complete_sear
     torch.testing.assert_close(value_of(score, found.order, "Le"), found.value, atol=1e-4, rtol=0)
 
 
-# Refused early
-
-
-@every_objective
-def test_bounds_of_the_score_change_no_step_and_ask_less(objective):
-    table = anything(3, 9).clamp(0.05, 0.95).round(decimals=1)  # with ties, and near the bounds
-    score, options = search.lookup(table), {"objective": objective, "steps": 150, "temperature": 0.2, "cooling": 0.97}
-    plain = search.anneal(score, starts(9), **options)
-    early = search.anneal(score, starts(9), within=(0.0, 1.0), **options)
-    assert torch.equal(early.history, plain.history)
-    assert torch.equal(early.state.chains.order, plain.state.chains.order)
-    assert torch.equal(early.state.chains.table, plain.state.chains.table)
-    assert (early.asked < 0.95 * plain.asked).all()
-
-
-def test_bounds_change_no_step_on_a_network(trained):
-    model, x, target = trained
-    score = engine.scorer(model, x, target, segments=segments.patches(8, 8, 2))
-    found = [search.anneal(score, starts(16, torch.arange(4)), steps=60, within=w) for w in (None, (0.0, 1.0))]
-    torch.testing.assert_close(found[1].history, found[0].history, atol=1e-6, rtol=0)
-    assert found[1].asked.sum() < found[0].asked.sum()
-
-
-def test_bounds_in_the_wrong_order_are_an_error():
-    with pytest.raises(ValueError, match="the least and the largest score"):
-        search.anneal(search.lookup(anything(3, 6)), starts(6), steps=1, within=(1.0, 0.0))
-
-
 # Neighbours
 
 

@@ -154,8 +154,9 @@ def scorer(
         shape = (*keep.shape[:2], *x.shape[1:])
         # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
         shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
-        behind = stand_in if len(stand_in) == 1 else stand_in[images]
-        masked = (difference[images][:, None] & -shown.to(kind)) ^ behind[:, None]
+        behind = stand_in if len(stand_in) == 1 else _taken(stand_in, images)
+        masked = _taken(difference, images)[:, None] & -shown.to(kind)
+        masked ^= behind[:, None]
         masked = masked.view(x.dtype).view(-1, *shape[2:])
         logits = runner(masked).float()
         if logits.ndim != 2 or len(logits) != len(masked):
@@ -190,6 +191,11 @@ def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtyp
     change = (probability(reference, target) - probability(other, target)).abs()
     same = (reference.argmax(-1) == other.argmax(-1)).float().mean()
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
+
+
+def _taken(inputs: Tensor, images: slice | Tensor) -> Tensor:
+    """Some of the inputs; `index_select` copies whole rows, which indexing does element by element."""
+    return inputs[images] if isinstance(images, slice) else inputs.index_select(0, images)
 
 
 def _rows(x: Tensor) -> int:

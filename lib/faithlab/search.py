@@ -12,9 +12,8 @@ the readout of the score.
 
 What is fast here: an order is a chain of subsets, and a proposal asks only about the subsets that it changes, a third
 of them on average for a swap. The chains of all images and restarts go in lock-step, so that their questions fill whole
-forwards. Of a score with bounds, such as a probability, a proposal is asked no further once it is refused whatever else
-it would answer (`anneal`, `within`). `Remembered` answers a subset that was asked before without a forward. `answers`
-asks about all subsets of a few features at once: then `optimum` is exact, and every search is a matter of look-ups.
+forwards. `Remembered` answers a subset that was asked before without a forward. `answers` asks about all subsets of a
+few features at once: then `optimum` is exact, and every search is a matter of look-ups.
 
 Random numbers belong to (seed, image, step), so that a chain takes the same steps in any batch, as far as the score
 gives an input the same number in any batch.
@@ -35,10 +34,6 @@ _log = logging.getLogger(__name__)
 
 OBJECTIVES = {"Mo": (-1.0, 0.0), "Le": (0.0, 1.0), "Le-Mo": (-1.0, 1.0)}
 """What is maximised: the weights of MoRF and of LeRF."""
-
-
-ROUNDS = 3
-"""In how many rounds a proposal is asked about where it may be refused early: every third prefix at a time."""
 
 
 @dataclass(frozen=True)
@@ -134,17 +129,7 @@ class _Problem:
         self.asked += torch.bincount(images.cpu(), minlength=len(self.asked))
         return answers.to(keep.device).double()
 
-    def follow(
-        self,
-        images: Tensor,
-        order: Tensor,
-        low: Tensor,
-        high: Tensor,
-        table: Tensor,
-        *,
-        at_least: Tensor | None = None,
-        within: tuple[float, float] | None = None,
-    ) -> Tensor:
+    def follow(self, images: Tensor, order: Tensor, low: Tensor, high: Tensor, table: Tensor) -> Tensor:
         """The table of orders that differ from known ones in the prefixes of lengths low + 1 .. high only.
 
         Args:
@@ -153,9 +138,6 @@ class _Problem:
             low: [N] int64.
             high: [N] int64.
             table: [N, S, F + 1] of the known orders.
-            at_least: [N] gains below which an order is of no interest; asked with `within` only.
-            within: the least and the largest score there is. An order that cannot reach `at_least` any more is asked no
-                further; its table then holds the best that was possible.
 
         Returns:
             [N, S, F + 1].
@@ -164,21 +146,11 @@ class _Problem:
         chain = torch.arange(len(order), device=order.device).repeat_interleave(count)  # [R]
         first = count.cumsum(0) - count
         length = low[chain] + 1 + torch.arange(len(chain), device=order.device) - first[chain]  # [R] of the prefix
+        prefix = masks.place(order)[chain] < length[:, None]  # [R, F]
+        keep = torch.cat([prefix if side else ~prefix for side in self.sides])
+        answers = self.ask(keep, images[chain].repeat(len(self.sides)))
         table = table.clone()
-        if within is None:
-            parts = [(chain, length)]
-        else:
-            best = torch.where(self.weights > 0, within[1], within[0]).double()
-            table[chain, :, length] = best.to(table.device)
-            parts = [(chain[turn], length[turn]) for n in range(ROUNDS) for turn in [length % ROUNDS == n]]
-        for chain, length in parts:
-            if within is not None:
-                open_ = (self.gain(table) >= at_least)[chain]
-                chain, length = chain[open_], length[open_]
-            prefix = masks.place(order)[chain] < length[:, None]  # [R, F]
-            keep = torch.cat([prefix if side else ~prefix for side in self.sides])
-            answers = self.ask(keep, images[chain].repeat(len(self.sides)))
-            table[chain, :, length] = answers.view(len(self.sides), -1).T
+        table[chain, :, length] = answers.view(len(self.sides), -1).T
         return table
 
     def better(self, chains: _Chains, state: _State | None) -> dict[str, Tensor]:
@@ -316,7 +288,6 @@ def anneal(
     cooling: float = 0.999,
     neighbour: str = "swap",
     restarts: int = 1,
-    within: tuple[float, float] | None = None,
     seed: int = 0,
     images: Tensor | None = None,
     resume: Trajectory | None = None,
@@ -337,8 +308,6 @@ def anneal(
         cooling: factor per step; the paper takes 0.999.
         neighbour: one of `NEIGHBOURS`; the paper takes the swap.
         restarts: chains per image, all in the same batch; those after the first start at random orders.
-        within: the least and the largest score there is, (0, 1) for a probability. Whether a proposal is taken is drawn
-            before it is asked about, so that a bad one can be refused before all is known. The steps are the same.
         seed: of the proposals.
         images: [B] identities of the images; None: 0..B-1.
         resume: what an earlier call with the same arguments and fewer steps returned.
@@ -353,8 +322,6 @@ def anneal(
         raise ValueError(
             f"expected a temperature above 0 and a cooling factor in (0, 1], but got {temperature} and {cooling}"
         )
-    if within is not None and not within[0] < within[1]:
-        raise ValueError(f"expected the least and the largest score there is, but got {within}")
     problem = _Problem(score, objective, len(order))
     identity, owner, start = _several(order, restarts, seed, images)
     # A chain takes the same steps however many others there are.
@@ -364,9 +331,9 @@ def anneal(
         u = draws.uniform(seed, identity, stream + step, 4).flatten(0, 1)  # [N, 4]
         source, low, high = NEIGHBOURS[neighbour](u, order.shape[1])
         proposed = state.chains.order.gather(1, source)
-        enough = problem.gain(state.chains.table) + u[:, 3].log() * (temperature * cooling**step)
-        table = problem.follow(owner, proposed, low, high, state.chains.table, at_least=enough, within=within)
-        chains = _Chains(proposed, table).where(problem.gain(table) >= enough, state.chains)
+        proposal = _Chains(proposed, problem.follow(owner, proposed, low, high, state.chains.table))
+        loss = problem.gain(state.chains.table) - problem.gain(proposal.table)
+        chains = proposal.where(loss <= -u[:, 3].log() * (temperature * cooling**step), state.chains)
         return replace(state, chains=chains, **problem.better(chains, state))
 
     return _run("annealing", problem, owner, start, advance, steps, resume, progress)

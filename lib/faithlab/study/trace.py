@@ -16,6 +16,8 @@ from faithlab.engine import Score
 from faithlab.explainers import explain
 from faithlab.metrics import trajectory
 from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED, Claim
+from faithlab.zoo.sets import LabelledSet
+from faithlab.zoo.training import logits
 
 _PAPER = "TRACE"
 
@@ -36,6 +38,23 @@ TEMPERATURE = {"p": 0.1, "y": 2.0}
 
 READOUTS = {"p": readouts.probability, "y": readouts.logit}
 """The paper's suffixes."""
+
+
+def recognised(model: nn.Module, data: LabelledSet, count: int, rows: int = 64) -> LabelledSet:
+    """The first images of a data set that a network gets right; fewer than `count` where there are no more.
+
+    Raises:
+        ValueError: the network gets none of them right.
+    """
+    found = []
+    for part in torch.arange(len(data)).split(rows):
+        right = logits(model, data.model_inputs(part)).argmax(1).cpu() == data.labels[part]
+        found += part[right].tolist()
+        if len(found) >= count:
+            break
+    if not found:
+        raise ValueError(f"the network recognises none of {len(data)} images, so that there is nothing to explain")
+    return data.take(torch.tensor(found[:count]))
 
 
 def explained(
@@ -67,8 +86,7 @@ def explained(
 
 def steps_of(steps: int, readout: str = "p") -> dict:
     """Arguments of `faithlab.search.anneal`: the paper's schedule of 5000 steps, run through in fewer or more."""
-    arguments = {"steps": steps, "temperature": TEMPERATURE[readout], "cooling": 0.999 ** (5000 / steps)}
-    return arguments | ({"within": (0.0, 1.0)} if readout == "p" else {})
+    return {"steps": steps, "temperature": TEMPERATURE[readout], "cooling": 0.999 ** (5000 / steps)}
 
 
 def scores(score: Score, orders: Mapping[str, Tensor]) -> pd.DataFrame:
@@ -338,8 +356,8 @@ def _criteria(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     finest = t[t["patches"] == t["patches"].max()].set_index(["trace", "criterion"])["share"]
     mo, le = finest["TRACE-Mo", "LeRF"], finest["TRACE-Le", "MoRF"]
     evidence = (
-        f"t = {t['patches'].max()}, part of what is best there (0 is chance): TRACE-Mo under LeRF {mo:.2f}, TRACE-Le under "
-        f"MoRF {le:.2f}"
+        f"t = {t['patches'].max()}, part of what is best there (0 is chance): TRACE-Mo under LeRF {mo:.2f}, "
+        f"TRACE-Le under MoRF {le:.2f}"
     ).replace("-0", "−0")
     return _verdict([le > mo, le > 0.5 > mo], [mo, le]), evidence
 
