@@ -126,13 +126,7 @@ orders = {name: trajectory.trajectory(a) for name, a in attributions.items()}
 orders = {"TRACE-p": best.order, "Greedy-Le": greedy["Le"].order, "Greedy-Mo": greedy["Mo"].order} | orders
 scores = trace.scores(score, orders)
 run.save(scores, "scores")
-reached = torch.tensor(scores[scores["explainer"] == "TRACE-p"]["difference"].to_numpy(copy=True))
-shares = trace.attainable(
-    score,
-    attributions | {name: search.heat_map(orders[name]) for name in ("Greedy-Le", "Greedy-Mo")},
-    reached,
-    seed=seed,
-)
+shares = trace.shares(scores[scores["explainer"] != "TRACE-p"], best.value, seed=seed)
 run.save(shares, "shares")
 
 # %% mystnb={"figure": {"caption": "Attainable share: LeRF \u2212 MoRF as a part of what TRACE reaches on the same image. Points are means over the images, lines the middle 95 % of the means of resampled images. 0 is chance, 1 is the best order that was found.", "name": "tr-shares"}, "image": {"alt": "Dot plot with intervals: eight explainers, a random order and two greedy searches against the attainable share."}} tags=["hide-input"]

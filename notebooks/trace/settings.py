@@ -166,9 +166,9 @@ for reference, stand_in in REFERENCES.items():
     for readout, s in score.items():
         measured = trace.scores(s, {name: b.order for name, b in best.items()} | orders)
         rows.append(measured.assign(reference=reference, measured=readout))
-    shares.append(
-        trace.attainable(score["p"], attributions, best["TRACE-p"].value, seed=seed).assign(reference=reference)
-    )
+    by_p = rows[-2]  # measured by probabilities
+    explainers = by_p[~by_p["explainer"].str.startswith("TRACE")]
+    shares.append(trace.shares(explainers, best["TRACE-p"].value, seed=seed).assign(reference=reference))
 everything = pd.concat(rows, ignore_index=True)
 scores = everything[everything["measured"] == "p"].drop(columns="measured")
 run.save(everything, "scores")

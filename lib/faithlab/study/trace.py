@@ -104,7 +104,6 @@ def scores(score: Score, orders: Mapping[str, Tensor]) -> pd.DataFrame:
 def attainable(
     score: Score,
     attributions: Mapping[str, Tensor],
-    reached: Tensor | None = None,
     *,
     steps: int = 500,
     readout: str = "p",
@@ -119,23 +118,38 @@ def attainable(
     Args:
         score: of a probability (or of a logit, with `readout`), see `faithlab.engine.scorer`.
         attributions: [B, F] by explainer.
-        reached: [B] LeRF - MoRF of the best orders; None: searched for here, from the greedy order.
-        steps: of that search.
+        steps: of the search, which starts at the greedy order.
         readout: "p" if the score is a probability, "y" if it is a logit.
-        resamples: of the images, for the intervals.
+        resamples: see `shares`.
         seed: of the search and of the intervals.
+
+    Returns:
+        See `shares`.
+    """
+    first = next(iter(attributions.values()))
+    best = trace(score, *first.shape, steps=steps, readout=readout, seed=seed, device=first.device)
+    measured = scores(score, {name: trajectory.trajectory(a) for name, a in attributions.items()})
+    return shares(measured, best.value, resamples=resamples, seed=seed)
+
+
+def shares(measured: pd.DataFrame, reached: Tensor, *, resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """The attainable share of orders that are measured already, see `attainable`.
+
+    Args:
+        measured: of `scores`.
+        reached: [B] LeRF - MoRF of the best orders of the same images.
+        resamples: of the images, for the intervals.
+        seed: of these.
 
     Returns:
         Tidy: explainer, mean, low, high (the middle 95 % of the means of resampled images), missing (images on which
         no order beats chance), count.
     """
-    if reached is None:
-        images, features = next(iter(attributions.values())).shape
-        reached = trace(score, images, features, steps=steps, readout=readout, seed=seed).value
     weights = stats.bootstrap(len(reached), resamples, torch.Generator().manual_seed(seed))
     rows = []
-    for name, attribution in attributions.items():
-        share = trajectory.attainable_share(trajectory.lerf_minus_morf(score, attribution).cpu(), reached.cpu())
+    for name, of_explainer in measured.groupby("explainer", sort=False):
+        difference = torch.tensor(of_explainer.sort_values("image")["difference"].to_numpy(copy=True))
+        share = trajectory.attainable_share(difference, reached.cpu())
         known = ~share.isnan()
         drawn = weights[:, known]
         means = (drawn * share[known]).sum(1) / drawn.sum(1)  # NaN where a resample has no image with a share
