@@ -119,7 +119,8 @@ attributions = trace.explained(
         "RISE": {"samples": rise_samples, "precision": fast, "seed": seed},
         "EP": {"steps": ep_steps},
         "IG": {"steps": integration_steps},
-        "IBA": {"seed": seed},
+        # Other images say what the noise of its bottleneck is like.
+        "IBA": {"seed": seed, "examples": test.model_inputs(slice(-500, None)).to(device)},
     },
 )
 orders = {name: trajectory.trajectory(a) for name, a in attributions.items()}
@@ -151,7 +152,7 @@ axes.invert_yaxis()
 axes.set(xlabel="attainable share")
 figures.mark(axes, 0, "chance")
 figures.mark(axes, 1, "TRACE")
-axes.legend(loc="lower right")
+axes.legend(loc="lower right", bbox_to_anchor=(0.92, 0))
 figures.show(figure)
 
 # %% [markdown]

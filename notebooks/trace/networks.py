@@ -89,7 +89,7 @@ def stand_in(reference, side):
     return getattr(faithlab.references, reference)
 
 
-def examine(name, network, images, count, patch, steps, reference):
+def examine(name, network, images, count, patch, steps, reference, others=None):
     """Scores of TRACE and the explainers on one network, their attainable shares, the images and the orders."""
     device = next(network.parameters()).device
     fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
@@ -109,7 +109,7 @@ def examine(name, network, images, count, patch, steps, reference):
             "RISE": {"samples": rise_samples, "precision": fast, "seed": seed},
             "EP": {"steps": ep_steps, "areas": ep_areas},
             "IG": {"steps": integration_steps},
-            "IBA": {"seed": seed, "samples": 4},
+            "IBA": {"seed": seed, "samples": 4, "examples": others},
         },
         rows=16 if x.shape[-1] < 64 else 4,
     )
@@ -139,10 +139,10 @@ small = trained(
     )
 )
 device = next(small.parameters()).device
+test = datasets.load(data, "test")
+others = test.model_inputs(slice(-500, None)).to(device)  # which say what IBA's noise is like
 for reference in references:
-    examined["ResNet-9", reference] = examine(
-        "ResNet-9", small, datasets.load(data, "test"), images, patch, steps, reference
-    )
+    examined["ResNet-9", reference] = examine("ResNet-9", small, test, images, patch, steps, reference, others)
 folder = {"path": photographs_path} if photographs == "imagenet-folder" else {}
 pictures = datasets.load(photographs, "test", **folder)
 for name in networks:
@@ -200,7 +200,7 @@ axes.invert_yaxis()
 axes.set(xlabel="attainable share")
 figures.mark(axes, 0, "chance")
 figures.mark(axes, 1, "TRACE")
-axes.legend(loc="lower left", fontsize="small")
+axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=3, fontsize="small")
 figures.show(figure)
 
 # %% [markdown]

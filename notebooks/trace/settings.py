@@ -149,7 +149,8 @@ attributions = trace.explained(
         "RISE": {"samples": rise_samples, "precision": fast, "seed": seed},
         "EP": {"steps": ep_steps},
         "IG": {"steps": integration_steps},
-        "IBA": {"seed": seed},
+        # Other images say what the noise of its bottleneck is like.
+        "IBA": {"seed": seed, "examples": test.model_inputs(slice(-500, None)).to(device)},
     },
 )
 orders = {name: trajectory.trajectory(a) for name, a in attributions.items()}

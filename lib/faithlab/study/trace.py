@@ -408,7 +408,7 @@ def _rises(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     evidence = (
         f"mean probability {whole:.3f} of the whole images, {highest:.3f} without {t.idxmax()} of {t.index.max()}"
     )
-    return _verdict([highest > whole + 0.05, highest > whole + 0.005], [whole, highest]), evidence
+    return _verdict([highest > whole + 0.05, highest > whole + 0.005], t), evidence
 
 
 def _own_readout(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
