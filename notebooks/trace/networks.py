@@ -228,7 +228,7 @@ figures.show(figure)
 # %% [markdown]
 # ## How fast it is on photographs
 #
-# As on [the page before](explainers): a plain search in float32, one photograph after the other, the engine, and bare
+# As on [an earlier page](../trace/explainers): a plain search in float32, one photograph after the other, the engine, and bare
 # forwards.
 
 # %% tags=["hide-input"]
