@@ -150,12 +150,13 @@ def scorer(
         return answers
 
     def _answer(keep: Tensor, images: slice | Tensor) -> Tensor:
-        shown = segment_maps.spread(keep.to(x.device), segments)  # [b, m, *segments.shape]
+        # All bits where kept, none where removed; as integers before they are spread over the elements.
+        shown = segment_maps.spread(-keep.to(x.device, kind), segments)  # [b, m, *segments.shape]
         shape = (*keep.shape[:2], *x.shape[1:])
         # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
         shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
         behind = stand_in if len(stand_in) == 1 else _taken(stand_in, images)
-        masked = _taken(difference, images)[:, None] & -shown.to(kind)
+        masked = _taken(difference, images)[:, None] & shown
         masked ^= behind[:, None]
         masked = masked.view(x.dtype).view(-1, *shape[2:])
         logits = runner(masked).float()
