@@ -56,7 +56,7 @@ from IPython.display import Markdown
 from faithlab import engine, search, segments
 from faithlab.metrics import trajectory
 from faithlab.study import claims, figures, published, tables, trace
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 from faithlab.zoo import datasets, models
 from faithlab.zoo.training import Recipe, accuracy, trained
 
@@ -64,7 +64,7 @@ figures.theme()
 run = Run("trace/explainers", globals())
 
 # %% [markdown]
-# ## The best order of 64 patches
+# ## The best order of the patches
 #
 # Annealing exchanges two patches, asks the network about the subsets in between, and keeps the exchange if it helps, or
 # sometimes if it does not: the less often, the colder it gets. The chains of all images go in lock-step, so that every
@@ -225,19 +225,25 @@ printed = pd.concat(
         paper.groupby("explainer")["share"].agg(["mean", "std"]).assign(quantity="part of TRACE-p"),
     ]
 ).reset_index()
-means = scores.groupby("explainer", sort=False)["difference"].agg(["mean"]).reset_index()
-ours = pd.concat(
-    [
-        means.assign(quantity="LeRF − MoRF"),
-        means.assign(mean=means["mean"] / means.set_index("explainer")["mean"]["TRACE-p"], quantity="part of TRACE-p"),
-    ]
-)
-order = ["TRACE-p", "TRACE-y", "Greedy-Le", "Greedy-Mo", *trace.EXPLAINERS, "Random"]
-tables.styled(
-    tables.side_by_side(
-        {"published": printed, "this build": ours}, rows=["explainer"], columns=["quantity"], order=order
+
+
+def summary(scores):
+    """LeRF - MoRF of each explainer, and the same as a part of TRACE-p's: means over the images."""
+    means = scores.groupby("explainer", sort=False)["difference"].agg(["mean"]).reset_index()
+    part = means["mean"] / means.set_index("explainer")["mean"]["TRACE-p"]
+    return pd.concat(
+        [means.assign(quantity="LeRF − MoRF"), means.assign(mean=part, quantity="part of TRACE-p")], ignore_index=True
     )
-)
+
+
+kept = recorded("trace/explainers", "scores")
+sources = {
+    "published": printed,
+    "recorded": summary(kept.frame) if kept else None,
+    "this build": summary(scores),
+}
+order = ["TRACE-p", "TRACE-y", "Greedy-Le", "Greedy-Mo", *trace.EXPLAINERS, "Random"]
+tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["quantity"], order=order))
 
 # %% [markdown]
 # ## Maps

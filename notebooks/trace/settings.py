@@ -56,7 +56,7 @@ from faithlab import engine, masks, references, search, segments
 from faithlab.explainers import explain
 from faithlab.metrics import trajectory
 from faithlab.study import claims, figures, published, tables, trace
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe, trained
 
@@ -186,21 +186,35 @@ both = everything[everything["explainer"].str.startswith("TRACE")]
 paper = published.load("trace_deletion").query("table == 1")
 paper = paper.groupby(["reference", "explainer"])["lerf_minus_morf_probability_auc"].agg(["mean", "std"]).reset_index()
 paper["reference"] = paper["reference"].replace({"blurring": "blur"})
-ours = scores.groupby(["reference", "explainer"], sort=False)["difference"].agg(["mean"]).reset_index()
+
+
+def by_reference(everything, measured="p"):
+    """LeRF - MoRF measured by probabilities or logits, means over the images."""
+    chosen = everything[everything["measured"] == measured]
+    return chosen.groupby(["reference", "explainer"], sort=False)["difference"].agg(["mean"]).reset_index()
+
+
+kept = recorded("trace/settings", "scores")
+sources = {
+    "published": paper,
+    "recorded": by_reference(kept.frame) if kept else None,
+    "this build": by_reference(everything),
+}
 first = ["TRACE-y", "TRACE-p", *trace.EXPLAINERS, "Random", *REFERENCES]
-tables.styled(
-    tables.side_by_side(
-        {"published": paper, "this build": ours}, rows=["explainer"], columns=["reference"], order=first
-    )
-)
+tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["reference"], order=first))
 
 # %% [markdown]
 # The same with the logit as the measure (the paper has it in its appendix):
 
 # %% tags=["hide-input"]
-logits = everything[everything["measured"] == "y"]
-logits = logits.groupby(["reference", "explainer"], sort=False)["difference"].agg(["mean"]).reset_index()
-tables.styled(tables.side_by_side({"this build": logits}, rows=["explainer"], columns=["reference"], order=first))
+tables.styled(
+    tables.side_by_side(
+        {"recorded": by_reference(kept.frame, "y") if kept else None, "this build": by_reference(everything, "y")},
+        rows=["explainer"],
+        columns=["reference"],
+        order=first,
+    )
+)
 
 # %% mystnb={"figure": {"caption": "Attainable share of the explainers under three references, mean over the images and the middle 95 % of resampled means. A reference that hardly mattered would leave the points of a row together.", "name": "tr-references"}, "image": {"alt": "Dot plot: eight explainers and a random order against the attainable share, three points each for the zero, mean and blurred reference."}} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.2, 4))
