@@ -323,3 +323,79 @@ def aopc(ask, relevance: list[float]) -> float:
 def comprehensiveness(ask, relevance: list[float]) -> float:
     """The least relevant features first."""
     return aopc(ask, [-r for r in relevance])
+
+
+# TRACE (Wang, Wang, 2024)
+
+
+def trajectory(relevance: list[float]) -> list[int]:
+    """Bottom-top: of equal attributions the smaller index is put ahead (footnote 1)."""
+    return sorted(range(len(relevance)), key=lambda feature: (relevance[feature], feature))
+
+
+def morf(ask, tau: list[int]) -> float:
+    """Eq. 1: the sum over k of the output with the top k features of a bottom-top trajectory deleted."""
+    return sum(ask(set(tau[: len(tau) - k])) for k in range(len(tau) + 1))
+
+
+def lerf(ask, tau: list[int]) -> float:
+    """The same with the bottom k deleted."""
+    return sum(ask(set(tau[k:])) for k in range(len(tau) + 1))
+
+
+def trace_objective(ask, tau: list[int], name: str) -> float:
+    """What TRACE maximises; the paper prints "min" for Le, a misprint."""
+    return {
+        "Mo": lambda: -morf(ask, tau),
+        "Le": lambda: lerf(ask, tau),
+        "Le-Mo": lambda: lerf(ask, tau) - morf(ask, tau),
+    }[name]()
+
+
+def best_trajectory(ask, features: int, name: str) -> float:
+    """The best of all F! trajectories, one after the other."""
+    return max(trace_objective(ask, list(tau), name) for tau in itertools.permutations(range(features)))
+
+
+def complete_search(ask, features: int, name: str) -> float:
+    """Eq. 4: for each k the best of all subsets of that size; a bound on every trajectory, for Mo and for Le."""
+    best = min if name == "Mo" else max
+    sizes = range(features + 1)
+    return sum(best(ask(set(kept)) for kept in itertools.combinations(range(features), k)) for k in sizes)
+
+
+def greedy_trajectory(ask, features: int, name: str) -> list[int]:
+    """Delete one feature at a time; for Mo from the top of the trajectory, for Le from its bottom."""
+    left, deleted = list(range(features)), []
+    while left:
+        outputs = [ask(set(left) - {feature}) for feature in left]
+        chosen = left[outputs.index(min(outputs) if name == "Mo" else max(outputs))]
+        left.remove(chosen)
+        deleted.append(chosen)
+    return deleted[::-1] if name == "Mo" else deleted
+
+
+def uniform(seed: int, image: int, draw: int, count: int) -> list[float]:
+    """Uniform numbers that belong to a seed, an image and a draw."""
+    return [((word >> 12) + 0.5) * 2.0**-52 for word in words(seed, image, draw, count)]
+
+
+def annealed(ask, top_first, name, *, steps, temperature, cooling, seed, image) -> tuple[list[int], list[float]]:
+    """Simulated annealing with the whole sum at every proposal: the best order, and the best sum after each step."""
+    order = list(top_first)
+    features = len(order)
+    value = trace_objective(ask, order[::-1], name)
+    best, history = (value, order), [value]
+    for step in range(steps):
+        u = uniform(seed, image, step, 4)
+        i = int(u[0] * features)
+        j = (i + 1 + int(u[1] * (features - 1))) % features
+        proposed = list(order)
+        proposed[i], proposed[j] = proposed[j], proposed[i]
+        change = value - trace_objective(ask, proposed[::-1], name)
+        if change <= 0 or u[3] < math.exp(-change / (temperature * cooling**step)):
+            order, value = proposed, value - change
+        if value > best[0]:
+            best = value, order
+        history.append(best[0])
+    return best[1], history

@@ -18,7 +18,7 @@ from torch import Tensor
 
 import literal
 from faithlab import engine, masks, references, segments
-from faithlab.metrics import deletion, few_class
+from faithlab.metrics import deletion, few_class, trajectory
 from faithlab.metrics.fidelity import fidelity
 from faithlab.metrics.saco import saco
 from faithlab.zoo import models
@@ -155,6 +155,31 @@ def cumulative() -> list[Metric]:
     ]
 
 
+def deletions() -> list[Metric]:
+    """MoRF, LeRF and their difference, of TRACE; the negated attribution turns one into the other."""
+
+    def row(of_ask):
+        return lambda ask, relevance, image: [of_ask(ask, literal.trajectory(relevance))]
+
+    def compute(metric):
+        return lambda score, attribution, images: metric(score, attribution)[:, None]
+
+    def difference(ask, tau):
+        return literal.lerf(ask, tau) - literal.morf(ask, tau)
+
+    return [
+        Metric("MoRF", compute(trajectory.morf), row(literal.morf), row(literal.lerf), -1),
+        Metric("LeRF", compute(trajectory.lerf), row(literal.lerf), row(literal.morf), +1),
+        Metric(
+            "LeRF-MoRF",
+            compute(trajectory.lerf_minus_morf),
+            row(difference),
+            row(lambda ask, tau: -difference(ask, tau)),
+            +1,
+        ),
+    ]
+
+
 METRICS = [
     *sacos(),
     *cumulative(),
@@ -163,6 +188,7 @@ METRICS = [
     *fidelities("RFid", alpha=0.5, draws=4),
     *fidelities("FFid", alpha=0.5, cap=0.2, draws=4),
     few_class_fidelity(),
+    *deletions(),
 ]
 
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=[metric.name for metric in METRICS])

@@ -432,6 +432,62 @@ def test_a_class_that_is_ruled_out_has_probability_zero():
     assert (answers == 0).all()
 
 
+# Any pairs of an input and a mask
+
+
+def pairs(count: int = 23) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(4)
+    return torch.rand(count, 16, generator=generator) < 0.6, torch.randint(5, (count,), generator=generator)
+
+
+@pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES.keys())
+@pytest.mark.parametrize("rows", [1, 7, None])
+def test_pairs_are_answered_like_a_mask_of_their_input(reference, rows):
+    model, (keep, images) = image_model(), pairs()
+    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, reference=reference, rows=rows)
+    one_by_one = [score(keep[r].expand(5, 1, -1))[images[r], 0] for r in range(len(keep))]
+    torch.testing.assert_close(score(keep, images), torch.stack(one_by_one), atol=1e-6, rtol=0)
+
+
+def test_no_pairs_give_no_answers():
+    keep, images = pairs(0)
+    assert scorer()(keep, images).shape == (0,)
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
+def test_pairs_survive_where_memory_runs_out(error):
+    keep, images = pairs()
+    score = engine.scorer(Bounded(3, error), IMAGES, TARGET, segments=PATCHES, rows=16)
+    torch.testing.assert_close(score(keep, images), scorer()(keep, images), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [2, 5, 16, 100])
+def test_an_input_is_answered_bit_by_bit_alike_beside_any_others(rows):
+    # A search takes other steps where an answer differs in its last bit. Alone an input may meet another routine.
+    keep, images = pairs(40)
+    assert torch.equal(scorer(rows=rows)(keep, images), scorer(rows=40)(keep, images))
+
+
+def test_pairs_that_do_not_fit_are_an_error():
+    keep, images = pairs()
+    with pytest.raises(ValueError, match=r"boolean keep-mask \[pairs, 16\], but got torch.float32 \(23, 16\)"):
+        scorer()(keep.float(), images)
+    with pytest.raises(ValueError, match=r"boolean keep-mask \[pairs, 16\], but got torch.bool \(23, 15\)"):
+        scorer()(keep[:, 1:], images)
+    with pytest.raises(ValueError, match=r"each of the 23 masks, int64, but got torch.int64 \(22,\)"):
+        scorer()(keep, images[1:])
+    with pytest.raises(ValueError, match=r"positions of inputs, 0..4, but got 0..5"):
+        scorer()(keep, images + (images == 4))
+
+
+def test_infinite_and_huge_numbers_of_removed_features_do_not_matter():
+    x = IMAGES.clone()
+    x[:, :, :2, :2] = torch.tensor([torch.inf, -torch.inf, 3e38])[:, None, None]
+    keep = some_masks(16)
+    keep[..., 0] = False
+    assert torch.equal(scorer(x=x)(keep), scorer()(keep))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.03)])
 def test_a_gpu_gives_the_same_answers(precision, tolerance):

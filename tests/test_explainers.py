@@ -12,7 +12,7 @@ from torch import nn
 
 import literal
 from faithlab import engine, explainers, readouts, segments, stats
-from faithlab.explainers import explain
+from faithlab.explainers import explain, perturbation, region
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics.fidelity import fidelity
 from faithlab.zoo import models
@@ -29,7 +29,10 @@ LENGTHS = torch.tensor([12, 3, 7, 1, 12])
 IDS = torch.randint(1, 30, (5, 12), generator=torch.Generator().manual_seed(0))
 IDS = IDS.where(torch.arange(12) < LENGTHS[:, None], TextSet.PADDING)
 QUICK = {  # fewer samples where an explainer draws or integrates
+    "extremal-perturbation": {"steps": 5, "areas": [0.1, 0.4]},
+    "iba": {"steps": 3, "samples": 4},
     "integrated-gradients": {"steps": 8},
+    "rise": {"samples": 30, "cells": 4},
     "integrated-gradients-embedding": {"steps": 8},
     "smoothgrad": {"samples": 4},
     "smoothgrad-squared": {"samples": 4},
@@ -48,7 +51,13 @@ TRANSFORMER = {  # what only Vision Transformers have
     "transformer-attribution",
     "transformer-mm",
 }
-WITHOUT_CHANNELS = TRANSFORMER - {"lrp", "conservative-lrp"} | {"gradcam", "layercam"}
+WITHOUT_CHANNELS = TRANSFORMER - {"lrp", "conservative-lrp"} | {
+    "gradcam",
+    "layercam",
+    "rise",
+    "extremal-perturbation",
+    "iba",
+}
 
 every_explainer = pytest.mark.parametrize("name", explainers.names())
 OF_IMAGES = [name for name in explainers.names() if name not in OF_TOKENS]
@@ -427,6 +436,137 @@ def test_an_enlarged_cam_is_the_peers_up_to_its_scale(name, peer, architecture):
 def test_a_model_without_the_layer_is_an_error_that_names_its_layers(name):
     with pytest.raises(ValueError, match=r"no layer 'blocks'; pass layer= .* \(its children: features, head\)"):
         explained(name, layer="blocks")
+
+
+# Backpropagated relevance
+
+
+@pytest.mark.parametrize("architecture", NETWORKS)
+def test_excitation_backprop_passes_on_all_relevance_and_no_more(architecture):
+    # Also where two branches meet: each takes its share of what there is.
+    attribution = explained("excitation-backprop", network(architecture))
+    torch.testing.assert_close(attribution.sum(1), torch.ones(5), atol=1e-3, rtol=0)
+
+
+def test_excitation_backprop_passes_through_the_standardisation_of_inputs():
+    class Standardised(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.tensor([3.0, 2.0, 5.0]).view(3, 1, 1))
+            self.register_buffer("shift", torch.tensor([0.5, -0.1, 0.3]).view(3, 1, 1))
+            self.network = network("resnet9")
+
+        def forward(self, x):
+            return self.network(x * self.scale + self.shift)
+
+    model = Standardised()
+    inside = explained("excitation-backprop", model.network, X * model.scale + model.shift)
+    assert_same(explained("excitation-backprop", model), inside)
+
+
+def test_excitation_backprop_of_one_layer_is_its_share_of_the_positive_contributions():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).double()
+    attribution = explain("excitation-backprop", model, SMALL, SMALL_TARGET, SMALL_PIXELS)
+    exciting = (model[1].weight[SMALL_TARGET] * SMALL.flatten(1)).clamp(min=0)
+    torch.testing.assert_close(attribution, (exciting / exciting.sum(1, keepdim=True)).detach().float())
+
+
+def test_excitation_backprop_of_a_model_that_cannot_be_traced_is_an_error():
+    class Untraceable(nn.Module):
+        def forward(self, x):
+            return x.flatten(1)[:, :4] if x.sum() > 0 else x.flatten(1)[:, 4:8]
+
+    with pytest.raises(ValueError, match=r"needs a model that torch\.fx can trace"):
+        explained("excitation-backprop", Untraceable())
+
+
+# Perturbations and regions
+
+
+class Looks(nn.Module):
+    """Sees the mean of rows 4..7 and columns 8..11 of the image and nothing else."""
+
+    def forward(self, x):
+        seen = x[:, :, 4:8, 8:12].mean((1, 2, 3))
+        return torch.stack([4 * seen, -4 * seen], 1)
+
+
+LOOKED_AT = torch.zeros(16, 16, dtype=torch.bool)
+LOOKED_AT[4:8, 8:12] = True
+
+
+def test_rise_is_the_mean_answer_where_a_pixel_is_kept():
+    samples, x = 300, torch.ones(1, 1, 16, 16)
+    masks = perturbation._grids(3, IDENTITIES[:1], torch.arange(samples), 4, (16, 16))[0] < 0.5
+    with torch.no_grad():
+        answers = Looks()(masks.view(samples, 1, 16, 16).float()).softmax(1)[:, 0]
+    expected = [answers[masks[:, pixel]].mean().item() for pixel in range(256)]
+    found = explain(
+        "rise", Looks(), x, torch.tensor([0]), PIXELS, images=IDENTITIES[:1], samples=samples, cells=4, seed=3
+    )
+    assert found[0].tolist() == pytest.approx(expected, abs=1e-6)
+    assert found[0, LOOKED_AT.flatten()].min() > found[0, ~LOOKED_AT.flatten()].mean()
+
+
+def test_the_grids_of_rise_are_shifted_squares_kept_alike():
+    masks = perturbation._grids(0, IDENTITIES, torch.arange(2000), 4, (16, 16)) < 0.5
+    assert masks.double().mean().item() == pytest.approx(0.5, abs=0.01)
+    grid = masks.view(-1, 16, 16)
+    # Neighbours differ at the edge of a square only, one place in four, and there half of the time.
+    assert (grid[:, 1:] != grid[:, :-1]).double().mean().item() == pytest.approx(1 / 8, abs=0.01)
+    edges = (grid[:, 1:] != grid[:, :-1]).double().mean((0, 2))
+    assert edges.std() < 0.01
+
+
+@pytest.mark.parametrize("name", ["rise", "extremal-perturbation"])
+def test_a_perturbation_finds_what_the_model_looks_at(name):
+    options = {"samples": 400, "cells": 4} if name == "rise" else {"steps": 30, "cells": 8, "areas": [0.05, 0.1, 0.2]}
+    # A grey image with one bright square, so that a blur hides it.
+    x = LOOKED_AT.float().expand(1, 1, 16, 16).clone()
+    found = explain(name, Looks(), x, torch.tensor([0]), PIXELS, **options)[0]
+    inside, outside = found[LOOKED_AT.flatten()], found[~LOOKED_AT.flatten()]
+    assert inside.mean() > outside.mean() + 3 * outside.std()
+
+
+def test_extremal_masks_have_their_areas():
+    for area in (0.1, 0.3, 0.6):
+        options = {"steps": 30, "cells": 8, "areas": [area]}
+        mask = explain("extremal-perturbation", network(), X, TARGET, PIXELS, **options)
+        assert (mask >= 0).all()
+        assert (mask <= 1).all()
+        torch.testing.assert_close(mask.mean(1), torch.full((5,), area), atol=0.1, rtol=0)
+
+
+def test_rise_of_what_is_no_image_is_an_error():
+    with pytest.raises(ValueError, match="explains images with at least 7 x 7 pixels"):
+        explain("rise", Smooth(), SMALL, SMALL_TARGET, SMALL_PIXELS)
+
+
+def test_the_information_of_a_bottleneck_is_the_divergence_from_its_noise():
+    share, clean = torch.tensor(0.7), torch.tensor(1.5)
+    mean, std = torch.tensor(0.2), torch.tensor(0.8)
+    mixture = torch.distributions.Normal(share * clean + (1 - share) * mean, (1 - share) * std)
+    expected = torch.distributions.kl_divergence(mixture, torch.distributions.Normal(mean, std))
+    torch.testing.assert_close(region._information(share, clean, mean, std), expected)
+    assert region._information(torch.tensor(0.0), clean, mean, std) == 0
+
+
+def test_a_bottleneck_lets_by_less_the_more_it_costs():
+    bits = [
+        explain("iba", network(), X, TARGET, PIXELS, steps=20, samples=4, weight=weight).sum(1)
+        for weight in (0.001, 0.1, 10.0)
+    ]
+    assert (bits[0] > 1.2 * bits[1]).all()
+    assert (bits[1] > 1.2 * bits[2]).all()
+
+
+def test_the_noise_of_a_bottleneck_can_come_from_other_images():
+    torch.manual_seed(0)
+    others = torch.randn(20, 3, 16, 16)
+    one, other = (explained("iba", examples=others[part]) for part in (slice(20), slice(10)))
+    assert one.isfinite().all()
+    assert not torch.equal(one, other)
 
 
 # Random and degraded explanations

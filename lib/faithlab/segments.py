@@ -62,6 +62,11 @@ def spread(features: Tensor, segments: Tensor) -> Tensor:
     """Values per feature to values per element: [..., F] -> [..., *segments.shape]."""
     if segments.numel() == features.shape[-1] and _in_order(segments):
         return features.unflatten(-1, segments.shape)
+    if segments.ndim == 2 and (size := _patch_size(segments)):
+        lead, (rows, columns) = features.shape[:-1], (side // size for side in segments.shape)
+        # A copy with repeats, several times faster than the gather below.
+        grid = features.reshape(*lead, rows, 1, columns, 1).expand(*lead, rows, size, columns, size)
+        return grid.reshape(*lead, *segments.shape)
     return features[..., segments.to(features.device).flatten()].unflatten(-1, segments.shape)
 
 
@@ -73,6 +78,14 @@ def pool(elements: Tensor, segments: Tensor) -> Tensor:
     flat = segments.to(elements.device).expand(elements.shape[1:]).flatten()  # [E]
     sums = elements.new_zeros(len(elements), count(segments))
     return sums.index_add_(1, flat, elements.flatten(1))
+
+
+def _patch_size(segments: Tensor) -> int | None:
+    """The size of the square patches that a map numbers row by row, None where it is another map."""
+    height, width = segments.shape
+    size = round((height * width / (int(segments.max()) + 1)) ** 0.5)
+    regular = not height % size and not width % size and torch.equal(segments, patches(height, width, size))
+    return size if regular else None
 
 
 def _in_order(segments: Tensor) -> bool:

@@ -96,5 +96,5 @@ def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
 
 
 # They register themselves.
-from faithlab.explainers import attention, cam, gradient, perturbation  # noqa: E402, F401
+from faithlab.explainers import attention, backprop, cam, gradient, perturbation, region  # noqa: E402, F401
 from faithlab.explainers import relevance as _  # noqa: E402, F401

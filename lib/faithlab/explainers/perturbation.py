@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from faithlab import draws
+from faithlab import draws, engine, masks, readouts
+from faithlab import segments as segment_maps
 from faithlab.explainers import register
 
 
@@ -11,3 +12,58 @@ from faithlab.explainers import register
 def random(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, seed: int = 0) -> Tensor:
     """Uniformly random relevance, the floor every explainer must clear; the same for an image in any batch, [n, *S]."""
     return draws.uniform(seed, images, torch.zeros(1, dtype=torch.int64), x[0].numel()).float().view(x.shape)
+
+
+@register("rise")
+def rise(
+    model: nn.Module,
+    x: Tensor,
+    target: Tensor,
+    images: Tensor,
+    *,
+    samples: int = 400,
+    cells: int = 7,
+    keep: float = 0.5,
+    precision: torch.dtype = torch.float32,
+    seed: int = 0,
+) -> Tensor:
+    """RISE (Petsiuk, Das, Saenko, 2018): the mean probability over random masks that keep a pixel, [n, 1, H, W].
+
+    A mask is a grid of `cells` x `cells` squares, each kept with probability `keep`, shifted by less than a square.
+    Here a pixel is kept or removed, as the engine asks it; the original fades the squares into each other.
+
+    Raises:
+        ValueError: inputs that are no images, or more cells than pixels.
+    """
+    if x.ndim != 4 or not 1 <= cells <= min(x.shape[-2:]):
+        raise ValueError(f"rise explains images with at least {cells} x {cells} pixels, but got {tuple(x.shape)}")
+    height, width = x.shape[-2:]
+    score = engine.scorer(
+        model,
+        x,
+        target,
+        segments=segment_maps.pixels(height, width),
+        readout=readouts.probability,
+        precision=x.dtype if x.dtype == torch.float64 else precision,
+    )
+    total = torch.zeros(len(x), height * width, dtype=torch.float64, device=x.device)
+    times = torch.zeros_like(total)
+    for draw in torch.arange(samples, device=x.device).split(max(1, masks.BUDGET // x[:, 0].numel())):
+        kept = _grids(seed, images, draw, cells, (height, width)) < keep  # [n, N, H * W]
+        answers = score(kept).double()
+        total += torch.einsum("nm,nmp->np", answers, kept.double())
+        times += kept.sum(1)
+    # A pixel that no mask kept has no mean; nothing speaks for it.
+    return (total / times.clamp(min=1)).float().view(-1, 1, height, width)
+
+
+def _grids(seed: int, images: Tensor, draw: Tensor, cells: int, shape: tuple[int, int]) -> Tensor:
+    """A uniform number per square of a randomly shifted grid, spread over the pixels: [n, N, H * W]."""
+    squares = draws.uniform(seed, images, draw, (cells + 1) ** 2 + 2)  # the last two shift
+    places = []
+    for side, shift in zip(shape, squares[..., -2:].unbind(-1), strict=True):
+        size = -(-side // cells)
+        start = (shift * size).long()[..., None]  # [n, N, 1]
+        places.append((start + torch.arange(side, device=draw.device)) // size)  # [n, N, side] of 0..cells
+    square = places[0][..., :, None] * (cells + 1) + places[1][..., None, :]  # [n, N, H, W]
+    return squares.gather(-1, square.flatten(-2))

@@ -39,9 +39,9 @@ def build(name: str, **options) -> nn.Module:
     return _BUILDERS[name](**options)
 
 
-def _convolution(inputs: int, outputs: int, *, pool: bool = False) -> nn.Sequential:
+def _convolution(inputs: int, outputs: int, *, pool: bool = False, stride: int = 1) -> nn.Sequential:
     layers = [
-        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+        nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False),
         nn.BatchNorm2d(outputs),
         nn.ReLU(),
     ]
@@ -83,6 +83,19 @@ def cnn3(classes: int = 10, channels: int = 3, width: int = 16) -> nn.Module:
         _convolution(channels, w, pool=True),
         _convolution(w, 2 * w, pool=True),
         _convolution(2 * w, 4 * w),
+    )
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * w, classes))
+    return nn.Sequential(OrderedDict(features=features, head=head))
+
+
+@register
+def strided(classes: int = 10, channels: int = 3, width: int = 16) -> nn.Module:
+    """Three convolutional layers of stride 2 and a linear one: for searches that ask millions of questions."""
+    w = width
+    features = nn.Sequential(
+        _convolution(channels, w, stride=2),
+        _convolution(w, 2 * w, stride=2),
+        _convolution(2 * w, 4 * w, stride=2),
     )
     head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * w, classes))
     return nn.Sequential(OrderedDict(features=features, head=head))

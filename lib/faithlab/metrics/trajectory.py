@@ -1,0 +1,114 @@
+"""Deletion along a whole trajectory: MoRF, LeRF, their difference, and insertion.
+
+TRACE (Wang, Wang: "Benchmarking Deletion Metrics with the Principled Explanations", 2024). A trajectory is an order of
+all F features, here most relevant first (the paper writes it the other way round). With f(x without S) the score when
+the features S are removed:
+
+    MoRF = sum over k = 0..F of f(x without the top k)                                                       (eq. 1)
+    LeRF = sum over k = 0..F of f(x without the bottom k)                                                    (eq. 1)
+
+The sums have F + 1 terms, so that they reach F + 1 for a probability. LeRF - MoRF is 0 on average over all orders, for
+every input and model, because a random order and its reverse are equally likely: it needs no other zero.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from faithlab import masks
+from faithlab.engine import Score
+
+
+class Curves(NamedTuple):
+    """Scores along a trajectory, [B, F + 1] float64 each: entry k is the score with k features removed."""
+
+    morf: Tensor
+    lerf: Tensor
+
+
+def trajectory(attribution: Tensor) -> Tensor:
+    """The order that an attribution stands for: [B, F] -> [B, F] int64, most relevant first.
+
+    Of equal scores the smaller index is the less relevant one (TRACE, footnote 1), so that one order serves MoRF and,
+    read from its end, LeRF.
+
+    Raises:
+        ValueError: the attribution is not [B, F] or holds a NaN.
+    """
+    return attribution.shape[-1] - 1 - masks.order(attribution.flip(-1))
+
+
+def curves(score: Score, order: Tensor) -> Curves:
+    """The scores when the first, and when the last, k features of an order are removed, k = 0..F.
+
+    Args:
+        score: see `faithlab.engine.scorer`.
+        order: [B, F], most relevant first.
+    """
+    features = order.shape[-1]
+    morf, lerf = (torch.empty(len(order), features + 1, dtype=torch.float64, device=order.device) for _ in range(2))
+    part = max(1, masks.BUDGET // max(1, order.numel()))
+    for k in torch.arange(features + 1, device=order.device).split(part):
+        morf[:, k] = score(masks.remove_top(order, k)).to(morf)
+        # The ends are the same inputs: nothing removed, and everything.
+        lerf[:, k] = score(masks.remove_top(order.flip(-1), k)).to(lerf)
+    return Curves(morf, lerf)
+
+
+def morf(score: Score, attribution: Tensor) -> Tensor:
+    """MoRF of an attribution, [B] float64: the lower, the better. Arguments as in `lerf_minus_morf`."""
+    return curves(score, trajectory(attribution)).morf.sum(-1)
+
+
+def lerf(score: Score, attribution: Tensor) -> Tensor:
+    """LeRF of an attribution, [B] float64: the higher, the better. Arguments as in `lerf_minus_morf`."""
+    return curves(score, trajectory(attribution)).lerf.sum(-1)
+
+
+def lerf_minus_morf(score: Score, attribution: Tensor) -> Tensor:
+    """LeRF - MoRF, the criterion that the paper recommends: the higher, the better; 0 is chance.
+
+    Args:
+        score: see `faithlab.engine.scorer`.
+        attribution: [B, F].
+
+    Returns:
+        [B] float64, a sum of F + 1 differences of scores.
+
+    Raises:
+        ValueError: the attribution is not [B, F] or holds a NaN.
+    """
+    both = curves(score, trajectory(attribution))
+    return (both.lerf - both.morf).sum(-1)
+
+
+def insertion(score: Score, order: Tensor) -> Tensor:
+    """The scores when k features are inserted into an empty input, most relevant first: [B, F + 1] float64, k = 0..F.
+
+    Theorem 3.1: this is the LeRF curve read from its end, and inserting the least relevant first is the MoRF curve read
+    from its end, so that the areas are equal.
+    """
+    features = order.shape[-1]
+    keep = torch.zeros(len(order), features + 1, features, dtype=torch.bool, device=order.device)
+    for k in range(features):
+        keep[:, k + 1] = keep[:, k]
+        keep[torch.arange(len(order)), k + 1, order[:, k]] = True
+    return score(keep).double()
+
+
+def attainable_share(measured: Tensor, reached: Tensor) -> Tensor:
+    """An attribution's LeRF - MoRF as a fraction of what a search reaches for the same input, [B] float64.
+
+    1 is as good as the best order that was found, 0 as good as chance, below 0 worse than chance.
+
+    Args:
+        measured: [B], `lerf_minus_morf` of an attribution.
+        reached: [B], that of `faithlab.search` with the same score.
+
+    Returns:
+        [B]; NaN where the search found no order better than chance (a model that ignores the input), so that there is
+        nothing to attain.
+    """
+    measured, reached = measured.double(), reached.double()
+    return torch.where(reached > 0, measured / reached, torch.nan)

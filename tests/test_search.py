@@ -1,0 +1,491 @@
+"""TRACE: every search against the literal one and against all orders; chains that do not know of each other."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+import literal
+from faithlab import engine, readouts, search, segments
+from faithlab.metrics import trajectory
+from faithlab.zoo import models
+
+IDENTITIES = torch.tensor([7, 0, 300])
+every_objective = pytest.mark.parametrize("objective", search.OBJECTIVES)
+SEARCHES = {
+    "annealing": lambda score, order, **options: search.anneal(score, order, **{"temperature": 0.3} | options),
+    "tabu": search.tabu,
+    "genetic": search.genetic,
+}
+every_search = pytest.mark.parametrize("name", SEARCHES)
+
+
+def anything(images: int, features: int, seed: int = 0) -> Tensor:
+    """A random number for each subset: nothing is easy about it."""
+    return torch.rand(images, 1 << features, generator=torch.Generator().manual_seed(seed))
+
+
+def ask(table: Tensor, image: int):
+    """The same score for the literal searches: a set of kept features -> a number."""
+    return lambda kept: table[image, sum(1 << f for f in kept)].item()
+
+
+def additive(features: int = 6) -> tuple[Tensor, Tensor]:
+    """Weights, and the table of their sums: greedy search is optimal on it."""
+    weights = torch.rand(3, features, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    subsets = torch.arange(1 << features)[:, None] >> torch.arange(features) & 1
+    return weights, (subsets * weights[:, None]).sum(-1)
+
+
+def value_of(score, order: Tensor, objective: str) -> Tensor:
+    both = trajectory.curves(score, order)
+    morf, lerf = both.morf.sum(1), both.lerf.sum(1)
+    return {"Mo": morf, "Le": lerf, "Le-Mo": lerf - morf}[objective]
+
+
+def better(objective: str) -> int:
+    return -1 if objective == "Mo" else 1
+
+
+def starts(features: int, images: Tensor = IDENTITIES) -> Tensor:
+    return search.random_orders(images, features, seed=9)[:, 0]
+
+
+# Against the literal searches
+
+
+@every_objective
+def test_the_optimum_is_the_best_of_all_orders_and_within_the_bound(objective):
+    table = anything(3, 6)
+    best = search.optimum(table, objective)
+    for image in range(3):
+        expected = literal.best_trajectory(ask(table, image), 6, objective)
+        assert better(objective) * best.value[image].item() == pytest.approx(expected, abs=1e-6)
+    torch.testing.assert_close(value_of(search.lookup(table), best.order, objective), best.value)
+    bound = search.bound(table, objective).sum(1)
+    assert (better(objective) * (bound - best.value) >= 0).all()
+
+
+@pytest.mark.parametrize("objective", ["Mo", "Le"])
+def test_the_bound_is_the_papers_complete_search(objective):
+    table = anything(2, 7)
+    for image in range(2):
+        expected = literal.complete_search(ask(table, image), 7, objective)
+        assert search.bound(table, objective)[image].sum().item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("objective", ["Mo", "Le"])
+def test_greedy_is_the_literal_one(objective):
+    table = anything(3, 7)
+    found = search.greedy(search.lookup(table), 3, 7, objective=objective)
+    for image in range(3):
+        assert found.order[image].flip(0).tolist() == literal.greedy_trajectory(ask(table, image), 7, objective)
+    torch.testing.assert_close(found.value, value_of(search.lookup(table), found.order, objective))
+    assert found.asked.tolist() == [1 + 7 * 8 // 2] * 3
+
+
+@pytest.mark.parametrize("objective", ["Mo", "Le"])
+def test_greedy_is_optimal_where_features_add_up(objective):
+    weights, table = additive()
+    found = search.greedy(search.lookup(table), 3, 6, objective=objective)
+    assert torch.equal(found.order, weights.argsort(1, descending=True))
+    torch.testing.assert_close(found.value, search.optimum(table, objective).value)
+
+
+@every_objective
+def test_annealing_is_the_literal_one_with_all_sums_at_every_step(objective):
+    table = anything(3, 8)
+    options = {"steps": 60, "temperature": 0.5, "cooling": 0.95, "seed": 4}
+    found = search.anneal(search.lookup(table), starts(8), objective=objective, images=IDENTITIES, **options)
+    for image in range(3):
+        order, history = literal.annealed(
+            ask(table, image), starts(8)[image].tolist(), objective, image=int(IDENTITIES[image]), **options
+        )
+        assert found.order[image].tolist() == order
+        assert (better(objective) * found.history[image]).tolist() == pytest.approx(history, abs=1e-5)
+    torch.testing.assert_close(found.value, value_of(search.lookup(table), found.order, objective))
+
+
+@every_search
+@every_objective
+def test_finds_the_optimum_of_a_small_problem(name, objective):
+    table = anything(3, 5)
+    found = SEARCHES[name](
+        search.lookup(table), starts(5), objective=objective, steps=400, **{"candidates": 3} if name == "tabu" else {}
+    )
+    torch.testing.assert_close(found.value, search.optimum(table, objective).value)
+
+
+@every_search
+@every_objective
+def test_reports_the_value_of_the_order_it_returns_and_never_gets_worse(name, objective):
+    table = anything(3, 9)
+    found = SEARCHES[name](search.lookup(table), starts(9), objective=objective, steps=15)
+    assert torch.equal(found.order.sort(1).values, torch.arange(9).expand(3, -1))
+    torch.testing.assert_close(found.value, value_of(search.lookup(table), found.order, objective))
+    assert found.history.shape == (3, 16)
+    assert (better(objective) * found.history.diff(dim=1) >= 0).all()
+    assert torch.equal(found.history[:, -1], found.value)
+    if name != "genetic":
+        torch.testing.assert_close(found.history[:, 0], value_of(search.lookup(table), starts(9), objective))
+
+
+def images(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Noise in which three of sixteen patches have the colour of the class, each fainter than the one before."""
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(3, (count,), generator=generator)
+    place = torch.rand(count, 16, generator=generator).argsort(1).argsort(1)  # [n, 16]
+    strength = (1.5 / (1 + place)) * (place < 3)
+    strength = segments.spread(strength, segments.patches(8, 8, 2))[:, None]  # [n, 1, 8, 8]
+    colour = torch.eye(3)[target][..., None, None]
+    return torch.randn(count, 3, 8, 8, generator=generator) * 0.3 + strength * colour, target
+
+
+@pytest.fixture(scope="module")
+def trained() -> tuple[torch.nn.Module, Tensor, Tensor]:
+    """A small trained network, and some images and their classes."""
+    torch.manual_seed(0)
+    model = models.build("cnn3", classes=3, width=4)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
+    for step in range(60):
+        x, target = images(64, step)
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), target).backward()
+        optimiser.step()
+    return model.eval(), *images(4, 1000)
+
+
+@pytest.mark.parametrize("readout", [readouts.logit, readouts.probability])
+def test_annealing_of_sixteen_patches_is_within_one_percent_of_the_complete_search(readout, trained):
+    model, x, target = trained
+    score = engine.scorer(model, x, target, segments=segments.patches(8, 8, 2), readout=readout)
+    table = search.answers(score, 4, 16)
+    temperature = 2.0 if readout is readouts.logit else 0.1
+    bounds = {objective: search.bound(table, objective).sum(1) for objective in ("Mo", "Le")}
+    for objective, bound in bounds.items():
+        found = search.anneal(
+            search.lookup(table), starts(16, torch.arange(4)), objective=objective, steps=3000, temperature=temperature
+        )
+        best = search.optimum(table, objective).value
+        assert (better(objective) * (bound - best) >= 0).all()
+        assert (better(objective) * (best - found.value) >= -1e-9).all()
+        assert ((found.value - bound).abs() / (bounds["Le"] - bounds["Mo"])).mean() < 0.01
+    torch.testing.assert_close(value_of(score, found.order, "Le"), found.value, atol=1e-4, rtol=0)
+
+
+# Neighbours
+
+
+@pytest.mark.parametrize("name", search.NEIGHBOURS)
+@given(seed=st.integers(0, 10**6), features=st.integers(2, 9))
+def test_a_neighbour_is_a_permutation_that_leaves_the_rest_alone(name, seed, features):
+    u = torch.rand(20, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    source, low, high = search.NEIGHBOURS[name](u, features)
+    place = torch.arange(features).expand(20, -1)
+    assert torch.equal(source.sort(1).values, place)
+    outside = (place < low[:, None]) | (place > high[:, None])
+    assert torch.equal(source[outside], place[outside])
+    assert ((low >= 0) & (low < high) & (high < features)).all()
+    assert (source != place).any(1).all()
+
+
+def neighbours(name: str, features: int, count: int = 60000) -> dict[tuple, int]:
+    u = torch.rand(count, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    kinds, seen = search.NEIGHBOURS[name](u, features)[0].unique(dim=0, return_counts=True)
+    return dict(zip(map(tuple, kinds.tolist()), seen.tolist(), strict=True))
+
+
+def test_all_swaps_are_equally_likely():
+    seen = neighbours("swap", 5)
+    swapped = {
+        tuple({i: j, j: i}.get(place, place) for place in range(5)) for i, j in itertools.combinations(range(5), 2)
+    }
+    assert set(seen) == swapped
+    assert all(count == pytest.approx(6000, rel=0.06) for count in seen.values())
+
+
+def test_the_other_neighbours_are_what_their_names_say():
+    def moved(a, b, c):
+        """Places a..b-1 and b..c-1 exchanged."""
+        places = list(range(5))
+        return tuple(places[:a] + places[b:c] + places[a:b] + places[c:])
+
+    blocks = {moved(a, b, c) for a, b, c in itertools.combinations(range(6), 3)}
+    assert set(neighbours("block insertion", 5)) == blocks
+    single = {moved(a, b, c) for a, b, c in itertools.combinations(range(6), 3) if b - a == 1 or c - b == 1}
+    assert set(neighbours("vertex insertion", 5)) == single
+    turned = {(*range(i), *range(j, i - 1, -1), *range(j + 1, 5)) for i, j in itertools.combinations(range(5), 2)}
+    assert set(neighbours("block reverse", 5)) == turned
+
+
+@given(seed=st.integers(0, 10**6))
+def test_order_crossover_takes_a_block_of_one_and_the_rest_in_the_order_of_the_other(seed):
+    generator = torch.Generator().manual_seed(seed)
+    one, other = (torch.stack([torch.randperm(7, generator=generator) for _ in range(5)]) for _ in range(2))
+    low, high = torch.randint(7, (2, 5), generator=generator).sort(0).values
+    children = search._order_crossover(one, other, low, high)
+    for a, b, i, j, child in zip(*(t.tolist() for t in (one, other, low, high, children)), strict=True):
+        rest = [f for f in b if f not in a[i : j + 1]]
+        assert child == [*rest[:i], *a[i : j + 1], *rest[i:]]
+
+
+# Chains that do not know of each other
+
+
+@every_search
+@pytest.mark.parametrize("some", [[2], [0, 1], [1, 2, 0]], ids=["one", "two", "permuted"])
+def test_an_image_takes_the_same_steps_in_any_batch(name, some):
+    table, some = anything(3, 8), torch.tensor(some)
+    options = {"steps": 30, "seed": 3}
+    together = SEARCHES[name](search.lookup(table), starts(8), images=IDENTITIES, **options)
+    apart = SEARCHES[name](search.lookup(table[some]), starts(8)[some], images=IDENTITIES[some], **options)
+    assert torch.equal(apart.order, together.order[some])
+    assert torch.equal(apart.history, together.history[some])
+    assert torch.equal(apart.asked, together.asked[some])
+    assert torch.equal(apart.state.chains.table, together.state.chains.table.unflatten(0, (3, -1))[some].flatten(0, 1))
+
+
+@pytest.mark.parametrize("objective", ["Mo", "Le-Mo"])
+def test_an_image_takes_the_same_steps_in_any_batch_on_a_network(objective, trained):
+    model, x, target = trained
+    options = {"objective": objective, "steps": 40, "temperature": 0.01}
+    found = []
+    for some in (torch.arange(4), torch.tensor([2])):
+        score = engine.scorer(model, x[some], target[some], segments=segments.patches(8, 8, 2))
+        found.append(search.anneal(score, starts(16, some), images=some, **options))
+    assert torch.equal(found[1].history, found[0].history[[2]])
+    assert torch.equal(found[1].state.chains.order, found[0].state.chains.order[[2]])
+
+
+def test_restarts_are_chains_of_their_own_and_the_best_counts():
+    score = search.lookup(anything(3, 8))
+    one, more = (search.anneal(score, starts(8), steps=30, restarts=n, images=IDENTITIES) for n in (1, 4))
+    chains = more.state.chains.order.view(3, 4, 8)
+    assert torch.equal(chains[:, 0], one.state.chains.order)
+    assert len(chains[0].unique(dim=0)) > 1
+    assert (more.history >= one.history).all()
+    assert (more.history > one.history).any()
+
+
+def test_another_seed_takes_other_steps():
+    score = search.lookup(anything(3, 8))
+    one, other = (search.anneal(score, starts(8), steps=5, seed=seed) for seed in (0, 1))
+    assert not torch.equal(one.state.chains.order, other.state.chains.order)
+
+
+# Any time
+
+
+@every_search
+def test_going_on_is_the_same_as_not_having_stopped(name):
+    score = search.lookup(anything(3, 8))
+    whole = SEARCHES[name](score, starts(8), steps=40)
+    part = SEARCHES[name](score, starts(8), steps=15)
+    rest = SEARCHES[name](score, starts(8), steps=40, resume=part)
+    for one, other in ((rest.order, whole.order), (rest.history, whole.history), (rest.asked, whole.asked)):
+        assert torch.equal(one, other)
+
+
+@every_search
+def test_an_interrupt_returns_the_best_so_far_and_can_be_resumed(name, caplog):
+    table = anything(3, 8)
+    calls = 0
+
+    def interrupted(keep, images):
+        nonlocal calls
+        calls += 1
+        if calls == 8:
+            raise KeyboardInterrupt
+        return search.lookup(table)(keep, images)
+
+    part = SEARCHES[name](interrupted, starts(8), steps=40)
+    assert "of 40 steps; its best so far is returned" in caplog.text
+    done = part.history.shape[1] - 1
+    assert 0 < done < 40
+    torch.testing.assert_close(part.value, value_of(search.lookup(table), part.order, "Le-Mo"))
+    whole = SEARCHES[name](search.lookup(table), starts(8), steps=40)
+    assert torch.equal(part.history, whole.history[:, : done + 1])
+    rest = SEARCHES[name](search.lookup(table), starts(8), steps=40, resume=part)
+    assert torch.equal(rest.history, whole.history)
+
+
+def test_resuming_another_problem_is_an_error():
+    score = search.lookup(anything(3, 8))
+    part = search.anneal(score, starts(8), steps=2, restarts=2)
+    with pytest.raises(ValueError, match="resume a search of 3 chains of 8 features"):
+        search.anneal(score, starts(8), steps=4, resume=part)
+
+
+# What is asked
+
+
+def counting(table: Tensor):
+    rows = []
+
+    def score(keep, images):
+        rows.append(len(keep))
+        return search.lookup(table)(keep, images)
+
+    return score, rows
+
+
+@pytest.mark.parametrize(("objective", "sides"), [("Mo", 1), ("Le", 1), ("Le-Mo", 2)])
+def test_a_swap_asks_about_the_prefixes_between_its_places_only(objective, sides):
+    score, rows = counting(anything(3, 9))
+    found = search.anneal(score, starts(9), objective=objective, steps=200, images=IDENTITIES)
+    distance = 0
+    for image in IDENTITIES.tolist():
+        for step in range(200):
+            u = literal.uniform(0, image, step, 4)
+            i = int(u[0] * 9)
+            distance += abs(i - (i + 1 + int(u[1] * 8)) % 9)
+    assert sum(rows[1:]) == sides * distance
+    assert found.asked.sum() == sides * (distance + 3 * 10)
+    assert distance / 600 == pytest.approx(10 / 3, rel=0.05)
+
+
+@every_search
+def test_a_memory_changes_nothing_and_asks_less(name):
+    table = anything(3, 8)
+    score, rows = counting(table)
+    remembered = search.Remembered(score)
+    found = SEARCHES[name](remembered, starts(8), steps=60)
+    plain = SEARCHES[name](search.lookup(table), starts(8), steps=60)
+    assert torch.equal(found.history, plain.history)
+    assert remembered.asked == plain.asked.sum()
+    assert remembered.forwards == sum(rows) < remembered.asked
+    assert remembered.forwards <= 3 * 256
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 8, 64])
+def test_a_memory_that_is_too_small_forgets_but_does_not_mix_up(capacity):
+    table = anything(3, 8)
+    remembered = search.Remembered(search.lookup(table), capacity)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(30):
+        keep = torch.rand(50, 8, generator=generator) < 0.5
+        images = torch.randint(3, (50,), generator=generator)
+        assert torch.equal(remembered(keep, images), search.lookup(table)(keep, images))
+
+
+def test_a_memory_that_is_interrupted_holds_nothing_wrong():
+    table = anything(1, 6)
+    interrupt = [True, False]
+
+    def score(keep, images):
+        if interrupt.pop(0) if interrupt else False:
+            raise KeyboardInterrupt
+        return search.lookup(table)(keep, images)
+
+    remembered = search.Remembered(score)
+    keep, images = torch.rand(9, 6) < 0.5, torch.zeros(9, dtype=torch.int64)
+    with pytest.raises(KeyboardInterrupt):
+        remembered(keep, images)
+    assert torch.equal(remembered(keep, images), search.lookup(table)(keep, images))
+
+
+def test_a_memory_of_no_power_of_two_is_an_error():
+    with pytest.raises(ValueError, match="power of 2, but got 100"):
+        search.Remembered(search.lookup(anything(1, 3)), 100)
+
+
+def test_answers_are_those_of_the_network_for_every_subset(trained):
+    model, x, target = trained
+    score = engine.scorer(model, x, target, segments=segments.patches(8, 8, 4))
+    table = search.answers(score, 4, 4)
+    keep = torch.tensor(list(itertools.product([False, True], repeat=4))).flip(1)
+    torch.testing.assert_close(table, score(keep.expand(4, -1, -1)), atol=1e-6, rtol=0)
+    dense, flat = keep.expand(4, -1, -1), keep[[3, 9]]
+    assert torch.equal(search.lookup(table)(dense), table)
+    assert torch.equal(search.lookup(table)(flat, torch.tensor([1, 2])), torch.stack([table[1, 3], table[2, 9]]))
+
+
+# Heat maps
+
+
+@given(seed=st.integers(0, 10**6), alpha=st.floats(0.3, 4))
+def test_a_heat_map_keeps_the_order(seed, alpha):
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(seed))[None]
+    heat = search.heat_map(order, alpha)
+    assert torch.equal(trajectory.trajectory(heat), order)
+    assert heat.max() == 1
+    assert heat.min().item() == pytest.approx((1 / 9) ** alpha, rel=1e-5)
+
+
+# Bad input
+
+
+def test_a_constant_model_has_an_order_but_no_share():
+    score = search.lookup(torch.full((2, 16), 0.4))
+    for objective, value in (("Mo", 5 * 0.4), ("Le", 5 * 0.4), ("Le-Mo", 0.0)):
+        found = search.anneal(score, starts(4, torch.arange(2)), objective=objective, steps=20)
+        assert found.value.tolist() == pytest.approx([value] * 2, abs=1e-6)
+    assert trajectory.attainable_share(torch.zeros(2), found.value).isnan().all()
+
+
+@every_search
+def test_a_nan_score_is_an_error(name):
+    table = anything(3, 6)
+    table[1, 5] = math.nan
+    with pytest.raises(ValueError, match="is NaN, so that no order can be preferred"):
+        SEARCHES[name](search.lookup(table), starts(6), steps=200)
+
+
+def test_a_nan_score_is_an_error_for_greedy_search_too():
+    broken = torch.zeros(1, 16).index_fill(1, torch.tensor([14]), math.nan)
+    with pytest.raises(ValueError, match="the score of 1 of 4 masked inputs is NaN"):
+        search.greedy(search.lookup(broken), 1, 4, objective="Mo")
+
+
+@every_search
+@pytest.mark.parametrize("steps", [0, -1])
+def test_no_steps_are_an_error(name, steps):
+    with pytest.raises(ValueError, match=f"at least one step, but got {steps}"):
+        SEARCHES[name](search.lookup(anything(3, 6)), starts(6), steps=steps)
+
+
+@pytest.mark.parametrize("order", [torch.tensor([[0, 0, 1]]), torch.tensor([[1, 2, 3]]), torch.tensor([2, 1, 0])])
+def test_what_is_no_order_is_an_error(order):
+    with pytest.raises(ValueError, match="each a permutation of"):
+        search.anneal(search.lookup(anything(1, 3)), order, steps=1)
+
+
+def test_wrong_options_are_errors_that_name_the_right_ones():
+    score, order = search.lookup(anything(3, 6)), starts(6)
+    with pytest.raises(ValueError, match="objective among Mo, Le, Le-Mo, but got 'mo'"):
+        search.anneal(score, order, objective="mo")
+    with pytest.raises(ValueError, match=r"neighbour among swap, .*but got 'flip'"):
+        search.anneal(score, order, neighbour="flip")
+    with pytest.raises(ValueError, match="temperature above 0 and a cooling factor"):
+        search.anneal(score, order, temperature=0)
+    with pytest.raises(ValueError, match="at least one chain"):
+        search.anneal(score, order, restarts=0)
+    with pytest.raises(ValueError, match="at least one candidate"):
+        search.tabu(score, order, candidates=0)
+    with pytest.raises(ValueError, match="population of at least 2"):
+        search.genetic(score, order, population=1)
+    with pytest.raises(ValueError, match="no best single removal"):
+        search.greedy(score, 3, 6, objective="Le-Mo")
+    with pytest.raises(ValueError, match="at most 20 features"):
+        search.answers(score, 3, 21)
+    with pytest.raises(ValueError, match="at least two features"):
+        search.anneal(search.lookup(anything(1, 1)), torch.zeros(1, 1, dtype=torch.int64), steps=1)
+    with pytest.raises(ValueError, match="alpha above 0"):
+        search.heat_map(order, 0.0)
+
+
+def test_patches_that_do_not_divide_the_image_are_an_error():
+    with pytest.raises(ValueError, match="divides the image sides 32 x 32, but got 5"):
+        segments.patches(32, 32, 5)
+
+
+@pytest.mark.gpu
+def test_a_gpu_finds_the_same():
+    table = anything(3, 8)
+    here = search.anneal(search.lookup(table), starts(8), steps=50)
+    there = search.anneal(search.lookup(table.cuda()), starts(8).cuda(), steps=50)
+    assert torch.equal(there.order.cpu(), here.order)
