@@ -22,11 +22,21 @@ def input_x_gradient(model: nn.Module, x: Tensor, target: Tensor, images: Tensor
 
 @register("integrated-gradients")
 def integrated_gradients(
-    model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, steps: int = 32, baseline: float = 0.0
+    model: nn.Module,
+    x: Tensor,
+    target: Tensor,
+    images: Tensor,
+    *,
+    steps: int = 32,
+    baseline: float = 0.0,
+    rule: str = "gausslegendre",
 ) -> Tensor:
-    """Integrated Gradients (Sundararajan, Taly, Yan, 2017) from a constant baseline, signed, [n, *S]."""
+    """Integrated Gradients (Sundararajan, Taly, Yan, 2017) from a constant baseline, signed, [n, *S].
+
+    `rule` is captum's name of the quadrature, such as "riemann_trapezoid".
+    """
     return IntegratedGradients(model).attribute(
-        x, baseline, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
+        x, baseline, target, n_steps=steps, method=rule, internal_batch_size=max(len(x), 64)
     )
 
 

@@ -196,8 +196,9 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     Args:
         name: one of `names()`.
         split: "train" or "test".
-        options: of colored-mnist only: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
-            its std 1, so that a pixel set to 0 is the black background.
+        options: of colored-mnist: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
+            its std 1, so that a pixel set to 0 is the black background. Of the others: standardised=False gives models
+            the same, intensities from 0 to 1 where 0 is black.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -211,11 +212,14 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
     if name == "colored-mnist":
         return _colored(split, **options)
+    standardised = options.pop("standardised", True)
     if options:
-        raise TypeError(f"{name} has no options, but got {', '.join(options)}")
+        raise TypeError(f"{name} has no option {', '.join(options)}; it has standardised")
     collection = COLLECTIONS[name]
     tensors = _stored(name, split)
-    return ImageSet(tensors["inputs"], tensors["labels"], collection.classes, collection.mean, collection.std)
+    channels = len(collection.mean)
+    mean, std = (collection.mean, collection.std) if standardised else ((0.0,) * channels, (1.0,) * channels)
+    return ImageSet(tensors["inputs"], tensors["labels"], collection.classes, mean, std)
 
 
 def fetch(name: str) -> dict[str, Path]:
