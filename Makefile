@@ -36,7 +36,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and \
 		f"faithlab needs Python 3.11 or newer, $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12 ...")'
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --disable-pip-version-check --requirement requirements.lock
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-deps --requirement requirements.lock
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-deps --editable .
 	@touch $@
 

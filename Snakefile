@@ -108,7 +108,8 @@ rule notebook:
     output:
         executed=f"{BUILD}/{{run}}/executed/{{name}}.ipynb",
         provenance=f"{BUILD}/{{run}}/results/{{name}}/provenance.json",
-    threads: lambda w: workflow.cores if profiles.needs(w.name).alone else 4
+    # Two at a time: small models do not fill many cores, and a notebook spends much of its time on one.
+    threads: lambda w: workflow.cores if profiles.needs(w.name).alone else max(1, workflow.cores // 2)
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
         mem_mb=lambda w: profiles.needs(w.name).memory,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from faithlab.study import figures
+from faithlab.study import figures, published
 from faithlab.study.claims import VERDICTS
 from faithlab.study.trials import IDEAL
 
@@ -24,7 +24,8 @@ def write(results: Path, target: Path) -> None:
 
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
-        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `sizes.md`.
+        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `sizes.md`,
+            `robustness.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
@@ -38,6 +39,10 @@ def write(results: Path, target: Path) -> None:
         (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
         for paper, of_paper in claims.groupby("paper"):
             (target / f"claims-{paper.lower()}.md").write_text(_claims(of_paper), encoding="utf-8")
+
+    masked = [pd.read_csv(path) for path in sorted((results / "f-fidelity").rglob("robustness.csv"))]
+    if masked:
+        (target / "robustness.md").write_text(_robustness(pd.concat(masked, ignore_index=True)), encoding="utf-8")
 
     correlations = results / "f-fidelity/images/correlations.csv"
     if correlations.is_file():
@@ -83,12 +88,33 @@ def _sizes(sizes: pd.DataFrame) -> str:
     return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in table.iterrows()) + "\n"
 
 
+def _robustness(measured: pd.DataFrame) -> str:
+    """Accuracy under random masking, ours and what F-Fidelity prints in Table 8, as a table."""
+    paper = published.load("ffidelity_robustness").rename(columns={"model": "network", "masked_fraction": "masked"})
+    both = pd.concat([measured.assign(source="this build"), paper.assign(source="published")], ignore_index=True)
+    # Images, series, texts: ours above the paper's of the same kind.
+    kinds = {"ResNet": 0, "ViT": 1, "LSTM": 3, "CNN": 2, "Transformer": 4}
+    both["kind"] = both["architecture"].map(kinds)
+    table = both.pivot(
+        index=["kind", "source", "dataset", "architecture", "network"], columns="masked", values="accuracy"
+    ).sort_index(level=[0, 1, 2, 4], ascending=[True, False, True, False])
+    head = (
+        "| | Data | Architecture | Network | " + " | ".join(f"{share:.0%} masked" for share in table.columns) + " |\n"
+    )
+    head += "|---|---|---|---|" + "--:|" * len(table.columns) + "\n"
+    rows = [
+        f"| {source} | {data} | {architecture} | {network} | " + " | ".join(f"{value:.1%}" for value in row) + " |"
+        for (_, source, data, architecture, network), row in table.iterrows()
+    ]
+    return head + "\n".join(rows) + "\n"
+
+
 def _answer(correlations: pd.DataFrame) -> plt.Figure:
     """Metrics by trials: the macro correlation, as a share of the ideal one."""
     macro = correlations[correlations["level"] == "macro_correlation"].copy()
     macro["passed"] = macro["mean"] * macro["comparison"].map(IDEAL)
     grid = macro.pivot(index="metric", columns=["explainer", "comparison"], values="passed")
-    grid = grid.loc[[m for m in ("F-Fidelity", "R-Fidelity", "Fidelity") if m in grid.index]]
+    grid = grid.loc[[m for m in ("F-Fidelity", "R-Fidelity", "ROAR", "Fidelity") if m in grid.index]]
     grid.columns = [f"{explainer}\n{comparison}" for explainer, comparison in grid.columns]
     figure, axes = plt.subplots(figsize=(8, 2.6))
     axes.set_facecolor("0.93")  # what shows where there is no correlation

@@ -91,6 +91,18 @@ def rfid(ask, relevance, s, sign, *, alpha, cap=None, draws, seed, image) -> flo
     return sum(losses) / draws
 
 
+def bernoulli_rfid(ask, relevance, s, sign, *, alpha, draws, seed, image) -> float:
+    """RFid as the public code has it: each removable feature goes with the probability (rounded alpha s) / s."""
+    everything = set(range(len(relevance)))
+    target = removable(relevance, s, sign)
+    chance = half_up(exact(alpha) * len(target)) / max(1, len(target))
+    losses = []
+    for draw in range(draws):
+        numbers = [((word >> 12) + 0.5) / 2**52 for word in words(seed, image, draw, len(relevance))]
+        losses.append(ask(everything) - ask(everything - {f for f in target if numbers[f] < chance}))
+    return sum(losses) / draws
+
+
 def expected_ffid(tiers: list[int], response, s: int, alpha: float, cap: float | None) -> float:
     """FFid+ of a tier classifier by trying every subset; `tiers` holds each feature's tier, in order of relevance."""
     features = len(tiers)

@@ -68,8 +68,30 @@ def fidelities(name: str, alpha: float = 1.0, cap: float | None = None, draws: i
     ]
 
 
+def each_with_a_probability() -> list[Metric]:
+    """RFid as the authors' public code draws its subsets."""
+    options = {"alpha": 0.5, "draws": 4, "seed": 5}
+
+    def plus(score, attribution, images):
+        subset = masks.remove_each_from_top
+        return fidelity(score, attribution, torch.tensor(FRACTIONS), images=images, subset=subset, **options).value
+
+    def row(sign, sizes):
+        return lambda ask, relevance, image: [
+            literal.bernoulli_rfid(ask, relevance, s, sign, image=image, **options) for s in sizes
+        ]
+
+    # The mirror image of a size in + is the rest of the features in -, of which all but that size are removable.
+    return [
+        Metric(
+            "RFid+, each feature with a probability", plus, row("+", SIZES), row("-", [FEATURES - s for s in SIZES]), +1
+        )
+    ]
+
+
 METRICS = [
     *fidelities("Fid"),
+    *each_with_a_probability(),
     *fidelities("RFid", alpha=0.5, draws=4),
     *fidelities("FFid", alpha=0.5, cap=0.2, draws=4),
 ]

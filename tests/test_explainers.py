@@ -16,19 +16,28 @@ from faithlab.explainers import explain
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics.fidelity import fidelity
 from faithlab.zoo import models
+from faithlab.zoo.sets import TextSet
 
 X = torch.randn(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 TARGET = torch.tensor([0, 3, 1, 1, 2])
 IDENTITIES = torch.tensor([9, 2, 400, 0, 7])
 PIXELS = segments.pixels(16, 16)
 NETWORKS = ["cnn3", "resnet9"]
+OF_TOKENS = ["integrated-gradients-embedding"]  # explain token ids instead of images
+TOKEN_NETWORKS = ["lstm", "transformer"]
+LENGTHS = torch.tensor([12, 3, 7, 1, 12])
+IDS = torch.randint(1, 30, (5, 12), generator=torch.Generator().manual_seed(0))
+IDS = IDS.where(torch.arange(12) < LENGTHS[:, None], TextSet.PADDING)
 QUICK = {  # fewer samples where an explainer draws or integrates
     "integrated-gradients": {"steps": 8},
+    "integrated-gradients-embedding": {"steps": 8},
     "smoothgrad": {"samples": 4},
     "smoothgrad-squared": {"samples": 4},
 }
 
 every_explainer = pytest.mark.parametrize("name", explainers.names())
+OF_IMAGES = [name for name in explainers.names() if name not in OF_TOKENS]
+every_explainer_of_images = pytest.mark.parametrize("name", OF_IMAGES)
 
 
 def network(name: str = "cnn3", channels: int = 3) -> nn.Module:
@@ -39,6 +48,18 @@ def network(name: str = "cnn3", channels: int = 3) -> nn.Module:
         for _ in range(3):
             model(torch.randn(16, channels, 16, 16) * 2)
     return model.eval()
+
+
+def reader(name: str = "lstm") -> nn.Module:
+    """A network for texts."""
+    torch.manual_seed(0)
+    sizes = {"hidden": 8} if name == "lstm" else {"depth": 2, "heads": 2}
+    return models.build(name, classes=4, words=30, dim=8, **sizes).eval()
+
+
+def subject(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """A network, its inputs and their features, of the kind that an explainer explains."""
+    return (reader(), IDS, segments.tokens(12)) if name in OF_TOKENS else (network(), X, PIXELS)
 
 
 class Smooth(nn.Module):
@@ -58,13 +79,14 @@ SMALL_TARGET = torch.tensor([2, 0, 1])
 SMALL_PIXELS = segments.pixels(4, 4)
 
 
-def explained(name, model=None, x=X, some=slice(None), **options):
+def explained(name, model=None, x=None, some=slice(None), features=None, **options):
+    own, inputs, smallest = subject(name)
     return explain(
         name,
-        model or network(channels=x.shape[1]),
-        x[some],
+        own if model is None else model,
+        (inputs if x is None else x)[some],
         TARGET[some],
-        PIXELS,
+        smallest if features is None else features,
         images=IDENTITIES[some],
         **QUICK.get(name, {}),
         **options,
@@ -79,7 +101,7 @@ def assert_same(one, other):
 # What every explainer must do
 
 
-@every_explainer
+@every_explainer_of_images
 @pytest.mark.parametrize("architecture", NETWORKS)
 @pytest.mark.parametrize("channels", [1, 3], ids=["grey", "RGB"])
 def test_gives_a_finite_number_per_feature(name, architecture, channels):
@@ -90,6 +112,19 @@ def test_gives_a_finite_number_per_feature(name, architecture, channels):
     assert not attribution.requires_grad
     varies = attribution.amax(1) > attribution.amin(1)
     assert varies.any() if name == "gradcam" else varies.all()  # the ReLU of Grad-CAM may leave nothing of an image
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+@pytest.mark.parametrize("architecture", TOKEN_NETWORKS)
+def test_gives_a_finite_number_per_token_and_nothing_to_padding(name, architecture):
+    attribution = explained(name, reader(architecture))
+    assert attribution.shape == (5, 12)
+    assert attribution.dtype == torch.float32
+    assert attribution.isfinite().all()
+    assert not attribution.requires_grad
+    present = IDS != TextSet.PADDING
+    assert (attribution[~present] == 0).all()
+    assert (attribution[present & (IDS != TextSet.MASK)] != 0).all()
 
 
 @every_explainer
@@ -111,21 +146,22 @@ def test_does_not_depend_on_the_rows(name, rows):
 
 @every_explainer
 def test_leaves_the_model_and_the_inputs_alone(name):
-    model, x = network(), X.clone()
+    model, inputs, _ = subject(name)
+    x = inputs.clone()
     state = {key: value.clone() for key, value in model.state_dict().items()}
     explained(name, model, x)
     for key, value in model.state_dict().items():
         assert torch.equal(value, state[key])
     assert all(p.grad is None and p.requires_grad for p in model.parameters())
     assert not any(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in model.modules())
-    assert torch.equal(x, X)
+    assert torch.equal(x, inputs)
     assert not x.requires_grad
     assert x.grad is None
 
 
 @every_explainer
 def test_explains_the_model_in_eval_mode(name):
-    training = network().train()
+    training = subject(name)[0].train()
     attribution = explained(name, training)
     assert not training.training
     assert torch.equal(attribution, explained(name))
@@ -133,7 +169,7 @@ def test_explains_the_model_in_eval_mode(name):
 
 @every_explainer
 def test_works_with_frozen_weights_and_where_gradients_are_off(name):
-    frozen = network().requires_grad_(False)
+    frozen = subject(name)[0].requires_grad_(False)
     assert_same(explained(name, frozen), explained(name))
     with torch.no_grad():
         assert_same(explained(name), explained(name))
@@ -141,17 +177,16 @@ def test_works_with_frozen_weights_and_where_gradients_are_off(name):
 
 @every_explainer
 def test_sums_a_features_elements(name):
-    patches = segments.patches(16, 16, 4)
-    pixels = explained(name)
-    coarse = explain(name, network(), X, TARGET, patches, images=IDENTITIES, **QUICK.get(name, {}))
-    expected = torch.stack([pixels[:, patches.flatten() == f].sum(1) for f in range(16)], 1)
-    assert_same(coarse, expected)
+    larger = torch.arange(12) // 3 if name in OF_TOKENS else segments.patches(16, 16, 4)
+    smallest = explained(name)
+    expected = torch.stack([smallest[:, larger.flatten() == f].sum(1) for f in range(segments.count(larger))], 1)
+    assert_same(explained(name, features=larger), expected)
 
 
-@every_explainer
+@every_explainer_of_images
 def test_channels_can_be_features_of_their_own(name):
     apart = torch.arange(3 * 256).view(3, 16, 16)
-    attribution = explain(name, network(), X, TARGET, apart, images=IDENTITIES, **QUICK.get(name, {}))
+    attribution = explained(name, features=apart)
     assert attribution.shape == (5, 768)
     if name not in ("gradcam", "layercam"):  # whose maps have no channels: each one has the pixel's value
         assert_same(attribution.view(5, 3, 256).sum(1), explained(name))
@@ -223,6 +258,61 @@ def test_integrated_gradients_of_a_linear_model_are_weight_times_input():
     expected = model[1].weight[SMALL_TARGET] * SMALL.flatten(1)
     attribution = explain("integrated-gradients", model, SMALL, SMALL_TARGET, SMALL_PIXELS, steps=1)
     torch.testing.assert_close(attribution, expected.detach().float())
+
+
+# Integrated Gradients on embeddings
+
+
+class Bag(nn.Module):
+    """Linear in the embeddings of its tokens, which are numbers written here: 0 padding, 1 mask, then words."""
+
+    VALUES = torch.tensor([[0.0, 0.0], [1.0, -1.0], [3.0, 0.5], [-2.0, 4.0]])
+    WEIGHTS = torch.tensor([[1.0, 10.0], [-2.0, 0.0]])  # [classes, D]
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(self.VALUES)
+
+    def forward(self, ids):
+        return self.embedding(ids).sum(1) @ self.WEIGHTS.T
+
+
+def test_integrated_gradients_of_a_bag_of_embeddings_are_known_on_paper():
+    ids, target = torch.tensor([[2, 1, 3, 0], [3, 3, 0, 0]]), torch.tensor([0, 1])
+    attribution = explain("integrated-gradients-embedding", Bag(), ids, target, segments.tokens(4), steps=1)
+    # Weight times (value - value of the mask), summed over the two dimensions.
+    first = [(3 - 1) * 1 + (0.5 + 1) * 10, 0, (-2 - 1) * 1 + (4 + 1) * 10, 0]
+    second = [(-2 - 1) * -2, (-2 - 1) * -2, 0, 0]
+    torch.testing.assert_close(attribution, torch.tensor([first, second], dtype=torch.float32))
+    from_zero = explain(
+        "integrated-gradients-embedding", Bag(), ids[:1], target[:1], segments.tokens(4), steps=1, baseline=0
+    )
+    torch.testing.assert_close(from_zero, torch.tensor([[3 * 1 + 0.5 * 10, 1 - 10, -2 + 4 * 10, 0.0]]))
+
+
+@pytest.mark.parametrize("architecture", TOKEN_NETWORKS)
+def test_integrated_gradients_of_tokens_add_up_to_what_the_text_adds_to_its_masked_self(architecture):
+    model = reader(architecture)
+    masked = torch.full_like(IDS, TextSet.MASK).where(IDS != TextSet.PADDING, TextSet.PADDING)
+    with torch.no_grad():
+        added = (model(IDS) - model(masked)).gather(1, TARGET[:, None])[:, 0]
+    assert added.abs().max() > 1e-3
+    attribution = explain("integrated-gradients-embedding", model, IDS, TARGET, segments.tokens(12), steps=64)
+    torch.testing.assert_close(attribution.sum(1), added, atol=1e-3 * float(added.abs().max()), rtol=0)
+
+
+@pytest.mark.parametrize("architecture", TOKEN_NETWORKS)
+def test_more_padding_changes_no_tokens_relevance(architecture):
+    model = reader(architecture)
+    longer = nn.functional.pad(IDS, (0, 5), value=TextSet.PADDING)
+    attribution = explain("integrated-gradients-embedding", model, longer, TARGET, segments.tokens(17), steps=8)
+    assert_same(attribution[:, :12], explained("integrated-gradients-embedding", model))
+    assert (attribution[:, 12:] == 0).all()
+
+
+def test_a_model_without_the_embedding_is_an_error_that_names_its_children():
+    with pytest.raises(ValueError, match=r"no child 'tokens'; pass layer= .* \(its children: embedding, lstm, head\)"):
+        explained("integrated-gradients-embedding", layer="tokens")
 
 
 def test_smoothgrad_without_noise_is_the_gradient_and_its_square():
@@ -420,7 +510,7 @@ def test_on_a_trained_network_the_oracle_beats_every_explainer_and_they_beat_cha
     chance = loss(explain("random", trained, x, target, patches))
     assert oracle > 0.5
     assert chance < 0.2
-    for name in explainers.names():
+    for name in OF_IMAGES:
         if name != "random":
             assert chance < loss(explain(name, trained, x, target, patches, **QUICK.get(name, {}))) <= oracle, name
 

@@ -5,16 +5,22 @@ import torch
 from torch import nn
 
 from faithlab.zoo import models
+from faithlab.zoo.sets import TextSet
 
 SMALL = {
     "resnet9": {"width": 4},
     "cnn3": {"width": 4},
     "vit": {"size": 16, "dim": 16, "depth": 2, "heads": 2},
 }
+OF_TOKENS = {
+    "lstm": {"words": 30, "dim": 6, "hidden": 5},
+    "transformer": {"words": 30, "dim": 8, "depth": 2, "heads": 2},
+}
+OF_SERIES = ["bilstm", "cnn1d"]  # in test_series.py
 
 
 def test_every_network_has_a_small_version_here():
-    assert models.names() == sorted(SMALL)
+    assert models.names() == sorted([*SMALL, *OF_TOKENS, *OF_SERIES])
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -28,11 +34,70 @@ def test_a_network_gives_a_logit_per_class(name, channels):
     torch.testing.assert_close(network(x[1:]), logits[1:], atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", SMALL)
+def texts(lengths: list[int], longest: int) -> torch.Tensor:
+    """Token ids without a mask or padding inside, padded at the end."""
+    ids = torch.randint(2, 30, (len(lengths), longest), generator=torch.Generator().manual_seed(0))
+    return ids.where(torch.arange(longest) < torch.tensor(lengths)[:, None], TextSet.PADDING)
+
+
+def reader(name: str, **options) -> nn.Module:
+    torch.manual_seed(0)
+    return models.build(name, **OF_TOKENS[name], **options).eval()
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+def test_a_network_for_texts_gives_a_logit_per_class_whatever_stands_beside_a_text(name):
+    network, ids = reader(name, classes=3), texts([9, 1, 4], 9)
+    logits = network(ids)
+    assert logits.shape == (3, 3)
+    assert logits.isfinite().all()
+    assert logits.std(0).min() > 0
+    torch.testing.assert_close(network(ids[1:]), logits[1:], atol=1e-6, rtol=1e-4)
+    # Less padding, or more, is the same text.
+    torch.testing.assert_close(network(ids[2:, :4]), logits[2:], atol=1e-6, rtol=1e-4)
+    torch.testing.assert_close(network(nn.functional.pad(ids, (0, 6))), logits, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+def test_a_network_for_texts_reads_words_in_their_order_and_sees_a_mask(name):
+    network, ids = reader(name), texts([6, 6], 6)
+    logits = network(ids)
+    assert (network(ids.flip(1)) - logits).abs().max() > 1e-4
+    masked = ids.clone()
+    masked[:, 2] = TextSet.MASK
+    assert (network(masked) - logits).abs().amin() > 1e-6
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+def test_padding_is_never_learnt(name):
+    network = reader(name).train()
+    before = network.embedding.weight.detach().clone()
+    network(texts([5, 2], 7)).sum().backward()
+    assert (network.embedding.weight.grad[TextSet.PADDING] == 0).all()
+    assert (before[TextSet.PADDING] == 0).all()
+    assert before[1:].norm(dim=1).mean().item() == pytest.approx(1, abs=0.15)
+
+
+def test_the_lstm_of_the_paper_has_one_layer_of_128_units():
+    network = models.build("lstm")
+    assert (network.lstm.num_layers, network.lstm.hidden_size, network.lstm.bidirectional) == (1, 128, False)
+    assert network.head.out_features == 2
+
+
+@pytest.mark.parametrize(("depth", "heads"), [(2, 4), (4, 8)], ids=["SST-2", "BoolQ"])
+def test_the_transformer_of_the_paper_has_dimension_512(depth, heads):
+    with torch.device("meta"):
+        network = models.build("transformer", depth=depth, heads=heads)
+    assert network.embedding.embedding_dim == 512
+    assert len(network.blocks) == depth
+    assert all(block.attn.num_heads == heads for block in network.blocks)
+
+
+@pytest.mark.parametrize("name", SMALL | OF_TOKENS)
 def test_torchs_seed_decides_the_weights(name):
     def weights(seed):
         torch.manual_seed(seed)
-        return nn.utils.parameters_to_vector(models.build(name, **SMALL[name]).parameters())
+        return nn.utils.parameters_to_vector(models.build(name, **(SMALL | OF_TOKENS)[name]).parameters())
 
     assert torch.equal(weights(0), weights(0))
     assert not torch.equal(weights(0), weights(1))
@@ -74,7 +139,7 @@ def test_vit_has_patch_4_dim_128_depth_6_heads_8_and_a_hidden_layer_of_256():
 
 
 def test_an_unknown_network_is_an_error_that_lists_the_known():
-    with pytest.raises(KeyError, match=r"no network 'vgg'; known: cnn3, resnet9, vit"):
+    with pytest.raises(KeyError, match=r"no network 'vgg'; known: .*cnn3, .*vit"):
         models.build("vgg")
 
 

@@ -80,6 +80,7 @@ OTHER_VALUES = {
     "limit": 20,
     "augment": True,
     "mask_share": 0.1,
+    "mask_channels": 1,
     "orders": "some",
     "optimiser": "adamw",
     "start": RECIPE,
@@ -289,6 +290,16 @@ def test_every_image_loses_a_uniform_number_of_pixels_in_all_channels(share, mos
     each = lost[:, 0].flatten(1).double().mean(0)
     expected = most / 2 / 64
     assert (each - expected).abs().max() < 4.5 * (expected * (1 - expected) / 6000) ** 0.5
+
+
+def test_only_the_first_channels_are_masked_where_asked():
+    x = torch.rand(50, 3, 8, 8, generator=GENERATOR) + 1
+    features = segments.pixels(8, 8)
+    one, every = (
+        training.mask_features(x, features, 0.5, torch.Generator().manual_seed(0), channels=n) for n in (1, None)
+    )
+    assert torch.equal(one[:, 0], every[:, 0])
+    assert torch.equal(one[:, 1:], x[:, 1:])
 
 
 def test_a_share_of_0_masks_nothing():

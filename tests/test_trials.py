@@ -82,3 +82,31 @@ def test_the_order_of_a_table_can_be_given():
     frame = pd.DataFrame({"row": ["a", "b", "c"], "column": "x", "mean": [1.0, 2.0, 3.0]})
     table = tables.side_by_side({"here": frame}, rows=["row"], columns=["column"], order=["c", "a", "nowhere"])
     assert list(table.index) == ["c", "a", "b"]
+
+
+def test_the_papers_metrics_are_one_function_on_three_networks():
+    """Each network counts how often it is asked; what it is asked about are the masks of its metric."""
+    removed = {}
+
+    def network(name):
+        def answer(keep):
+            removed.setdefault(name, []).append((~keep).sum(-1).max().item())
+            return keep.double().mean(-1)
+
+        return answer
+
+    metrics = trials.fidelities(
+        network("original"), network("tuned"), network("retrained"), FRACTIONS, alpha=0.5, beta=0.1, draws=2
+    )
+    assert tuple(metrics) == trials.ORDER
+    for metric in metrics.values():
+        metric(WEIGHTS)
+    features = WEIGHTS.shape[1]
+    assert max(removed["retrained"]) == 0.9 * features
+    assert max(removed["original"]) == 0.9 * features
+    assert max(removed["tuned"]) == 0.1 * features
+    without = trials.fidelities(score, score, None, FRACTIONS, alpha=0.5, beta=0.1, draws=2)
+    assert tuple(without) == ("Fidelity", "R-Fidelity", "F-Fidelity")
+    # R-Fidelity removes half of what Fidelity removes.
+    plain, half = (without[name](WEIGHTS)[0].value for name in ("Fidelity", "R-Fidelity"))
+    assert (half > plain).all()

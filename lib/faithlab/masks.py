@@ -129,6 +129,20 @@ def remove_from_top(
     return remove_top(order, counts)[:, None] | (turn[:, :, None, :] > last[..., None])
 
 
+def remove_each_from_top(
+    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
+) -> Tensor:
+    """Keep all but each of the first s features with probability removals / s, so that their number varies.
+
+    What the public code of F-Fidelity does where its paper has a subset of exact size; see `remove_from_top` for the
+    arguments and the result.
+    """
+    chance = removals.double() / counts.double().clamp(min=1)  # [K] or [B, K]
+    drawn = counter.uniform(seed, images, draws, order.shape[-1])  # [B, N, F]
+    kept = remove_top(order, counts)[:, None]  # [B, 1, K, F]
+    return kept | (drawn[:, :, None, :] >= chance.to(order.device)[..., None, :, None])
+
+
 def _last_turn(turns: Tensor, count: Tensor, removal: Tensor) -> Tensor:
     """The `removal`-th smallest of the first `count` turns, -1 for none: [B, N, F], [], [] -> [B, N]."""
     if not removal:

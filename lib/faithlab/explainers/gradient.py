@@ -1,7 +1,7 @@
 """The gradient family. The gradients are captum's; the noise is the counter's, so that no result depends on a batch."""
 
 import torch
-from captum.attr import InputXGradient, IntegratedGradients, Saliency
+from captum.attr import InputXGradient, IntegratedGradients, LayerIntegratedGradients, Saliency
 from torch import Tensor, nn
 
 from faithlab import draws
@@ -38,6 +38,39 @@ def integrated_gradients(
     return IntegratedGradients(model).attribute(
         x, baseline, target, n_steps=steps, method=rule, internal_batch_size=max(len(x), 64)
     )
+
+
+@register("integrated-gradients-embedding")
+def integrated_gradients_embedding(
+    model: nn.Module,
+    x: Tensor,
+    target: Tensor,
+    images: Tensor,
+    *,
+    steps: int = 32,
+    layer: str = "embedding",
+    baseline: int = 1,
+    padding: int = 0,
+) -> Tensor:
+    """Integrated Gradients for token ids: on their embeddings, summed over the embedding dimension, signed, [n, T].
+
+    The path leads from the embedding of `baseline`, the mask token, to that of the token. Padding stays padding on the
+    whole path, so that a text keeps its length and padding gets exactly 0.
+
+    Raises:
+        ValueError: the model has no child called `layer`.
+    """
+    children = dict(model.named_children())
+    if layer not in children:
+        raise ValueError(
+            f"the model has no child {layer!r}; pass layer= the name of its embedding (its children: "
+            f"{', '.join(children)})"
+        )
+    start = torch.full_like(x, baseline).where(x != padding, padding)
+    relevance = LayerIntegratedGradients(model, children[layer]).attribute(
+        x, start, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
+    )
+    return relevance.sum(-1)
 
 
 def _noisy_gradients(

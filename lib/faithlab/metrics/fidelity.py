@@ -19,6 +19,8 @@ Where the paper's tables say MoRF and LeRF they mean the accuracy that remains, 
 and of the - metric.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -39,6 +41,7 @@ def remaining(
     seed: int = 0,
     images: Tensor | None = None,
     present: Tensor | None = None,
+    subset: Callable[..., Tensor] = masks.remove_from_top,
 ) -> Estimate:
     """Each input's mean score when (some of) its most relevant features are removed.
 
@@ -53,6 +56,8 @@ def remaining(
         images: [B] identities of the images, so that an image meets the same subsets in any batch; None: 0..B-1.
         present: [B, F] bool, which features an input has. All fractions are of those; the others are never removed.
             None: all.
+        subset: how the removed ones are chosen: `faithlab.masks.remove_from_top`, a subset of exact size, or
+            `faithlab.masks.remove_each_from_top`, each with a probability, as the authors' public code does.
 
     Returns:
         Mean scores [B, K] float64 over the draws, and their standard errors.
@@ -78,9 +83,7 @@ def remaining(
                 continue
             total, squares = torch.zeros_like(mean[:, k]), torch.zeros_like(mean[:, k])
             for part in torch.arange(repeats).split(max(1, masks.BUDGET // (one_mask * len(k)))):
-                keep = masks.remove_from_top(
-                    order, counts[..., k], removals[..., k], seed=seed, images=identities, draws=part
-                )
+                keep = subset(order, counts[..., k], removals[..., k], seed=seed, images=identities, draws=part)
                 answers = score(keep.flatten(1, 2)).to(mean).unflatten(1, keep.shape[1:3])  # [B, N, K]
                 total += answers.sum(1)
                 squares += (answers**2).sum(1)

@@ -1,9 +1,13 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import seaborn as sns
+import torch
 from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+from faithlab import stats
 
 COLOURS = dict(
     zip(
@@ -71,3 +75,70 @@ def show(figure: plt.Figure) -> plt.Figure:
     figure.tight_layout()
     plt.close(figure)
     return figure
+
+
+def noise_curves(curves: pd.DataFrame, *, row: str = "explainer", size: str, left: str = "accuracy") -> plt.Figure:
+    """What remains under MoRF for more and more noise: one line per share of noise, a column per metric.
+
+    Args:
+        curves: of `faithlab.study.trials.degraded_curves`.
+        row: the column that makes the rows of the figure.
+        size: label of the horizontal axis.
+        left: what remains.
+    """
+    grid = sns.relplot(
+        curves[curves["direction"] == "MoRF"],
+        x="fraction",
+        y="value",
+        hue="share",
+        style="share",
+        palette="viridis",
+        row=row,
+        col="metric",
+        kind="line",
+        height=2.1,
+        aspect=1.15,
+        errorbar=None,
+        facet_kws={"sharey": False},  # F-Fidelity removes little, so its curves lie close together
+    )
+    grid.set_titles("{row_name}: {col_name}").set_axis_labels(size, f"remaining {left}")
+    grid.tight_layout()
+    sns.move_legend(grid, "center left", bbox_to_anchor=(1.0, 0.5), title="noise share")
+    plt.close(grid.figure)
+    return grid.figure
+
+
+def correlations_by_size(curves: pd.DataFrame, *, col: str = "explainer", size: str) -> plt.Figure:
+    """Rank correlation of each metric with the true order at each size under MoRF, the mean over the seeds.
+
+    Args:
+        curves: of `faithlab.study.trials.degraded_curves`.
+        col: the column that makes the columns of the figure.
+        size: label of the horizontal axis.
+    """
+    per_size = curves[curves["direction"] == "MoRF"].pivot(
+        index=[col, "metric", "seed", "fraction"], columns="share", values="value"
+    )
+    quality = -torch.tensor(per_size.columns.to_numpy(copy=True))
+    found = stats.spearman(torch.from_numpy(per_size.to_numpy(copy=True)), quality.expand(len(per_size), -1))
+    grid = sns.relplot(
+        per_size.assign(correlation=found.numpy()).reset_index(),
+        x="fraction",
+        y="correlation",
+        hue="metric",
+        style="metric",
+        markers=True,
+        dashes=False,
+        palette={name: COLOURS[name] for name in curves["metric"].unique()},
+        col=col,
+        kind="line",
+        errorbar=None,
+        height=2.9,
+        aspect=1.0,
+    )
+    for axes in grid.axes.flat:
+        mark(axes, -1, "ideal", axis="y")
+        axes.set(ylim=(-1.1, 1.1))
+    grid.set_titles("{col_name}").set_axis_labels(size, "correlation with the truth")
+    plt.close(grid.figure)
+    return grid.figure

@@ -18,16 +18,26 @@ from faithlab.zoo import datasets, training
 
 
 def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> nn.Module:
-    """The network of a recipe, trained without what an explainer calls relevant.
+    """The network of a recipe, trained without what an explainer calls relevant; arguments as in `ordered`.
 
-    The explanations of the training examples are stored block by block, and training epoch by epoch: a killed run goes
-    on from there.
+    Training is stored epoch by epoch: a killed run goes on from there.
+    """
+    return training.trained(dataclasses.replace(recipe, orders=ordered(recipe, explained, explainer, **options)))
+
+
+def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> str:
+    """Explain the training examples of a recipe and store the orders of their features under a name, for its `orders`.
+
+    They are stored block by block: a killed run goes on from there.
 
     Args:
-        recipe: how to train.
+        recipe: how to train. The training examples are explained in its precision.
         explained: the recipe of the network whose explanations are taken.
         explainer: its name in `faithlab.explainers`.
         **options: of the explainer.
+
+    Returns:
+        The name.
     """
     data = datasets.load(recipe.data, "train", **recipe.data_options).take(slice(recipe.limit))
     features = data.features()
@@ -39,9 +49,13 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
         present = data.present(block)
         present = None if present is None else present.to(device)
         identities = torch.arange(block.start, block.stop, device=device)
-        return masks.order(explain(explainer, network, x, y, features, images=identities, **options), present)
+        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+            attribution = explain(explainer, network, x, y, features, images=identities, **options)
+        return masks.order(attribution, present)
 
-    about = json.dumps([explained.key(), explainer, options, len(data)], sort_keys=True)
+    # The recipe's data options are among the options: they may decide what the features are.
+    chosen = [explained.key(), explainer, options | recipe.data_options, len(data), recipe.precision]
+    about = json.dumps(chosen, sort_keys=True)
     name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
     training.keep_orders(name, order, len(data))
-    return training.trained(dataclasses.replace(recipe, orders=name))
+    return name

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import torch
+from pandas.io.formats.style import Styler
 from torch import Tensor
 from tqdm import tqdm
 
@@ -16,6 +17,7 @@ from faithlab.explainers.degrade import degrade
 from faithlab.metrics import ranking
 from faithlab.metrics.fidelity import remaining
 from faithlab.stats import Estimate
+from faithlab.study import tables
 
 Curves = Callable[[Tensor], tuple[Estimate, Estimate]]
 """Attribution [B, F] -> the scores that remain under MoRF and under LeRF at each size, two estimates [B, K]."""
@@ -141,6 +143,22 @@ def correlations(curves: pd.DataFrame) -> pd.DataFrame:
                 )
     columns = ["explainer", "level", "comparison", "metric", "mean", "std", "missing", "count"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def beside_published(
+    level: str, sources: Mapping[str, pd.DataFrame | None], *, columns: Sequence[str] = ("explainer",)
+) -> Styler:
+    """One level of comparison (see `correlations`), what the paper prints beside what was measured.
+
+    Args:
+        level: macro_correlation, micro_correlation or micro_rank.
+        sources: by the name of their column; each a table like that of `correlations`, or None.
+        columns: what makes the groups of columns.
+    """
+    of_level = {name: f[f["level"] == level] for name, f in sources.items() if f is not None}
+    return tables.styled(
+        tables.side_by_side(of_level, rows=["comparison", "metric"], columns=list(columns), order=list(ORDER))
+    )
 
 
 def _compare(curves: pd.DataFrame) -> dict[str, tuple[float, Tensor]]:

@@ -1,11 +1,23 @@
-"""Labelled image sets by name: fetched once, verified, kept in the cache.
+"""Labelled sets by name: fetched once, verified, kept in the cache.
 
     cifar10        50 000 / 10 000 photographs, 3 x 32 x 32, 10 classes
     mnist          60 000 / 10 000 handwritten digits, 1 x 28 x 28
     fashion-mnist  60 000 / 10 000 pieces of clothing, 1 x 28 x 28
+    cifar100       50 000 / 10 000 photographs, 3 x 32 x 32, 100 classes
+    tiny-imagenet  100 000 / 10 000 photographs, 3 x 64 x 64, 200 classes
+    imagenet-foolbox  20 photographs of ImageNet, 3 x 224 x 224, the same in both splits
+    imagenet-folder   ImageNet photographs in a folder of yours, 3 x 224 x 224, the same in both splits
+    rotten-tomatoes  7 736 / 1 829 graded sentences from film reviews, negative or positive
+    sst2           67 349 / 872 phrases and sentences of GLUE's SST-2, negative or positive; training phrases overlap
+    boolq          9 427 / 3 270 questions with a passage that answers them, no or yes
+    basic-motions  40 / 40 series of a smart watch, 6 channels x 100 steps, 4 activities
+    japanese-vowels  270 / 370 series of speech, 12 channels x 7 to 29 steps, 9 speakers
+    pam            series of body-worn sensors, 17 channels x 600 steps, 8 activities; its files have to be put by hand
+    boiler         series of a boiler, 20 channels x 36 steps, fault or none; its files have to be put by hand
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
 
 Wherever a set came from, its decoded arrays must have the sha256 written here: the official data in the official order.
+Where none is written, the checksum of its one official archive is compared.
 To add a set, add its `Collection`: classes, statistics, checksums and at least one `Source`.
 
     python -m faithlab.zoo.datasets fetch cifar10 mnist
@@ -16,8 +28,9 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,21 +38,34 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, formats
-from faithlab.zoo.sets import ImageSet, LabelledSet
-from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source, fingerprint, obtain
+from faithlab.zoo import cache, colored, formats, imagenet, series, texts
+from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
+from faithlab.zoo.sources import (
+    DatasetUnavailable,
+    DebianPackage,
+    Download,
+    NpmPackage,
+    Placed,
+    PythonPackage,
+    Source,
+    fingerprint,
+    obtain,
+)
 
 __all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "fetch", "load", "names"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Collection:
     """What is known of a published set before it is fetched."""
 
-    classes: tuple[str, ...]
-    mean: tuple[float, ...]  # of the training images, as fractions of 255
-    std: tuple[float, ...]
-    checksums: dict[str, str]  # split -> fingerprint of the decoded arrays
+    kind: type[LabelledSet] = ImageSet  # what its arrays become
+    classes: tuple[str, ...] | Callable[[], tuple[str, ...]]  # a function where it takes time to find the names
+    mean: tuple[float, ...] = ()  # of the training images, as fractions of 255, or series; texts have none
+    std: tuple[float, ...] = ()
+    # split -> fingerprint of the decoded arrays; None: the archive's checksum is all that is known, or its images are
+    # JPEGs, of which decoders differ in the last bit
+    checksums: dict[str, str | None]
     sources: tuple[Source, ...]  # in order of preference
 
 
@@ -60,6 +86,30 @@ def _idx_downloads(sites: tuple[str, ...], checksums: tuple[str, ...]) -> tuple[
         for name, md5 in zip(files, checksums, strict=True)
     )
 
+
+_CIFAR100 = """
+    apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
+    caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
+    flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree
+    motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate
+    poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake spider
+    squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
+    wardrobe whale willow_tree wolf woman worm
+"""
+
+_FOOLBOX = tuple(
+    f"imagenet_{number:02}_{label}.jpg"
+    for number, label in enumerate(
+        (243, 559, 438, 990, 949, 853, 609, 609, 915, 455, 541, 630, 741, 471, 129, 99, 251, 22, 317, 305)
+    )
+)
+
+_AEON = PythonPackage(
+    "aeon",
+    "1.6.0",
+    "aeon-1.6.0-py3-none-any.whl",
+    "sha256:d05227086706f80111ac5fee8de4d5d3115bb3bcfd1c786c8629393055816409",
+)
 
 COLLECTIONS = {
     "cifar10": Collection(
@@ -182,12 +232,211 @@ COLLECTIONS = {
             ),
         ),
     ),
+    "cifar100": Collection(
+        classes=tuple(_CIFAR100.split()),
+        mean=(0.5071, 0.4865, 0.4409),
+        std=(0.2673, 0.2564, 0.2762),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site, binary version",
+                (
+                    Download(
+                        "cifar-100-binary.tar.gz",
+                        "md5:03b5dce01913d631647c71ecec9e9cb8",
+                        ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
+                    ),
+                ),
+                {"train": ("train.bin",), "test": ("test.bin",)},
+                partial(formats.cifar_records, labels=2),
+            ),
+        ),
+    ),
+    "tiny-imagenet": Collection(
+        classes=imagenet.tiny_classes,
+        mean=(0.4802, 0.4481, 0.3975),
+        std=(0.2770, 0.2691, 0.2821),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "tiny-imagenet-200.zip",
+                        "md5:90528d7ca1a48142e341f4ef8d21d0de",
+                        ("http://cs231n.stanford.edu/tiny-imagenet-200.zip",),
+                    ),
+                ),
+                {"train": ("tiny-imagenet-200.zip",), "test": ("tiny-imagenet-200.zip",)},
+                {"train": imagenet.tiny("train"), "test": imagenet.tiny("test")},
+            ),
+        ),
+    ),
+    "imagenet-foolbox": Collection(
+        classes=imagenet.classes,
+        mean=imagenet.MEAN,
+        std=imagenet.STD,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "Python package foolbox",
+                (
+                    PythonPackage(
+                        "foolbox",
+                        "3.3.4",
+                        "foolbox-3.3.4-py3-none-any.whl",
+                        "sha256:11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb",
+                    ),
+                ),
+                {"train": _FOOLBOX, "test": _FOOLBOX},
+                imagenet.numbered,
+            ),
+        ),
+    ),
+    "rotten-tomatoes": Collection(
+        kind=TextSet,
+        classes=texts.POLARITY,
+        checksums={
+            "train": "4f2e1b5c3771b86b6d66c1afab2b77e9c0a995b69ae8addccf28b16ca78bcf13",
+            "test": "700449016e7c7a5a09510d8dc0936e77b8f4834f9e752ba9eccc3883ee7ecb4d",
+        },
+        sources=(
+            Source(
+                "Python package vaderSentiment",
+                (
+                    PythonPackage(
+                        "vaderSentiment",
+                        "0.5",
+                        "vaderSentiment-0.5.zip",
+                        "sha256:5d97c37f3ef6e24eef331122e055dbedafeb6a56abfce0608b326701116ea49a",
+                    ),
+                ),
+                {"train": ("hutto_ICWSM_2014.tar.gz",), "test": ("hutto_ICWSM_2014.tar.gz",)},
+                {"train": texts.snippets("train"), "test": texts.snippets("test")},
+            ),
+        ),
+    ),
+    "sst2": Collection(
+        kind=TextSet,
+        classes=texts.POLARITY,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "SST-2.zip",
+                        "md5:9f81648d4199384278b86e315dac217c",
+                        ("https://dl.fbaipublicfiles.com/glue/data/SST-2.zip",),
+                    ),
+                ),
+                {"train": ("train.tsv",), "test": ("dev.tsv",)},  # the labels of the official test split are not public
+                texts.glue,
+            ),
+            Source(
+                "the unpacked files, from wherever you have them",
+                (Placed("train.tsv"), Placed("dev.tsv")),
+                {"train": ("train.tsv",), "test": ("dev.tsv",)},
+                texts.glue,
+            ),
+        ),
+    ),
+    "boolq": Collection(
+        kind=TextSet,
+        classes=("no", "yes"),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "official site",
+                (
+                    Download(
+                        "train.jsonl",
+                        "sha256:cc7a79d44479867e8323a7b0c5c1d82edf516ca34912201f9384c3a3d098d8db",
+                        ("https://storage.googleapis.com/boolq/train.jsonl",),
+                    ),
+                    Download(
+                        "dev.jsonl",
+                        "sha256:ebc29ea3808c5c611672384b3de56e83349fe38fc1fe876fd29b674d81d0a80a",
+                        ("https://storage.googleapis.com/boolq/dev.jsonl",),
+                    ),
+                ),
+                {"train": ("train.jsonl",), "test": ("dev.jsonl",)},  # likewise
+                texts.boolq,
+            ),
+        ),
+    ),
+    "basic-motions": Collection(
+        kind=SeriesSet,
+        classes=("Standing", "Running", "Walking", "Badminton"),
+        mean=(2.5528, -1.3039, -1.0266, 0.0191, -0.0240, -0.0558),
+        std=(7.0723, 6.7941, 3.5464, 2.1119, 1.8208, 3.5166),
+        checksums={
+            "train": "198b9e04e6e11d1e9f6225e08c532562f36d6324c81563d135a9adea8b10a75c",
+            "test": "21c0032c5b4b13447d4cdefc8203d5c518e0e360b4222eb130de54b196331f70",
+        },
+        sources=(
+            Source(
+                "Python package aeon",
+                (_AEON,),
+                {"train": ("BasicMotions_TRAIN.ts",), "test": ("BasicMotions_TEST.ts",)},
+                formats.ts,
+            ),
+        ),
+    ),
+    "japanese-vowels": Collection(
+        kind=SeriesSet,
+        classes=tuple("123456789"),
+        mean=(0.8691, -0.5545, 0.2461, -0.2673, 0.2190, -0.2105, -0.1741, -0.0517, -0.2049, -0.1812, -0.0236, 0.0862),
+        std=(0.4876, 0.3912, 0.3009, 0.3059, 0.2691, 0.1683, 0.1612, 0.1883, 0.1877, 0.1169, 0.0976, 0.1275),
+        checksums={
+            "train": "4d9ada20d76a2536b26d3c27d23a01a96c529705d1fbd7038639b1eb8ea19736",
+            "test": "e1d2c2bb754449223c630d98be1706ef824934ea923ef03abd3d73df002cc449",
+        },
+        sources=(
+            Source(
+                "Python package aeon",
+                (_AEON,),
+                {"train": ("JapaneseVowels_TRAIN.ts",), "test": ("JapaneseVowels_TEST.ts",)},
+                partial(formats.ts, length=29),  # of the longest test series; the longest of training has 26
+            ),
+        ),
+    ),
+    "pam": Collection(
+        kind=SeriesSet,
+        classes=tuple(f"activity {number}" for number in range(1, 9)),
+        mean=(0.0,) * 17,  # standardised as TimeX does
+        std=(1.0,) * 17,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                series.RELEASE,
+                tuple(map(Placed, series.PAM_FILES)),
+                dict.fromkeys(("train", "test"), series.PAM_FILES),
+                {part: series.pam(part) for part in ("train", "test")},
+            ),
+        ),
+    ),
+    "boiler": Collection(
+        kind=SeriesSet,
+        classes=("no fault", "fault"),
+        mean=(0.0,) * 20,  # left as they are, as TimeX does
+        std=(1.0,) * 20,
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                series.RELEASE,
+                tuple(map(Placed, series.BOILER_FILES)),
+                dict.fromkeys(("train", "test"), series.BOILER_FILES),
+                {part: series.boiler(part) for part in ("train", "test")},
+            ),
+        ),
+    ),
 }
 
 
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
-    return (*COLLECTIONS, "colored-mnist")
+    return (*COLLECTIONS, "colored-mnist", "imagenet-folder")
 
 
 def load(name: str, split: str = "train", **options: object) -> LabelledSet:
@@ -197,8 +446,14 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         name: one of `names()`.
         split: "train" or "test".
         options: of colored-mnist: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
+<<<<<<< HEAD
             its std 1, so that a pixel set to 0 is the black background. Of the others: standardised=False gives models
             the same, intensities from 0 to 1 where 0 is black.
+=======
+            its std 1, so that a pixel set to 0 is the black background. Of imagenet-folder: path, size, limit, seed;
+            see `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of
+            series: unit, "step" or "value"; see `faithlab.zoo.sets.SeriesSet`.
+>>>>>>> main
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -212,14 +467,31 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
     if name == "colored-mnist":
         return _colored(split, **options)
+<<<<<<< HEAD
     standardised = options.pop("standardised", True)
     if options:
         raise TypeError(f"{name} has no option {', '.join(options)}; it has standardised")
+=======
+    if name == "imagenet-folder":
+        if "path" not in options:
+            raise TypeError("imagenet-folder needs path, the folder that your photographs lie in")
+        return imagenet.folder(**options)
+    if COLLECTIONS[name].kind is TextSet:
+        return _texts(name, split, **options)
+>>>>>>> main
     collection = COLLECTIONS[name]
+    known = ["unit"] if collection.kind is SeriesSet else []
+    if unknown := options.keys() - set(known):
+        raise TypeError(f"{name} has {' and '.join(known) or 'no options'}, but got {', '.join(sorted(unknown))}")
     tensors = _stored(name, split)
+<<<<<<< HEAD
     channels = len(collection.mean)
     mean, std = (collection.mean, collection.std) if standardised else ((0.0,) * channels, (1.0,) * channels)
     return ImageSet(tensors["inputs"], tensors["labels"], collection.classes, mean, std)
+=======
+    classes = collection.classes() if callable(collection.classes) else collection.classes
+    return collection.kind(tensors["inputs"], tensors["labels"], classes, collection.mean, collection.std, **options)
+>>>>>>> main
 
 
 def fetch(name: str) -> dict[str, Path]:
@@ -252,7 +524,7 @@ def _stored(name: str, split: str) -> dict[str, Tensor]:
                 return tensors  # another job was faster
             for made, (inputs, labels) in obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
                 content = {"inputs": torch.from_numpy(inputs), "labels": torch.from_numpy(labels)}
-                _write(_path(name, made), content, checksums[made])
+                _write(_path(name, made), content, checksums[made] or fingerprint(inputs, labels))
                 if made == split:
                     tensors = content
     except cache.CacheUnavailable as error:
@@ -285,6 +557,19 @@ def _colored(split: str, **options: object) -> ImageSet:
     return ImageSet(
         tensors["inputs"], tensors["labels"], classes, mean=(0.0,) * 3, std=(1.0,) * 3, masks=tensors["masks"]
     )
+
+
+def _texts(name: str, split: str, **options: object) -> TextSet:
+    """Return texts as token ids. Their vocabulary is that of the training split, whichever split is asked for."""
+    known = [field.name for field in fields(texts.Options)]
+    if unknown := options.keys() - set(known):
+        raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {', '.join(known)}")
+    chosen = texts.Options(**options)
+    stored = {part: _stored(name, part) for part in {"train", split}}
+    tokens = {part: [texts.tokenise(text) for text in texts.split(stored[part]["inputs"])] for part in stored}
+    vocabulary = texts.vocabulary(tokens["train"], chosen.words)
+    ids = texts.encode(tokens[split], vocabulary, chosen.length)
+    return TextSet(ids, stored[split]["labels"], COLLECTIONS[name].classes, vocabulary)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:

@@ -1,4 +1,4 @@
-"""File formats of the classic image sets: paths in, arrays out."""
+"""File formats of the classic image and time-series sets: paths in, arrays out."""
 
 import gzip
 import json
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-__all__ = ["cifar_records", "cifar_sprites", "idx", "idx_pair"]
+__all__ = ["cifar_records", "cifar_sprites", "idx", "idx_pair", "ts"]
 
 _SIDE = 32  # of a CIFAR image
 
@@ -44,8 +44,12 @@ def idx_pair(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     return images[:, None], labels.astype(np.int64)
 
 
-def cifar_records(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    """Read the binary version of CIFAR-10: records of one label byte, then the red, green and blue planes, row by row.
+def cifar_records(paths: list[Path], labels: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Read the binary version of CIFAR: records of label bytes, then the red, green and blue planes, row by row.
+
+    Args:
+        paths: of the batches.
+        labels: label bytes of a record, of which the last is used: 1 in CIFAR-10; 2 in CIFAR-100, coarse and fine.
 
     Returns:
         Inputs uint8 [N, 3, 32, 32] and labels int64 [N].
@@ -53,13 +57,14 @@ def cifar_records(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     Raises:
         ValueError: a file does not hold whole records.
     """
-    size = 1 + 3 * _SIDE**2
+    size = labels + 3 * _SIDE**2
     batches = [np.fromfile(path, np.uint8) for path in paths]
     for path, batch in zip(paths, batches, strict=True):
         if batch.size % size:
             raise ValueError(f"{path.name} has {batch.size} bytes, not a multiple of {size}")
-    records = np.concatenate(batches).reshape(-1, size)  # [N, 1 + 3*32*32]
-    return np.ascontiguousarray(records[:, 1:]).reshape(-1, 3, _SIDE, _SIDE), records[:, 0].astype(np.int64)
+    records = np.concatenate(batches).reshape(-1, size)  # [N, labels + 3*32*32]
+    pixels = np.ascontiguousarray(records[:, labels:]).reshape(-1, 3, _SIDE, _SIDE)
+    return pixels, records[:, labels - 1].astype(np.int64)
 
 
 def cifar_sprites(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
@@ -84,3 +89,44 @@ def cifar_sprites(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     if labels.shape != inputs.shape[:1]:
         raise ValueError(f"{len(inputs)} images but labels of shape {labels.shape}")
     return np.ascontiguousarray(inputs), labels
+
+
+def ts(paths: list[Path], length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Read labelled time series in the text format .ts of the UEA and UCR archive.
+
+    Header lines begin with @; after @data each line is one example: its channels, then its class, separated by colons;
+    the values of a channel are separated by commas. The header names the classes, and labels are places in that list.
+
+    Args:
+        paths: of one file.
+        length: steps of the arrays, so that two splits get the same; None: those of the longest series.
+
+    Returns:
+        Inputs float32 [N, T, C], NaN where a series has ended, and labels int64 [N].
+
+    Raises:
+        ValueError: this is not such a file, or what it holds is not what its header says.
+    """
+    (path,) = paths
+    header, found, body = path.read_text(encoding="utf-8").partition("@data")
+    names = next((line.split()[2:] for line in header.splitlines() if line.lower().startswith("@classlabel true")), [])
+    if not found or not names:
+        raise ValueError(f"{path.name} is not a labelled .ts file: it has no line @classLabel true ..., or no @data")
+    series, labels = [], []
+    for number, line in enumerate(body.split(), start=1):
+        *channels, name = line.split(":")
+        try:
+            series.append(np.array([channel.split(",") for channel in channels], np.float32).T)  # [t, C]
+            labels.append(names.index(name))
+        except ValueError as error:
+            raise ValueError(f"{path.name}, example {number}: {error}") from error
+    shapes = {one.shape[1:] for one in series}
+    longest = max((len(one) for one in series), default=0)
+    if len(shapes) != 1 or not np.isfinite(np.concatenate(series)).all():
+        raise ValueError(f"{path.name} has no examples, or they differ in channels, or a value is missing")
+    if length is not None and longest > length:
+        raise ValueError(f"{path.name} has a series of {longest} steps, expected at most {length}")
+    inputs = np.full((len(series), length or longest, *shapes.pop()), np.nan, np.float32)
+    for padded, one in zip(inputs, series, strict=True):
+        padded[: len(one)] = one
+    return inputs, np.array(labels, np.int64)

@@ -1,11 +1,19 @@
-"""The networks of the study, by name. Every one maps normalised inputs [n, *S] to logits [n, classes]."""
+"""The networks of the study, by name. Every one maps inputs as a data set gives them, [n, *S], to logits [n, classes].
+
+Networks for texts take token ids, int64 [n, T]. Padding (id 0) changes nothing, and a child `embedding` makes the ids
+vectors.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable
 
 import timm
+import torch
 from deel import torchlip
+from timm.models.vision_transformer import Block
 from torch import Tensor, nn
+
+from faithlab.zoo.sets import TextSet
 
 _BUILDERS: dict[str, Callable[..., nn.Module]] = {}
 
@@ -102,6 +110,141 @@ def vit(
         num_heads=heads,
         mlp_ratio=2.0,
     )
+
+
+class States(nn.LSTM):
+    """LSTM layers without the memory they end with: inputs [n, T, C] to the last layer's states [n, T, hidden]."""
+
+    def forward(self, steps: Tensor) -> Tensor:
+        """The states, with gradients in eval mode too."""
+        # cuDNN has no gradients of recurrent layers in eval mode, which explainers ask for.
+        with torch.backends.cudnn.flags(enabled=self.training or not torch.is_grad_enabled()):
+            states, _ = super().forward(steps)
+        return states
+
+
+class BidirectionalLSTM(States):
+    """LSTM layers that read a series [n, T, C] in both directions; their mean state over time, [n, hidden of both]."""
+
+    def forward(self, series: Tensor) -> Tensor:
+        """The mean over all steps of the last layer's states."""
+        return super().forward(series).mean(dim=1)
+
+
+@register
+def bilstm(classes: int = 4, channels: int = 6, width: int = 128, layers: int = 3) -> nn.Module:
+    """The LSTM for time series of F-Fidelity (appendix C), which is TimeX's: three bidirectional layers.
+
+    `width` counts both directions together, as in TimeX: 128 is 64 each. The mean over time goes into a hidden layer.
+    """
+    features = BidirectionalLSTM(channels, width // 2, layers, batch_first=True, bidirectional=True)
+    return nn.Sequential(OrderedDict(features=features, head=_hidden_layer(width, classes)))
+
+
+class TimeLast(nn.Module):
+    """Swaps steps and channels: convolutions want [n, C, T]."""
+
+    def forward(self, series: Tensor) -> Tensor:
+        """Series [n, T, C] to [n, C, T]."""
+        return series.transpose(1, 2)
+
+
+@register
+def cnn1d(classes: int = 4, channels: int = 6, width: int = 128) -> nn.Module:
+    """TimeX's convolutional network for time series: three layers, each halving the steps, and their mean over time.
+
+    F-Fidelity's appendix D.1 has "a CNN" and gives no layers.
+    """
+
+    def layer(inputs: int, size: int) -> list[nn.Module]:
+        return [nn.Conv1d(inputs, width, size, padding=size // 2), nn.ReLU(), nn.MaxPool1d(2)]
+
+    features = nn.Sequential(TimeLast(), *layer(channels, 7), *layer(width, 3), *layer(width, 3))
+    head = nn.Sequential(nn.AdaptiveAvgPool1d(1), nn.Flatten(), *_hidden_layer(width, classes))
+    return nn.Sequential(OrderedDict(features=features, head=head))
+
+
+def _hidden_layer(width: int, classes: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, classes))
+
+
+class Recurrent(nn.Module):
+    """An LSTM over the embedded tokens of a text; the mean of its states goes into a linear layer."""
+
+    def __init__(self, classes: int, words: int, dim: int, hidden: int):
+        super().__init__()
+        self.embedding = _embedding(words, dim)
+        self.lstm = States(dim, hidden, batch_first=True)
+        self.head = nn.Linear(hidden, classes)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Token ids [n, T] to logits [n, classes]."""
+        states = self.lstm(self.embedding(ids))  # padding comes last, so that no token's state has seen it
+        return self.head(_mean_of_tokens(states, ids))
+
+
+class Attentive(nn.Module):
+    """A Transformer encoder over the embedded tokens of a text; the mean of its outputs goes into a linear layer."""
+
+    def __init__(self, classes: int, words: int, dim: int, depth: int, heads: int):
+        super().__init__()
+        self.embedding = _embedding(words, dim)
+        self.blocks = nn.ModuleList(Block(dim, heads, qkv_bias=True) for _ in range(depth))
+        self.norm = nn.LayerNorm(dim)
+        self.head = nn.Linear(dim, classes)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Token ids [n, T] to logits [n, classes]."""
+        tokens = self.embedding(ids)
+        tokens = tokens + _places(tokens)
+        seen = (ids != TextSet.PADDING)[:, None, None]  # [n, heads, queries, keys]
+        for block in self.blocks:
+            tokens = block(tokens, attn_mask=seen)
+        return self.head(_mean_of_tokens(self.norm(tokens), ids))
+
+
+def _embedding(words: int, dim: int) -> nn.Embedding:
+    """Vectors of the token ids, of length 1 on average before training; that of padding is zero and stays zero."""
+    embedding = nn.Embedding(words, dim, padding_idx=TextSet.PADDING)
+    with torch.no_grad():
+        embedding.weight.mul_(dim**-0.5)  # from torch's longer ones small sets are learnt by heart
+    return embedding
+
+
+def _mean_of_tokens(vectors: Tensor, ids: Tensor) -> Tensor:
+    """The mean over the places that hold a token: vectors [n, T, D], ids [n, T] -> [n, D]."""
+    own = (ids != TextSet.PADDING)[..., None]
+    return vectors.where(own, 0).sum(1) / own.sum(1).clamp(min=1)
+
+
+def _places(tokens: Tensor) -> Tensor:
+    """Sines and cosines that tell the places of tokens [n, T, D] apart (Vaswani et al., 2017): [T, D].
+
+    Their length is nearly that of a new embedding, as in that paper, which instead lengthens the embeddings.
+    """
+    _, T, D = tokens.shape
+    rates = 10_000 ** -(torch.arange(0, D, 2, device=tokens.device) / D)
+    angles = torch.arange(T, device=tokens.device)[:, None] * rates  # [T, D / 2]
+    return torch.cat([angles.sin(), angles.cos()], dim=1).to(tokens.dtype) * D**-0.5
+
+
+@register
+def lstm(classes: int = 2, words: int = 10_000, dim: int = 128, hidden: int = 128) -> nn.Module:
+    """The LSTM for texts of F-Fidelity (appendix C): one layer of 128 units.
+
+    The paper does not say how wide the embedding is, nor what of the states is classified: here 128, and their mean.
+    """
+    return Recurrent(classes, words, dim, hidden)
+
+
+@register
+def transformer(classes: int = 2, words: int = 10_000, dim: int = 512, depth: int = 2, heads: int = 4) -> nn.Module:
+    """The Transformer of F-Fidelity (appendix C): dimension 512; 2 layers of 4 heads for SST-2, 4 of 8 for BoolQ.
+
+    What the paper leaves open: the layers are timm's (normalised before attention, hidden layer of 4 x dim), places are
+    told by sines and cosines, and the mean of the outputs is classified.
+    """
+    return Attentive(classes, words, dim, depth, heads)
 
 
 class BasicBlock(nn.Module):

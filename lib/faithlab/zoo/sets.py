@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -97,15 +97,18 @@ class ImageSet(LabelledSet):
 
 @dataclass(frozen=True)
 class SeriesSet(LabelledSet):
-    """Time series, float32 [N, T, C]. Their features are time steps.
+    """Time series, float32 [N, T, C], NaN in the steps that a shorter series does not have.
 
     Attributes:
         mean: per channel, of the training series.
         std: per channel, likewise.
+        unit: what may be removed, a feature: "step", all channels of a time step together, or "value", one channel of
+            one step.
     """
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    unit: Literal["step", "value"] = "step"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,14 +116,25 @@ class SeriesSet(LabelledSet):
             raise TypeError(f"series must be float32 [N, T, C], not {self.inputs.dtype} {list(self.inputs.shape)}")
         if not len(self.mean) == len(self.std) == self.inputs.shape[2]:
             raise ValueError(f"mean and std need one number for each of the {self.inputs.shape[2]} channels")
+        if self.unit not in ("step", "value"):
+            raise ValueError(f"unit must be 'step' or 'value', not {self.unit!r}")
 
     def model_inputs(self, index: Index = slice(None)) -> Tensor:
-        """Return (value - mean) / std of the series at `index`, float32 [n, T, C]."""
-        return self._standardised(self.inputs[index].clone(), self.mean, self.std, channel=2)
+        """Return (value - mean) / std of the series at `index`, float32 [n, T, C]; 0 where a series has no step."""
+        inputs = self._standardised(self.inputs[index].clone(), self.mean, self.std, channel=2)
+        return inputs.masked_fill_(inputs.isnan(), self.ABSENT)
 
     def features(self) -> Tensor:
-        """Return the time steps, [T, 1]."""
-        return segments.time_steps(self.inputs.shape[1])
+        """Return the time steps, [T, 1], or the values, [T, C]."""
+        _, T, C = self.inputs.shape
+        return segments.time_steps(T) if self.unit == "step" else segments.values(T, C)
+
+    def present(self, index: Index = slice(None)) -> Tensor | None:
+        """Return which steps or values a series has, bool [n, F]; None where all series at `index` have all."""
+        steps = ~self.inputs[index].isnan().any(-1)  # [n, T]
+        if bool(steps.all()):
+            return None
+        return steps if self.unit == "step" else steps.repeat_interleave(self.inputs.shape[2], dim=1)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ __all__ = [
     "DebianPackage",
     "Download",
     "NpmPackage",
+    "Placed",
     "PythonPackage",
     "Source",
     "by_hand",
@@ -91,12 +92,11 @@ class Download:
         raise _SourceError(f"{self.name} has no address")
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
-        """Unpack a tar archive; a single file is its own member."""
+        """Unpack a zip file or a tar archive; a single file is its own member."""
         if self.name in members:
             shutil.copyfile(path, folder / self.name)
         else:
-            with tarfile.open(path) as tar:
-                _extract(tar, folder, members)
+            _unpack(path, folder, members)
 
 
 @dataclass(frozen=True)
@@ -220,14 +220,7 @@ class PythonPackage:
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
         """Unpack the zip file or the tar archive."""
-        if not zipfile.is_zipfile(path):
-            with tarfile.open(path) as tar:
-                _extract(tar, folder, members)
-            return
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist():
-                if not member.is_dir() and Path(member.filename).name in members:
-                    archive.extract(member, folder)  # keeps inside the folder and makes no links
+        _unpack(path, folder, members)
 
 
 _METADATA_ONLY = """\
@@ -247,6 +240,26 @@ __legacy__ = sys.modules[__name__]
 
 
 @dataclass(frozen=True)
+class Placed:
+    """A file that is only taken from the folder `by_hand`: copies of it differ, so that there is none to compare."""
+
+    name: str
+    checksum: None = None
+
+    def get(self, folder: Path) -> Path:
+        """Fail: there is nowhere to get it from.
+
+        Raises:
+            ValueError: always.
+        """
+        raise _SourceError(f"{self.name} was not put by hand")
+
+    def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
+        """Take the file as it is."""
+        shutil.copyfile(path, folder / self.name)
+
+
+@dataclass(frozen=True)
 class Source:
     """One complete origin of a data set.
 
@@ -254,13 +267,14 @@ class Source:
         title: what to call it in messages.
         archives: the files that make it up.
         members: names of the files, without folders, that the decoder needs from the archives, per split.
-        decode: from the paths of a split's members, in their order, to its arrays.
+        decode: from the paths of a split's members, in their order, to its arrays; a function for each split where they
+            differ.
     """
 
     title: str
     archives: tuple[Archive, ...]
     members: dict[str, tuple[str, ...]]
-    decode: Callable[[list[Path]], Arrays]
+    decode: Callable[[list[Path]], Arrays] | Mapping[str, Callable[[list[Path]], Arrays]]
 
     def files(self, workplace: Path, placed: Path) -> dict[str, Path]:
         """Take the archives from the folder `placed`, or else get them, and unpack them in the empty `workplace`.
@@ -294,7 +308,9 @@ def by_hand(dataset: str) -> Path:
     return cache.folder() / "by-hand" / dataset
 
 
-def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], target: Path) -> dict[str, Arrays]:
+def obtain(
+    dataset: str, sources: Iterable[Source], checksums: Mapping[str, str | None], target: Path
+) -> dict[str, Arrays]:
     """Return {split: arrays} from the first source whose arrays have the expected checksums.
 
     Sources whose archives were all put by hand come first.
@@ -302,7 +318,7 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
     Args:
         dataset: its name, for messages.
         sources: in order of preference.
-        checksums: sha256 of the decoded arrays per split, see `fingerprint`.
+        checksums: sha256 of the decoded arrays per split, see `fingerprint`; None where the archive's is all there is.
         target: what is being made; the work is done in a scratch folder beside it.
 
     Raises:
@@ -316,11 +332,13 @@ def obtain(dataset: str, sources: Iterable[Source], checksums: dict[str, str], t
             with cache.scratch(target) as workplace:
                 files = source.files(workplace, placed)
                 arrays = {
-                    split: source.decode([files[member] for member in members])
+                    split: (source.decode if callable(source.decode) else source.decode[split])(
+                        [files[member] for member in members]
+                    )
                     for split, members in source.members.items()
                 }
             for split, expected in checksums.items():
-                if (found := fingerprint(*arrays[split])) != expected:
+                if expected is not None and (found := fingerprint(*arrays[split])) != expected:
                     raise _SourceError(
                         f"its decoded {split} arrays have sha256 {found}, expected {expected}: "
                         "they are not the official data in the official order"
@@ -352,6 +370,18 @@ def fingerprint(*arrays: np.ndarray) -> str:
 
 _FAILURES = (OSError, EOFError, ValueError, KeyError, SyntaxError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 """How broken archives, members and networks show; Pillow says SyntaxError for a broken PNG."""
+
+
+def _unpack(path: Path, folder: Path, members: Iterable[str]) -> None:
+    """Unpack the files called one of `members` from a zip file or a tar archive."""
+    if not zipfile.is_zipfile(path):
+        with tarfile.open(path) as tar:
+            _extract(tar, folder, members)
+        return
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.is_dir() and Path(member.filename).name in members:
+                archive.extract(member, folder)  # keeps inside the folder and makes no links
 
 
 def _extract(tar: tarfile.TarFile, folder: Path, members: Iterable[str]) -> None:

@@ -50,6 +50,8 @@ class Recipe:
         augment: images only: random shifts by up to 4 pixels, and mirroring.
         mask_share: beta of F-Fidelity's eq. 5: in each example a uniformly drawn number of features (pixels, time
             steps, tokens), 0 up to this fraction of them, is removed; 0: none.
+        mask_channels: only the first so many channels are masked, as in the public code of F-Fidelity, whose masks
+            reach one; None: all.
         orders: ROAR: the name of stored orders of each training example's features, see `keep_orders`; every time an
             example is seen it lacks the first features of its order, a share drawn uniformly from 0 to 1. None: whole.
         start: the recipe whose weights training starts from (fine-tuning); None: fresh weights.
@@ -72,6 +74,7 @@ class Recipe:
     switched: float = 0.0
     augment: bool = False
     mask_share: float = 0.0
+    mask_channels: int | None = None
     orders: str | None = None
     start: "Recipe | None" = None
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -93,13 +96,24 @@ class Recipe:
 
     def key(self) -> str:
         """A name for the weights: data set, network, and a hash of the whole recipe."""
-        text = json.dumps([_FORMAT, dataclasses.asdict(self), self._architecture()], sort_keys=True)
+        text = json.dumps([_FORMAT, self._choices(), self._architecture()], sort_keys=True)
         return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    def _choices(self) -> dict:
+        """What differs from the defaults: a field that is added later leaves the names of older weights alone."""
+        chosen = {
+            f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != _default(f)
+        }
+        return chosen | ({"start": self.start._choices()} if self.start else {})
 
     def _architecture(self) -> str:
         """The network's layers, so that a change of its code is a change of the recipe."""
         with torch.device("meta"):
             return str(models.build(self.model, **self.model_options))
+
+
+def _default(field: dataclasses.Field):
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
 def trained(recipe: Recipe, device: torch.device | str | None = None) -> nn.Module:
@@ -213,6 +227,7 @@ def mask_features(
     *,
     present: Tensor | None = None,
     absent: float = 0,
+    channels: int | None = None,
 ) -> Tensor:
     """Remove a random subset of each example's features (F-Fidelity, eq. 5).
 
@@ -223,6 +238,7 @@ def mask_features(
         generator: on the CPU.
         present: [n, F] bool, which features an example has, and which `share` refers to; None: all.
         absent: the value that a removed feature gets.
+        channels: images only: mask the first so many channels; None: all.
 
     Returns:
         [n, *S].
@@ -230,7 +246,9 @@ def mask_features(
     n, F = len(x), segment_maps.count(features)
     own = torch.full((n, 1), F) if present is None else present.sum(1, keepdim=True)
     lost = (torch.rand(n, 1, generator=generator) * ((share * own + 1e-9).floor() + 1)).long()
-    return _without_first(x, masks.order(torch.rand(n, F, generator=generator), present), lost, features, absent)
+    order = masks.order(torch.rand(n, F, generator=generator), present)
+    masked = _without_first(x, order, lost, features, absent)
+    return masked if channels is None else torch.cat([masked[:, :channels], x[:, channels:]], dim=1)
 
 
 def _without_first(x: Tensor, order: Tensor, counts: Tensor, features: Tensor, absent: float) -> Tensor:
@@ -294,7 +312,7 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
         if recipe.augment:
             x = _augment(x, generator)
         if recipe.mask_share:
-            options = {"present": data.present(index), "absent": data.ABSENT}
+            options = {"present": data.present(index), "absent": data.ABSENT, "channels": recipe.mask_channels}
             x = mask_features(x, features, recipe.mask_share, generator, **options)
         if orders is not None:
             own = features.max() + 1 if data.present(index) is None else data.present(index).sum(1, keepdim=True)

@@ -1,0 +1,60 @@
+"""The pair of networks that F-Fidelity compares: one trained as usual, and the same one used to missing features.
+
+Several notebooks ask the same networks. They pass the same numbers here, so that these are trained once.
+"""
+
+import dataclasses
+
+from faithlab.zoo.training import Recipe
+
+
+def pair(
+    data: str,
+    model: str,
+    model_options: dict,
+    *,
+    epochs: int,
+    tuning_epochs: int,
+    rate: float,
+    tuning_rate: float,
+    decay: float,
+    schedule: str,
+    train_limit: int | None,
+    beta: float,
+    precision: str,
+    seed: int,
+    augment: bool = True,
+) -> dict[str, Recipe]:
+    """Return the recipes "original" and "fine-tuned" (F-Fidelity, eq. 5); see `faithlab.zoo.training.Recipe`.
+
+    Args:
+        data: a data set.
+        model: a network, with its `model_options`.
+        model_options: of the network.
+        epochs: of training.
+        tuning_epochs: of fine-tuning on random masks.
+        rate: peak learning rate of training.
+        tuning_rate: of fine-tuning.
+        decay: weight decay of both.
+        schedule: of both.
+        train_limit: training examples; None: all.
+        beta: largest share of the features that fine-tuning removes, as a fraction.
+        precision: of both.
+        seed: of both.
+        augment: images: shift and mirror them.
+    """
+    original = Recipe(
+        data=data,
+        model=model,
+        model_options=model_options,
+        epochs=epochs,
+        rate=rate,
+        decay=decay,
+        schedule=schedule,
+        limit=train_limit,
+        augment=augment,
+        precision=precision,
+        seed=seed,
+    )
+    tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
+    return {"original": original, "fine-tuned": tuned}

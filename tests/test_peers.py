@@ -1,0 +1,148 @@
+"""What other libraries do, shown on small inputs: where they agree with the engine, and where they do not do as told.
+
+Each test holds for the version that it names; another version is not judged by it.
+"""
+
+import warnings
+from contextlib import contextmanager
+from importlib import metadata
+
+import captum.metrics
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from faithlab import engine
+from faithlab.metrics.fidelity import remaining
+
+VERSIONS = {"quantus": "0.6.0", "captum": "0.9.0", "grad-cam": "1.5.7"}
+
+
+def needs(name):
+    """Skip where a library is not installed in the version that was examined."""
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        found = None
+    return pytest.mark.skipif(found != VERSIONS[name], reason=f"shows {name} {VERSIONS[name]}, found {found}")
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 64, 3)).eval()
+
+
+@pytest.fixture
+def grey_network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 64, 3)).eval()
+
+
+GENERATOR = torch.Generator().manual_seed(0)
+X = torch.randn(4, 3, 8, 8, generator=GENERATOR)
+Y = torch.tensor([0, 1, 2, 0])
+MAPS = torch.rand(4, 1, 8, 8, generator=GENERATOR)
+
+
+@contextmanager
+def asked(network):
+    """The inputs that a network is asked about."""
+    seen = []
+    hook = network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
+    yield seen
+    hook.remove()
+
+
+def in_quantus(metric, network, x=X, maps=MAPS, **options):
+    quantus = pytest.importorskip("quantus")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(quantus, metric)(disable_warnings=True, **options)(
+            model=network, x_batch=x.numpy(), y_batch=Y.numpy(), a_batch=maps.numpy(), device="cpu"
+        )
+
+
+@needs("quantus")
+def test_pixel_flipping_on_grey_images_is_ours(grey_network):
+    x = X.mean(1, keepdim=True)
+    theirs = in_quantus("PixelFlipping", grey_network, x, features_in_step=4, perturb_baseline=0.0)
+    pixels = torch.arange(64).view(8, 8)
+    score = engine.scorer(grey_network, x, Y, segments=pixels)
+    sizes = torch.arange(4, 65, 4, dtype=torch.float64) / 64
+    ours = remaining(score, MAPS.flatten(1), sizes).value
+    np.testing.assert_allclose(np.array(theirs), ours.numpy(), atol=1e-5)
+
+
+@needs("quantus")
+def test_pixel_flipping_on_colour_images_removes_single_channels(network):
+    with asked(network) as seen:
+        in_quantus("PixelFlipping", network, features_in_step=16)
+    changed = seen[0] != X
+    assert changed.flatten(1).sum(1).tolist() == [16] * 4  # a quarter of 64 pixels was asked for
+    assert (changed.any(1).flatten(1).sum(1) < 16).all()  # some pixels lost several channels
+    assert len(seen) == 3 * 64 // 16
+
+
+@needs("quantus")
+@pytest.mark.filterwarnings("ignore")
+def test_road_of_quantus_fails_on_colour_images_only(network, grey_network):
+    with pytest.raises(IndexError, match="out of bounds for axis 0 with size 64"):
+        in_quantus("ROAD", network, percentages=[50])
+    assert 0 <= in_quantus("ROAD", grey_network, X.mean(1, keepdim=True), percentages=[50])[50] <= 1
+
+
+@needs("quantus")
+def test_infidelity_of_quantus_repeats_itself(network):
+    with asked(network) as seen:
+        once = in_quantus("Infidelity", network, n_perturb_samples=1, perturb_patch_sizes=[4])
+    few = len(seen)
+    with asked(network) as seen:
+        often = in_quantus("Infidelity", network, n_perturb_samples=5, perturb_patch_sizes=[4])
+    assert few == 1 + 4
+    assert len(seen) == 1 + 5 * 4
+    np.testing.assert_allclose(once, often, rtol=1e-6)  # summed in another order
+
+
+@needs("captum")
+def test_infidelity_of_captum_asks_about_clean_images_in_every_chunk(network):
+    def remove(inputs):
+        removed = inputs * (torch.rand(inputs.shape) < 0.1)
+        return removed, inputs - removed
+
+    def ask(limit):
+        options = {"target": Y, "n_perturb_samples": 10, "max_examples_per_batch": limit}
+        with asked(network) as seen:
+            captum.metrics.infidelity(network, remove, X, MAPS.expand_as(X), **options)
+        return sum(map(len, seen))
+
+    assert ask(None) == 4 * (10 + 1)
+    assert ask(8) == 4 * (10 + 5)  # 2 samples a chunk, 5 chunks
+
+
+def road(percentiles, maps, network):
+    metrics = pytest.importorskip("pytorch_grad_cam.metrics.road")
+    targets = pytest.importorskip("pytorch_grad_cam.utils.model_targets")
+    wanted = [targets.ClassifierOutputSoftmaxTarget(int(label)) for label in Y]
+    with asked(network) as seen:
+        metrics.ROADMostRelevantFirstAverage(percentiles)(X, maps[:, 0].numpy(), wanted, network)
+    return seen
+
+
+@needs("grad-cam")
+def test_road_of_grad_cam_asks_about_clean_images_for_every_percentile(network):
+    seen = road([20, 40, 60], MAPS, network)
+    assert sum(map(len, seen)) == 4 * 2 * 3
+    assert [bool((part == X).all()) for part in seen] == [True, False] * 3
+
+
+@needs("grad-cam")
+@pytest.mark.filterwarnings("ignore")
+def test_road_of_grad_cam_removes_everything_where_the_map_is_flat(network):
+    def removed(maps):
+        return (road([40], maps, network)[1] != X).any(1).float().mean().item()
+
+    assert removed(MAPS) == pytest.approx(0.6, abs=0.02)  # the upper 60 %
+    half_zero = torch.where(MAPS.flatten(1).argsort(1).argsort(1).view_as(MAPS) < 32, 0.0, MAPS)
+    assert removed(half_zero) == 1  # as Grad-CAM's maps often are: the threshold is the flat value itself

