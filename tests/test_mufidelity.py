@@ -70,7 +70,7 @@ def test_several_explainers_are_one_question_to_the_model():
 def test_the_result_does_not_depend_on_the_memory_at_hand(monkeypatch):
     whole = mu_fidelity(curved, WEIGHTS, draws=30)
     monkeypatch.setattr("faithlab.masks.BUDGET", 1)
-    assert torch.allclose(mu_fidelity(curved, WEIGHTS, draws=30), whole, rtol=0, atol=1e-12)
+    assert torch.allclose(mu_fidelity(curved, WEIGHTS, draws=30), whole, rtol=0, atol=1e-6)  # sums in float32
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,6 @@ def shapley_sampling(
     with torch.random.fork_rng(range(torch.cuda.device_count())):  # captum draws from the global generator
         torch.manual_seed(seed)
         values = ShapleyValueSampling(model).attribute(
-            x, baseline, target, feature_mask=players.expand(1, *x.shape[1:]), n_samples=samples
+            x, baseline, target, feature_mask=players[None, None], n_samples=samples
         )
     return values / (patch**2 * x.shape[1])

@@ -4,6 +4,7 @@
     mnist          60 000 / 10 000 handwritten digits, 1 x 28 x 28
     fashion-mnist  60 000 / 10 000 pieces of clothing, 1 x 28 x 28
     cifar100       50 000 / 10 000 photographs, 3 x 32 x 32, 100 classes
+    eurosat        21 600 / 5 400 satellite pictures, 3 x 64 x 64, 10 kinds of land
     tiny-imagenet  100 000 / 10 000 photographs, 3 x 64 x 64, 200 classes
     imagenet-foolbox  20 photographs of ImageNet, 3 x 224 x 224, the same in both splits
     imagenet-folder   ImageNet photographs in a folder of yours, 3 x 224 x 224, the same in both splits
@@ -96,6 +97,33 @@ _CIFAR100 = """
     squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
     wardrobe whale willow_tree wolf woman worm
 """
+
+_EUROSAT = {  # class -> number of its images
+    "AnnualCrop": 3000,
+    "Forest": 3000,
+    "HerbaceousVegetation": 3000,
+    "Highway": 2500,
+    "Industrial": 2500,
+    "Pasture": 2000,
+    "PermanentCrop": 2500,
+    "Residential": 3000,
+    "River": 2500,
+    "SeaLake": 3000,
+}
+
+
+def _eurosat(split: str) -> tuple[str, ...]:
+    """Return the files of a split, which the publishers leave to the user: every fifth of each class is for testing.
+
+    The classes take turns, so that the first files are of all classes.
+    """
+    return tuple(
+        f"{name}_{number}.jpg"
+        for number in range(1, max(_EUROSAT.values()) + 1)
+        for name, count in _EUROSAT.items()
+        if number <= count and (number % 5 == 0) == (split == "test")
+    )
+
 
 _FOOLBOX = tuple(
     f"imagenet_{number:02}_{label}.jpg"
@@ -249,6 +277,31 @@ COLLECTIONS = {
                 ),
                 {"train": ("train.bin",), "test": ("test.bin",)},
                 partial(formats.cifar_records, labels=2),
+            ),
+        ),
+    ),
+    "eurosat": Collection(
+        classes=tuple(_EUROSAT),
+        # As widely used; unlike those of the other sets they were not derived from the images again.
+        mean=(0.3444, 0.3803, 0.4078),
+        std=(0.2037, 0.1366, 0.1148),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "the publishers' archive, RGB version",
+                (
+                    Download(
+                        "EuroSAT.zip",
+                        "md5:c8fa014336c82ac7804f0398fcb19387",
+                        (
+                            "https://madm.dfki.de/files/sentinel/EuroSAT.zip",
+                            "https://huggingface.co/datasets/torchgeo/eurosat/resolve/"
+                            "c877bcd43f099cd0196738f714544e355477f3fd/EuroSAT.zip",
+                        ),
+                    ),
+                ),
+                {split: _eurosat(split) for split in ("train", "test")},
+                partial(formats.photographs, classes=tuple(_EUROSAT)),
             ),
         ),
     ),
@@ -446,14 +499,10 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         name: one of `names()`.
         split: "train" or "test".
         options: of colored-mnist: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Its mean is 0 and
-<<<<<<< HEAD
-            its std 1, so that a pixel set to 0 is the black background. Of the others: standardised=False gives models
-            the same, intensities from 0 to 1 where 0 is black.
-=======
             its std 1, so that a pixel set to 0 is the black background. Of imagenet-folder: path, size, limit, seed;
-            see `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of
-            series: unit, "step" or "value"; see `faithlab.zoo.sets.SeriesSet`.
->>>>>>> main
+            see `faithlab.zoo.imagenet.folder`. Of other images: standardised; False gives models intensities from 0
+            to 1, so that 0 is black. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of series: unit,
+            "step" or "value"; see `faithlab.zoo.sets.SeriesSet`.
 
     Raises:
         ValueError: unknown name or split, or an option out of range.
@@ -467,31 +516,22 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
     if name == "colored-mnist":
         return _colored(split, **options)
-<<<<<<< HEAD
-    standardised = options.pop("standardised", True)
-    if options:
-        raise TypeError(f"{name} has no option {', '.join(options)}; it has standardised")
-=======
     if name == "imagenet-folder":
         if "path" not in options:
             raise TypeError("imagenet-folder needs path, the folder that your photographs lie in")
         return imagenet.folder(**options)
     if COLLECTIONS[name].kind is TextSet:
         return _texts(name, split, **options)
->>>>>>> main
     collection = COLLECTIONS[name]
-    known = ["unit"] if collection.kind is SeriesSet else []
+    known = {SeriesSet: ["unit"], ImageSet: ["standardised"]}[collection.kind]
     if unknown := options.keys() - set(known):
         raise TypeError(f"{name} has {' and '.join(known) or 'no options'}, but got {', '.join(sorted(unknown))}")
     tensors = _stored(name, split)
-<<<<<<< HEAD
-    channels = len(collection.mean)
-    mean, std = (collection.mean, collection.std) if standardised else ((0.0,) * channels, (1.0,) * channels)
-    return ImageSet(tensors["inputs"], tensors["labels"], collection.classes, mean, std)
-=======
     classes = collection.classes() if callable(collection.classes) else collection.classes
-    return collection.kind(tensors["inputs"], tensors["labels"], classes, collection.mean, collection.std, **options)
->>>>>>> main
+    mean, std = collection.mean, collection.std
+    if not options.pop("standardised", True):
+        mean, std = (0.0,) * len(mean), (1.0,) * len(std)
+    return collection.kind(tensors["inputs"], tensors["labels"], classes, mean, std, **options)
 
 
 def fetch(name: str) -> dict[str, Path]:
