@@ -551,7 +551,7 @@ def test_shapley_sampling_leaves_the_callers_random_numbers_alone():
     torch.manual_seed(0)
     expected = torch.rand(3)
     torch.manual_seed(0)
-    explained("shapley-sampling", model)
+    explain("shapley-sampling", model, X, TARGET, PIXELS, samples=2)
     assert torch.equal(torch.rand(3), expected)
 
 
