@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
@@ -22,12 +22,21 @@ _GRADIENT = ("IG", "SG", "Saliency", "GradientxInput")
 SETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "eurosat": "EuroSAT", "fashion-mnist": "Fashion-MNIST"}
 """The paper's data sets, and their names in its tables."""
 
-# data set -> channels, side, classes, and what appendix A.3 prints: base filters, dropout
-_SHAPES = {
-    "cifar10": (3, 32, 10, 32, 0.25),
-    "cifar100": (3, 32, 100, 32, 0.25),
-    "eurosat": (3, 64, 10, 46, 0.25),
-    "fashion-mnist": (1, 28, 10, 26, 0.4),
+
+class _Task(NamedTuple):
+    examples: int  # in the training split
+    channels: int
+    side: int
+    classes: int
+    filters: int  # base filters of ResNet-18, and its dropout, as appendix A.3 prints them
+    dropout: float
+
+
+_TASKS = {
+    "cifar10": _Task(50_000, 3, 32, 10, 32, 0.25),
+    "cifar100": _Task(50_000, 3, 32, 100, 32, 0.25),
+    "eurosat": _Task(21_600, 3, 64, 10, 46, 0.25),
+    "fashion-mnist": _Task(60_000, 1, 28, 10, 26, 0.4),
 }
 
 Parameters = Mapping[str, Any]
@@ -36,12 +45,12 @@ Parameters = Mapping[str, Any]
 
 def resnet(data: str, parameters: Parameters) -> Recipe:
     """ResNet-18 for a data set; `width` None is the paper's. Inputs are intensities from 0 to 1, so that 0 is black."""
-    channels, _, classes, width, dropout = _SHAPES[data]
+    task = _TASKS[data]
     options = {
-        "classes": classes,
-        "channels": channels,
-        "width": parameters["width"] or width,
-        "dropout": dropout,
+        "classes": task.classes,
+        "channels": task.channels,
+        "width": parameters["width"] or task.filters,
+        "dropout": task.dropout,
     }
     fast = engine.native_precision("cuda" if torch.cuda.is_available() else "cpu")
     mixed = parameters["precision"] == "bfloat16" and fast == torch.bfloat16
@@ -62,11 +71,11 @@ def resnet(data: str, parameters: Parameters) -> Recipe:
 
 def lipschitz(data: str, parameters: Parameters) -> Recipe:
     """The 1-Lipschitz network of Table 6, in float32: low precision would break its bound."""
-    channels, size, classes, *_ = _SHAPES[data]
+    task = _TASKS[data]
     options = {
-        "classes": classes,
-        "channels": channels,
-        "size": size,
+        "classes": task.classes,
+        "channels": task.channels,
+        "size": task.side,
         "width": parameters["lipschitz_width"],
         "scale": parameters["lipschitz_scale"],
     }
@@ -89,14 +98,9 @@ def trained_conditions(data: str, parameters: Parameters) -> dict[str, Recipe]:
     for share in parameters["switched"]:
         found[f"switched {share:.0%}"] = dataclasses.replace(normal, switched=share)
     for share in parameters["limited"]:
-        limit = round(share * (normal.limit or _examples(data)))
+        limit = round(share * (normal.limit or _TASKS[data].examples))
         found[f"limited {share:.0%}"] = dataclasses.replace(normal, limit=limit, epochs=round(normal.epochs / share))
     return found
-
-
-def _examples(data: str) -> int:
-    """Training examples of a data set."""
-    return {"cifar10": 50_000, "cifar100": 50_000, "eurosat": 21_600, "fashion-mnist": 60_000}[data]
 
 
 def _folds(recipes: Sequence[Recipe], parameters: Parameters) -> list[Recipe]:
@@ -225,9 +229,8 @@ def _raised(measure: str, names: Sequence[str] | None):
         table = _by_model(tables, measure)
         table = table if names is None else table.loc[list(names)]
         passed = (table["1-Lipschitz"] > table["ResNet-18"]).tolist()
-        detail = ", ".join(
-            f"{name} {row['ResNet-18']:.2f} → {row['1-Lipschitz']:.2f}" for name, row in table.iterrows()
-        )
+        pairs = table[["ResNet-18", "1-Lipschitz"]].itertuples()
+        detail = ", ".join(f"{name} {before:.2f} → {after:.2f}" for name, before, after in pairs)
         return _verdict(passed, table.to_numpy().ravel()), f"ResNet-18 → 1-Lipschitz: {detail}"
 
     return test

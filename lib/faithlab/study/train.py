@@ -1,8 +1,9 @@
 """Train a notebook's networks before it runs: ``python -m faithlab.study.train reco-mege/degraded --profile paper``.
 
 A notebook trains what it needs itself. Where that takes hours, `jobs` in ``notebooks/profiles.yml`` cuts the networks
-of a profile into so many jobs of the pipeline, one for each fold of a cross-training for example. They run side by side,
-on one machine or a cluster, and each goes on where it was killed; the notebook then finds the weights in the cache.
+of a profile into so many jobs of the pipeline, one for each fold of a cross-training for example. They run side by
+side, on one machine or a cluster, and each goes on where it was killed; the notebook then finds the weights in the
+cache.
 """
 
 import argparse
@@ -24,9 +25,7 @@ def recipes(name: str, parameters: Mapping[str, Any]) -> list:
     """
     named = profiles.needs(name).trains
     if not named:
-        raise ValueError(
-            f"notebooks/profiles.yml does not say what {name} trains. Add the line  trains: module.function."
-        )
+        raise ValueError(f"notebooks/profiles.yml does not say what {name} trains. Add  trains: module.function.")
     module, function = named.rsplit(".", 1)
     return getattr(importlib.import_module(f"faithlab.study.{module}"), function)(parameters)
 
@@ -43,14 +42,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     overrides = {key: yaml.safe_load(value) for key, value in options.parameter}
     first, parts = options.part
-    try:
-        chosen = recipes(options.name, profiles.resolve(options.name, options.profile, overrides))[first::parts]
-    except (ValueError, FileNotFoundError) as error:
-        print(error, file=sys.stderr)
-        return 1
     with execute.gpu():
-        from faithlab.zoo import training  # after a GPU has been chosen
+        from faithlab.zoo import training  # once a GPU has been chosen
 
+        try:
+            chosen = recipes(options.name, profiles.resolve(options.name, options.profile, overrides))[first::parts]
+        except (ValueError, FileNotFoundError) as error:
+            print(error, file=sys.stderr)
+            return 1
         for number, recipe in enumerate(chosen, start=1):
             print(f"{options.name}  {number}/{len(chosen)}  {recipe.key()}", file=sys.stderr)
             training.trained(recipe)
