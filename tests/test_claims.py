@@ -186,3 +186,40 @@ def test_cost_is_the_total(roar, ours, verdict):
     rows = [("ROAR", "total", roar), ("F-Fidelity", "total", ours), ("F-Fidelity", "evaluate", 100.0)]
     stages = pd.DataFrame(rows, columns=["metric", "stage", "seconds"])
     assert verdicts(f_fidelity.COST, stages=stages) == {"ff-cheaper-than-roar": verdict}
+
+
+def of_texts(reached, rank=1.0, lost=0.02) -> dict[str, pd.DataFrame]:
+    """Correlations that reach a part of the ideal, and robustness, on text; `reached` by metric."""
+    rows = [
+        ("SST2", architecture, level, c, m, rank if level == "micro_rank" else IDEAL[c] * value)
+        for architecture in ("LSTM", "Transformer")
+        for level in LEVELS
+        for c in IDEAL
+        for m, value in reached.items()
+    ]
+    columns = ["dataset", "architecture", "level", "comparison", "metric", "mean"]
+    masking = [
+        ("SST2", a, "original", share, 0.8 - lost * share * 10) for a in ("LSTM", "Transformer") for share in (0, 0.1)
+    ]
+    return {
+        "correlations": pd.DataFrame(rows, columns=columns),
+        "robustness": pd.DataFrame(masking, columns=["dataset", "architecture", "network", "masked", "accuracy"]),
+    }
+
+
+TEXT_CLAIMS = ("ff-text-order", "ff-text-ood", "ff-text-transformer", "ff-text-robust")
+
+
+@pytest.mark.parametrize(
+    ("reached", "lost", "expected"),
+    [
+        ((1.0, 1.0, 1.0), 0.02, (REPRODUCED,) * 4),
+        ((0.5, 0.95, 1.0), 0.1, (PARTLY, FAILED, REPRODUCED, FAILED)),
+        ((0.85, 0.8, 0.7), 0.02, (FAILED, REPRODUCED, PARTLY, REPRODUCED)),  # worse correlations, equal ranks
+        ((math.nan, 1.0, 1.0), math.nan, (UNTESTED,) * 4),
+    ],
+)
+def test_text_is_judged_by_both_networks(reached, lost, expected):
+    metrics = dict(zip(("Fidelity", "R-Fidelity", "F-Fidelity"), reached, strict=True))
+    judged = verdicts(f_fidelity.TEXT, **of_texts(metrics, lost=lost))
+    assert judged == dict(zip(TEXT_CLAIMS, expected, strict=True))

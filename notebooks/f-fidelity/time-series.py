@@ -66,7 +66,7 @@ from IPython.display import Markdown
 
 from faithlab import engine, readouts, segments
 from faithlab.explainers import explain
-from faithlab.metrics.robustness import robustness
+from faithlab.metrics.robustness import advise, robustness
 from faithlab.study import claims, f_fidelity, figures, published, roar, tables, trials
 from faithlab.study.results import Run, recorded
 from faithlab.zoo import datasets
@@ -180,8 +180,8 @@ def hits(network, x, y, features):
     return engine.scorer(network, x, y, segments=features, readout=readouts.hit, precision=fast)
 
 
-masked = torch.tensor([0.0, 0.05, 0.1], dtype=torch.float64)
-rows = []
+masked = torch.tensor([0.0, 0.05, 0.1, 0.2, 0.3, 0.5], dtype=torch.float64)
+rows, advice = [], []
 for name, architecture in recipes:
     for unit in units:
         x, y, features, present = at_hand(name, unit)
@@ -190,14 +190,18 @@ for name, architecture in recipes:
             shape = (len(x), segments.count(features))
             # Few series: several masks of each.
             answers = [robustness(score, shape, masked, seed=draw, present=present) for draw in range(draws)]
-            left = torch.stack(answers).mean((0, 1)).tolist()
-            rows += [
-                (NAMES[name][0], ARCHITECTURES[architecture], unit, network, share, value)
-                for share, value in zip(masked.tolist(), left, strict=True)
-            ]
+            answers = torch.stack(answers).mean(0)  # [B, K]
+            about = (NAMES[name][0], ARCHITECTURES[architecture], unit, network)
+            rows += [(*about, *at) for at in zip(masked.tolist(), answers.mean(0).tolist(), strict=True)]
+            advice.append((*about, *advise(answers, masked, alpha=alpha, beta=beta)))
 masking = pd.DataFrame(rows, columns=["dataset", "architecture", "unit", "network", "masked", "accuracy"])
 run.save(masking, "masking")
-table8 = masking[masking["unit"] == ("value" if "value" in units else units[0])].drop(columns="unit")
+advice = pd.DataFrame(
+    advice, columns=["dataset", "architecture", "unit", "network", "metric", "bearable", "needed", "reason"]
+)
+run.save(advice, "advice")
+table8 = masking[(masking["masked"] <= 0.1) & (masking["unit"] == ("value" if "value" in units else units[0]))]
+table8 = table8.drop(columns="unit")
 run.save(table8, "robustness")
 whole = {
     (NAMES[name][0], ARCHITECTURES[architecture]): accuracy(networks[name, architecture, "original"], of_split["test"])
@@ -221,10 +225,7 @@ paper = paper.rename(columns={"model": "network", "masked_fraction": "masked", "
 shown = pd.concat(
     [
         paper.assign(series="Boiler (published)"),
-        *(
-            masking[masking["unit"] == unit].assign(series=lambda t, unit=unit: t["dataset"] + f", {unit}s")
-            for unit in units
-        ),
+        masking[masking["masked"] <= 0.1].assign(series=lambda t: t["dataset"] + ", " + t["unit"] + "s"),
     ]
 )
 shown = shown.assign(mean=shown["mean"].fillna(shown["accuracy"]), masked=shown["masked"].map("{:.0%} masked".format))
@@ -256,7 +257,7 @@ x, y, *_ = at_hand(name, unit)
 example = len(x) - 1  # of the last class
 length = int((~splits[name]["test"].inputs[chosen[name][example]].isnan().any(-1)).sum())
 lines = x[example, :length].cpu()
-figure, grid = plt.subplots(len(architectures), 1, figsize=(7.2, 2.1 * len(architectures)), sharex=True, squeeze=False)
+figure, grid = plt.subplots(len(architectures), 1, figsize=(8.4, 2.3 * len(architectures)), sharex=True, squeeze=False)
 for axes, architecture in zip(grid[:, 0], architectures, strict=True):
     relevance = attributions[name, architecture, unit][example].cpu()
     relevance = relevance.view(-1, lines.shape[1]).sum(1) if unit == "value" else relevance
@@ -271,7 +272,8 @@ for axes, architecture in zip(grid[:, 0], architectures, strict=True):
         interpolation="none",
     )
     for channel, values in enumerate(lines.T):
-        axes.plot(values, color=sns.color_palette("colorblind")[channel % 10], linewidth=1.1, label=f"{channel + 1}")
+        colour, dashes = sns.color_palette("colorblind")[channel % 4], ("-", "--", ":", "-.")[channel // 4 % 4]
+        axes.plot(values, color=colour, linestyle=dashes, linewidth=1.2, label=f"{channel + 1}")
     axes.grid(False)
     axes.set(
         xlim=(-0.5, length - 0.5),
@@ -324,7 +326,13 @@ Markdown(
 # %% mystnb={"figure": {"caption": "Accuracy that remains when the most relevant features, time steps unless the page was run with values only, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve lowest and the order of the others. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against remaining accuracy, one line for each share of noise."}} tags=["hide-input"]
 first = curves[curves["unit"] == units[0]]
 first = first.assign(pair=first["dataset"] + ", " + first["architecture"])
-figures.noise_curves(first, row="pair", size=f"size (share of {units[0]}s)")
+figure = figures.noise_curves(first, row="pair", size=f"size (share of {units[0]}s)")
+for axes in figure.axes:  # long names of rows: beside them
+    pair, metric = axes.get_title().split(": ")
+    axes.set_title(metric)
+    if axes.get_ylabel():
+        axes.set_ylabel(pair.replace(", ", "\n") + "\naccuracy left")
+figures.show(figure)
 
 # %% [markdown]
 # ## Do the metrics find the true order?
@@ -413,6 +421,26 @@ tables.styled(
         by_unit, rows=["comparison", "metric"], columns=["dataset", "architecture"], order=list(trials.ORDER)
     )
 )
+
+# %% [markdown]
+# ## Did the guideline foresee it?
+#
+# The paper advises (section 5.4) to test how a network bears random masks: if it bears them, plain removal will do. The
+# first columns are that test, [](../../book/f-fidelity/guideline), on the original networks: the largest tested share of
+# features that a network can lose at random within 5 % of accuracy, and the metric that this warrants for sizes up to a half.
+# The others say how well each metric then did: the mean of the three macro correlations, as a part of the ideal (1 is
+# perfect, −1 the reversed order).
+
+# %% tags=["hide-input"]
+macro = measured[measured["level"] == "macro_correlation"]
+keys = ["dataset", "architecture", "unit"]
+reached = macro.assign(reached=macro["mean"] * macro["comparison"].map(trials.IDEAL))
+reached = reached.groupby([*keys, "metric"], sort=False)["reached"].mean().unstack()[list(trials.ORDER)]
+foreseen = advice[advice["network"] == "original"].set_index(keys)[["bearable", "metric"]]
+foreseen = foreseen.rename(columns={"bearable": "bears the loss of", "metric": "warranted"})
+foreseen["bears the loss of"] = foreseen["bears the loss of"].map("{:.0%}".format)
+summary = foreseen.join(reached.map(lambda part: "none" if pd.isna(part) else f"{part:.2f}".replace("-", "−")))
+tables.prose(summary.reset_index().rename(columns={"unit": "feature"}))
 
 # %% [markdown]
 # ### Where this run is too small

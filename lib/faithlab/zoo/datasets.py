@@ -53,7 +53,7 @@ from faithlab.zoo.sources import (
     obtain,
 )
 
-__all__ = ["COLLECTIONS", "Collection", "DatasetUnavailable", "fetch", "load", "names"]
+__all__ = ["COLLECTIONS", "Collection", "fetch", "load", "names"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,242 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # F-Fidelity against ROAR
+#
+# *What does it cost to judge two explainers, from the trained network to the scores?* ROAR explains all training images
+# with each explainer and trains a network for each. F-Fidelity fine-tunes one network for all explainers, and explains
+# only the images that it judges. In return it asks more of that network: many random subsets of pixels instead of one.
+# The paper's Table 13 adds this up.
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+data = "cifar10"
+width = 16  # of ResNet-9; the paper uses 64
+epochs = 3  # of the network that is explained
+rate = 0.01  # its peak learning rate
+tuning_rate = 0.001
+decay = 1e-5
+schedule = "cycle"
+train_limit = None  # training images of the network that is explained; None: all
+cost_limit = 2000  # training images of ROAR's networks and of fine-tuning; None: all
+cost_epochs = 5  # of both, as in the paper, where both have 100
+images = 20  # test images to judge the explainers on; 2000 in the paper
+size_step = 0.05
+draws = 5  # random subsets per image, size and direction; the paper draws 50
+alpha = 0.5
+beta = 0.1
+precision = "bfloat16"  # where the device computes it natively; else float32
+seed = 0
+
+# %% tags=["hide-input"]
+import dataclasses
+import os
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+import torch
+from IPython.display import Markdown
+
+from faithlab import engine, readouts
+from faithlab.explainers import explain
+from faithlab.metrics.fidelity import remaining
+from faithlab.study import claims, f_fidelity, figures, published, roar, tables
+from faithlab.study.results import Run, recorded
+from faithlab.zoo import cache, datasets
+from faithlab.zoo.training import Recipe, trained
+
+figures.theme()
+run = Run("cost/f-fidelity", globals())
+
+# %% [markdown]
+# ## End to end
+#
+# Everything is run from the beginning: what an earlier run has stored is not used. Only the network that is explained is
+# there already. In the quick profile training and evaluation are smaller than in the paper by about the same factor.
+
+# %% tags=["hide-input"]
+original = Recipe(
+    data=data,
+    model="resnet9",
+    model_options={"width": width},
+    epochs=epochs,
+    rate=rate,
+    decay=decay,
+    schedule=schedule,
+    limit=train_limit,
+    augment=True,
+    precision=precision,
+    seed=seed,
+)
+retraining = dataclasses.replace(original, epochs=cost_epochs, limit=cost_limit)
+tuned = dataclasses.replace(retraining, rate=tuning_rate, mask_share=beta, start=original)
+network = trained(original)
+device = next(network.parameters()).device
+fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
+
+chosen = datasets.load(data, "test").take(slice(images))
+x, y, pixels = chosen.model_inputs().to(device), chosen.labels.to(device), chosen.features()
+fractions = torch.arange(1, round(1 / size_step), dtype=torch.float64) * size_step
+EXPLAINERS = {"GradCAM": "gradcam", "Saliency": "saliency"}
+EXPLAIN, TRAIN, EVALUATE = "explain training images", "train or fine-tune", "evaluate"
+
+
+@contextmanager
+def empty_cache():
+    """A cache that has the data and the network to be explained, and nothing else."""
+    full, before = cache.folder(), os.environ.get(cache.VARIABLE)
+    with tempfile.TemporaryDirectory() as place:
+        (Path(place) / "datasets").symlink_to(full / "datasets")
+        (Path(place) / "weights").mkdir()
+        shutil.copy(full / "weights" / f"{original.key()}.safetensors", Path(place) / "weights")
+        os.environ[cache.VARIABLE] = place
+        try:
+            yield
+        finally:
+            os.environ.pop(cache.VARIABLE) if before is None else os.environ.update({cache.VARIABLE: before})
+
+
+rows = []
+
+
+def stage(metric, what, explainer, work):
+    """Do a piece of work, note its wall time, and return what it gives."""
+    for waits in (True, False):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        if waits:
+            start = time.perf_counter()
+            result = work()
+    rows.append((metric, what, explainer, time.perf_counter() - start))
+    return result
+
+
+def evaluate(judge, explainer, **options):
+    """Explain the test images, and read off the accuracy that remains in both directions."""
+    attribution = explain(explainer, network, x, y, pixels)
+    score = engine.scorer(judge, x, y, segments=pixels, readout=readouts.hit, precision=fast)
+    return [remaining(score, a, s, **options) for a, s in ((attribution, fractions), (-attribution, 1 - fractions))]
+
+
+evaluate(network, "saliency")  # warms up
+with empty_cache():
+    for name, explainer in EXPLAINERS.items():
+        orders = stage("ROAR", EXPLAIN, name, lambda e=explainer: roar.ordered(retraining, original, e))
+        judge = stage("ROAR", TRAIN, name, lambda o=orders: trained(dataclasses.replace(retraining, orders=o)))
+        stage("ROAR", EVALUATE, name, lambda j=judge, e=explainer: evaluate(j, e))
+    judge = stage("F-Fidelity", TRAIN, "both", lambda: trained(tuned))
+    for name, explainer in EXPLAINERS.items():
+        options = {"alpha": alpha, "cap": beta, "draws": draws, "seed": seed}
+        stage("F-Fidelity", EVALUATE, name, lambda e=explainer, o=options: evaluate(judge, e, **o))
+stages = pd.DataFrame(rows, columns=["metric", "stage", "explainer", "seconds"])
+totals = stages.groupby("metric", sort=False)["seconds"].sum()
+stages = pd.concat([stages, totals.reset_index().assign(stage="total", explainer="both")], ignore_index=True)
+run.save(stages, "stages")
+
+seen = len(datasets.load(data, "train")) if cost_limit is None else cost_limit
+asked = images * len(fractions) * 2 * draws
+Markdown(
+    f"Training saw {seen * cost_epochs:,} images ({seen:,} images, {cost_epochs} epochs), and F-Fidelity asked about "
+    f"{asked:,} masked inputs per explainer ({images} images, {len(fractions)} sizes, {draws} draws, two directions). "
+    f"**ROAR took {totals['ROAR']:.1f} s, F-Fidelity {totals['F-Fidelity']:.1f} s: "
+    f"ROAR took {totals['ROAR'] / totals['F-Fidelity']:.2f} times as long.**"
+)
+
+# %% [markdown]
+# ## Published and measured
+#
+# Shares of the total of F-Fidelity, so that machines and sizes can be compared; behind them the seconds. *Published* is
+# the paper's Table 13: Tiny-ImageNet, ResNet-9 of width 64, 100 epochs, 2000 test images. The two explainers are added up.
+
+# %% tags=["hide-input"]
+STAGES = {
+    "explain training samples (100k)": EXPLAIN,
+    "train (100 epochs)": TRAIN,
+    "fine-tune (100 epochs)": TRAIN,
+    "evaluate (2000 samples)": EVALUATE,
+}
+paper = published.load("ffidelity_cost").replace({"stage": STAGES})
+kept = recorded("cost/f-fidelity", "stages")
+
+
+def in_totals(frame):
+    """Seconds by metric and stage as text: as a share of F-Fidelity's total, and as they are."""
+    summed = frame.groupby(["metric", "stage"], sort=False)["seconds"].sum()
+    whole = summed["F-Fidelity", "total"]
+    return (summed / whole).map("{:.2f}".format) + summed.map(
+        " ({:,.0f} s)".format if whole > 100 else " ({:.1f} s)".format
+    )
+
+
+columns = {"published": paper, **({"recorded": kept.frame} if kept else {}), "this build": stages}
+table = pd.DataFrame({name: in_totals(frame) for name, frame in columns.items()})
+table = table.reindex(
+    [
+        (metric, what)
+        for metric in ("ROAR", "F-Fidelity")
+        for what in (EXPLAIN, TRAIN, EVALUATE, "total")
+        if (metric, what) in table.index
+    ]
+)
+tables.styled(table.fillna("–").rename_axis([None, None]))
+
+# %% mystnb={"figure": {"caption": "Wall time to judge explainers, against their number, as it follows from the stages: what is done once, and the mean of what is done for each explainer.", "name": "cost-roar"}, "image": {"alt": "Line chart: number of explainers against seconds, one line for ROAR and one for F-Fidelity."}} tags=["hide-input"]
+numbers = range(1, 11)
+of = stages[stages["stage"] != "total"]
+once = of[of["explainer"] == "both"].groupby("metric")["seconds"].sum().reindex(totals.index, fill_value=0)
+each = of[of["explainer"] != "both"].groupby("metric")["seconds"].sum() / len(EXPLAINERS)
+growth = pd.DataFrame(
+    [(metric, n, once[metric] + n * each[metric]) for metric in totals.index for n in numbers],
+    columns=["metric", "explainers", "seconds"],
+)
+run.save(growth, "growth")
+figure, axes = plt.subplots(figsize=(6.2, 3.4))
+palette = {name: figures.COLOURS[name] for name in totals.index}
+sns.lineplot(
+    growth,
+    x="explainers",
+    y="seconds",
+    hue="metric",
+    style="metric",
+    markers=True,
+    dashes=False,
+    palette=palette,
+    ax=axes,
+)
+axes.set(xlabel="number of explainers", ylabel="seconds", ylim=(0, None), xticks=list(numbers))
+axes.get_legend().set_title(None)
+figures.show(figure)
+
+# %% [markdown]
+# ## What reproduced
+
+# %% tags=["hide-input"]
+verdicts = claims.judge(f_fidelity.COST, {"stages": stages})
+run.save(verdicts, "claims")
+tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
+
+# %% tags=["hide-input"]
+run.finish()

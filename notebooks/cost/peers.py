@@ -1,0 +1,514 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Beside other libraries
+#
+# Other libraries measure explanations too: [Quantus](https://github.com/understandable-machine-intelligence-lab/Quantus),
+# [captum](https://captum.ai) and [pytorch-grad-cam](https://github.com/jacobgil/pytorch-grad-cam). This page gives each
+# of their metrics some work, gives the engine the same work, and measures both against the floor: the bare forwards that
+# the metric's definition asks for.
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+width = 16  # of ResNet-9
+images = 12
+step = 32  # channel values removed at a time in Pixel-Flipping
+runs = 100  # random subsets, or noisy copies, per image
+noisy = 20  # noisy copies whose explanations are compared
+percentages = [10, 20, 30, 40, 50, 60, 70, 80, 90]  # of the pixels, in ROAD
+scales = [1, 2, 4, 8]  # how much more images, sizes or draws
+repeats = 2  # of everything, in turn; the median is reported
+rows = 128  # inputs per bare forward
+seed = 0
+
+# %% tags=["hide-input"]
+import itertools
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+
+import captum.metrics
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import quantus
+import seaborn as sns
+import torch
+from captum.attr import Saliency
+from IPython.display import Markdown
+from pytorch_grad_cam.metrics.road import ROADMostRelevantFirst, ROADMostRelevantFirstAverage
+from pytorch_grad_cam.utils.model_targets import ClassifierOutputSoftmaxTarget
+
+from faithlab import engine, masks, readouts
+from faithlab.explainers import explain
+from faithlab.metrics.fidelity import remaining
+from faithlab.study import figures, tables
+from faithlab.study.results import Run
+from faithlab.zoo import datasets, models
+
+figures.theme()
+run = Run("cost/peers", globals())
+warnings.filterwarnings("ignore", module="captum|quantus|scipy")
+Markdown(
+    "Measured: " + ", ".join(f"{name} {metadata.version(name)}" for name in ("quantus", "captum", "grad-cam")) + "."
+)
+
+# %% [markdown]
+# ## The work
+#
+# The weights do not matter for the time, so the network is a fresh ResNet-9. The images are CIFAR-10, the explanation is
+# a saliency map. Each metric is given to the library and to the engine in the same sizes:
+#
+# - *Pixel-Flipping*: values are removed step by step, the most relevant first; the probability is read off after each.
+#   Quantus takes each colour value for a feature of its own, so the engine does so here too.
+# - *Faithfulness correlation*: random subsets are removed; how well does the relevance of a subset predict the loss?
+# - *Infidelity*: the same subsets; the squared difference between the relevance of a subset and the loss.
+# - *Max-Sensitivity*: how far does the explanation move when the image is moved a little? Its unit is an explanation, a
+#   forward and a backward pass.
+# - *ROAD*: removed pixels are filled in from their neighbours, by solving a linear system per image and size. The book
+#   has no metric of this kind. Quantus gets grey images, for a reason that is told below.
+
+# %% tags=["hide-input"]
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+native = engine.native_precision(device)
+torch.manual_seed(seed)
+network = models.build("resnet9", width=width).to(device).eval()
+grey_network = models.build("resnet9", width=width, channels=1).to(device).eval()
+chosen = datasets.load("cifar10", "test").take(slice(images))
+x, y = chosen.model_inputs().to(device), chosen.labels.to(device)
+grey = x.mean(1, keepdim=True)
+pixels = chosen.features()
+values = torch.arange(x[0].numel()).view(x.shape[1:])  # each colour value a feature
+relevance = explain("saliency", network, x, y, values)  # [B, C * H * W]
+subset = values.numel() // 10
+
+
+def saliency(model, inputs, targets):
+    """Absolute gradients of the logits [n, C, H, W], without anybody's library."""
+    inputs = inputs.detach().requires_grad_()
+    logits = model(inputs).gather(1, targets[:, None]).sum()
+    return torch.autograd.grad(logits, inputs)[0].abs()
+
+
+def random_subsets(precision):
+    """Relevance of random subsets and the loss of probability without them, [B, N] each, on the engine."""
+    score = engine.scorer(network, x, y, segments=values, precision=precision)
+    order, sizes = masks.order(relevance), torch.tensor([values.numel(), subset])
+    keep = masks.remove_from_top(
+        order, sizes[:1], sizes[1:], seed=seed, images=torch.arange(images, device=device), draws=torch.arange(runs)
+    )[:, :, 0]  # [B, N, F]
+    loss = score(torch.ones_like(keep[:, :1])) - score(keep)
+    return keep, loss
+
+
+def our_correlation(precision):
+    keep, loss = random_subsets(precision)
+    summed = torch.einsum("bnf,bf->bn", (~keep).float(), relevance)
+    return torch.stack([torch.corrcoef(torch.stack(pair))[0, 1] for pair in zip(summed, loss, strict=True)])
+
+
+def our_infidelity(precision):
+    keep, loss = random_subsets(precision)
+    expected = torch.einsum("bnf,bf->bn", (~keep).float(), relevance * x.flatten(1))
+    return ((expected - loss) ** 2).mean(1)
+
+
+def our_flipping(precision):
+    sizes = torch.arange(step, values.numel() + 1, step, dtype=torch.float64) / values.numel()
+    score = engine.scorer(network, x, y, segments=values, precision=precision)
+    return remaining(score, relevance, sizes).value
+
+
+def our_sensitivity(precision):
+    generator = torch.Generator().manual_seed(seed)
+    runner = engine.prepare(network, precision)
+    shift = 0.02 * (2 * torch.rand(noisy * images, *x.shape[1:], generator=generator) - 1).to(x)
+    asked = torch.cat([x, x.repeat(noisy, 1, 1, 1) + shift]).to(precision)
+    maps = explain("saliency", runner, asked, y.repeat(noisy + 1), values)
+    clean, others = maps[:images], maps[images:].view(noisy, images, -1)
+    return ((others - clean).norm(dim=-1) / clean.norm(dim=-1)).amax(0)
+
+
+def captum_infidelity(limit=None):
+    def remove(inputs):
+        taken = torch.rand(len(inputs), values.numel(), device=device).argsort(1) < subset
+        removed = inputs * taken.view(inputs.shape)
+        return removed, inputs - removed
+
+    attributions = relevance.view_as(x)
+    options = {"target": y, "n_perturb_samples": runs, "max_examples_per_batch": limit}
+    return captum.metrics.infidelity(lambda z: network(z).softmax(1), remove, x, attributions, **options)
+
+
+def captum_sensitivity():
+    return captum.metrics.sensitivity_max(Saliency(network).attribute, x, target=y, n_perturb_samples=noisy)
+
+
+def grad_cam_road():
+    targets = [ClassifierOutputSoftmaxTarget(int(label)) for label in y]
+    maps = relevance.view_as(x).sum(1).cpu().numpy()
+    return ROADMostRelevantFirstAverage(percentages)(x, maps, targets, network)
+
+
+def in_quantus(metric, inputs=x, model=network, **options):
+    """A metric of Quantus, called with numbers in its form."""
+
+    def explained(model, inputs, targets, **_):
+        tensors = torch.as_tensor(inputs, device=device), torch.as_tensor(targets, device=device)
+        return saliency(model, *tensors).cpu().numpy()
+
+    metric = getattr(quantus, metric)(disable_warnings=True, **options)
+    maps = relevance.view_as(x) if inputs is x else relevance.view_as(x).sum(1, keepdim=True)
+    return metric(
+        model=model,
+        x_batch=inputs.cpu().numpy(),
+        y_batch=y.cpu().numpy(),
+        a_batch=maps.cpu().numpy(),
+        explain_func=explained,
+        device=str(device),
+        batch_size=rows,
+    )
+
+
+@dataclass
+class Work:
+    """A metric of a library.
+
+    Attributes:
+        metric: its name.
+        library: whose.
+        needed: how many forwards, or explanations, its definition asks for.
+        theirs: the library's work.
+        ours: the same in a given precision; None: the book does not have it.
+        model: what is run.
+        inputs: what it is run on.
+        unit: what is needed.
+    """
+
+    metric: str
+    library: str
+    needed: int
+    theirs: Callable[[], object]
+    ours: Callable[[torch.dtype], object] | None = None
+    model: torch.nn.Module = network
+    inputs: torch.Tensor = x
+    unit: str = "forwards"
+
+
+flips = -(-values.numel() // step)
+works = [
+    Work(
+        "Pixel-Flipping",
+        "Quantus",
+        images * flips,
+        lambda: in_quantus("PixelFlipping", features_in_step=step),
+        our_flipping,
+    ),
+    Work(
+        "Faithfulness correlation",
+        "Quantus",
+        images * (runs + 1),
+        lambda: in_quantus("FaithfulnessCorrelation", nr_runs=runs, subset_size=subset),
+        our_correlation,
+    ),
+    Work(
+        "Max-Sensitivity",
+        "Quantus",
+        images * noisy,
+        lambda: in_quantus("MaxSensitivity", nr_samples=noisy),
+        our_sensitivity,
+        unit="explanations",
+    ),
+    Work(
+        "ROAD, grey images",
+        "Quantus",
+        images * len(percentages),
+        lambda: in_quantus("ROAD", grey, grey_network, percentages=percentages),
+        model=grey_network,
+        inputs=grey,
+    ),
+    Work("Infidelity", "captum", images * (runs + 1), captum_infidelity, our_infidelity),
+    Work("Infidelity, 256 at once", "captum", images * (runs + 1), lambda: captum_infidelity(256), our_infidelity),
+    Work("Max-Sensitivity", "captum", images * (noisy + 1), captum_sensitivity, our_sensitivity, unit="explanations"),
+    Work("ROAD", "grad-cam", images * (len(percentages) + 1), grad_cam_road),
+]
+
+
+def floor(work, precision=None):
+    """The bare forwards or gradients of a work: as the libraries run them, or in the engine's form in a precision."""
+    model = work.model if precision is None else prepared[work.model, precision]
+    layout = torch.contiguous_format if precision is None else torch.channels_last
+    inputs, targets = work.inputs.to(precision or torch.float32), y
+    part = torch.arange(rows) % images
+    inputs, targets = inputs[part].contiguous(memory_format=layout), targets[part]
+    for start in range(0, work.needed, rows):
+        count = min(rows, work.needed - start)
+        if work.unit == "explanations":
+            saliency(model, inputs[:count], targets[:count])
+        else:
+            with torch.inference_mode():
+                model(inputs[:count])
+
+
+prepared = {(m, p): engine.prepare(m, p) for m in (network, grey_network) for p in {torch.float32, native}}
+
+
+def seconds(work):
+    """Wall time of a function call, the device's queue included."""
+    for waits in (True, False):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        if waits:
+            start = time.perf_counter()
+            work()
+    return time.perf_counter() - start
+
+
+# %% [markdown]
+# ## Times the floor
+#
+# The libraries run the network as it is given to them, in float32. So there are two floors: the bare forwards of the
+# network as it is, which no change to a library's own code can beat, and the bare forwards in the form in which the
+# engine runs it. All of them run in turn, on the same threads.
+
+# %% tags=["hide-input"]
+torch.manual_seed(seed)
+np.random.seed(seed)  # noqa: NPY002, Quantus draws from it
+records = []
+for repeat, work in itertools.product(range(repeats + 1), works):
+    jobs = {
+        "floor": lambda work=work: floor(work),
+        "floor, fast": lambda work=work: floor(work, native),
+        "theirs": work.theirs,
+    }
+    if work.ours is not None:
+        jobs["ours, float32"] = lambda work=work: work.ours(torch.float32)
+        jobs["ours, fast"] = lambda work=work: work.ours(native)
+    for what, job in jobs.items():
+        taken = seconds(job)
+        if repeat:  # the first round warms up
+            records.append((work.library, work.metric, work.needed, work.unit, what, repeat, taken))
+times = pd.DataFrame(records, columns=["library", "metric", "needed", "unit", "what", "repeat", "seconds"])
+run.save(times, "times")
+
+# Ratios of neighbours in time, so that a machine whose speed drifts does not tilt them.
+paired = times.pivot(index=["library", "metric", "needed", "unit", "repeat"], columns="what", values="seconds")
+ratios = pd.DataFrame(
+    {
+        "theirs / floor": paired["theirs"] / paired["floor"],
+        "ours / floor": paired["ours, float32"] / paired["floor"],
+        "theirs / fast floor": paired["theirs"] / paired["floor, fast"],
+        "ours, float32 / fast floor": paired["ours, float32"] / paired["floor, fast"],
+        "ours / fast floor": paired["ours, fast"] / paired["floor, fast"],
+        "theirs / ours": paired["theirs"] / paired["ours, fast"],
+    }
+)
+ratios = ratios.groupby(level=["library", "metric", "needed", "unit"], sort=False).median()
+run.save(ratios, "ratios")
+shown = ratios.reset_index()
+shown["needs"] = [f"{needed:,} {unit}" for needed, unit in zip(shown["needed"], shown["unit"], strict=True)]
+columns = ["theirs / floor", "ours / floor", "theirs / fast floor", "ours / fast floor", "theirs / ours"]
+shown[columns] = shown[columns].map(lambda ratio: "–" if pd.isna(ratio) else f"{ratio:.1f}")
+tables.styled(shown.set_index(["library", "metric"])[["needs", *columns]].rename_axis([None, None]))
+
+# %% tags=["hide-input"]
+fast = str(native).removeprefix("torch.")
+both = ratios.dropna()
+Markdown(
+    "*Floor* is the network as it is, in float32; *ours / floor* is the engine in float32 over it, and may be below 1 "
+    f"because the engine folds BatchNorm and lays images out otherwise. *Fast floor* is the engine's form in {fast}, and "
+    f"*ours* there and in the last column runs in {fast}. For the same work the libraries take "
+    f"{both['theirs / ours'].min():.1f} to {both['theirs / ours'].max():.1f} times as long as the engine, and "
+    f"{(both['theirs / floor'] / both['ours / floor']).min():.1f} to "
+    f"{(both['theirs / floor'] / both['ours / floor']).max():.1f} times as long where both run in float32."
+)
+
+# %% mystnb={"figure": {"caption": "Wall time over the bare forwards (or explanations) that a metric needs, in the form in which the engine runs the network: the dashed line is the floor. Logarithmic scale. Where there is one dot only, the book does not have the metric.", "name": "cost-peers"}, "image": {"alt": "Dot chart of metrics of three libraries: for each the library's time, the engine's in float32, and the engine's in its fast form, as multiples of the floor."}} tags=["hide-input"]
+dots = ratios.reset_index()
+dots["label"] = dots["metric"] + " (" + dots["library"] + ")"
+names = {
+    "theirs / fast floor": "the library",
+    "ours, float32 / fast floor": "the engine, float32",
+    "ours / fast floor": f"the engine, {fast}",
+}
+dots = dots.melt("label", list(names), "who", "ratio").replace({"who": names})
+figure, axes = plt.subplots(figsize=(7.2, 3.9))
+sns.scatterplot(dots, x="ratio", y="label", hue="who", style="who", s=90, ax=axes)
+axes.set_xscale("log")
+ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200) if tick <= 1.2 * dots["ratio"].max()]
+axes.set(xlabel="times the floor", ylabel=None, xticks=ticks, xticklabels=ticks, xlim=(0.7, None))
+axes.minorticks_off()
+figures.mark(axes, 1, "floor", height=0.06)
+axes.legend(title=None, loc="upper center", bbox_to_anchor=(0.3, 1.14), ncols=3)
+figures.show(figure)
+
+# %% [markdown]
+# ## What the engine's time grows with
+#
+# F-Fidelity for more images, more explanation sizes or more random draws: the time is the number of forwards times the
+# time of one.
+
+# %% tags=["hide-input"]
+base = {"images": 8, "sizes": 5, "draws": 8}
+pool = datasets.load("cifar10", "test").take(slice(base["images"] * max(scales)))
+many, labels = pool.model_inputs().to(device), pool.labels.to(device)
+maps = explain("saliency", network, many, labels, pixels)
+
+
+def f_fidelity(images, sizes, draws, precision):
+    """Both directions of F-Fidelity."""
+    score = engine.scorer(
+        network, many[:images], labels[:images], segments=pixels, readout=readouts.hit, precision=precision
+    )
+    fractions = torch.arange(1, sizes + 1, dtype=torch.float64) / (sizes + 1)
+    for signed, shares in ((maps, fractions), (-maps, 1 - fractions)):
+        remaining(score, signed[:images], shares, alpha=0.5, cap=0.1, draws=draws, seed=seed)
+
+
+records = []
+for repeat, (what, scale) in itertools.product(range(repeats + 1), itertools.product(base, scales)):
+    counts = base | {what: base[what] * scale}
+    needed = 2 * counts["images"] * counts["sizes"] * counts["draws"]
+    bare = Work("F-Fidelity", "bare forwards", needed, lambda: None)
+    taken = {
+        f"the engine, {fast}": seconds(lambda counts=counts: f_fidelity(**counts, precision=native)),
+        "the floor": seconds(lambda bare=bare: floor(bare, native)),
+    }
+    if repeat:
+        records += [(what, counts[what], needed, who, repeat, each) for who, each in taken.items()]
+growth = pd.DataFrame(records, columns=["what", "number", "forwards", "who", "repeat", "seconds"])
+growth = growth.groupby(["what", "number", "forwards", "who"], sort=False)["seconds"].median().reset_index()
+run.save(growth, "growth")
+
+# %% mystnb={"figure": {"caption": "Wall time of F-Fidelity when one of the three grows and the others stay, beside the bare forwards.", "name": "cost-growth"}, "image": {"alt": "Three line charts: number of images, of explanation sizes and of random draws against seconds, one line for the engine and one for the bare forwards."}} tags=["hide-input"]
+grid = sns.relplot(
+    growth,
+    x="number",
+    y="seconds",
+    hue="who",
+    style="who",
+    markers=True,
+    dashes=False,
+    col="what",
+    kind="line",
+    errorbar=None,
+    height=2.5,
+    aspect=1.0,
+    facet_kws={"sharex": False},
+)
+grid.set_titles("{col_name}").set_axis_labels("number", "seconds").set(xlim=(0, None), ylim=(0, None))
+sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 1.12), ncols=2, title=None)
+plt.close(grid.figure)
+grid.figure
+
+# %% [markdown]
+# ## What else was found
+#
+# Running the libraries showed more than their time. Each line is measured here, on the versions named at the top;
+# `tests/test_peers.py` shows the same on small inputs.
+
+
+# %% tags=["hide-input"]
+@contextmanager
+def counted(model=network):
+    """The inputs that the network is asked about."""
+    seen = []
+    hook = model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+def asked(seen):
+    return sum(map(len, seen))
+
+
+found = []
+with counted() as seen:
+    captum_infidelity(limit=2 * images)
+found.append(
+    (
+        "captum",
+        "infidelity with max_examples_per_batch asks about the clean images again for every chunk",
+        f"{asked(seen):,} forwards for {images * (runs + 1):,}",
+    )
+)
+targets = [ClassifierOutputSoftmaxTarget(int(label)) for label in y]
+with counted() as seen:
+    grad_cam_road()
+found.append(
+    (
+        "grad-cam",
+        "ROAD asks about the clean images again for every percentile",
+        f"{asked(seen):,} forwards for {images * (len(percentages) + 1):,}",
+    )
+)
+flat = np.maximum(relevance.view_as(x).sum(1).cpu().numpy(), 0)
+flat[flat < np.median(flat, axis=(1, 2), keepdims=True)] = 0  # zero in half of the image, as Grad-CAM's maps are
+with counted() as seen:
+    ROADMostRelevantFirst(percentile=40)(x, flat, targets, network)
+removed = (seen[-1] != x).any(1).float().mean().item()
+found.append(
+    (
+        "grad-cam",
+        "ROAD's percentile is a threshold: where a map is zero in half of the image, asked for the upper 60 % it removes",
+        f"{removed:.0%} of the pixels",
+    )
+)
+try:
+    in_quantus("ROAD", percentages=percentages)
+    said = "it ran"
+except Exception as error:
+    said = f"{type(error).__name__}: {error}"
+found.append(("Quantus", "ROAD on images with three channels", said))
+with counted() as seen:
+    in_quantus("PixelFlipping", features_in_step=step)
+first = next(z for z in seen if bool((z != x).any()))
+changed = first != x
+found.append(
+    (
+        "Quantus",
+        f"Pixel-Flipping with {step} features in a step removes single colour values: in the first step",
+        f"{changed.sum().item() / images:.0f} values in {changed.any(1).sum().item() / images:.0f} pixels",
+    )
+)
+options = {"perturb_patch_sizes": [x.shape[-1] // 4]}
+with counted() as seen:
+    once = in_quantus("Infidelity", n_perturb_samples=1, **options)
+few = asked(seen)
+with counted() as seen:
+    often = in_quantus("Infidelity", n_perturb_samples=5, **options)
+found.append(
+    (
+        "Quantus",
+        "Infidelity removes the same patches in every repetition, so that five tell as much as one",
+        f"{asked(seen) / few:.1f} times the forwards; scores change by {(np.divide(often, once) - 1).max():.1%} at most",
+    )
+)
+findings = pd.DataFrame(found, columns=["library", "what", "measured"])
+run.save(findings, "findings")
+tables.prose(findings)
+
+# %% tags=["hide-input"]
+run.finish()
