@@ -9,8 +9,9 @@ import pandas as pd
 import torch
 
 from faithlab import engine
-from faithlab.study import cross_training
+from faithlab.study import cross_training, published
 from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED, Claim
+from faithlab.zoo.sets import LabelledSet
 from faithlab.zoo.training import Recipe
 
 _PAPER = "ReCo-MeGe"
@@ -114,13 +115,62 @@ def normal_folds(parameters: Parameters) -> list[Recipe]:
 
 def degraded_folds(parameters: Parameters) -> list[Recipe]:
     """All networks of the page on degraded models, fold after fold of each."""
-    return _folds([r for data in parameters["sets"] for r in trained_conditions(data, parameters).values()], parameters)
+    conditions = {data: trained_conditions(data, parameters) for data in parameters["sets"]}
+    chosen = [
+        recipe
+        for data, recipes in conditions.items()
+        for condition, recipe in recipes.items()
+        if condition == "normal" or data in parameters["retrained"]
+    ]
+    return _folds(chosen, parameters)
 
 
 def right_method_folds(parameters: Parameters) -> list[Recipe]:
     """All networks of the page on the right method for the right model, fold after fold of each."""
     data = parameters["data"]
     return _folds([resnet(data, parameters), lipschitz(data, parameters)], parameters)
+
+
+def explainers(names: Sequence[str], data: LabelledSet, parameters: Parameters, **options):
+    """The explainers at the sizes that a notebook's parameters say, see `cross_training.explainers`."""
+    sizes = {key: parameters[key] for key in ("steps", "samples", "patch", "permutations", "seed") if key in parameters}
+    return cross_training.explainers(names, data.inputs.shape[1:], **sizes | options)
+
+
+def compared(
+    family: cross_training.Family, data: LabelledSet, names: Sequence[str], parameters: Parameters, **options
+) -> cross_training.Compared:
+    """S= and S!= over the first `images` of the training examples (None: all) that the folds were made of."""
+    limit = family.recipes[0].limit or len(data)
+    examples = torch.arange(min(parameters["images"] or limit, limit))
+    return cross_training.compare(family, data, examples, explainers(names, data, parameters, **options))
+
+
+# The numbers of the paper, and ours in the same form
+
+
+def published_scores(*measures: str) -> pd.DataFrame:
+    """What Tables 1 to 5 and 7 to 14 print of these measures: table, measure, dataset, model, condition, explainer, mean.
+
+    A number that several tables print is there once.
+    """
+    parts = [
+        published.load("consistency_scores").assign(condition="normal"),
+        published.load("consistency_degradations"),
+    ]
+    both = pd.concat(parts, ignore_index=True).rename(columns={"value": "mean"})
+    both = both[both["measure"].isin(measures)]
+    return both.drop_duplicates(["measure", "dataset", "model", "condition", "explainer"], ignore_index=True)
+
+
+def long(scores: pd.DataFrame, *measures: str) -> pd.DataFrame:
+    """Measured scores in the form of the published ones: a row per measure, its number in `mean`.
+
+    "mean |ρ|" is the mean rank correlation over S=, which a MeGe says in other words: 2 - 1 / MeGe.
+    """
+    keys = [name for name in ("dataset", "model", "condition", "explainer") if name in scores]
+    scores = scores.assign(**{"mean |ρ|": 2 - 1 / scores["MeGe"]}) if "MeGe" in scores else scores
+    return scores.melt(id_vars=keys, value_vars=list(measures), var_name="measure", value_name="mean")
 
 
 # What the claims rest on
