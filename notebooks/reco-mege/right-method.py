@@ -55,7 +55,6 @@ seed = 0
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
-import torch
 from IPython.display import Markdown
 
 from faithlab import segments as segment_maps

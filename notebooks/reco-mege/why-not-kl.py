@@ -28,11 +28,11 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
 same = [0.3, 0.08]  # mean and standard deviation of S= in the first example
-different = [0.6, 0.1]  # of S≠
+different = [0.6, 0.1]  # of S!=
 points = [0.3, 0.6]  # where the distances of the second example all lie
-samples = 5000  # distances in each of S= and S≠
-shares = [0.5, 0.3, 0.2, 0.1, 0.05, 0.02]  # of S≠ in all pairs, where both are one distribution
-chance_pairs = 20000  # S= and S≠ together
+samples = 5000  # distances in each of S= and S!=
+shares = [0.5, 0.3, 0.2, 0.1, 0.05, 0.02]  # of the pairs that have a wrong model, where both sets are one distribution
+chance_pairs = 20000  # S= and S!= together
 chance_draws = 20  # of such pairs, for each share
 counts = [10_000, 100_000, 1_000_000]  # distances, for the timing
 seed = 0
