@@ -163,12 +163,8 @@ def published_scores(*measures: str) -> pd.DataFrame:
 
 
 def long(scores: pd.DataFrame, *measures: str) -> pd.DataFrame:
-    """Measured scores in the form of the published ones: a row per measure, its number in `mean`.
-
-    "mean |ρ|" is the mean rank correlation over S=, which a MeGe says in other words: 2 - 1 / MeGe.
-    """
+    """Measured scores in the form of the published ones: a row per measure, its number in `mean`."""
     keys = [name for name in ("dataset", "model", "condition", "explainer") if name in scores]
-    scores = scores.assign(**{"mean |ρ|": 2 - 1 / scores["MeGe"]}) if "MeGe" in scores else scores
     return scores.melt(id_vars=keys, value_vars=list(measures), var_name="measure", value_name="mean")
 
 
