@@ -269,7 +269,7 @@ tables.styled(
 # %% [markdown]
 # ## Beside fidelity and stability (Table 3)
 #
-# {term}`µFidelity` removes random 15 % of the pixels (black takes their place) and asks whether the relevance of a subset
+# {term}`µFidelity` {cite:p}`bhatt2020evaluating` removes random 15 % of the pixels (black takes their place) and asks whether the relevance of a subset
 # says what its removal costs: higher is better. $S_{avg}$ moves the picture a little and asks how far the explanation
 # moves: lower is better. The paper draws the neighbours from an $\ell_1$ ball of radius 0.1. Spread over thousands of
 # values that is next to nothing. So the table has the ball of the maximum norm, too, in which every value may move by

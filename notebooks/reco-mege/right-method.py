@@ -70,7 +70,8 @@ run = Run("reco-mege/right-method", globals())
 # ## Two families
 #
 # The 1-Lipschitz network is the one of the paper's Table 6: three convolutions and a dense layer, each divided by its
-# largest singular value, with average pooling between them. Its layers come from the authors' library, *deel-torchlip*.
+# largest singular value, with average pooling between them. Its layers come from *deel-torchlip*, the
+# library of those who made such networks practical {cite:p}`serrurier2021lipschitz`.
 # The logits of such a network lie close together, and cross-entropy would learn little from them. So they are multiplied by
 # a constant at the end, which changes the order of no explanation.
 
