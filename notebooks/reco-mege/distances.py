@@ -236,8 +236,8 @@ figures.show(figure)
 # %% [markdown]
 # ## Sixty thousand pictures
 #
-# Five models and sixty thousand pictures make 240 000 pairs of explanations. One at a time they are a long coffee break.
-# In one call they are seconds, because ranks are made for all maps at once and those of the unseen model only once.
+# Five models and sixty thousand pictures make 240 000 pairs of explanations, for each explainer. They are measured many at
+# a time: all maps are ranked in one call, and those of the unseen model only once.
 
 # %% tags=["hide-input"]
 maps = torch.rand(5, max(1, pairs // 4), 28, 28, generator=torch.Generator().manual_seed(seed)).to(device)
