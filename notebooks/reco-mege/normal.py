@@ -28,11 +28,11 @@
 profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
 sets = ["fashion-mnist", "cifar10"]  # the paper has cifar100 and eurosat, too
 width = 8  # base filters of ResNet-18; None: those of the paper, 26 (Fashion-MNIST), 46 (EuroSAT), 32 (CIFAR)
-epochs = 3  # of training
+epochs = 2  # of training
 rate = 0.003  # peak learning rate
 decay = 1e-4
 batch = 32
-train_limit = 2500  # examples that the folds are made of; None: all
+train_limit = 2000  # examples that the folds are made of; None: all
 folds = 5
 tolerance = 0.15  # how far a fold's accuracy may be from the median of the five; the paper has 3 %
 test_limit = 500  # test pictures for this check; None: all
