@@ -130,7 +130,7 @@ run.save(scores, "scores")
 # %% [markdown]
 # ## MeGe falls, or does it? (Figure 4)
 
-# %% mystnb={"figure": {"caption": "MeGe of normally trained networks (left of each panel) and of worse and worse ones. The paper's Figure 4 shows CIFAR-10, weights and labels. MeGe cannot be below ½.", "name": "rc-degraded-mege"}, "image": {"alt": "Line charts, one per data set and kind of degradation: strength of the degradation against MeGe, one line per explainer."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "MeGe of normally trained networks (left of each panel) and of worse and worse ones. The paper's Figure 4 shows CIFAR-10, weights and labels. MeGe cannot be below \u00bd.", "name": "rc-degraded-mege"}, "image": {"alt": "Line charts, one per data set and kind of degradation: strength of the degradation against MeGe, one line per explainer."}} tags=["hide-input"]
 kinds = {"randomized": "randomised weights", "switched": "switched labels", "limited": "limited data"}
 panels = pd.concat(
     [

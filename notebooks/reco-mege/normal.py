@@ -195,7 +195,7 @@ Markdown(
     + " with so many pairs, if all were independent; the four pairs of one picture are not, so somewhat more."
 )
 
-# %% mystnb={"figure": {"caption": "How the distances of the two sets are spread. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, data sets by explainers: distances between explanations of S= and S≠."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "How the distances of the two sets are spread. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, data sets by explainers: distances between explanations of S= and S\u2260."}} tags=["hide-input"]
 spread = pd.concat(
     [cross_training.histograms(of.splits, bins=20).assign(dataset=reco.SETS[data]) for data, of in found.items()],
     ignore_index=True,

@@ -136,7 +136,7 @@ Markdown(
 # %% [markdown]
 # ## The histograms of $S^=$ and $S^{\neq}$ (Figure 5)
 
-# %% mystnb={"figure": {"caption": "How the distances are spread, on ResNet-18 (left) and on the 1-Lipschitz network (right). A consistent explainer has its S= (blue) on the left and S≠ (orange) on the right. The paper's Figure 5.", "name": "rc-right-histograms"}, "image": {"alt": "Grid of histograms, explainers by models: distances between explanations of S= and S≠."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "How the distances are spread, on ResNet-18 (left) and on the 1-Lipschitz network (right). A consistent explainer has its S= (blue) on the left and S\u2260 (orange) on the right. The paper's Figure 5.", "name": "rc-right-histograms"}, "image": {"alt": "Grid of histograms, explainers by models: distances between explanations of S= and S\u2260."}} tags=["hide-input"]
 spread = pd.concat(
     [cross_training.histograms(of.splits, bins=20).assign(model=name) for name, of in found.items()], ignore_index=True
 )
