@@ -73,7 +73,7 @@ run = Run("reco-mege/degraded", globals())
 # | *limited* | a share of the training data is left | more epochs, so that the number of steps stays the same |
 #
 # The paper does not say which layers it takes, nor how strong the noise is; these are our choices. The networks of the
-# normal condition are those of [](normal).
+# normal condition are those of [](../reco-mege/normal).
 
 # %% tags=["hide-input"]
 train, families = {}, {}
@@ -196,7 +196,7 @@ Markdown(
 # ## The tables (7 to 14)
 #
 # *Published* are the paper's networks, trained on everything. Their MeGe cannot be compared with ours digit by digit, as
-# [](normal) explains. What can be compared is the direction in which a row goes.
+# [](../reco-mege/normal) explains. What can be compared is the direction in which a row goes.
 
 # %% tags=["hide-input"]
 kept = recorded("reco-mege/degraded", "scores")
