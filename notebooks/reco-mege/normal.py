@@ -343,7 +343,14 @@ Markdown(
         if fidelity["missing"].max()
         else ""
     )
-    + "*muFidelity_signed* adds up the relevance with its sign."
+    + "*muFidelity_signed* adds up the relevance with its sign. *S_avg_max* is the stability in the ball of the maximum norm. "
+    "In the $\\ell_1$ ball the explainers without random numbers move by "
+    + ", ".join(
+        f"{value:.1g} ({name})"
+        for name, value in fidelity.set_index("explainer")["S_avg"].items()
+        if name not in ("SG", "Random")
+    )
+    + ". What is left for SmoothGrad there is the noise of its own sample, which more copies make smaller."
 )
 
 # %% [markdown]
