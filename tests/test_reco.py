@@ -88,6 +88,15 @@ def test_every_level_must_fall_and_only_grad_cams_counts():
     assert set(verdicts(reco.DEGRADED, scores=degraded(lambda e, kind, level: 0.5 + 0.1 * level)).values()) == {FAILED}
 
 
+def test_a_data_set_counts_with_the_conditions_it_was_measured_in():
+    falling = degraded(lambda explainer, kind, level: 0.9 - 0.1 * level)
+    weights_only = falling[falling["condition"].str.startswith(("normal", "randomized"))].assign(dataset="CIFAR-10")
+    scores = pd.concat([falling, weights_only], ignore_index=True)
+    assert set(verdicts(reco.DEGRADED, scores=scores).values()) == {REPRODUCED}
+    scores.loc[len(scores) - 1, "MeGe"] = math.nan
+    assert verdicts(reco.DEGRADED, scores=scores)["rc-normal-best"] == UNTESTED
+
+
 def test_what_was_not_measured_is_not_tested():
     normal = degraded(lambda e, kind, level: 0.8).query("condition == 'normal'")
     found = verdicts(reco.DEGRADED, scores=normal)

@@ -253,13 +253,12 @@ def _falls(kind: str):
 
 def _normal_is_best(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     scores = tables["scores"]
-    table = scores[scores["explainer"] != "Random"].pivot(
-        index=["dataset", "explainer"], columns="condition", values="MeGe"
-    )
-    best = table["normal"] >= table.max(axis=1)
+    scores = scores[scores["explainer"] != "Random"]
+    table = scores.pivot(index=["dataset", "explainer"], columns="condition", values="MeGe")
+    best = table["normal"] >= table.max(axis=1)  # of the conditions that a data set was measured in
     failing = ", ".join(f"{explainer} ({data})" for (data, explainer), passed in best.items() if not passed)
     detail = f"highest without degradation in {best.sum()} of {len(best)} cases"
-    return _verdict(best.tolist(), table.to_numpy().ravel()), detail + (f"; not for {failing}" if failing else "")
+    return _verdict(best.tolist(), scores["MeGe"]), detail + (f"; not for {failing}" if failing else "")
 
 
 def _by_model(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:
