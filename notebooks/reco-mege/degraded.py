@@ -188,8 +188,8 @@ for data in gradcam.index.unique("dataset"):
             )
 Markdown(
     "\n".join(told)
-    + "\n\nMeGe only looks at pairs of networks that are both right. A worse network is right less often, so a MeGe at the "
-    "right end rests on fewer pairs, and on the pictures that are easiest."
+    + "\n\nMeGe only looks at pairs of networks that are both right. Where a worse network is right less often, its MeGe rests "
+    "on fewer pairs, and on the pictures that are easiest."
 )
 
 # %% [markdown]
@@ -210,18 +210,18 @@ def beside_published(measure):
         "recorded": reco.long(kept.frame, measure) if kept else None,
         "this build": reco.long(scores, measure),
     }
-    here = scores["dataset"].unique()
+    here = scores[["dataset", "condition"]].drop_duplicates()
     return tables.styled(
         tables.side_by_side(
             {
-                source: frame[frame["dataset"].isin(here) & frame["explainer"].isin(explained)]
+                source: frame[frame["explainer"].isin(explained)].merge(here)
                 for source, frame in sources.items()
                 if frame is not None
             },
             rows=["dataset", "condition"],
             columns=["explainer"],
             order=[
-                *here,
+                *here["dataset"].unique(),
                 "normal",
                 *(f"{kind} {part:.0%}" for kind, parts in levels.items() for part in parts),
                 *explained,
