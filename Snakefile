@@ -1,6 +1,6 @@
 # What is stale is made again, and only that. `make book` is the way in; see the Makefile.
 #
-#   data sets --> notebooks (one job each) --> the book
+#   data sets --> networks, where they are trained ahead --> notebooks (one job each) --> the book
 #
 # Snakemake compares inputs by time and, for small files, by content: a fresh clone or a `touch` reruns nothing.
 
@@ -71,6 +71,8 @@ else:
 
 wildcard_constraints:
     run="[^/]+",
+    part="[0-9]+",
+    parts="[0-9]+",
 
 
 localrules:
@@ -96,10 +98,39 @@ rule data:
         "python -m faithlab.zoo.datasets fetch {wildcards.dataset}"
 
 
+# A part of a notebook's networks; only where profiles.yml asks for jobs of their own. See faithlab.study.train.
+rule train:
+    input:
+        "notebooks/{name}.py",
+        CODE,
+        data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
+    params:
+        parameters=lambda w: json.dumps(resolved(w.name, w.run), sort_keys=True),
+        given=lambda w: "" if w.run == PROFILE else shlex.join(x for k, v in GIVEN.items() for x in ("-p", k, v)),
+    output:
+        touch(f"{BUILD}/{{run}}/trained/{{name}}/{{part}}-of-{{parts}}"),
+    threads: lambda w: max(1, workflow.cores // 2)
+    resources:
+        gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
+        mem_mb=lambda w: profiles.needs(w.name).memory,
+    message:
+        "networks of {wildcards.name} ({wildcards.run}), part {wildcards.part} of {wildcards.parts}"
+    shell:
+        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.train {wildcards.name}"
+        " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given}"
+
+
+def trained(name, run):
+    """Markers of the jobs that train a notebook's networks in this profile."""
+    parts = profiles.needs(name).jobs.get(PROFILE, 0)
+    return [f"{BUILD}/{run}/trained/{name}/{part}-of-{parts}" for part in range(parts)]
+
+
 rule notebook:
     input:
         "notebooks/{name}.py",
         CODE,
+        lambda w: trained(w.name, w.run),
         data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
     params:
         # The resolved values, not profiles.yml: editing that file reruns only the notebooks that it changes.

@@ -25,7 +25,7 @@ def write(results: Path, target: Path) -> None:
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
         target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `sizes.md`,
-            `robustness.md`.
+            `robustness.md`, `reco-rates.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
@@ -43,6 +43,12 @@ def write(results: Path, target: Path) -> None:
     masked = [pd.read_csv(path) for path in sorted((results / "f-fidelity").rglob("robustness.csv"))]
     if masked:
         (target / "robustness.md").write_text(_robustness(pd.concat(masked, ignore_index=True)), encoding="utf-8")
+
+    consistency = [
+        pd.read_csv(path).assign(page=path.parent.name) for path in sorted((results / "reco-mege").rglob("scores.csv"))
+    ]
+    if consistency:
+        (target / "reco-rates.md").write_text(_rates(pd.concat(consistency, ignore_index=True)), encoding="utf-8")
 
     correlations = results / "f-fidelity/images/correlations.csv"
     if correlations.is_file():
@@ -107,6 +113,29 @@ def _robustness(measured: pd.DataFrame) -> str:
         for (_, source, data, architecture, network), row in table.iterrows()
     ]
     return head + "\n".join(rows) + "\n"
+
+
+def _rates(scores: pd.DataFrame) -> str:
+    """ReCo of every page, by the true rates and by the printed formula, as a table."""
+    names = list(scores["explainer"].unique())
+    scores = scores.assign(
+        text=[f"{true:.2f} / {printed:.2f}" for true, printed in scores[["ReCo", "ReCo_printed"]].to_numpy()]
+    )
+    rows = ["page", "dataset", "model", "condition"]
+    table = scores.pivot(index=rows, columns="explainer", values="text")[names].fillna("–")
+    table = table.loc[list(dict.fromkeys(scores[rows].itertuples(index=False, name=None)))]
+    head = (
+        "| Page | Data | Model | Condition | "
+        + " | ".join(names)
+        + " |\n|---|---|---|---|"
+        + "--:|" * len(names)
+        + "\n"
+    )
+    body = [
+        f"| [{page}](../../notebooks/reco-mege/{page}) | {data} | {model} | {condition} | " + " | ".join(row) + " |"
+        for (page, data, model, condition), row in zip(table.index, table.to_numpy(), strict=True)
+    ]
+    return head + "\n".join(body) + "\n"
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:

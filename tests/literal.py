@@ -399,3 +399,64 @@ def annealed(ask, top_first, name, *, steps, temperature, cooling, seed, image) 
             best = value, order
         history.append(best[0])
     return best[1], history
+
+
+# ReCo and MeGe (Fel, Vigouroux, 2020)
+
+
+def cross_training(distance, answers: list[list[int]], labels: list[int], left_out: list[int]):
+    """Algorithm 1: S= and S!=. `distance(x, i, j)` is that of two models' explanations, `left_out[x]` is x's block."""
+    same, different = [], []
+    for x, label in enumerate(labels):
+        for i in range(len(answers)):
+            for j in range(len(answers)):
+                if left_out[x] != i and left_out[x] == j:  # i was trained on x, j was not
+                    if answers[i][x] == label and answers[j][x] == label:
+                        same.append(distance(x, i, j))
+                    elif answers[i][x] == label or answers[j][x] == label:
+                        different.append(distance(x, i, j))
+    return same, different
+
+
+def mege(same: list[float]) -> float:
+    """Eq. 8."""
+    return 1 / (1 + sum(d / len(same) for d in same))
+
+
+def gains(same: list[float], different: list[float], printed: bool) -> list[tuple[float, float]]:
+    """TPR + TNR - 1 at one threshold between each two neighbouring distances, and how far these are apart."""
+    values = sorted({*same, *different})
+    found = []
+    for low, high in itertools.pairwise(values):
+        gamma = Fraction(low) / 2 + Fraction(high) / 2
+        tp, fp = sum(d < gamma for d in same), sum(d < gamma for d in different)
+        tn, fn = sum(d > gamma for d in different), sum(d > gamma for d in same)
+        tpr = tp / (tp + fp) if printed else tp / len(same)
+        tnr = tn / (tn + fn) if printed else tn / len(different)
+        found.append((tpr + tnr - 1, high - low))
+    return found
+
+
+def reco(same: list[float], different: list[float], printed: bool = False) -> float:
+    """Eq. 7; a threshold beyond all distances has balanced rates 0 and 1, and no printed ones."""
+    found = [gain for gain, _ in gains(same, different, printed)]
+    return max([*found, 0] if not printed else found)
+
+
+def reco_auc(same: list[float], different: list[float], printed: bool = False) -> float:
+    """The appendix's integral over all thresholds: a step function."""
+    return sum(gain * width for gain, width in gains(same, different, printed))
+
+
+def mu_fidelity(ask, relevance: list[float], share: float, *, draws: int, seed: int, image: int) -> float:
+    """Eq. 1: the correlation over random subsets of the attribution in a subset and the drop without it."""
+    features = len(relevance)
+    everything = set(range(features))
+    inside, drops = [], []
+    for draw in range(draws):
+        subset = random_order(seed, image, draw, features)[: size(share, features)]
+        inside.append(sum(relevance[f] for f in subset))
+        drops.append(ask(everything) - ask(everything - set(subset)))
+    if max(inside) == min(inside) or max(drops) == min(drops):
+        return math.nan
+    return scipy.stats.pearsonr(inside, drops).statistic

@@ -223,7 +223,7 @@ def test_unknown_names_splits_and_options_are_refused():
         datasets.load("cifar-10")
     with pytest.raises(ValueError, match="unknown split 'validation'"):
         datasets.load("mnist", "validation")
-    with pytest.raises(TypeError, match="mnist has no options, but got share"):
+    with pytest.raises(TypeError, match="mnist has standardised, but got share"):
         datasets.load("mnist", share=0.2)
     with pytest.raises(TypeError, match="no option shape; it has share, size, seed, limit"):
         datasets.load("colored-mnist", shape=0.2)

@@ -36,6 +36,7 @@ QUICK = {  # fewer samples where an explainer draws or integrates
     "integrated-gradients-embedding": {"steps": 8},
     "smoothgrad": {"samples": 4},
     "smoothgrad-squared": {"samples": 4},
+    "shapley-sampling": {"samples": 3},
     # Grey, so that it suits images of any number of channels.
     "expected-gradients": {"background": torch.randn(6, 1, 16, 16, generator=torch.Generator().manual_seed(3)) * 0.3},
 }
@@ -692,3 +693,41 @@ def test_explaining_warns_of_nothing():
         warnings.simplefilter("error")
         for name in explainers.names():
             explained(name)
+
+
+# Shapley values
+
+
+class Product(nn.Module):
+    """Logits that depend on two patches together: class 1 is the product of the means of the first and the last."""
+
+    def forward(self, x):
+        patches = nn.functional.avg_pool2d(x.mean(1, keepdim=True), 8).flatten(1)  # [n, 4]
+        return torch.stack([patches.sum(1), patches[:, 0] * patches[:, 3]], 1)
+
+
+def test_shapley_sampling_finds_the_shapley_values():
+    x, target, patches = X[:, :1] + 2, torch.ones(5, dtype=torch.int64), segments.patches(16, 16, 8)
+    means = nn.functional.avg_pool2d(x, 8).flatten(1)
+    found = explain("shapley-sampling", Product(), x, target, patches, patch=8, samples=400)
+    half = means[:, 0] * means[:, 3] / 2  # each of the two is worth half of what they make together
+    expected = torch.stack([half, 0 * half, 0 * half, half], 1)
+    assert (found - expected).abs().max() < 0.1 * half.abs().max()
+    assert_same(found.sum(1), 2 * half)  # efficiency, exact in every sample
+    additive = explain("shapley-sampling", Product(), x, 0 * target, patches, patch=8, samples=1)
+    assert_same(additive, means)
+
+
+def test_shapley_sampling_leaves_the_callers_random_numbers_alone():
+    model = network()
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    explain("shapley-sampling", model, X, TARGET, PIXELS, samples=2)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_integrated_gradients_takes_the_quadrature_of_the_paper():
+    one = explained("integrated-gradients", rule="riemann_trapezoid")
+    peer = captum.attr.IntegratedGradients(network()).attribute(X, 0, TARGET, n_steps=8, method="riemann_trapezoid")
+    assert_same(one, segments.pool(peer, PIXELS).float())

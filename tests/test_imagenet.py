@@ -1,4 +1,4 @@
-"""ImageNet, Tiny-ImageNet and CIFAR-100: small files of the official formats, written here and read back."""
+"""ImageNet, Tiny-ImageNet, CIFAR-100 and EuroSAT: small files of the official formats, written here and read back."""
 
 import hashlib
 import io
@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from faithlab.zoo import cache, datasets, imagenet, sources
+from faithlab.zoo import cache, datasets, formats, imagenet, sources
 from faithlab.zoo.sources import DatasetUnavailable
 
 GENERATOR = np.random.default_rng(0)
@@ -55,6 +55,50 @@ def test_cifar100_reads_records_with_a_coarse_and_a_fine_label(monkeypatch, tmp_
     assert [train.classes[i] for i in (0, 41, 99)] == ["apple", "lawn_mower", "worm"]
     assert list(train.classes) == sorted(train.classes)
     assert datasets.load("cifar100").model_inputs().shape == (3, 3, 32, 32)  # the second time from the cache
+
+
+def eurosat_archive(size=(64, 64)):
+    """Five pictures of each class; the colour tells the class and the number."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for place, name in enumerate(datasets._EUROSAT):
+            for number in range(1, 6):
+                data = picture((20 * place, 40 * number, 128), size)
+                archive.writestr(f"2750/{name}/{name}_{number}.jpg", data)
+    return stream.getvalue()
+
+
+def test_eurosat_reads_its_archive_and_every_fifth_picture_of_a_class_is_for_testing(monkeypatch, tmp_path):
+    monkeypatch.setattr(datasets, "_EUROSAT", dict.fromkeys(datasets._EUROSAT, 5))
+    members = {split: datasets._eurosat(split) for split in ("train", "test")}
+    (source,) = datasets.COLLECTIONS["eurosat"].sources
+    small = replace(datasets.COLLECTIONS["eurosat"], sources=(replace(source, members=members),))
+    monkeypatch.setitem(datasets.COLLECTIONS, "eurosat", small)
+    put_by_hand(monkeypatch, tmp_path, "eurosat", eurosat_archive())
+    train, test = datasets.load("eurosat"), datasets.load("eurosat", "test")
+    assert (len(train), len(test)) == (40, 10)
+    assert train.classes == tuple(datasets._EUROSAT)
+    for part, number in ((train, torch.arange(40) // 10 + 1), (test, torch.full((10,), 5))):
+        colours = torch.stack([20 * part.labels, 40 * number, torch.full_like(number, 128)], 1).float()
+        assert torch.allclose(part.inputs.float().mean((2, 3)), colours, atol=4)
+    assert train.labels[:10].tolist() == list(range(10))  # the classes take turns
+    plain = datasets.load("eurosat", standardised=False)
+    assert torch.equal(plain.model_inputs(), train.inputs.float() / 255)
+
+
+def test_eurosat_has_27_000_pictures_in_two_splits_that_share_none():
+    train, test = datasets._eurosat("train"), datasets._eurosat("test")
+    assert (len(train), len(test), len({*train, *test})) == (21_600, 5_400, 27_000)
+    assert datasets.COLLECTIONS["eurosat"].sources[0].members == {"train": train, "test": test}
+
+
+def test_photographs_of_another_class_or_size_are_refused(tmp_path):
+    for name, size in (("Forest_1.jpg", (64, 64)), ("Forest_2.jpg", (32, 64)), ("Desert_1.jpg", (64, 64))):
+        (tmp_path / name).write_bytes(picture(9, size))
+    with pytest.raises(ValueError, match=r"Forest_2.jpg has shape \(3, 64, 32\), Forest_1.jpg has \(3, 64, 64\)"):
+        formats.photographs([tmp_path / "Forest_1.jpg", tmp_path / "Forest_2.jpg"], ("Forest",))
+    with pytest.raises(ValueError, match=r"Desert_1.jpg does not begin with one of the classes Forest, River"):
+        formats.photographs([tmp_path / "Desert_1.jpg"], ("Forest", "River"))
 
 
 def tiny_archive(train, val):
@@ -105,7 +149,12 @@ def test_tiny_imagenet_refuses_a_class_that_it_does_not_have(monkeypatch, tmp_pa
 
 def test_missing_sets_say_what_to_fetch_and_where_to_put_it(monkeypatch, tmp_path):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    for name, file in (("cifar100", "cifar-100-binary.tar.gz"), ("tiny-imagenet", "tiny-imagenet-200.zip")):
+    archives = {
+        "cifar100": "cifar-100-binary.tar.gz",
+        "tiny-imagenet": "tiny-imagenet-200.zip",
+        "eurosat": "EuroSAT.zip",
+    }
+    for name, file in archives.items():
         (source,) = datasets.COLLECTIONS[name].sources
         dead = replace(source.archives[0], addresses=(f"http://127.0.0.1:9/{file}",))
         collection = replace(datasets.COLLECTIONS[name], sources=(replace(source, archives=(dead,)),))

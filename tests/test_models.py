@@ -1,7 +1,10 @@
 """The networks are the papers': their sizes, their layers, what they accept."""
 
+import itertools
+
 import pytest
 import torch
+import torchvision
 from torch import nn
 
 from faithlab.zoo import models
@@ -10,6 +13,8 @@ from faithlab.zoo.sets import TextSet
 SMALL = {
     "resnet9": {"width": 4},
     "cnn3": {"width": 4},
+    "resnet18": {"width": 4},
+    "lipschitz": {"size": 16, "width": 4},
     "vit": {"size": 16, "dim": 16, "depth": 2, "heads": 2},
 }
 OF_TOKENS = {
@@ -154,3 +159,79 @@ def test_a_registered_network_is_known_by_its_functions_name(monkeypatch):
 
     assert "perceptron" in models.names()
     assert models.build("perceptron", classes=3).out_features == 3
+
+
+@pytest.mark.parametrize("width", [26, 46, 32], ids=["Fashion-MNIST", "EuroSAT", "CIFAR"])
+def test_resnet18_has_the_base_filters_it_is_asked_for(width):
+    network = models.build("resnet18", width=width, dropout=0.25)
+    depths = [width * 2**depth for depth in range(4)]
+    expected = [(3, width), *[(width, width)] * 4]
+    for a, b in itertools.pairwise(depths):
+        expected += [(a, b), (b, b), (a, b), (b, b), (b, b)]  # the third is the shortcut
+    assert convolutions(network) == expected
+    assert [m.p for m in network.modules() if isinstance(m, nn.Dropout)] == [0.25]
+    assert network.features(torch.randn(1, 3, 32, 32)).shape == (1, 8 * width, 4, 4)
+
+
+def test_resnet18_with_64_filters_is_torchvisions_but_for_its_stem():
+    ours, theirs = models.build("resnet18", classes=1000), torchvision.models.resnet18()
+    assert convolutions(ours)[1:] == convolutions(theirs)[1:]
+    number = sum(p.numel() for p in theirs.parameters()) - 64 * 3 * (49 - 9)  # 3 x 3 in the place of 7 x 7
+    assert sum(p.numel() for p in ours.parameters()) == number
+
+
+def test_a_block_adds_its_shortcut():
+    block = models.BasicBlock(2, 4, stride=2).eval()
+    x = torch.randn(1, 2, 6, 6)
+    torch.testing.assert_close(block(x), (block.body(x) + block.shortcut(x)).relu())
+
+
+def test_the_lipschitz_network_is_the_papers():
+    network = models.build("lipschitz")
+    assert convolutions(network) == [(3, 48), (48, 96), (96, 96)]
+    kinds = [type(m).__name__.removeprefix("Parametrized") for m in [*network.features, *network.head]]
+    pooled = ["LPReLU", "ScaledAvgPool2d", "Dropout"]
+    assert kinds == [
+        *["SpectralConv2d", *pooled, "SpectralConv2d", *pooled, "SpectralConv2d"],
+        *["ScaledAvgPool2d", "Flatten", "SpectralLinear", "Scale"],
+    ]
+    assert [m.p for m in network.modules() if isinstance(m, nn.Dropout)] == [0.2, 0.2]
+    assert network(torch.randn(2, 3, 32, 32)).shape == (2, 10)
+
+
+def test_the_lipschitz_network_keeps_its_bound_after_training():
+    torch.manual_seed(0)
+    network = models.build("lipschitz", size=16, width=6, scale=10.0)
+    optimiser = torch.optim.Adam(network.parameters(), lr=0.03)
+    x, y = torch.randn(32, 3, 16, 16), torch.randint(10, (32,))
+    first = None
+    for _ in range(40):
+        loss = nn.functional.cross_entropy(network(x), y)
+        first = first or loss.item()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert loss.item() < 0.8 * first  # the weights have moved
+    network.eval()
+    a, b = torch.randn(200, 3, 16, 16), torch.randn(200, 3, 16, 16)
+    b[100:] = a[100:] + 0.01 * b[100:]
+    moved = (network(a) - network(b)).norm(dim=1) / (a - b).flatten(1).norm(dim=1)
+    assert moved.max() <= 10.0 * 1.001
+    a.requires_grad_()
+    for c in range(10):
+        (gradient,) = torch.autograd.grad(network(a)[:, c].sum(), a)
+        assert gradient.flatten(1).norm(dim=1).max() <= 10.0 * 1.001
+
+
+def test_the_lipschitz_networks_scale_changes_no_order():
+    torch.manual_seed(0)
+    one = models.build("lipschitz", size=16, width=6, scale=1.0).eval()
+    ten = models.build("lipschitz", size=16, width=6, scale=10.0).eval()
+    ten.load_state_dict(one.state_dict())
+    x = torch.randn(3, 3, 16, 16)
+    torch.testing.assert_close(ten(x), 10 * one(x))
+
+
+def test_an_image_side_that_three_poolings_do_not_divide_is_an_error():
+    with pytest.raises(ValueError, match="a multiple of 8, but got 28"):
+        models.build("lipschitz", size=28)

@@ -78,6 +78,8 @@ OTHER_VALUES = {
     "schedule": "constant",
     "batch": 11,
     "limit": 20,
+    "fold": (0, 2),
+    "switched": 0.1,
     "augment": True,
     "mask_share": 0.1,
     "mask_channels": 1,
@@ -124,6 +126,9 @@ def test_the_order_of_the_options_is_no_change():
         ({"batch": 0}, "one image a step"),
         ({"precision": "float16"}, "unknown precision 'float16'"),
         ({"schedule": "step"}, "schedule 'step'"),
+        ({"switched": -0.1}, "share of switched labels between 0 and 1, but got -0.1"),
+        ({"fold": (3, 3)}, r"a fold \(i, k\) with 0 <= i < k, but got \(3, 3\)"),
+        ({"fold": (-1, 3)}, "a fold"),
         ({"optimiser": "sgd"}, "unknown optimiser 'sgd'; there are adam, adamw"),
     ],
 )
@@ -406,6 +411,102 @@ def test_the_cycle_rises_over_a_fifth_and_falls_to_zero():
     assert factor[50] == pytest.approx(0)
     assert factor[10:] == sorted(factor[10:], reverse=True)
     assert {training._rate("constant", 50)(step) for step in range(50)} == {1.0}
+
+
+# Folds
+
+
+@pytest.mark.parametrize(("count", "k"), [(24, 2), (24, 5), (7, 7), (1000, 3)])
+def test_blocks_are_of_equal_size_and_an_example_keeps_its_block(count, k):
+    block = training.blocks(count, k)
+    sizes = block.bincount(minlength=k)
+    assert len(sizes) == k
+    assert sizes.max() - sizes.min() <= 1
+    for fewer in (k, count // 2 + k):
+        assert torch.equal(training.blocks(min(fewer, count), k), block[: min(fewer, count)])
+
+
+def test_blocks_do_not_follow_a_regular_order_of_the_classes():
+    # Labels 0 1 2 3 4 0 1 2 ...: a block of every fifth example would be a class.
+    labels, block = torch.arange(1000) % 5, training.blocks(1000, 5)
+    counts = torch.stack([labels[block == b].bincount(minlength=5) for b in range(5)])
+    assert bool(((counts > 15) & (counts < 70)).all())
+
+
+@pytest.mark.parametrize("k", [1, 25])
+def test_more_blocks_than_examples_or_fewer_than_two_are_an_error(k):
+    with pytest.raises(ValueError, match=f"at least 2 and at most 24 blocks of 24 examples, but got k={k}"):
+        training.blocks(24, k)
+
+
+def test_a_fold_larger_than_the_data_is_an_error_before_anything_is_trained(folder, steps):
+    with pytest.raises(ValueError, match="at most 12 blocks of 12 examples, but got k=20"):
+        trained(dataclasses.replace(RECIPE, limit=12, fold=(0, 20)), "cpu")
+    assert steps.taken == 0
+
+
+def shown(monkeypatch) -> set[bytes]:
+    """Collects every image that any network is trained on."""
+    found, original = set(), ImageSet.model_inputs
+
+    def recorded(self, index=slice(None)):
+        found.update(image.numpy().tobytes() for image in self.inputs[index])
+        return original(self, index)
+
+    monkeypatch.setattr(ImageSet, "model_inputs", recorded)
+    return found
+
+
+@pytest.mark.parametrize("limit", [None, 17])
+def test_training_shows_a_network_exactly_the_examples_that_are_said_to_be_seen(limit, folder, monkeypatch):
+    every = [image.numpy().tobytes() for image in images().inputs]
+    assert len(set(every)) == 24
+    for i in range(3):
+        found = shown(monkeypatch)
+        recipe = dataclasses.replace(RECIPE, fold=(i, 3), limit=limit)
+        trained(recipe, "cpu")
+        assert found == {every[n] for n in training.seen(recipe, 24)}
+
+
+@pytest.mark.parametrize(("k", "limit"), [(2, None), (5, None), (5, 13)])
+def test_every_example_within_the_limit_is_unseen_by_exactly_one_fold(k, limit):
+    folds = [set(training.seen(dataclasses.replace(RECIPE, fold=(i, k), limit=limit), 24).tolist()) for i in range(k)]
+    for example in range(limit or 24):
+        assert sum(example not in fold for fold in folds) == 1
+    assert not any(example in fold for example in range(limit or 24, 24) for fold in folds)
+
+
+@pytest.mark.parametrize("kill_at", [3, 4])
+def test_a_killed_fold_resumes_to_the_weights_of_an_uninterrupted_one(kill_at, folder, monkeypatch, steps):
+    recipe = dataclasses.replace(RECIPE, fold=(1, 3), switched=0.3)
+    whole = trained(recipe, "cpu")
+    elsewhere(monkeypatch, folder, "b")
+    steps.taken, steps.kill_at = 0, kill_at
+    with pytest.raises(KeyboardInterrupt):
+        trained(recipe, "cpu")
+    steps.taken, steps.kill_at = 0, None
+    assert_same_weights(trained(recipe, "cpu"), whole)
+    assert steps.taken == 6 - 2 * ((kill_at - 1) // 2)  # 16 images in steps of 10; finished epochs are not repeated
+
+
+def test_a_fold_with_one_class_is_an_error(folder):
+    # Two images of two classes: each of two folds is left with one of them.
+    left = {
+        tuple(LABELS[training.seen(dataclasses.replace(RECIPE, fold=(i, 2), limit=2), 24)].tolist()) for i in (0, 1)
+    }
+    assert left == {(0,), (1,)}
+    with pytest.raises(ValueError, match=r"all 1 training examples of colours-cnn3-.* are of class '(red|green)'"):
+        trained(dataclasses.replace(RECIPE, fold=(0, 2), limit=2), "cpu")
+
+
+def test_labels_are_switched_for_training_only(folder, monkeypatch):
+    labels, original = [], training.cross_entropy
+    monkeypatch.setattr(training, "cross_entropy", lambda z, y: labels.append(y) or original(z, y))
+    trained(dataclasses.replace(RECIPE, switched=0.5, epochs=1, batch=24), "cpu")
+    expected = training.degradation.switched(LABELS, 3, 0.5)
+    assert sorted(labels[0].tolist()) == sorted(expected.tolist())
+    assert not torch.equal(expected, LABELS)
+    assert torch.equal(training.datasets.load("colours").labels, LABELS)
 
 
 @pytest.mark.gpu

@@ -24,13 +24,18 @@ class Estimate(NamedTuple):
 def rank(values: Tensor) -> Tensor:
     """Ranks 1..n along the last dimension; equal values share the mean of their ranks. Float64, NaN stays NaN."""
     missing = values.isnan()
-    present = (~missing).sum(-1, keepdim=True)
-    # A search among NaN finds anything: missing values go to the end as infinities and are not counted.
-    values = values.double().masked_fill(missing, torch.inf).contiguous()
-    ordered = values.sort(dim=-1).values.contiguous()
-    below = torch.searchsorted(ordered, values, right=False)
-    up_to = torch.searchsorted(ordered, values, right=True).minimum(present)
-    return ((below + up_to + 1) / 2).double().masked_fill(missing, torch.nan)
+    n = values.shape[-1]
+    # Missing values go to the end as infinities and are not counted.
+    ordered, places = values.double().masked_fill(missing, torch.inf).sort(dim=-1)
+    position = torch.arange(n, device=values.device)
+    step = ordered[..., 1:] != ordered[..., :-1]
+    edge = torch.ones_like(ordered[..., :1], dtype=torch.bool)
+    # Where the run of values equal to this one begins and ends.
+    first = torch.where(torch.cat([edge, step], -1), position, 0).cummax(-1).values
+    last = torch.where(torch.cat([step, edge], -1), position, n).flip(-1).cummin(-1).values.flip(-1)
+    last = last.minimum((~missing).sum(-1, keepdim=True) - 1)
+    ranks = torch.empty_like(ordered).scatter_(-1, places, ((first + last) / 2 + 1).double())
+    return ranks.masked_fill(missing, torch.nan)
 
 
 def pearson(a: Tensor, b: Tensor) -> Tensor:

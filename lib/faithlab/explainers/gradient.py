@@ -64,17 +64,19 @@ def integrated_gradients(
     *,
     steps: int = 32,
     baseline: float | Literal["min", "max"] = 0.0,
+    rule: str = "gausslegendre",
 ) -> Tensor:
     """Integrated Gradients (Sundararajan, Taly, Yan, 2017) from a constant baseline, signed, [n, *S].
 
-    The baseline is a number, or the lowest or highest value of each input, as in Few-class Fidelity.
+    The baseline is a number, or the lowest or highest value of each input, as in Few-class Fidelity. `rule` is captum's
+    name of the quadrature, such as "riemann_trapezoid".
     """
     if isinstance(baseline, str):
         lowest, highest = x.flatten(1).aminmax(dim=1)
         value = {"min": lowest, "max": highest}[baseline]
         baseline = value.view(-1, *[1] * (x.ndim - 1)).expand_as(x)
     return IntegratedGradients(model).attribute(
-        x, baseline, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
+        x, baseline, target, n_steps=steps, method=rule, internal_batch_size=max(len(x), 64)
     )
 
 

@@ -56,7 +56,7 @@ def execute(
     failed.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
     try:
-        with _gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
+        with gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
             ran = papermill.execute_notebook(
                 notebook,
                 str(failed),
@@ -95,7 +95,7 @@ def _announcer(name: str, notebook: nbformat.NotebookNode):
 
 
 @contextlib.contextmanager
-def _gpu() -> Iterator[None]:
+def gpu() -> Iterator[None]:
     """Hold one of the GPUs named in ``FAITHLAB_GPUS`` (such as ``0,1``) for this process alone.
 
     Snakemake on one machine counts GPUs without handing out a particular one. Unset: nothing is changed, so that a
@@ -141,12 +141,8 @@ def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Command line of :func:`execute`."""
-    parser = argparse.ArgumentParser(prog="python -m faithlab.study.execute", description=__doc__)
-    parser.add_argument("name", help="notebook, for example f-fidelity/images")
-    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
-    parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
+def add_parameter_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``-p NAME VALUE``, which may be given several times, to a command line."""
     parser.add_argument(
         "-p",
         "--parameter",
@@ -156,6 +152,15 @@ def main(arguments: list[str] | None = None) -> int:
         metavar=("NAME", "VALUE"),
         help="a parameter that differs from the profile's; the value is read as YAML",
     )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of :func:`execute`."""
+    parser = argparse.ArgumentParser(prog="python -m faithlab.study.execute", description=__doc__)
+    parser.add_argument("name", help="notebook, for example f-fidelity/images")
+    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
+    add_parameter_option(parser)
     options = parser.parse_args(arguments)
     overrides = {key: yaml.safe_load(value) for key, value in options.parameter}
     try:

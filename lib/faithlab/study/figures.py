@@ -142,3 +142,33 @@ def correlations_by_size(curves: pd.DataFrame, *, col: str = "explainer", size: 
     grid.set_titles("{col_name}").set_axis_labels(size, "correlation with the truth")
     plt.close(grid.figure)
     return grid.figure
+
+
+def distance_histograms(spread: pd.DataFrame, *, row: str, col: str) -> plt.Figure:
+    """How the distances of S= and S!= are spread, a small histogram for each row and column.
+
+    Args:
+        spread: of `faithlab.study.cross_training.histograms`, with the columns named by `row` and `col`.
+        row: the column that makes the rows of the figure.
+        col: the column that makes the columns of the figure.
+    """
+    grid = sns.displot(
+        spread,
+        x="distance",
+        weights="share",
+        hue="set",
+        hue_order=["S=", "S≠"],
+        row=row,
+        col=col,
+        bins=spread["distance"].nunique(),
+        binrange=(0, 1),
+        element="step",
+        height=1.25,
+        aspect=2.6,
+        facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
+    )
+    grid.set_titles("{row_name}: {col_name}", fontsize="small").set_axis_labels("distance", "share")
+    grid.set(yticks=[])
+    sns.move_legend(grid, "upper left", bbox_to_anchor=(1.0, 0.98), title=None)
+    plt.close(grid.figure)
+    return grid.figure

@@ -8,6 +8,8 @@
       data: [cifar10]        # fetched before it runs
       alone: true            # nothing else runs beside it (timings)
       memory: 8000           # megabytes, for a scheduler
+      trains: reco.degraded_folds  # function of faithlab.study: parameters -> recipes of its networks
+      jobs: {paper: 5}       # so many jobs train them before it runs; else it trains them itself
       smoke: {images: 8}     # parameters that differ from the notebook's defaults
       paper: {images: 1000}
 """
@@ -18,7 +20,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jupytext
@@ -37,11 +39,15 @@ class Needs:
         data: names of the data sets to fetch first.
         alone: nothing else may run beside it.
         memory: megabytes to ask a scheduler for.
+        trains: `module.function` of `faithlab.study` that gives the recipes of its networks, see `study.train`.
+        jobs: profile -> number of jobs that train these networks before it runs.
     """
 
     data: tuple[str, ...] = ()
     alone: bool = False
     memory: int = 4000
+    trains: str = ""
+    jobs: Mapping[str, int] = field(default_factory=dict)
 
 
 def defaults(name: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@
     mnist          60 000 / 10 000 handwritten digits, 1 x 28 x 28
     fashion-mnist  60 000 / 10 000 pieces of clothing, 1 x 28 x 28
     cifar100       50 000 / 10 000 photographs, 3 x 32 x 32, 100 classes
+    eurosat        21 600 / 5 400 satellite pictures, 3 x 64 x 64, 10 kinds of land
     tiny-imagenet  100 000 / 10 000 photographs, 3 x 64 x 64, 200 classes
     imagenet-foolbox  20 photographs of ImageNet, 3 x 224 x 224, the same in both splits
     imagenet-folder   ImageNet photographs in a folder of yours, 3 x 224 x 224, the same in both splits
@@ -100,6 +101,33 @@ _CIFAR100 = """
     squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
     wardrobe whale willow_tree wolf woman worm
 """
+
+_EUROSAT = {  # class -> number of its images
+    "AnnualCrop": 3000,
+    "Forest": 3000,
+    "HerbaceousVegetation": 3000,
+    "Highway": 2500,
+    "Industrial": 2500,
+    "Pasture": 2000,
+    "PermanentCrop": 2500,
+    "Residential": 3000,
+    "River": 2500,
+    "SeaLake": 3000,
+}
+
+
+def _eurosat(split: str) -> tuple[str, ...]:
+    """Return the files of a split, which the publishers leave to the user: every fifth of each class is for testing.
+
+    The classes take turns, so that the first files are of all classes.
+    """
+    return tuple(
+        f"{name}_{number}.jpg"
+        for number in range(1, max(_EUROSAT.values()) + 1)
+        for name, count in _EUROSAT.items()
+        if number <= count and (number % 5 == 0) == (split == "test")
+    )
+
 
 _FOOLBOX = tuple(
     f"imagenet_{number:02}_{label}.jpg"
@@ -253,6 +281,31 @@ COLLECTIONS = {
                 ),
                 {"train": ("train.bin",), "test": ("test.bin",)},
                 partial(formats.cifar_records, labels=2),
+            ),
+        ),
+    ),
+    "eurosat": Collection(
+        classes=tuple(_EUROSAT),
+        # As widely used; unlike those of the other sets they were not derived from the images again.
+        mean=(0.3444, 0.3803, 0.4078),
+        std=(0.2037, 0.1366, 0.1148),
+        checksums={"train": None, "test": None},
+        sources=(
+            Source(
+                "the publishers' archive, RGB version",
+                (
+                    Download(
+                        "EuroSAT.zip",
+                        "md5:c8fa014336c82ac7804f0398fcb19387",
+                        (
+                            "https://madm.dfki.de/files/sentinel/EuroSAT.zip",
+                            "https://huggingface.co/datasets/torchgeo/eurosat/resolve/"
+                            "c877bcd43f099cd0196738f714544e355477f3fd/EuroSAT.zip",
+                        ),
+                    ),
+                ),
+                {split: _eurosat(split) for split in ("train", "test")},
+                partial(formats.photographs, classes=tuple(_EUROSAT)),
             ),
         ),
     ),
@@ -452,8 +505,9 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         options: of colored-mnist and its halves: share, size, seed, limit; see `faithlab.zoo.colored.Options`. Their
             mean is 0 and their std 1, so that a pixel set to 0 is the black background. Of cifar10-vehicles: size,
             seed, limit; see `faithlab.zoo.vehicles.Options`. Of imagenet-folder: path, size, limit, seed; see
-            `faithlab.zoo.imagenet.folder`. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of series: unit,
-            "step" or "value"; see `faithlab.zoo.sets.SeriesSet`. Of imagenet-vehicles and ct-contrast: see
+            `faithlab.zoo.imagenet.folder`. Of other images: standardised; False gives models intensities from 0 to 1,
+            so that 0 is black. Of texts: length, words; see `faithlab.zoo.texts.Options`. Of series: unit, "step" or
+            "value"; see `faithlab.zoo.sets.SeriesSet`. Of imagenet-vehicles and ct-contrast: see
             `faithlab.zoo.vehicles.from_imagenet` and `faithlab.zoo.ct`.
 
     Raises:
@@ -471,12 +525,15 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     if COLLECTIONS[name].kind is TextSet:
         return _texts(name, split, **options)
     collection = COLLECTIONS[name]
-    known = ["unit"] if collection.kind is SeriesSet else []
+    known = {SeriesSet: ["unit"], ImageSet: ["standardised"]}[collection.kind]
     if unknown := options.keys() - set(known):
         raise TypeError(f"{name} has {' and '.join(known) or 'no options'}, but got {', '.join(sorted(unknown))}")
     tensors = _stored(name, split)
     classes = collection.classes() if callable(collection.classes) else collection.classes
-    return collection.kind(tensors["inputs"], tensors["labels"], classes, collection.mean, collection.std, **options)
+    mean, std = collection.mean, collection.std
+    if not options.pop("standardised", True):
+        mean, std = (0.0,) * len(mean), (1.0,) * len(std)
+    return collection.kind(tensors["inputs"], tensors["labels"], classes, mean, std, **options)
 
 
 def fetch(name: str) -> dict[str, Path]:

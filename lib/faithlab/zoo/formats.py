@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-__all__ = ["cifar_records", "cifar_sprites", "idx", "idx_pair", "ts"]
+__all__ = ["cifar_records", "cifar_sprites", "idx", "idx_pair", "photographs", "ts"]
 
 _SIDE = 32  # of a CIFAR image
 
@@ -89,6 +89,32 @@ def cifar_sprites(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     if labels.shape != inputs.shape[:1]:
         raise ValueError(f"{len(inputs)} images but labels of shape {labels.shape}")
     return np.ascontiguousarray(inputs), labels
+
+
+def photographs(paths: list[Path], classes: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Read photographs of one size, one a file, whose names begin with their class, as `Forest_12.jpg`.
+
+    Args:
+        paths: in the order of the arrays.
+        classes: labels are places in this list.
+
+    Returns:
+        Inputs uint8 [N, 3, H, W] and labels int64 [N].
+
+    Raises:
+        ValueError: a photograph is of no such class, or of another size than the first.
+    """
+    inputs, labels = [], []
+    for path in paths:
+        name = path.name.rsplit("_", 1)[0]
+        if name not in classes:
+            raise ValueError(f"{path.name} does not begin with one of the classes {', '.join(classes)}")
+        with Image.open(path) as image:
+            inputs.append(np.asarray(image.convert("RGB")).transpose(2, 0, 1))
+        if inputs[-1].shape != inputs[0].shape:
+            raise ValueError(f"{path.name} has shape {inputs[-1].shape}, {paths[0].name} has {inputs[0].shape}")
+        labels.append(classes.index(name))
+    return np.ascontiguousarray(np.stack(inputs)), np.array(labels, np.int64)
 
 
 def ts(paths: list[Path], length: int | None = None) -> tuple[np.ndarray, np.ndarray]:

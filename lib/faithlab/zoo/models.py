@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import timm
 import torch
+from deel import torchlip
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
@@ -303,3 +304,97 @@ def transformer(classes: int = 2, words: int = 10_000, dim: int = 512, depth: in
     told by sines and cosines, and the mean of the outputs is classified.
     """
     return Attentive(classes, words, dim, depth, heads)
+
+
+class BasicBlock(nn.Module):
+    """Two 3 x 3 convolutions with a shortcut, the block of ResNet-18."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+        self.shortcut = nn.Identity()
+        if stride > 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        self.last = nn.ReLU()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The sum of both ways, rectified."""
+        return self.last(self.shortcut(x) + self.body(x))
+
+
+@register
+def resnet18(classes: int = 10, channels: int = 3, width: int = 64, dropout: float = 0.0) -> nn.Module:
+    """ResNet-18 for small images, as in ReCo and MeGe (appendix A.3): `width` base filters, doubled at each depth.
+
+    The first convolution is 3 x 3 without stride or pooling, as is usual for images of 32 pixels; dropout comes before
+    the classifier. `features` ends in the last convolutional map (stride 8), which CAM explainers use.
+    """
+    layers = [_convolution(channels, width)]
+    inputs = width
+    for depth in range(4):
+        outputs = width * 2**depth
+        layers += [BasicBlock(inputs, outputs, stride=2 if depth else 1), BasicBlock(outputs, outputs, stride=1)]
+        inputs = outputs
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(dropout), nn.Linear(inputs, classes))
+    return nn.Sequential(OrderedDict(features=nn.Sequential(*layers), head=head))
+
+
+class Scale(nn.Module):
+    """Multiplies by a constant."""
+
+    def __init__(self, factor: float):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The product."""
+        return self.factor * x
+
+    def extra_repr(self) -> str:
+        """The constant, as part of the network's description."""
+        return f"factor={self.factor}"
+
+
+@register
+def lipschitz(
+    classes: int = 10, channels: int = 3, size: int = 32, width: int = 48, dropout: float = 0.2, scale: float = 10.0
+) -> nn.Module:
+    """The 1-Lipschitz network of ReCo and MeGe (Table 6), from the spectrally normalised layers of deel-torchlip.
+
+    Its logits are multiplied by `scale` at the end: those of a 1-Lipschitz network differ so little that cross-entropy
+    learns nothing from them. The network is `scale`-Lipschitz then, and no explanation's order changes.
+
+    `features` ends in the last convolutional map (stride 4), which CAM explainers use.
+
+    Raises:
+        ValueError: an image side that three poolings do not divide.
+    """
+    if size % 8:
+        raise ValueError(f"expected images whose side is a multiple of 8, but got {size}")
+
+    def convolution(inputs: int, outputs: int) -> nn.Module:
+        return torchlip.SpectralConv2d(inputs, outputs, 3, padding=1, eps_bjorck=None)
+
+    def rest() -> list[nn.Module]:
+        return [torchlip.LPReLU(), torchlip.ScaledAvgPool2d(2), nn.Dropout(dropout)]
+
+    features = nn.Sequential(
+        convolution(channels, width),
+        *rest(),
+        convolution(width, 2 * width),
+        *rest(),
+        convolution(2 * width, 2 * width),
+    )
+    head = nn.Sequential(
+        torchlip.ScaledAvgPool2d(2),
+        nn.Flatten(),
+        torchlip.SpectralLinear(2 * width * (size // 8) ** 2, classes, eps_bjorck=None),
+        Scale(scale),
+    )
+    return nn.Sequential(OrderedDict(features=features, head=head))

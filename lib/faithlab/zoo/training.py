@@ -20,12 +20,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 from tqdm import tqdm
 
-from faithlab import masks
+from faithlab import draws, masks
 from faithlab import segments as segment_maps
-from faithlab.zoo import cache, datasets, models
+from faithlab.zoo import cache, datasets, degradation, models
 from faithlab.zoo.sets import LabelledSet
 
 _FORMAT = 2  # raise it when training itself changes, so that old weights are not taken for new ones
+_BLOCKS = 1  # seed of the blocks
 _OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 _log = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ class Recipe:
         schedule: "constant", or "cycle": linear warm-up over the first fifth, then cosine to zero.
         batch: examples per step.
         limit: only the first so many training examples; None: all.
+        fold: (i, k): block i of k of these examples is left out, see `blocks`; None: no block is.
+        switched: share of the training labels that are switched to another class, see `degradation.switched`.
         augment: images only: random shifts by up to 4 pixels, and mirroring.
         mask_share: beta of F-Fidelity's eq. 5: in each example a uniformly drawn number of features (pixels, time
             steps, tokens), 0 up to this fraction of them, is removed; 0: none.
@@ -67,6 +70,8 @@ class Recipe:
     optimiser: Literal["adam", "adamw"] = "adam"
     batch: int = 128
     limit: int | None = None
+    fold: tuple[int, int] | None = None
+    switched: float = 0.0
     augment: bool = False
     mask_share: float = 0.0
     mask_channels: int | None = None
@@ -78,6 +83,10 @@ class Recipe:
     def __post_init__(self) -> None:
         if not 0 <= self.mask_share <= 1:
             raise ValueError(f"expected mask_share between 0 and 1, but got {self.mask_share}")
+        if not 0 <= self.switched <= 1:
+            raise ValueError(f"expected a share of switched labels between 0 and 1, but got {self.switched}")
+        if self.fold is not None and not 0 <= self.fold[0] < self.fold[1]:
+            raise ValueError(f"expected a fold (i, k) with 0 <= i < k, but got {tuple(self.fold)}")
         if self.epochs < 1 or self.batch < 1:
             raise ValueError(f"expected at least one epoch and one image a step, but got {self.epochs}, {self.batch}")
         if self.precision not in ("float32", "bfloat16") or self.schedule not in ("constant", "cycle"):
@@ -131,6 +140,34 @@ def trained(recipe: Recipe, device: torch.device | str | None = None) -> nn.Modu
         network = models.build(recipe.model, **recipe.model_options)
         network.load_state_dict(load_file(path))
     return network.to(device).eval()
+
+
+def blocks(count: int, k: int) -> Tensor:
+    """The block of each of the first `count` training examples, of k blocks of equal size (up to one): [count] int64.
+
+    Of every k examples in a row each goes into another block, by chance. So an example keeps its block whatever the
+    number of examples, and no regular order of the classes makes blocks that lack one.
+
+    Raises:
+        ValueError: fewer than two blocks, or more blocks than examples.
+    """
+    if not 2 <= k <= count:
+        raise ValueError(f"expected at least 2 and at most {count} blocks of {count} examples, but got k={k}")
+    rows = draws.permutations(_BLOCKS, torch.arange(-(-count // k)), torch.zeros(1), k)
+    return rows.flatten()[:count]
+
+
+def seen(recipe: Recipe, count: int) -> Tensor:
+    """Which training examples a recipe's network is trained on, of the `count` of its data set: positions, int64 [n].
+
+    Raises:
+        ValueError: as `blocks`.
+    """
+    examples = torch.arange(count if recipe.limit is None else min(recipe.limit, count))
+    if recipe.fold is None:
+        return examples
+    left_out, k = recipe.fold
+    return examples[blocks(len(examples), k) != left_out]
 
 
 @torch.inference_mode()
@@ -223,8 +260,15 @@ def _without_first(x: Tensor, order: Tensor, counts: Tensor, features: Tensor, a
 
 def _train(recipe: Recipe, device: torch.device, checkpoint: Path) -> nn.Module:
     data = datasets.load(recipe.data, "train", **recipe.data_options)
-    if recipe.limit is not None:
-        data = data.take(slice(recipe.limit))
+    if recipe.switched:
+        labels = degradation.switched(data.labels, len(data.classes), recipe.switched)
+        data = dataclasses.replace(data, labels=labels)
+    data = data.take(seen(recipe, len(data)))
+    if len(data) and bool((data.labels == data.labels[0]).all()):
+        raise ValueError(
+            f"all {len(data)} training examples of {recipe.key()} are of class {data.classes[data.labels[0]]!r}; "
+            "there is nothing to learn: raise its limit, or leave out a smaller block"
+        )
     torch.manual_seed(recipe.seed)
     network = models.build(recipe.model, **recipe.model_options)
     if recipe.start is not None:

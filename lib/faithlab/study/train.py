@@ -1,0 +1,60 @@
+"""Train a notebook's networks before it runs: ``python -m faithlab.study.train reco-mege/degraded --profile paper``.
+
+A notebook trains what it needs itself. Where that takes hours, `jobs` in ``notebooks/profiles.yml`` cuts the networks
+of a profile into so many jobs of the pipeline, one for each fold of a cross-training for example. They run side by
+side, on one machine or a cluster, and each goes on where it was killed; the notebook then finds the weights in the
+cache.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from faithlab.study import execute, profiles
+
+
+def recipes(name: str, parameters: Mapping[str, Any]) -> list:
+    """The recipes of a notebook's networks: what the function says that `trains` names in ``profiles.yml``.
+
+    Raises:
+        ValueError: nothing is named there.
+    """
+    named = profiles.needs(name).trains
+    if not named:
+        raise ValueError(f"notebooks/profiles.yml does not say what {name} trains. Add  trains: module.function.")
+    module, function = named.rsplit(".", 1)
+    return getattr(importlib.import_module(f"faithlab.study.{module}"), function)(parameters)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line: train one part of a notebook's networks, or all."""
+    parser = argparse.ArgumentParser(prog="python -m faithlab.study.train", description=__doc__)
+    parser.add_argument("name", help="notebook, for example reco-mege/degraded")
+    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    parser.add_argument(
+        "--part", nargs=2, type=int, default=(0, 1), metavar=("I", "N"), help="every N-th network from the I-th on"
+    )
+    execute.add_parameter_option(parser)
+    options = parser.parse_args(arguments)
+    overrides = {key: yaml.safe_load(value) for key, value in options.parameter}
+    first, parts = options.part
+    with execute.gpu():
+        from faithlab.zoo import training  # once a GPU has been chosen
+
+        try:
+            chosen = recipes(options.name, profiles.resolve(options.name, options.profile, overrides))[first::parts]
+        except (ValueError, FileNotFoundError) as error:
+            print(error, file=sys.stderr)
+            return 1
+        for number, recipe in enumerate(chosen, start=1):
+            print(f"{options.name}  {number}/{len(chosen)}  {recipe.key()}", file=sys.stderr)
+            training.trained(recipe)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""Networks as jobs of their own: every part trains its share, and a notebook waits for all of them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from faithlab.study import places, profiles, train
+from faithlab.zoo import training
+
+PAGE = "reco-mege/degraded"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The names of the networks that would be trained."""
+    found = []
+    monkeypatch.setattr(training, "trained", lambda recipe: found.append(recipe.key()))
+    return found
+
+
+def test_the_parts_together_are_all_networks_and_none_is_trained_twice(asked):
+    parts = []
+    for part in range(3):
+        asked.clear()
+        assert train.main([PAGE, "--profile", "smoke", "--part", str(part), "3"]) == 0
+        parts.append(list(asked))
+    everything = [recipe.key() for recipe in train.recipes(PAGE, profiles.resolve(PAGE, "smoke"))]
+    assert sorted(key for part in parts for key in part) == sorted(everything)
+    assert len(set(everything)) == len(everything)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_a_part_of_as_many_as_there_are_folds_is_one_fold_of_every_condition():
+    parameters = profiles.resolve(PAGE, "paper")
+    for part in range(parameters["folds"]):
+        chosen = train.recipes(PAGE, parameters)[part :: parameters["folds"]]
+        assert {recipe.fold for recipe in chosen} == {(part, parameters["folds"])}
+
+
+def test_parameters_of_ones_own_are_those_of_the_networks(asked):
+    assert train.main([PAGE, "--profile", "smoke", "-p", "switched", "[]", "-p", "limited", "[]"]) == 0
+    assert len(asked) == profiles.resolve(PAGE, "smoke")["folds"]
+
+
+def test_a_notebook_without_networks_to_train_ahead_is_an_error(asked, capsys):
+    assert train.main(["template"]) == 1
+    assert "does not say what template trains" in capsys.readouterr().err
+    assert not asked
+
+
+def test_the_pipeline_trains_the_parts_before_the_notebook_runs(tmp_path):
+    command = [sys.executable, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=paper", "--cores", "1"]
+    environment = {"FAITHLAB_BUILD": str(tmp_path)}
+    planned = subprocess.run(
+        command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
+    ).stdout
+    parts = profiles.needs(PAGE).jobs["paper"]
+    positions = [planned.index(f"part {part} of {parts}") for part in range(parts)]
+    assert max(positions) < planned.index(f"notebook {PAGE}")
