@@ -14,6 +14,7 @@ SMALL = {
     "resnet9": {"width": 4},
     "cnn3": {"width": 4},
     "resnet18": {"width": 4},
+    "strided": {"width": 4},
     "lipschitz": {"size": 16, "width": 4},
     "vit": {"size": 16, "dim": 16, "depth": 2, "heads": 2},
 }
