@@ -245,7 +245,7 @@ Markdown(
 # %% [markdown]
 # ## And the other metrics?
 #
-# The same two questions as on [the page about relations](relations): does SaCo rank the inputs, or the explainers of an input,
+# The same two questions as on [the page about relations](../saco/relations): does SaCo rank the inputs, or the explainers of an input,
 # as the other four metrics do? Random is left out. The text has three explainers, so that their ranks are coarse.
 
 # %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (grey). Lines: 95 % bootstrap intervals. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six bar charts: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
