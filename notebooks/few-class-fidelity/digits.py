@@ -326,10 +326,12 @@ few_class.box_plots(scores, "dice", "Dice coefficient")
 # %% tags=["hide-input"]
 share = truth.double().mean().item()
 chance = summary[(summary["measure"] == "dice") & (summary["explainer"] == "Random")]["mean"].mean()
+theirs = paper[(paper["table"] == 4) & (paper["explainer"] == "Random")]["mean"]
 Markdown(
     f"The region covers {share:.0%} of the image. Taking the whole image has a Dice coefficient of "
-    f"{2 * share / (1 + share):.2f}, so no map can have less; Random has {chance:.2f}. The paper's regions are smaller, and so "
-    "is its Random (0.075 and 0.074)."
+    f"{2 * share / (1 + share):.2f}, so that no map can have less; Random has {chance:.2f}. In the paper Random has "
+    f"{' and '.join(f'{value:.3f}' for value in theirs)}, which is what the whole image has where the region covers "
+    f"{(theirs / (2 - theirs)).mean():.0%} of it."
 )
 
 # %% [markdown]

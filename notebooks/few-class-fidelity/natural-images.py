@@ -304,6 +304,15 @@ table_of("iou", 3)
 # %% mystnb={"figure": {"caption": "Intersection over union with the true box, of every explainer and refinement over the images. The dashed line is the mean of Random.", "name": "fc-natural-iou"}, "image": {"alt": "Box plots of intersection over union, one group for each explainer, one box for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 few_class.box_plots(scores, "iou", "IoU")
 
+# %% tags=["hide-input"]
+printed_random = paper[(paper["table"] == 3) & (paper["explainer"] == "Random")]["mean"]
+random_iou = summary.query("network == @first and explainer == 'Random' and measure == 'iou'")["mean"].item()
+Markdown(
+    f"Random has {random_iou:.3f} here, and {' and '.join(f'{value:.3f}' for value in printed_random)} in the paper. It depends on "
+    f"the size of the box, which is {chosen.masks.double().mean():.0%} of the image here: random pixels join into one region that "
+    "spans the image only where they are more than about 59 % of it (site percolation)."
+)
+
 # %% [markdown]
 # ## Do they agree?
 #

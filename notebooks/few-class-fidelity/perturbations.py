@@ -245,7 +245,7 @@ for axes, (task, (U, S, full)) in zip(grid, found.items(), strict=True):
     axes.plot(full.distance[i], full.uncertainty[i], "*", color=sns.color_palette()[3], markersize=15, label="winner")
     figures.mark(axes, delta, "Δ", axis="y")
     axes.set(xscale="log", xlabel="distance S from the image", ylabel="U (0 is undecided)", title=task)
-grid[0].legend(loc="lower left", fontsize="small")
+grid[0].legend(loc="center left", fontsize="small")
 figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other chains. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input"]
