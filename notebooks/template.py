@@ -106,7 +106,7 @@ for name in explainers:
     lost = fidelity(score, attribution, shares).value.mean(0).cpu()  # [images, shares] -> [shares]
     parts.append(pd.DataFrame({"explainer": name, "removed": shares, "lost": lost}))
 curves = pd.concat(parts, ignore_index=True)
-path = run.save(curves, "curves")
+run.save(curves, "curves")
 
 # %% [markdown]
 # ## What comes out

@@ -229,3 +229,57 @@ def annealed(ask, top_first, name, *, steps, temperature, cooling, seed, image) 
             best = value, order
         history.append(best[0])
     return best[1], history
+
+
+# SaCo and the cumulative metrics (Wu et al., 2024)
+
+
+def saco_groups(relevance: list[float], groups: int) -> list[list[int]]:
+    """G_1 .. G_K: the features with ranks from (i - 1) F / K to i F / K, cut down to whole ranks."""
+    order, features = ranking(relevance), len(relevance)
+    return [order[i * features // groups : (i + 1) * features // groups] for i in range(groups)]
+
+
+def saco(ask, relevance: list[float], groups: int, ratio: bool = False) -> float:
+    """Algorithm 1, line by line; the salience of a group is its mean times F / K, its sum where that is whole."""
+    members = saco_groups(relevance, groups)
+    everything = set(range(len(relevance)))
+    salience = [math.fsum(relevance[p] for p in g) / len(g) * len(relevance) / groups for g in members]
+    prediction = [ask(everything) - ask(everything - set(g)) for g in members]
+    if not ratio and max(relevance) == min(relevance):
+        return math.nan
+    coefficient = total = 0.0
+    for i in range(groups - 1):
+        for j in range(i + 1, groups):
+            weight = salience[i] / salience[j] if ratio else salience[i] - salience[j]
+            if not prediction[i] >= prediction[j]:
+                weight = -weight
+            coefficient += weight
+            total += abs(weight)
+    return coefficient / total if total else math.nan
+
+
+def deletion_curve(ask, relevance: list[float]) -> list[float]:
+    """The answers without the top 0, 10, ..., 100 %."""
+    order, everything = ranking(relevance), set(range(len(relevance)))
+    sizes = [half_up(Fraction(k, 10) * len(relevance)) for k in range(11)]
+    return [ask(everything - set(order[:s])) for s in sizes]
+
+
+def deletion_area(ask, relevance: list[float]) -> float:
+    return area(deletion_curve(ask, relevance), [k / 10 for k in range(11)])
+
+
+def mean_change(ask, relevance: list[float]) -> float:
+    """LOdds, where `ask` answers with log-odds."""
+    curve = deletion_curve(ask, relevance)
+    return sum(answer - curve[0] for answer in curve) / len(curve)
+
+
+def aopc(ask, relevance: list[float]) -> float:
+    return -mean_change(ask, relevance)
+
+
+def comprehensiveness(ask, relevance: list[float]) -> float:
+    """The least relevant features first."""
+    return aopc(ask, [-r for r in relevance])

@@ -23,8 +23,7 @@ TARGET = torch.tensor([0, 3, 1, 1, 2])
 IDENTITIES = torch.tensor([9, 2, 400, 0, 7])
 PIXELS = segments.pixels(16, 16)
 NETWORKS = ["cnn3", "resnet9"]
-MAPS = ["gradcam", "layercam", "rise", "extremal-perturbation", "iba"]  # without channels
-OF_TOKENS = ["integrated-gradients-embedding"]  # explain token ids instead of images
+OF_TOKENS = ["input-x-gradient-embedding", "integrated-gradients-embedding"]  # explain token ids instead of images
 TOKEN_NETWORKS = ["lstm", "transformer"]
 LENGTHS = torch.tensor([12, 3, 7, 1, 12])
 IDS = torch.randint(1, 30, (5, 12), generator=torch.Generator().manual_seed(0))
@@ -39,14 +38,38 @@ QUICK = {  # fewer samples where an explainer draws or integrates
     "smoothgrad-squared": {"samples": 4},
 }
 
+TRANSFORMER = {  # what only Vision Transformers have
+    "attcat",
+    "conservative-lrp",
+    "gradcam-vit",
+    "lrp",
+    "partial-lrp",
+    "raw-attention",
+    "rollout",
+    "transformer-attribution",
+    "transformer-mm",
+}
+WITHOUT_CHANNELS = TRANSFORMER - {"lrp", "conservative-lrp"} | {
+    "gradcam",
+    "layercam",
+    "rise",
+    "extremal-perturbation",
+    "iba",
+}
+
 every_explainer = pytest.mark.parametrize("name", explainers.names())
 OF_IMAGES = [name for name in explainers.names() if name not in OF_TOKENS]
 every_explainer_of_images = pytest.mark.parametrize("name", OF_IMAGES)
 
 
 def network(name: str = "cnn3", channels: int = 3) -> nn.Module:
-    """A network with BatchNorm statistics of its own."""
+    """A network with BatchNorm statistics of its own; the transformer's weights are such that its layers matter."""
     torch.manual_seed(0)
+    if name == "vit":
+        model = models.build(name, classes=4, channels=channels, size=16, patch=4, dim=16, depth=3, heads=4)
+        for parameter in model.parameters():
+            nn.init.normal_(parameter, std=parameter[0].numel() ** -0.5 if parameter.ndim > 1 else 0.3)
+        return model.eval()
     model = models.build(name, classes=4, channels=channels, width=4)
     with torch.no_grad():
         for _ in range(3):
@@ -63,7 +86,9 @@ def reader(name: str = "lstm") -> nn.Module:
 
 def subject(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     """A network, its inputs and their features, of the kind that an explainer explains."""
-    return (reader(), IDS, segments.tokens(12)) if name in OF_TOKENS else (network(), X, PIXELS)
+    if name in OF_TOKENS:
+        return reader(), IDS, segments.tokens(12)
+    return network("vit" if name in TRANSFORMER else "cnn3"), X, PIXELS
 
 
 class Smooth(nn.Module):
@@ -105,8 +130,10 @@ def assert_same(one, other):
 # What every explainer must do
 
 
-@every_explainer_of_images
-@pytest.mark.parametrize("architecture", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [(name, kind) for name in OF_IMAGES for kind in (["vit"] if name in TRANSFORMER else NETWORKS)],
+)
 @pytest.mark.parametrize("channels", [1, 3], ids=["grey", "RGB"])
 def test_gives_a_finite_number_per_feature(name, architecture, channels):
     attribution = explained(name, network(architecture, channels), X[:, :channels])
@@ -115,7 +142,8 @@ def test_gives_a_finite_number_per_feature(name, architecture, channels):
     assert attribution.isfinite().all()
     assert not attribution.requires_grad
     varies = attribution.amax(1) > attribution.amin(1)
-    assert varies.any() if name == "gradcam" else varies.all()  # the ReLU of Grad-CAM may leave nothing of an image
+    # The ReLU of Grad-CAM may leave nothing of an image.
+    assert varies.any() if name.startswith("gradcam") else varies.all()
 
 
 @pytest.mark.parametrize("name", OF_TOKENS)
@@ -192,14 +220,14 @@ def test_channels_can_be_features_of_their_own(name):
     apart = torch.arange(3 * 256).view(3, 16, 16)
     attribution = explained(name, features=apart)
     assert attribution.shape == (5, 768)
-    if name not in MAPS:  # whose maps have no channels: each one has the pixel's value
+    if name not in WITHOUT_CHANNELS:  # whose maps have no channels: each one has the pixel's value
         assert_same(attribution.view(5, 3, 256).sum(1), explained(name))
     else:
         assert_same(attribution.view(5, 3, 256), explained(name)[:, None].expand(-1, 3, -1))
 
 
 def test_an_unknown_explainer_is_an_error_that_lists_the_known():
-    with pytest.raises(KeyError, match=r"no explainer 'lime'; known: excitation-backprop, .*saliency"):
+    with pytest.raises(KeyError, match=r"no explainer 'lime'; known: attcat, .*saliency"):
         explained("lime")
 
 
@@ -292,6 +320,13 @@ def test_integrated_gradients_of_a_bag_of_embeddings_are_known_on_paper():
         "integrated-gradients-embedding", Bag(), ids[:1], target[:1], segments.tokens(4), steps=1, baseline=0
     )
     torch.testing.assert_close(from_zero, torch.tensor([[3 * 1 + 0.5 * 10, 1 - 10, -2 + 4 * 10, 0.0]]))
+
+
+def test_input_times_gradient_of_a_bag_of_embeddings_is_known_on_paper():
+    ids, target = torch.tensor([[2, 1, 3, 0], [3, 3, 0, 0]]), torch.tensor([0, 1])
+    attribution = explain("input-x-gradient-embedding", Bag(), ids, target, segments.tokens(4))
+    expected = [[3 * 1 + 0.5 * 10, 1 - 10, -2 + 4 * 10, 0.0], [4.0, 4.0, 0.0, 0.0]]
+    torch.testing.assert_close(attribution, torch.tensor(expected))
 
 
 @pytest.mark.parametrize("architecture", TOKEN_NETWORKS)
@@ -646,7 +681,7 @@ def test_on_a_trained_network_the_oracle_beats_every_explainer_and_they_beat_cha
     assert oracle > 0.5
     assert chance < 0.2
     for name in OF_IMAGES:
-        if name != "random":
+        if name != "random" and name not in TRANSFORMER:
             assert chance < loss(explain(name, trained, x, target, patches, **QUICK.get(name, {}))) <= oracle, name
 
 

@@ -179,3 +179,35 @@ def test_a_gpu_gives_the_same_masks():
     on_gpu = subsets(ORDER.cuda(), IMAGES.cuda())
     assert torch.equal(on_gpu.cpu(), subsets())
     assert torch.equal(masks.remove_top(ORDER.cuda(), COUNTS).cpu(), masks.remove_top(ORDER, COUNTS))
+
+
+# Groups
+
+
+@given(st.integers(1, 60), st.data())
+def test_groups_are_consecutive_ranks_and_their_sizes_differ_by_at_most_one(features, data):
+    groups = data.draw(st.integers(1, features))
+    relevance = torch.randn(2, features, generator=torch.Generator().manual_seed(features))
+    member = masks.group(masks.order(relevance), groups)
+    for image in range(2):
+        expected = literal.saco_groups(relevance[image].tolist(), groups)
+        assert [sorted((member[image] == i).nonzero().flatten().tolist()) for i in range(groups)] == [
+            sorted(group) for group in expected
+        ]
+    sizes = member[0].bincount(minlength=groups)
+    assert sizes.max() - sizes.min() <= 1
+    assert (sizes.max() == sizes.min()) == (features % groups == 0)
+
+
+def test_removing_each_group_keeps_all_others():
+    member = torch.tensor([[0, 2, 1, 2], [-1, 0, 1, 2]])
+    keep = masks.remove_each(member, 3)
+    assert keep.shape == (2, 3, 4)
+    assert (~keep[0]).int().tolist() == [[1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 1]]
+    assert (~keep[1]).int().tolist() == [[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+
+
+def test_absent_features_are_in_no_group():
+    present = torch.tensor([[True, False, True, True, False, True]])
+    order = masks.order(torch.tensor([[1.0, 9.0, 3.0, 2.0, 8.0, 4.0]]), present)
+    assert masks.group(order, 2, present).tolist() == [[1, -1, 0, 1, -1, 0]]

@@ -96,6 +96,34 @@ def remove_top(order: Tensor, counts: Tensor) -> Tensor:
     return place(order)[:, None, :] >= counts.to(order.device)[..., None]
 
 
+def group(order: Tensor, groups: int, present: Tensor | None = None) -> Tensor:
+    """The group of each feature when an order is cut into K groups: [B, F] -> [B, F] int64, 0 = the most relevant.
+
+    Of n features, group i holds the places from floor(i * n / K) up to floor((i + 1) * n / K): sizes differ by at most
+    one, and some are empty where n < K.
+
+    Args:
+        order: [B, F], of `order`.
+        groups: number of groups K.
+        present: [B, F] bool, which features an input has; the others are in group -1. None: all.
+
+    Raises:
+        ValueError: fewer than one group, or more groups than features.
+    """
+    features = order.shape[-1]
+    if not 1 <= groups <= features:
+        raise ValueError(f"expected between 1 and {features} groups, one per feature at most, but got {groups}")
+    own = order.new_full(order.shape[:1], features) if present is None else present.sum(1)
+    starts = own[:, None] * torch.arange(1, groups, device=order.device) // groups  # [B, K - 1]
+    member = torch.searchsorted(starts, place(order), right=True)
+    return member if present is None else member.masked_fill(~present, -1)
+
+
+def remove_each(group: Tensor, groups: int) -> Tensor:
+    """Keep all but one group of features, for each group in turn: [B, F], K groups -> keep [B, K, F]."""
+    return group[:, None, :] != torch.arange(groups, device=group.device)[:, None]
+
+
 def remove_from_top(
     order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
 ) -> Tensor:

@@ -38,7 +38,7 @@ tuning_rate = 0.0003
 decay = 1e-5
 schedule = "cycle"
 train_limit = 12000  # training images; None: all
-images = 64  # test images to explain
+images = 48  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0, 1]  # of the noise; the paper has five
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
@@ -46,7 +46,7 @@ alpha = 0.5
 beta = 0.1
 draws = 4  # random subsets per image, size and direction; the paper draws 50
 smooth_samples = 8  # noisy copies per image in SG-SQ
-roar_limit = 3000  # training images for ROAR; None: all
+roar_limit = 2000  # training images for ROAR; None: all
 roar_epochs = 2
 roar_rate = 0.0005
 roar_fresh = False  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
@@ -184,11 +184,13 @@ Markdown(
     f"accuracy in the median with Fidelity, by {reach['R-Fidelity']:.2f} with R-Fidelity and by {reach['F-Fidelity']:.2f} with "
     f"F-Fidelity, and one of {images} images is {1 / images:.3f}. Random masking of {masked[-1]:.0%} of the pixels costs the "
     f"original network {at['original', 0.0] - at['original', 0.1]:+.1%} of accuracy. Where that is next to nothing, "
-    "F-Fidelity, which never removes more, has next to nothing to measure, and the paper's own [guideline]"
-    "(../../book/f-fidelity/guideline.md) says to use plain Fidelity."
+    "F-Fidelity, which never removes more, has next to nothing to measure, and the paper's own guideline says to use plain "
+    "Fidelity."
 )
 
 # %% [markdown]
+# [](../../book/f-fidelity/guideline.md) is a page of its own.
+#
 # ## What reproduced
 
 # %% tags=["hide-input"]

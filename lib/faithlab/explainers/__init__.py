@@ -83,4 +83,6 @@ def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
     return all(size in (1, wanted) for size, wanted in zip(shape, target, strict=True))
 
 
-from faithlab.explainers import backprop, cam, gradient, perturbation, region  # noqa: E402, F401  (they register themselves)
+# They register themselves.
+from faithlab.explainers import attention, backprop, cam, gradient, perturbation, region  # noqa: E402, F401
+from faithlab.explainers import relevance as _  # noqa: E402, F401

@@ -1,7 +1,13 @@
 """The gradient family. The gradients are captum's; the noise is the counter's, so that no result depends on a batch."""
 
 import torch
-from captum.attr import InputXGradient, IntegratedGradients, LayerIntegratedGradients, Saliency
+from captum.attr import (
+    InputXGradient,
+    IntegratedGradients,
+    LayerGradientXActivation,
+    LayerIntegratedGradients,
+    Saliency,
+)
 from torch import Tensor, nn
 
 from faithlab import draws
@@ -30,6 +36,29 @@ def integrated_gradients(
     )
 
 
+def _embedding(model: nn.Module, layer: str) -> nn.Module:
+    """The embedding of a model for token ids, by its name among the model's children."""
+    children = dict(model.named_children())
+    if layer not in children:
+        raise ValueError(
+            f"the model has no child {layer!r}; pass layer= the name of its embedding (its children: "
+            f"{', '.join(children)})"
+        )
+    return children[layer]
+
+
+@register("input-x-gradient-embedding")
+def input_x_gradient_embedding(
+    model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, layer: str = "embedding"
+) -> Tensor:
+    """Input times gradient for token ids: on their embeddings, summed over the embedding dimension, signed, [n, T].
+
+    Raises:
+        ValueError: the model has no child called `layer`.
+    """
+    return LayerGradientXActivation(model, _embedding(model, layer)).attribute(x, target).sum(-1)
+
+
 @register("integrated-gradients-embedding")
 def integrated_gradients_embedding(
     model: nn.Module,
@@ -50,14 +79,9 @@ def integrated_gradients_embedding(
     Raises:
         ValueError: the model has no child called `layer`.
     """
-    children = dict(model.named_children())
-    if layer not in children:
-        raise ValueError(
-            f"the model has no child {layer!r}; pass layer= the name of its embedding (its children: "
-            f"{', '.join(children)})"
-        )
+    tokens = _embedding(model, layer)
     start = torch.full_like(x, baseline).where(x != padding, padding)
-    relevance = LayerIntegratedGradients(model, children[layer]).attribute(
+    relevance = LayerIntegratedGradients(model, tokens).attribute(
         x, start, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
     )
     return relevance.sum(-1)

@@ -11,8 +11,8 @@ from faithlab import stats
 
 COLOURS = dict(
     zip(
-        ["F-Fidelity", "R-Fidelity", "Fidelity", "ROAR", "truth"],
-        [sns.color_palette("colorblind")[i] for i in (0, 1, 2, 3, 7)],
+        ["F-Fidelity", "R-Fidelity", "Fidelity", "ROAR", "truth", "SaCo", "Random"],
+        [sns.color_palette("colorblind")[i] for i in (0, 1, 2, 3, 7, 4, 3)],
         strict=True,
     )
 )

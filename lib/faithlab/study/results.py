@@ -57,8 +57,10 @@ class Run:
         self._tables: dict[str, dict[str, Any]] = {}
         self._started = time.perf_counter()
 
-    def save(self, frame: pd.DataFrame, table: str) -> Path:
+    def save(self, frame: pd.DataFrame, table: str) -> None:
         """Write a table as CSV, whole or not at all. A named index becomes columns.
+
+        Nothing is returned: as the last line of a cell it would be shown on the page.
 
         Raises:
             ValueError: the table is empty.
@@ -68,7 +70,7 @@ class Run:
         named = any(level is not None for level in frame.index.names)
         frame = frame.reset_index() if named else frame
         self._tables[table] = {"rows": len(frame), "columns": [str(column) for column in frame.columns]}
-        return places.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
+        places.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
 
     def download(self, table: str) -> "Download":
         """A link to a saved table for the page of this notebook.

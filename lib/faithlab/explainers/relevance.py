@@ -1,0 +1,275 @@
+"""Layer-wise relevance propagation (LRP) through Vision Transformers.
+
+A rule says how the relevance R of an operation's output is handed to its inputs. All rules here are one formula with
+another decomposition z of the output (Chefer, Gur, Wolf, CVPR 2021, eq. 2):
+
+    R_j = sum over i of  x_j * dz_i/dx_j * R_i / z_i
+
+Here an operation keeps its value and gets its rule as its derivative, so that the gradient of a logit *is* the
+relevance, wherever in the network it is taken. The rules replace PyTorch's functions while the model runs; the model is
+not touched, and an operation without a rule is an error, not a wrong map.
+
+Own code, for want of a library: zennit has no rules for attention or skip connections; lxt has those of another paper
+(AttnLRP), and needs a dozen large packages.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from faithlab.explainers import attention, register
+
+Rule = Callable[..., Tensor]
+"""(function, its arguments ...) -> the function's value, with another derivative."""
+
+
+class _Rules(TorchFunctionMode):
+    """While active, functions that have a rule are computed by it."""
+
+    def __init__(self, rules: dict[Callable, Rule], passing: frozenset[Callable] | None):
+        super().__init__()
+        self._rules, self._passing = rules, passing
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function in self._rules:
+            return self._rules[function](function, *args, **kwargs)
+        result = function(*args, **kwargs)
+        if self._passing is None or function in self._passing:
+            return result
+        results = result if isinstance(result, tuple | list) else [result]
+        if any(isinstance(part, Tensor) and part.requires_grad for part in results):
+            name = getattr(function, "__name__", str(function))
+            raise ValueError(
+                f"the model computes {name!r}, for which faithlab.explainers.relevance has no rule; "
+                "add one to its RULES, or explain this model with another method"
+            )
+        return result
+
+
+@contextmanager
+def propagating(model: nn.Module) -> Iterator[None]:
+    """While the context lasts, gradients of what the model computes are relevances by `RULES`."""
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    try:
+        for parameter in trainable:  # what asks for a gradient then is what has relevance: the input's descendants
+            parameter.requires_grad_(False)
+        with _Rules(RULES, PASSING):
+            yield
+    finally:
+        for parameter in trainable:
+            parameter.requires_grad_()
+
+
+# Rules
+
+
+class _Redistribute(torch.autograd.Function):
+    """An operation's value, with a rule for its derivative: (value, rule, inputs ...) -> value."""
+
+    @staticmethod
+    def forward(ctx, value: Tensor, rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
+        ctx.rule = rule
+        ctx.save_for_backward(*inputs)
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx, relevance: Tensor):
+        with torch.enable_grad():
+            return None, None, *ctx.rule(relevance, *(x.detach().requires_grad_() for x in ctx.saved_tensors))
+
+
+def _redistribute(value: Tensor, rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
+    return _Redistribute.apply(value.detach(), rule, *inputs)
+
+
+def _ratio(a: Tensor, b: Tensor) -> Tensor:
+    """Divide, and 0 where b is 0: what contributes nothing receives nothing."""
+    return torch.where(b == 0, 0, a / torch.where(b == 0, 1, b))
+
+
+def _contributions(relevance: Tensor, z: Tensor, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """x_j * sum over i of dz_i/dx_j * R_i / z_i, for each of the inputs of z."""
+    slopes = torch.autograd.grad(z, inputs, _ratio(relevance, z.detach()))
+    return tuple(x.detach() * slope for x, slope in zip(inputs, slopes, strict=True))
+
+
+def _identity(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
+    """Relevance passes unchanged: softmax, GELU, LayerNorm, and what scales its input."""
+    return _redistribute(function(x, *args, **kwargs), lambda relevance, x: (relevance,), x)
+
+
+def _scaled(function: Callable, a: Tensor, b) -> Tensor:
+    """A product with constants scales: relevance passes unchanged. A product of two that have relevance has no rule."""
+    moving = [v for v in (a, b) if isinstance(v, Tensor) and v.requires_grad]
+    if len(moving) > 1:
+        raise ValueError("the model multiplies two activations element by element (a gate); there is no rule for it")
+    value = function(a, b)
+    return _redistribute(value, lambda relevance, x: (relevance,), moving[0]) if moving else value
+
+
+def _linear(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Positive contributions only, without the bias: z = x^+ w^+ + x^- w^- (eq. 4; the alpha-beta rule with beta 0)."""
+
+    def rule(relevance: Tensor, x: Tensor) -> tuple[Tensor]:
+        up, down = x.clamp(min=0), x.clamp(max=0)
+        z = functional.linear(up, weight.clamp(min=0)) + functional.linear(down, weight.clamp(max=0))
+        # x is one of its two parts, the other is 0: what both receive is x's.
+        return _contributions(relevance, z, (x,))
+
+    return _redistribute(function(x, weight, bias), rule, x)
+
+
+def _pixels(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None = None, *args) -> Tensor:
+    """The zB rule for pixels between an image's low and high: z = x w - low w^+ - high w^- (Montavon et al., 2017)."""
+    if not x.is_leaf:
+        raise ValueError("the model has a second convolution; there is only a rule for one that sees the pixels")
+
+    def rule(relevance: Tensor, x: Tensor) -> tuple[Tensor]:
+        image = x.detach().flatten(1)
+        low, high = (
+            edge.view(-1, *[1] * (x.ndim - 1)).expand_as(x).contiguous().requires_grad_()
+            for edge in (image.amin(1), image.amax(1))
+        )
+        z = (
+            functional.conv2d(x, weight, None, *args)
+            - functional.conv2d(low, weight.clamp(min=0), None, *args)
+            - functional.conv2d(high, weight.clamp(max=0), None, *args)
+        )
+        return (sum(_contributions(relevance, z, (x, low, high))),)
+
+    return _redistribute(function(x, weight, bias, *args), rule, x)
+
+
+def _pair(function: Callable, a: Tensor, b: Tensor) -> Tensor:
+    """Two inputs, a sum (skip connection) or a matrix product (attention): eq. 8, normalised as in eq. 9 and 10.
+
+    Each side's share of the relevance, in every image, is its part of |sum of R_a| + |sum of R_b|. So the total stays,
+    which in a product would double and in a sum be lost to cancellation.
+    """
+    if not isinstance(b, Tensor) or not (a.requires_grad or b.requires_grad):
+        return function(a, b)
+
+    def rule(relevance: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        # Constants that every image shares (position embeddings) take their share in each image.
+        wide = [v.expand(len(relevance), *v.shape[1:]) for v in (a, b)]
+        received = _contributions(relevance, function(*wide), tuple(wide))
+        sums = [part.flatten(1).sum(1) for part in received]
+        whole = relevance.flatten(1).sum(1)
+        shares = [_ratio(s.abs(), sums[0].abs() + sums[1].abs()) * whole for s in sums]
+        scaled = [
+            part * _ratio(share, s).view(-1, *[1] * (part.ndim - 1))
+            for part, share, s in zip(received, shares, sums, strict=True)
+        ]
+        return tuple(part.sum_to_size(v.shape) for part, v in zip(scaled, (a, b), strict=True))
+
+    return _redistribute(function(a, b), rule, a, b)
+
+
+def _mean(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
+    """Each value's part of the mean."""
+
+    def rule(relevance: Tensor, x: Tensor) -> tuple[Tensor]:
+        return _contributions(relevance, x.mean(*args, **kwargs), (x,))
+
+    return _redistribute(function(x, *args, **kwargs), rule, x)
+
+
+RULES: dict[Callable, Rule] = {
+    functional.linear: _linear,
+    functional.conv2d: _pixels,
+    **dict.fromkeys([functional.layer_norm, functional.gelu, functional.relu, Tensor.softmax], _identity),
+    **dict.fromkeys([Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.div, Tensor.__truediv__], _scaled),
+    **dict.fromkeys([Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.matmul, Tensor.__matmul__], _pair),
+    Tensor.mean: _mean,
+}
+"""The rules of LRP, Partial LRP and Transformer Attribution."""
+
+PASSING: frozenset[Callable] = frozenset(
+    {
+        *(Tensor.reshape, Tensor.view, Tensor.flatten, Tensor.permute, Tensor.transpose, Tensor.unbind, Tensor.expand),
+        *(Tensor.__getitem__, Tensor.contiguous, torch.cat, functional.dropout),
+    }
+)
+"""What moves values without changing them (dropout does nothing outside training): its gradient moves relevance."""
+
+
+# Explainers
+
+
+def relevances(model: nn.Module, x: Tensor, target: Tensor) -> tuple[attention.Record, Tensor, Tensor]:
+    """A forward under `propagating`: its record, its input in the graph, and the sum of the targets' logits.
+
+    The gradient of the sum with respect to anything in the record, or to the input, is relevance: 1 at the logit.
+    """
+    x = x.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        with attention.recorded(model) as record, propagating(model):
+            logits = model(x)
+        return record, x, logits.gather(1, target[:, None]).sum()
+
+
+@register("lrp")
+def lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+    """LRP (Bach et al., 2015; Binder et al., 2016) down to the pixels, by `RULES`, [n, C, H, W]."""
+    _, pixels, logit = relevances(model, x, target)
+    (relevance,) = torch.autograd.grad(logit, pixels)
+    return relevance
+
+
+@register("partial-lrp")
+def partial_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+    """Partial LRP (Voita et al., 2019): the relevance of the last layer's attention, mean over heads, [n, 1, H, W].
+
+    Negative relevance is left out, as in the implementation of Chefer, Gur, Wolf (CVPR 2021).
+    """
+    record, _, logit = relevances(model, x, target)
+    (relevance,) = torch.autograd.grad(logit, record.attention[-1])
+    return attention.enlarged(model, attention.read(model, relevance.relu().mean(1)), x)
+
+
+@register("transformer-attribution")
+def transformer_attribution(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+    """Transformer Attribution (Chefer, Gur, Wolf, CVPR 2021, eq. 13 and 14): gradient x relevance, all layers.
+
+    R = product of (I + mean over heads of (dA_l * relevance of A_l)^+), the last layer leftmost, [n, 1, H, W].
+    """
+    record, _, logit = relevances(model, x, target)
+    relevance = torch.autograd.grad(logit, record.attention)
+    plain, logit = attention.forward(model, x, target)
+    gradients = torch.autograd.grad(logit, plain.attention)
+    weighted = [(dA * R).relu().mean(1) for R, dA in zip(relevance, gradients, strict=True)]
+    return attention.enlarged(model, attention.read(model, attention.chain(weighted)), x)
+
+
+def _detached(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
+    """A softmax whose weights are constants to the gradient."""
+    return function(x, *args, **kwargs).detach()
+
+
+def _normalised(function: Callable, x: Tensor, shape, weight=None, bias=None, eps: float = 1e-5) -> Tensor:
+    """A LayerNorm whose standard deviation is a constant to the gradient."""
+    dims = tuple(range(-len(shape), 0))
+    deviation = (x.var(dims, correction=0, keepdim=True) + eps).sqrt().detach()
+    y = (x - x.mean(dims, keepdim=True)) / deviation
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+@register("conservative-lrp")
+def conservative_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+    """Conservative LRP (Ali et al., ICML 2022): input x gradient, signed, [n, C, H, W].
+
+    Attention weights and LayerNorm's divisors are constants to the gradient; both would otherwise break conservation.
+    """
+    x = x.detach().clone().requires_grad_()
+    rules = {Tensor.softmax: _detached, functional.layer_norm: _normalised}
+    with torch.enable_grad():
+        with attention.recorded(model), _Rules(rules, passing=None):
+            logits = model(x)
+        (gradient,) = torch.autograd.grad(logits.gather(1, target[:, None]).sum(), x)
+    return x.detach() * gradient

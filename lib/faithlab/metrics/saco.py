@@ -1,0 +1,94 @@
+"""SaCo, the salience-guided faithfulness coefficient (Wu, Kang, Tang, Hong, Yan, CVPR 2024), in one function.
+
+Cut the features of an input into K groups by their attribution, the most salient first. s_i is the salience of group i
+(eq. 1), d_i what the predicted class's probability loses when that group alone is replaced by the input's mean (eq. 2).
+Every pair i < j has s_i >= s_j and should have d_i >= d_j (eq. 3). Algorithm 1 weighs each pair by how sure the
+attribution is of it:
+
+    F = sum over i < j of w_ij * (s_i - s_j) / sum over i < j of (s_i - s_j),   w_ij = +1 if d_i >= d_j else -1
+
+The authors' repository leaves the groups, s and d out; this is the reference implementation of the text. In the paper
+the score is `faithlab.readouts.probability` of the predicted class with the reference `faithlab.references.mean`.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from faithlab import masks
+from faithlab.engine import Score
+
+
+class Groups(NamedTuple):
+    """What SaCo compares, group by group, the most salient group first.
+
+    Attributes:
+        salience: [B, K] float64, s_i.
+        drop: [B, K] float64, d_i, what the score loses without that group.
+    """
+
+    salience: Tensor
+    drop: Tensor
+
+
+def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: Tensor | None = None) -> Groups:
+    """The salience of each group (eq. 1) and the loss without it (eq. 2).
+
+    Where K does not divide F the groups' sizes differ by one, and so would sums of equal scores. The salience is then
+    the group's mean score times F / K, which is the sum where all groups are equally large.
+
+    Args:
+        score: see `faithlab.engine.scorer`.
+        attribution: [B, F].
+        groups: number of groups K.
+        present: [B, F] bool, which features an input has; only those are grouped. None: all.
+
+    Returns:
+        The groups. Those of an input with fewer features than groups hold NaN.
+
+    Raises:
+        ValueError: NaN in the attribution, or K not between 1 and F.
+    """
+    order = masks.order(attribution, present)
+    member = masks.group(order, groups, present)  # [B, F]
+    here = member >= 0
+    # Counted from each input's lowest score, so that groups of equal scores are equal to the last bit.
+    scores = attribution.double()
+    lowest = scores.masked_fill(~here, torch.inf).amin(1, keepdim=True)
+    above = scores.new_zeros(len(member), groups).scatter_add_(1, member.clamp(min=0), (scores - lowest) * here)
+    sizes = torch.zeros_like(above).scatter_add_(1, member.clamp(min=0), here.to(above))
+    salience = (lowest + above / sizes) * (here.sum(1, keepdim=True) / groups)
+    keep = torch.cat([torch.ones_like(here)[:, None], masks.remove_each(member, groups)], dim=1)
+    answers = score(keep).double()  # [B, 1 + K]
+    return Groups(salience, answers[:, :1] - answers[:, 1:])
+
+
+def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
+    """The faithfulness coefficient of groups (Algorithm 1), [B] float64 in [-1, 1].
+
+    Args:
+        groups: as `influences` gives them.
+        ratio: weigh a pair by s_i / s_j in place of s_i - s_j, the variant that section 5.5 argues against.
+
+    Returns:
+        NaN where it is not defined: all groups equally salient, or a ratio that is not finite.
+    """
+    salience, drop = groups
+    i, j = torch.triu_indices(salience.shape[1], salience.shape[1], offset=1, device=salience.device)
+    weight = salience[:, i] / salience[:, j] if ratio else salience[:, i] - salience[:, j]  # [B, pairs]
+    signed = torch.where(drop[:, i] >= drop[:, j], weight, -weight)
+    # A sum of zeros over a sum of zeros is NaN, as is anything with an infinite ratio.
+    return signed.sum(1) / weight.abs().sum(1)
+
+
+def saco(
+    score: Score, attribution: Tensor, groups: int = 10, *, ratio: bool = False, present: Tensor | None = None
+) -> Tensor:
+    """SaCo of each input: `coefficient` of `influences`, with their arguments and errors.
+
+    Returns:
+        [B] float64 in [-1, 1]; NaN where it is not defined, which is for the caller to count: all groups equally
+        salient, or fewer features than groups.
+    """
+    return coefficient(influences(score, attribution, groups, present=present), ratio=ratio)
