@@ -118,22 +118,18 @@ def _robustness(measured: pd.DataFrame) -> str:
 def _rates(scores: pd.DataFrame) -> str:
     """ReCo of every page, by the true rates and by the printed formula, as a table."""
     names = list(scores["explainer"].unique())
+    networks = scores["condition"].where(scores["condition"] != "normal", scores["model"])
     scores = scores.assign(
-        text=[f"{true:.2f} / {printed:.2f}" for true, printed in scores[["ReCo", "ReCo_printed"]].to_numpy()]
+        networks=scores["dataset"] + ", " + networks,
+        text=[f"{true:.2f}<br>{printed:.2f}" for true, printed in scores[["ReCo", "ReCo_printed"]].to_numpy()],
     )
-    rows = ["page", "dataset", "model", "condition"]
+    rows = ["page", "networks"]
     table = scores.pivot(index=rows, columns="explainer", values="text")[names].fillna("–")
     table = table.loc[list(dict.fromkeys(scores[rows].itertuples(index=False, name=None)))]
-    head = (
-        "| Page | Data | Model | Condition | "
-        + " | ".join(names)
-        + " |\n|---|---|---|---|"
-        + "--:|" * len(names)
-        + "\n"
-    )
+    head = "| Page | Networks | " + " | ".join(names) + " |\n|---|---|" + "--:|" * len(names) + "\n"
     body = [
-        f"| [{page}](../../notebooks/reco-mege/{page}) | {data} | {model} | {condition} | " + " | ".join(row) + " |"
-        for (page, data, model, condition), row in zip(table.index, table.to_numpy(), strict=True)
+        f"| [{page}](../../notebooks/reco-mege/{page}) | {networks} | " + " | ".join(row) + " |"
+        for (page, networks), row in zip(table.index, table.to_numpy(), strict=True)
     ]
     return head + "\n".join(body) + "\n"
 

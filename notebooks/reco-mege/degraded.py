@@ -98,6 +98,7 @@ accuracies = pd.DataFrame(
     columns=["dataset", "condition", "fold", "accuracy"],
 )
 run.save(accuracies, "accuracies")
+run.download("accuracies")
 
 # %% [markdown]
 # Accuracy on test pictures, lowest to highest of the folds. The folds of a trained condition are kept comparable, as on
@@ -126,6 +127,7 @@ scores = pd.concat(
     ignore_index=True,
 )
 run.save(scores, "scores")
+run.download("scores")
 
 # %% [markdown]
 # ## MeGe falls, or does it? (Figure 4)
@@ -183,7 +185,7 @@ for data in gradcam.index.unique("dataset"):
         if len(worse):
             told.append(
                 f"- {data}, {title}: MeGe of Grad-CAM goes from {of.loc['normal', 'MeGe']:.3f} to "
-                f"{worse['MeGe'].iloc[-1]:.3f} at the strongest degradation; the pairs in $S^=$ from "
+                f"{worse['MeGe'].iloc[-1]:.3f} at the strongest degradation; the pairs in S= from "
                 f"{of.loc['normal', 'same']} to {worse['same'].iloc[-1]}."
             )
 Markdown(

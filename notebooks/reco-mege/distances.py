@@ -120,6 +120,7 @@ def largest_fall(frame):
 space_falls = largest_fall(space)
 run.save(scaled(space), "wandering")
 run.save(space_falls, "space")
+run.download("space")
 
 # %% mystnb={"figure": {"caption": "Top: the spot at the start, on its way and at the end. Below: its distance from the start, each as a share of its range. A distance that passes never falls. The paper's Figure 2.", "name": "rc-distances-space"}, "image": {"alt": "A row of six small pictures of a bright spot that moves down a diagonal; below, six curves of distance against the way moved."}} tags=["hide-input"]
 shown = torch.linspace(0, steps - 1, 6).round().long().tolist()
@@ -199,6 +200,7 @@ means = with_noise.groupby(["distance", "noise"], sort=False)["value"].mean().re
 noise_falls = largest_fall(means)
 run.save(means, "noisy")
 run.save(noise_falls, "noise")
+run.download("noise")
 
 # %% mystnb={"figure": {"caption": "Top: the photograph without and with noise. Below: the distance between them, each as a share of its range, mean and 95 % of the repetitions. The paper's Figure 3.", "name": "rc-distances-noise"}, "image": {"alt": "A row of small grey photographs that drown in noise; below, six rising curves of distance against noise."}} tags=["hide-input"]
 shown = torch.linspace(0, len(noise) - 1, min(5, len(noise))).round().long().tolist()

@@ -182,7 +182,7 @@ sizes = scores.groupby("dataset", sort=False)[["same", "different", "missing"]].
 Markdown(
     "The scores rest on "
     + "; ".join(
-        f"{row['same']} pairs in $S^=$ and {row['different']} in $S^{{\\neq}}$ ({data}"
+        f"{row['same']} pairs in S= and {row['different']} in S≠ ({data}"
         + (f", up to {row['missing']} without a distance" if row["missing"] else "")
         + ")"
         for data, row in sizes.iterrows()
@@ -221,7 +221,7 @@ apart = pairs.groupby("possible")["apart"].mean()
 Markdown(
     f"Of the {len(everything)} different MeGe values that the paper prints, **{len(low)}** are below ½; the lowest is "
     f"{low['mean'].min()} ({low.loc[low['mean'].idxmin(), 'dataset']}, {low.loc[low['mean'].idxmin(), 'condition']}). "
-    f"Of its {len(unstable)} stabilities $S_{{avg}}$, {int((unstable['mean'] > 1).sum())} are above 1. Numbers like these do "
+    f"Of its {len(unstable)} stabilities S_avg, {int((unstable['mean'] > 1).sum())} are above 1. Numbers like these do "
     "not follow from the distance and the formula in its text. "
     f"In the table above, {int(pairs['possible'].sum())} of the paper's {len(pairs)} MeGe are possible. Ours are "
     f"{apart.get(True, float('nan')):.3f} away from these on average, and {apart.get(False, float('nan')):.3f} from the others."
@@ -344,7 +344,7 @@ Markdown(
         else ""
     )
     + "*muFidelity_signed* adds up the relevance with its sign. *S_avg_max* is the stability in the ball of the maximum norm. "
-    "In the $\\ell_1$ ball the explainers without random numbers move by "
+    "In the ℓ1 ball the explainers without random numbers move by "
     + ", ".join(
         f"{value:.1g} ({name})"
         for name, value in fidelity.set_index("explainer")["S_avg"].items()

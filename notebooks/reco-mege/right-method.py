@@ -126,10 +126,7 @@ tables.styled(
 sizes = scores.groupby("model", sort=False)[["same", "different"]].max()
 Markdown(
     "The scores rest on "
-    + "; ".join(
-        f"{row['same']} pairs in $S^=$ and {row['different']} in $S^{{\\neq}}$ ({name})"
-        for name, row in sizes.iterrows()
-    )
+    + "; ".join(f"{row['same']} pairs in S= and {row['different']} in S≠ ({name})" for name, row in sizes.iterrows())
     + ". *Random* is a random map of its own for every network, the floor."
 )
 

@@ -104,6 +104,7 @@ mirrored = pd.DataFrame(
     columns=["example", "measure", "consistent", "inconsistent"],
 )
 run.save(mirrored, "mirrored")
+run.download("mirrored")
 
 # %% mystnb={"figure": {"caption": "Two consistent families of models (left) and their inconsistent counterparts (right). The Kullback-Leibler divergence is the same in the upper two, the Wasserstein distance in the lower two. ReCo is not. The paper's Figures 7 and 8.", "name": "rc-mirrored"}, "image": {"alt": "Four histograms of distances, two by two. On the left S= lies left of S\u2260, on the right it lies right of it. The titles give the measures."}} tags=["hide-input"]
 figure, grid = plt.subplots(2, 2, figsize=(7.2, 4.6), sharex=True, sharey="row")
@@ -157,6 +158,7 @@ chance = pd.DataFrame(
     columns=["share", "draw", "rates", "ReCo"],
 )
 run.save(chance, "chance")
+run.download("chance")
 
 # %% mystnb={"figure": {"caption": "ReCo of one distribution for both sets, with true rates and with the printed formula; the mean and the range of the draws. The right value is 0.", "name": "rc-chance"}, "image": {"alt": "Line chart: share of pairs with a wrong model against ReCo. One line stays near 0, the other far above it."}} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.4, 3.6))
@@ -175,11 +177,13 @@ Markdown(
     f"With true rates chance gives {by_rates.min()['balanced']:.3f} to {by_rates.max()['balanced']:.3f}. With the printed "
     f"formula it gives {by_rates.min()['printed']:.2f} to {by_rates.max()['printed']:.2f}, and "
     f"{by_rates.mean()['printed']:.2f} on average. The reason is a threshold near the end: when the very largest distance "
-    "happens to come from $S^{\\neq}$, a threshold just below it has a printed TNR of 1, and a printed TPR of about the share "
-    f"of $S^=$. {(printed_paper < 0.1).mean():.0%} of the values in the paper's tables are below 0.1, down to "
-    f"{printed_paper.min():.3f}. With the printed formula so many small values would be odd. We "
-    "take the true rates, and [](../../book/reco-mege/deviations) says what the other reading does to every cell."
+    "happens to come from S≠, a threshold just below it has a printed TNR of 1, and a printed TPR of about the share "
+    f"of S=. {(printed_paper < 0.1).mean():.0%} of the values in the paper's tables are below 0.1, down to "
+    f"{printed_paper.min():.3f}. With the printed formula so many small values would be odd."
 )
+
+# %% [markdown]
+# We take the true rates. [](../../book/reco-mege/deviations) says what the other reading does to every cell.
 
 # %% [markdown]
 # ## Every threshold, in one sweep
