@@ -38,7 +38,7 @@ def write(results: Path, target: Path) -> None:
         claims = pd.concat(judged, ignore_index=True)
         (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
         for paper, of_paper in claims.groupby("paper"):
-            (target / f"claims-{paper.lower().replace(' ', '-')}.md").write_text(_claims(of_paper), encoding="utf-8")
+            (target / f"claims-{_folder(paper)}.md").write_text(_claims(of_paper), encoding="utf-8")
 
     masked = [pd.read_csv(path) for path in sorted((results / "f-fidelity").rglob("robustness.csv"))]
     if masked:
@@ -60,6 +60,11 @@ def write(results: Path, target: Path) -> None:
         (target / "sizes.md").write_text(_sizes(pd.read_csv(sizes)), encoding="utf-8")
 
 
+def _folder(paper: str) -> str:
+    """Where the pages of a paper are, in `book`."""
+    return paper.lower().replace(" ", "-")
+
+
 def _counts(claims: pd.DataFrame) -> str:
     """A line per paper: how many of its claims have which verdict."""
     counts = claims.groupby("paper", sort=False)["verdict"].value_counts().unstack(fill_value=0)
@@ -67,7 +72,7 @@ def _counts(claims: pd.DataFrame) -> str:
     head = "| Paper | Claims | " + " | ".join(f"{SYMBOLS[v]} {v}" for v in VERDICTS) + " |\n"
     head += "|---|" + "--:|" * (1 + len(VERDICTS)) + "\n"
     rows = [
-        f"| [{paper}]({paper.lower()}/verdict) | {row.sum()} | " + " | ".join(str(row[v]) for v in VERDICTS) + " |"
+        f"| [{paper}]({_folder(paper)}/verdict) | {row.sum()} | " + " | ".join(str(row[v]) for v in VERDICTS) + " |"
         for paper, row in counts.iterrows()
     ]
     return head + "\n".join(rows) + "\n"
@@ -140,7 +145,10 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
     macro["passed"] = macro["mean"] * macro["comparison"].map(IDEAL)
     grid = macro.pivot(index="metric", columns=["explainer", "comparison"], values="passed")
     grid = grid.loc[[m for m in ("F-Fidelity", "R-Fidelity", "ROAR", "Fidelity") if m in grid.index]]
-    grid.columns = [f"{explainer}\n{comparison}" for explainer, comparison in grid.columns]
+    # Three lines each: the columns are narrow.
+    grid.columns = [
+        f"{explainer}\n{comparison.replace(' vs', chr(10) + 'vs')}" for explainer, comparison in grid.columns
+    ]
     figure, axes = plt.subplots(figsize=(8, 2.6))
     axes.set_facecolor("0.93")  # what shows where there is no correlation
     axes.grid(False)
