@@ -297,13 +297,20 @@ speed = pd.concat(
 )
 run.save(speed, "speed")
 at = speed.set_index(["network", "search"])["proposals_per_second"]
+shown = pd.DataFrame(
+    {
+        "network": speed["network"],
+        "search": speed["search"],
+        "forwards per proposal": speed["forwards_per_proposal"].map("{:.0f}".format),
+        "proposals per second": speed["proposals_per_second"].map("{:,.0f}".format),
+        "times the plain search": speed["times_plain"].map("{:.1f}".format),
+    }
+)
+tables.prose(shown)
+
+# %% tags=["hide-input"]
 Markdown(
-    "| Network | Search | Forwards per proposal | Proposals per second | Times the plain search |\n|---|---|--:|--:|--:|\n"
-    + "\n".join(
-        f"| {s.network} | {s.search} | {s.forwards_per_proposal:.0f} | {s.proposals_per_second:,.0f} | {s.times_plain:.1f} |"
-        for s in speed.itertuples()
-    )
-    + f"\n\nThe engine takes {at['the network above', 'floor'] / at['the network above', 'engine']:.2f} times its floor on the "
+    f"The engine takes {at['the network above', 'floor'] / at['the network above', 'engine']:.2f} times its floor on the "
     f"network above, {at['ResNet-9', 'floor'] / at['ResNet-9', 'engine']:.2f} times on ResNet-9 of width {timed_width}, in "
     f"{str(fast).removeprefix('torch.')}. Seconds are the processor's. Both searches make the same proposals. The memory of "
     "the long search above, which saves more forwards the longer it runs, is not counted here."

@@ -249,14 +249,19 @@ speed = trace.speed(
     seed=seed,
 ).assign(network=networks[0], patches=segments.count(cells))
 run.save(speed, "speed")
-Markdown(
-    f"{networks[0]}, {segments.count(cells)} patches, {str(fast).removeprefix('torch.')}:\n\n"
-    "| Search | Photographs | Forwards per proposal | Proposals per second | Times the plain search |\n|---|--:|--:|--:|--:|\n"
-    + "\n".join(
-        f"| {s.search} | {s.images} | {s.forwards_per_proposal:.0f} | {s.proposals_per_second:.2f} | {s.times_plain:.1f} |"
-        for s in speed.itertuples()
-    )
+Markdown(f"{networks[0]}, {segments.count(cells)} patches, {str(fast).removeprefix('torch.')}:")
+
+# %% tags=["hide-input"]
+shown = pd.DataFrame(
+    {
+        "search": speed["search"],
+        "photographs": speed["images"],
+        "forwards per proposal": speed["forwards_per_proposal"].map("{:.0f}".format),
+        "proposals per second": speed["proposals_per_second"].map("{:.2f}".format),
+        "times the plain search": speed["times_plain"].map("{:.1f}".format),
+    }
 )
+tables.prose(shown)
 
 # %% [markdown]
 # ## What reproduced
