@@ -175,23 +175,17 @@ columns = ["greedy", "annealing", f"annealing, {restarts} chains", "optimum"]
 mean = gaps.groupby(["readout", "objective", "search"], sort=False)["gap"].mean().unstack("search")
 exact = gaps.pivot(index=["readout", "objective", "image"], columns="search", values="value")
 hit = ((exact["annealing"] - exact["optimum"]).abs() < 1e-6).groupby(["readout", "objective"]).sum()
-rows = [
-    f"| TRACE-{objective}-{readout} | "
-    + " | ".join(f"{row[name]:.2%}" if name in row.dropna() else "–" for name in columns)
-    + f" | {hit[readout, objective]} of {len(x)} |"
-    for (readout, objective), row in mean.iterrows()
-]
 Markdown(
     "The gap to the bound, as a part of the range between the two bounds CS-Mo and CS-Le, mean over the images. Greedy search "
-    "is not defined for Le-Mo.\n\n| | "
-    + " | ".join(columns)
-    + " | annealing at the optimum |\n|---|"
-    + "--:|" * (len(columns) + 1)
-    + "\n"
-    + "\n".join(rows)
-    + "\n\nThe column *optimum* is how far the bound itself is from what any order can reach. What annealing lacks is the "
-    "difference to that column."
+    "is not defined for Le-Mo. The column *optimum* is how far the bound itself is from what any order can reach. What "
+    "annealing lacks is the difference to that column."
 )
+
+# %% tags=["hide-input"]
+shown = mean[columns].map(lambda gap: "–" if pd.isna(gap) else f"{gap:.2%}")
+shown["annealing at the optimum"] = [f"{hit[of]} of {len(x)}" for of in mean.index]
+shown.insert(0, "search", [f"TRACE-{objective}-{readout}" for readout, objective in mean.index])
+tables.prose(shown)
 
 # %% [markdown]
 # ## Other searches, and time against optimality
@@ -258,14 +252,19 @@ neighbours = pd.DataFrame(
 run.save(neighbours, "neighbours")
 Markdown(
     f"Annealing with other neighbours, {neighbour_steps} proposals each, from {len(begin)} starts. *Ahead* is by how much the "
-    "swap is better, with its standard error:\n\n| Neighbour | Part of the optimum | Swap is ahead by |\n|---|--:|--:|\n"
-    + "\n".join(
-        f"| {n.neighbour} | {n.share:.2%} | "
-        + ("" if n.neighbour == "swap" else f"{n.swap_ahead:+.2%} ± {n.error:.2%}")
-        + " |"
-        for n in neighbours.itertuples()
-    ).replace("-", "−")
+    "swap is better, with its standard error."
 )
+
+# %% tags=["hide-input"]
+ahead = [f"{n.swap_ahead:+.2%} ± {n.error:.2%}".replace("-", "−") for n in neighbours.itertuples()]
+shown = pd.DataFrame(
+    {
+        "neighbour": neighbours["neighbour"],
+        "part of the optimum": neighbours["share"].map("{:.2%}".format),
+        "swap is ahead by": pd.Series(ahead).where(neighbours["neighbour"] != "swap", ""),
+    }
+)
+tables.prose(shown)
 
 # %% [markdown]
 # ## Insertion is deletion (Theorem 3.1)
