@@ -36,7 +36,9 @@ FACTS = r"""
   const raw = [];
   while (walker.nextNode()) {
     const parent = walker.currentNode.parentElement;
-    if (/\\\(|\\\[|\$\$/.test(walker.currentNode.data) && !parent.closest("code, pre, script, style, mjx-container"))
+    // Formulas \( \[ $$ $x$ and the line below a table's head, whose dashes may have become one.
+    const left = /\\\(|\\\[|\$\$|\$[^\s$][^$\n]*\$|\|\s*:?[-–—]+:?\s*\|/;
+    if (left.test(walker.currentNode.data) && !parent.closest("code, pre, script, style, mjx-container"))
       raw.push(walker.currentNode.data.trim().slice(0, 60));
   }
   return {
@@ -122,7 +124,7 @@ def faults(name: str, facts: dict) -> list[str]:
     for formula in facts["formulas"]:
         if not formula["typeset"] or formula["error"]:
             wrong.append(f"formula not typeset: {formula['text']}")
-    wrong += [f"raw formula in the text: {text}" for text in facts["raw"]]
+    wrong += [f"raw Markdown in the text: {text}" for text in facts["raw"]]
     if facts["width"] > facts["screen"] + 1:
         wrong.append(f"wider than the screen: {facts['width']} pixels on {facts['screen']}")
     if facts["emptyTables"]:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, check_book.BROWSERS)), reason="needs a browser: apt-get install chromium"
 )
 
-PAGE = "<!doctype html><title>t</title><body><article>{}</article></body>"
+PAGE = "<!doctype html><meta charset=utf-8><title>t</title><body><article>{}</article></body>"
 SOUND = '<h1 id="top">A</h1><a href="other.html#there">other</a><a href="table.csv">table</a><table><tr><td>1</table>'
 FAULTS = {
     "dead link: book/gone.html": '<a href="gone.html">x</a>',
@@ -22,7 +22,9 @@ FAULTS = {
     "console: broken": "<script>console.error('broken')</script>",
     "script error: broken": "<script>throw new Error('broken')</script>",
     "formula not typeset: \\(x\\)": '<span class="math">\\(x\\)</span>',
-    "raw formula in the text: cost $$x$$": "<p>cost $$x$$</p>",
+    "raw Markdown in the text: cost $$x$$": "<p>cost $$x$$</p>",
+    "raw Markdown in the text: below $x_1$ it is": "<p>below $x_1$ it is</p>",
+    "raw Markdown in the text: | a | b | |—|–:| | 1 | 2 |": "<p>| a | b | |—|–:| | 1 | 2 |</p>",
     "wider than the screen": '<div style="width: 3000px">x</div>',
     "1 empty tables": "<table></table>",
     "2 headings of the first level": "<h1>B</h1>",

@@ -308,7 +308,7 @@ figures.show(figure)
 alone = per_task[["fallback", "blur_fallback"]].mean()
 Markdown(
     " ".join(
-        f"With blur alone {row['blur_fallback']:.0%} of the {task} would have no candidate under $\\Delta$; with all chains it is "
+        f"With blur alone {row['blur_fallback']:.0%} of the {task} would have no candidate under Δ; with all chains it is "
         f"{row['fallback']:.0%}."
         for task, row in alone.iterrows()
     )
@@ -369,7 +369,7 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 Markdown(
-    "From one width to the next $U$ does not rise in "
+    "From one width to the next *U* does not rise in "
     + " and ".join(f"{share:.0%} of the steps ({task})" for task, share in falling.items())
     + ": it is not monotone, and a search cannot stop where it first rises."
 )

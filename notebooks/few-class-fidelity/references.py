@@ -289,7 +289,7 @@ lines = [
 ]
 optimised = plain[plain["reference"] == "optimised"]
 Markdown(
-    "The share of maps whose $A_\\mathrm{MIF}$ is below $1/N$ is highest "
+    "The share of maps whose A_MIF is below 1/N is highest "
     + " and ".join(lines)
     + "; under the optimised stand-in it is "
     + " and ".join(f"{row['A_MIF below 1/N']:.0%} ({row['task']})" for _, row in optimised.iterrows())

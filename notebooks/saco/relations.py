@@ -186,7 +186,7 @@ sources = {
 }
 tables.styled(tables.side_by_side(sources, rows=["quantity"], columns=["ranking"], order=list(titles.values())))
 
-# %% mystnb={"figure": {"caption": "All pairs. Above: images ranked, below: explainers ranked. AOPC and LOdds see the same curve in two units, so they rank nearly alike.", "name": "saco-relations-all"}, "image": {"alt": "Two heat maps of rank correlations between SaCo, AUC, AOPC, LOdds and Comp."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "All pairs. Left: images ranked, right: explainers ranked. AOPC and LOdds see the same curve in two units, so they rank nearly alike.", "name": "saco-relations-all"}, "image": {"alt": "Two heat maps of rank correlations between SaCo, AUC, AOPC, LOdds and Comp."}} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.2))
 for axes, (ranked, title) in zip(panels, titles.items(), strict=True):
     of = relations[relations["ranked"] == ranked]
