@@ -1,11 +1,11 @@
 """The claims of the F-Fidelity paper that the book tests."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 
 import pandas as pd
 
-from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED, Claim
+from faithlab.study.claims import REPRODUCED, UNTESTED, Claim, verdict
 from faithlab.study.trials import IDEAL
 
 _PAPER = "F-Fidelity"
@@ -23,14 +23,6 @@ def _mean(tables: Mapping[str, pd.DataFrame], explainer: str, level: str, compar
     return value
 
 
-def _verdict(passed: Iterable[bool], measured: Iterable[float]) -> str:
-    """All, some or none of the tests passed; a test on a missing number is none."""
-    passed = list(passed)
-    if not passed or any(pd.isna(value) for value in measured):
-        return UNTESTED
-    return REPRODUCED if all(passed) else PARTLY if any(passed) else FAILED
-
-
 def _signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
@@ -42,13 +34,13 @@ def _listed(values: Mapping[str, float]) -> str:
 def _sg_sq_macro(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     values = {c: _mean(tables, "SG-SQ", "macro_correlation", c, "F-Fidelity") for c in IDEAL}
     passed = [value * IDEAL[c] > 0.9 for c, value in values.items()]
-    return _verdict(passed, values.values()), f"F-Fidelity, macro: {_listed(values)}"
+    return verdict(passed, values.values()), f"F-Fidelity, macro: {_listed(values)}"
 
 
 def _gradcam_sign(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     values = {m: _mean(tables, "GradCAM", "macro_correlation", "MoRF vs GT", m) for m in ("F-Fidelity", "Fidelity")}
     passed = [values["F-Fidelity"] < -0.5, values["F-Fidelity"] < values["Fidelity"]]
-    return _verdict(passed, values.values()), f"MoRF vs GT, macro: {_listed(values)}"
+    return verdict(passed, values.values()), f"MoRF vs GT, macro: {_listed(values)}"
 
 
 def _lerf(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -56,7 +48,7 @@ def _lerf(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = t[(t["level"] == "macro_correlation") & (t["comparison"] == "LeRF vs GT")]
     passed = (t["mean"] > 0.9).tolist()
     evidence = f"LeRF vs GT, macro: {sum(passed)} of {len(passed)} above 0.9, lowest {_signed(t['mean'].min())}"
-    return _verdict(passed, t["mean"]), evidence
+    return verdict(passed, t["mean"]), evidence
 
 
 def _best_rank(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -66,7 +58,7 @@ def _best_rank(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     passed = (means["F-Fidelity"] <= means.min(axis=1) + 1e-9).tolist()
     detail = ", ".join(f"{metric} {rank:.2f}" for metric, rank in means.mean().sort_values().items())
     evidence = f"best or equal in {sum(passed)} of {len(passed)} cells; mean rank {detail}"
-    return _verdict(passed, means.to_numpy().ravel()), evidence
+    return verdict(passed, means.to_numpy().ravel()), evidence
 
 
 def _ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -80,7 +72,7 @@ def _ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
         f"{e}: Fidelity {_signed(values[e, 'Fidelity'])}, F-Fidelity {_signed(values[e, 'F-Fidelity'])}"
         for e in ("SG-SQ", "GradCAM")
     )
-    return _verdict(passed, values.values()), f"MoRF vs GT, micro: {detail}"
+    return verdict(passed, values.values()), f"MoRF vs GT, micro: {detail}"
 
 
 def _roar(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -94,7 +86,7 @@ def _roar(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
         f"{e}: ROAR {_signed(values[e, 'ROAR'])}, F-Fidelity {_signed(values[e, 'F-Fidelity'])}"
         for e in ("SG-SQ", "GradCAM")
     )
-    return _verdict(passed, values.values()), f"MoRF vs GT, macro: {detail}"
+    return verdict(passed, values.values()), f"MoRF vs GT, macro: {detail}"
 
 
 def _layercam(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -104,7 +96,7 @@ def _layercam(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     }
     right = values["F-Fidelity"] < 0
     alone = right and all(value > 0 for metric, value in values.items() if metric != "F-Fidelity")
-    return _verdict([right, alone], values.values()), f"MoRF vs GT, macro: {_listed(values)}"
+    return verdict([right, alone], values.values()), f"MoRF vs GT, macro: {_listed(values)}"
 
 
 def _sizes(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -113,8 +105,8 @@ def _sizes(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     within = ((t["size"] - t["share"]) / t["share"]).abs() <= 0.15
     # One of five may miss: it is a measurement.
     allowed = within.sum() >= 0.8 * len(within)
-    verdict = REPRODUCED if allowed else _verdict(within, [t["size"].max()])
-    return verdict, f"oracle: {within.sum()} of {len(within)} sizes within 15 % of the true share"
+    found = REPRODUCED if allowed else verdict(within, [t["size"].max()])
+    return found, f"oracle: {within.sum()} of {len(within)} sizes within 15 % of the true share"
 
 
 def _real_sizes(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -123,14 +115,14 @@ def _real_sizes(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     within = ((t["size"] - t["share"]) / t["share"]).abs() <= 0.15
     counts = within.groupby(t["attribution"], sort=False).agg(["sum", "size"])
     detail = ", ".join(f"{name} {row['sum']} of {row['size']}" for name, row in counts.iterrows())
-    return _verdict(within, [t["size"].max()]), f"within 15 % of the true share: {detail}"
+    return verdict(within, [t["size"].max()]), f"within 15 % of the true share: {detail}"
 
 
 def _theorem(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["theorem"]
     z = (t["measured"] - t["exact"]).abs() / (t["error"] + 1e-6)
     within = (z <= 4).tolist()
-    return _verdict(within, z), f"{sum(within)} of {len(within)} points within 4 standard errors, largest {z.max():.1f}"
+    return verdict(within, z), f"{sum(within)} of {len(within)} points within 4 standard errors, largest {z.max():.1f}"
 
 
 def _tuned_robust(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -139,7 +131,7 @@ def _tuned_robust(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     lost = {name: at[name, 0.0] - at[name, 0.1] for name in ("original", "fine-tuned")}
     passed = [lost["original"] > 0.1, lost["fine-tuned"] < 0.05]
     detail = ", ".join(f"{name} {value:.2f}" for name, value in lost.items())
-    return _verdict(passed, lost.values()), f"accuracy lost with 10 % of the pixels masked: {detail}"
+    return verdict(passed, lost.values()), f"accuracy lost with 10 % of the pixels masked: {detail}"
 
 
 def _beta_price(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -155,7 +147,7 @@ def _beta_price(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
         f"from the smallest β to the largest: accuracy with {largest:.0%} masked {gain[0]:.2f} → {gain[-1]:.2f}, "
         f"agreement on whole images {price[0]:.2f} → {price[-1]:.2f}"
     )
-    return _verdict(passed, [*gain, *price]), evidence
+    return verdict(passed, [*gain, *price]), evidence
 
 
 def _ablation(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -164,14 +156,14 @@ def _ablation(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     reached = t.assign(reached=t["mean"] * t["comparison"].map(IDEAL)).groupby("metric")["reached"].mean()
     steps = ["Fidelity", "Fidelity + fine-tuning", "F-Fidelity"]
     passed = [reached[after] >= reached[before] - 0.01 for before, after in pairwise(steps)]
-    return _verdict(passed, reached), "mean share of the ideal: " + _listed({name: reached[name] for name in steps})
+    return verdict(passed, reached), "mean share of the ideal: " + _listed({name: reached[name] for name in steps})
 
 
 def _kept_explanations(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["alike"].pivot(index="explainer", columns="compared with", values="mean")
     value, scale = t.loc["gradcam", "fine-tuned"], t.loc["gradcam", "other seed"]
     evidence = f"Grad-CAM: rank correlation {value:.2f} with the fine-tuned network, {scale:.2f} with one trained apart"
-    return _verdict([value > 0.7, value > scale + 0.1], [value, scale]), evidence
+    return verdict([value > 0.7, value > scale + 0.1], [value, scale]), evidence
 
 
 def _insensitive(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -179,9 +171,7 @@ def _insensitive(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = t[t["level"] == "macro_correlation"]
     reached = t["mean"] * t["comparison"].map(IDEAL)
     passed = (reached > 0.9).tolist()
-    return _verdict(
-        passed, reached
-    ), f"macro: {sum(passed)} of {len(passed)} above 0.9, lowest {_signed(reached.min())}"
+    return verdict(passed, reached), f"macro: {sum(passed)} of {len(passed)} above 0.9, lowest {_signed(reached.min())}"
 
 
 def _vit(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -191,7 +181,7 @@ def _vit(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     evidence = (
         f"F-Fidelity, macro: {_listed(values)}; MoRF vs GT: Fidelity {_signed(others[0])}, ROAR {_signed(others[1])}"
     )
-    return _verdict(passed, [*values.values(), *others]), evidence
+    return verdict(passed, [*values.values(), *others]), evidence
 
 
 TRANSFORMER = [
@@ -336,7 +326,7 @@ def _gradcam_beats_saliency(tables: Mapping[str, pd.DataFrame]) -> tuple[str, st
     ).replace("-", "−")
     evidence = f"Grad-CAM − saliency map: {detail}; {clear.sum()} of {len(t)} clear (2 standard errors)"
     better = (clear & (t["gain"] > 0)).tolist()
-    return _verdict(better, t["gain"]) if clear.any() else UNTESTED, evidence
+    return verdict(better, t["gain"]) if clear.any() else UNTESTED, evidence
 
 
 EXPLAINERS = [
@@ -368,7 +358,7 @@ def _series_macro(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     passed = [row["size"] - row["sum"] <= 1 for _, row in ordered.iterrows()]
     detail = "; ".join(f"{metric} in {row['sum']} of {row['size']} cells" for metric, row in ordered.iterrows())
     none = f"; {worst.isna().sum()} cells without a correlation" if worst.isna().any() else ""
-    return _verdict(passed, t["reached"].dropna()), f"all three comparisons above 0.9 of the ideal: {detail}{none}"
+    return verdict(passed, t["reached"].dropna()), f"all three comparisons above 0.9 of the ideal: {detail}{none}"
 
 
 def _series_ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -377,7 +367,7 @@ def _series_ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     passed = [reached["F-Fidelity"] > reached[other] + 0.05 for other in ("Fidelity", "ROAR")]
     detail = _listed(reached.sort_values(ascending=False).to_dict())
     none = f"; {t['reached'].isna().sum()} do not exist" if t["reached"].isna().any() else ""
-    return _verdict(passed, reached), f"mean part of the ideal, macro: {detail}{none}"
+    return verdict(passed, reached), f"mean part of the ideal, macro: {detail}{none}"
 
 
 def _series_missing(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -389,7 +379,7 @@ def _series_missing(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     ]
     detail = ", ".join(f"{metric} {count}" for metric, count in missing.items())
     each = t.groupby("metric")["count"].sum().max()
-    return _verdict(passed, missing), f"micro correlations that do not exist, of {each}: {detail}"
+    return verdict(passed, missing), f"micro correlations that do not exist, of {each}: {detail}"
 
 
 def _series_rank(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -397,7 +387,7 @@ def _series_rank(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     ranks = t.groupby("metric")["mean"].mean()
     passed = [ranks["F-Fidelity"] <= ranks[other] + 1e-9 for other in ("Fidelity", "ROAR")]
     detail = ", ".join(f"{metric} {rank:.2f}" for metric, rank in ranks.sort_values().items())
-    return _verdict(passed, ranks), f"mean micro rank: {detail}"
+    return verdict(passed, ranks), f"mean micro rank: {detail}"
 
 
 def _series_robust(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -410,7 +400,7 @@ def _series_robust(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
         f"10 % of the values masked: the original loses {lost.min():.2f} to {lost.max():.2f} of accuracy; "
         f"fine-tuning changes that by {_signed(regained.min())} to {_signed(regained.max())}"
     )
-    return _verdict(passed, [*lost, *regained]), evidence
+    return verdict(passed, [*lost, *regained]), evidence
 
 
 SERIES = [
@@ -459,7 +449,7 @@ def _cheaper_than_roar(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     totals = t[t["stage"] == "total"].set_index("metric")["seconds"]
     roar, ours = totals["ROAR"], totals["F-Fidelity"]
     evidence = f"ROAR {roar:.1f} s, F-Fidelity {ours:.1f} s: {roar / ours:.2f} times as long"
-    return _verdict([ours < roar], totals), evidence
+    return verdict([ours < roar], totals), evidence
 
 
 COST = [
@@ -484,7 +474,7 @@ def _text_order(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = _of_texts(tables, "macro_correlation")
     worst = t.groupby("metric")["reached"].min()  # over the comparisons and networks
     detail = ", ".join(f"{metric} {value:.2f}" for metric, value in worst.items())
-    return _verdict(worst >= 0.9, t["reached"]), f"lowest part of the ideal, macro: {detail}"
+    return verdict(worst >= 0.9, t["reached"]), f"lowest part of the ideal, macro: {detail}"
 
 
 def _text_ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -492,7 +482,7 @@ def _text_ood(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     reached = t.groupby(["dataset", "architecture", "metric"])["reached"].mean().unstack()
     passed = reached["Fidelity"] >= reached["F-Fidelity"] - 0.05
     detail = "; ".join(f"{architecture} {_listed(row.to_dict())}" for (_, architecture), row in reached.iterrows())
-    return _verdict(passed, reached.to_numpy().ravel()), f"mean part of the ideal, micro: {detail}"
+    return verdict(passed, reached.to_numpy().ravel()), f"mean part of the ideal, micro: {detail}"
 
 
 def _text_transformer(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -506,7 +496,7 @@ def _text_transformer(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
         rank["F-Fidelity"] <= rank["Fidelity"] + 1e-9,
     ]
     detail = ", ".join(f"{metric} {_signed(correlation[metric])} and rank {rank[metric]:.2f}" for metric in rank.index)
-    return _verdict(passed, [*correlation, *rank]), f"mean part of the ideal, micro: {detail}"
+    return verdict(passed, [*correlation, *rank]), f"mean part of the ideal, micro: {detail}"
 
 
 def _text_robust(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -515,7 +505,7 @@ def _text_robust(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     lost = at["original", 0.0] - at["original", 0.1]
     detail = ", ".join(f"{architecture} {value:.3f}" for (_, architecture), value in lost.items())
     # The most that a network for text loses in Table 8; those for images and series lose 0.10 to 0.31.
-    return _verdict(lost <= 0.08, lost), f"accuracy lost with a tenth of the tokens masked: {detail}"
+    return verdict(lost <= 0.08, lost), f"accuracy lost with a tenth of the tokens masked: {detail}"
 
 
 TEXT = [

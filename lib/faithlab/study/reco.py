@@ -10,7 +10,7 @@ import torch
 
 from faithlab import engine
 from faithlab.study import cross_training, published
-from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED, Claim
+from faithlab.study.claims import UNTESTED, Claim, verdict
 from faithlab.zoo.sets import LabelledSet
 from faithlab.zoo.training import Recipe
 
@@ -171,13 +171,6 @@ def long(scores: pd.DataFrame, *measures: str) -> pd.DataFrame:
 # What the claims rest on
 
 
-def _verdict(passed: Sequence[bool], measured: Sequence[float]) -> str:
-    """All, some or none of the tests passed; nothing to test, or a missing number, is no test."""
-    if not len(passed) or any(pd.isna(value) for value in measured):
-        return UNTESTED
-    return REPRODUCED if all(passed) else PARTLY if any(passed) else FAILED
-
-
 def _cells(scores: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Datasets by explainers of the paper, of networks trained normally."""
     chosen = scores[(scores["condition"] == "normal") & (scores["explainer"] != "Random")]
@@ -195,7 +188,7 @@ def _gradcam_reco(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     table = _cells(tables["scores"], "ReCo")
     passed = (table["GradCAM"] >= table.max(axis=1)).tolist()
     detail = "; ".join(f"{data}: {_lead(row, 'GradCAM')}" for data, row in table.iterrows())
-    return _verdict(passed, table.to_numpy().ravel()), detail
+    return verdict(passed, table.to_numpy().ravel()), detail
 
 
 def _gradcam_mege(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -203,7 +196,7 @@ def _gradcam_mege(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     highest = table["GradCAM"] >= table.max(axis=1)
     passed = [bool(first) != (data == "Fashion-MNIST") for data, first in highest.items()]
     detail = "; ".join(f"{data}: {_lead(row, 'GradCAM')}" for data, row in table.iterrows())
-    return _verdict(passed, table.to_numpy().ravel()), detail
+    return verdict(passed, table.to_numpy().ravel()), detail
 
 
 def _products_on_fashion(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -214,21 +207,21 @@ def _products_on_fashion(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     products, others = row[["IG", "GradientxInput"]], row.drop(["IG", "GradientxInput"])
     passed = [value > others.max() for value in products]
     detail = ", ".join(f"{name} {value:.2f}" for name, value in row.sort_values(ascending=False).items())
-    return _verdict(passed, row), f"MeGe: {detail}"
+    return verdict(passed, row), f"MeGe: {detail}"
 
 
 def _mu_fidelity(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     values = tables["fidelity"].set_index("explainer")["muFidelity"].drop("Random", errors="ignore")
     values = values.sort_values(ascending=False)
     detail = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
-    return _verdict([values.idxmax() == "GradCAM"], values), detail
+    return verdict([values.idxmax() == "GradCAM"], values), detail
 
 
 def _stability(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     values = tables["fidelity"].set_index("explainer")["S_avg"].drop("Random", errors="ignore").sort_values()
     passed = [name in values.index[:2] for name in ("GradCAM", "SG")]
     detail = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
-    return _verdict(passed, values), detail
+    return verdict(passed, values), detail
 
 
 def _falls(kind: str):
@@ -246,7 +239,7 @@ def _falls(kind: str):
             passed += [after < before for before, after in itertools.pairwise(values)]
             measured += values.tolist()
             detail.append(f"{data}: " + ", ".join(f"{name} {value:.3f}" for name, value in values.items()))
-        return _verdict(passed, measured), "; ".join(detail) or "no level was measured"
+        return verdict(passed, measured), "; ".join(detail) or "no level was measured"
 
     return test
 
@@ -258,7 +251,7 @@ def _normal_is_best(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     best = table["normal"] >= table.max(axis=1)  # of the conditions that a data set was measured in
     failing = ", ".join(f"{explainer} ({data})" for (data, explainer), passed in best.items() if not passed)
     detail = f"highest without degradation in {best.sum()} of {len(best)} cases"
-    return _verdict(best.tolist(), scores["MeGe"]), detail + (f"; not for {failing}" if failing else "")
+    return verdict(best.tolist(), scores["MeGe"]), detail + (f"; not for {failing}" if failing else "")
 
 
 def _by_model(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:
@@ -276,7 +269,7 @@ def _raised(measure: str, names: Sequence[str] | None):
         passed = (table["1-Lipschitz"] > table["ResNet-18"]).tolist()
         pairs = table[["ResNet-18", "1-Lipschitz"]].itertuples()
         detail = ", ".join(f"{name} {before:.2f} → {after:.2f}" for name, before, after in pairs)
-        return _verdict(passed, table.to_numpy().ravel()), f"ResNet-18 → 1-Lipschitz: {detail}"
+        return verdict(passed, table.to_numpy().ravel()), f"ResNet-18 → 1-Lipschitz: {detail}"
 
     return test
 
@@ -288,7 +281,7 @@ def _best_pair(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     best = table.idxmax()
     passed = [best["ResNet-18"] == "GradCAM", best["1-Lipschitz"] == "SG"]
     detail = ", ".join(f"{model}: {name} {table.loc[name, model]:.2f}" for model, name in best.items())
-    return _verdict(passed, table.to_numpy().ravel()), f"highest ReCo: {detail}"
+    return verdict(passed, table.to_numpy().ravel()), f"highest ReCo: {detail}"
 
 
 def _grows(table: str):
@@ -299,7 +292,7 @@ def _grows(table: str):
         passed = (falls <= 0.02).tolist()
         failing = ", ".join(f"{name} by {fall:.0%}" for name, fall in falls.items() if fall > 0.02)
         detail = f"{sum(passed)} of {len(passed)} distances grow"
-        return _verdict(passed, falls), detail + (f"; of their range fall {failing}" if failing else "")
+        return verdict(passed, falls), detail + (f"; of their range fall {failing}" if failing else "")
 
     return test
 
@@ -317,7 +310,7 @@ def _blind(measure: str):
         ]
         detail = f"{measure} {other['consistent']:.2f} and {other['inconsistent']:.2f}, "
         detail += f"ReCo {reco['consistent']:.2f} and {reco['inconsistent']:.2f}"
-        return _verdict(passed, [*other[["consistent", "inconsistent"]]]), detail
+        return verdict(passed, [*other[["consistent", "inconsistent"]]]), detail
 
     return test
 
@@ -326,7 +319,7 @@ def _zero(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     table = tables["chance"].groupby("rates")["ReCo"].agg(["min", "max"])
     passed = (table["max"] < 0.1).tolist()
     detail = "; ".join(f"{rates}: {row['min']:.2f} to {row['max']:.2f}" for rates, row in table.iterrows())
-    return _verdict(passed, table.to_numpy().ravel()), f"one distribution for S= and S≠ scores, {detail}"
+    return verdict(passed, table.to_numpy().ravel()), f"one distribution for S= and S≠ scores, {detail}"
 
 
 DISTANCES = [

@@ -1,7 +1,7 @@
 """The SaCo study: the explainers, what they are measured by, the networks that they explain, and the paper's claims."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from faithlab import segments as segment_maps
 from faithlab.explainers import explain
 from faithlab.metrics import deletion
 from faithlab.metrics.saco import saco
-from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED, Claim
+from faithlab.study.claims import Claim, verdict
 from faithlab.zoo import datasets, training, transformers
 from faithlab.zoo.training import Recipe
 
@@ -334,14 +334,6 @@ def against_random(scores: pd.DataFrame, *, resamples: int = 1000, seed: int = 0
 _PAPER = "SaCo"
 
 
-def _verdict(passed: Iterable[bool], measured: Iterable[float]) -> str:
-    """All, some or none of the tests passed; a test on a missing number is none."""
-    passed = list(passed)
-    if not passed or any(pd.isna(value) for value in measured):
-        return UNTESTED
-    return REPRODUCED if all(passed) else PARTLY if any(passed) else FAILED
-
-
 def _signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
@@ -362,34 +354,34 @@ def _weak_relation(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["relations"].query("ranked == 'images' and one == 'SaCo'")
     passed = (t["mean"].abs() < 0.3).tolist()
     detail = ", ".join(f"{row['other']} {_interval(row)}" for _, row in t.iterrows())
-    return _verdict(passed, t["mean"]), f"SaCo with {detail}"
+    return verdict(passed, t["mean"]), f"SaCo with {detail}"
 
 
 def _others_agree(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["relations"].query("ranked == 'images'")
     ours, others = (t.loc[(t["one"] == "SaCo") == of, "mean"].mean() for of in (True, False))
     evidence = f"the other four among themselves {_signed(others)} on average, with SaCo {_signed(ours)}"
-    return _verdict([others > 0.3, others > ours + 0.1], [others, ours]), evidence
+    return verdict([others > 0.3, others > ours + 0.1], [others, ours]), evidence
 
 
 def _random_is_zero(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["seeds"]
     z = (t["mean"] / t["error"]).item()
-    return _verdict([abs(z) <= 4], [z]), f"SaCo of Random {t['mean'].item():+.4f}, {abs(z):.1f} standard errors from 0"
+    return verdict([abs(z) <= 4], [z]), f"SaCo of Random {t['mean'].item():+.4f}, {abs(z):.1f} standard errors from 0"
 
 
 def _random_among_the_real(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["against_random"]
     worse = t[t["metric"] != "SaCo"].groupby("metric", sort=False)["mean"].agg(lambda of: int((of < 0).sum()))
     detail = ", ".join(f"{metric} {count}" for metric, count in worse.items())
-    return _verdict(worse > 0, t["mean"]), f"of {t['explainer'].nunique()} explainers, worse than Random by {detail}"
+    return verdict(worse > 0, t["mean"]), f"of {t['explainer'].nunique()} explainers, worse than Random by {detail}"
 
 
 def _saco_tells(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["estimates"].query("metric == 'SaCo' and explainer != @RANDOM")
     above = int((t["low"] > 0).sum())
     evidence = f"{above} of {len(t)} explainers have an interval above 0, {int((t['high'] < 0).sum())} below"
-    return _verdict([above > len(t) / 2], t["mean"]), evidence
+    return verdict([above > len(t) / 2], t["mean"]), evidence
 
 
 def _order_matters(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -401,7 +393,7 @@ def _order_matters(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     number = t["explainer"].nunique()
     passed = [*(places[metric] == 1 for metric in ("AUC", "AOPC", "LOdds")), places["Comp."] == number]
     detail = ", ".join(f"{metric} {place}" for metric, place in places.items())
-    return _verdict(passed, t["mean"]), f"place of IG among {number}: {detail}"
+    return verdict(passed, t["mean"]), f"place of IG among {number}: {detail}"
 
 
 def _attention_is_better(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -411,7 +403,7 @@ def _attention_is_better(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     evidence = f"mean SaCo of the attention-based {_signed(of.mean())}, of the others {_signed(rest)}; " + ", ".join(
         f"{name} {_signed(value)}" for name, value in of.items()
     )
-    return _verdict([of.mean() > rest, of.idxmin() == "Raw Attention"], t), evidence
+    return verdict([of.mean() > rest, of.idxmin() == "Raw Attention"], t), evidence
 
 
 def _effect(step: str):
@@ -422,7 +414,7 @@ def _effect(step: str):
         t = t[t["step"] == step]
         passed = (t["low"] > 0).tolist()
         detail = "; ".join(f"{row['given']}: {_interval(row)}" for _, row in t.iterrows())
-        return _verdict(passed, t["mean"]), detail
+        return verdict(passed, t["mean"]), detail
 
     return test
 
@@ -430,7 +422,7 @@ def _effect(step: str):
 def _gradient_matters_more(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     mean = tables["effects"].groupby("step")["mean"].mean()
     evidence = f"gradient {_signed(mean['gradient'])}, aggregation {_signed(mean['aggregation'])}"
-    return _verdict([mean["gradient"] > mean["aggregation"]], mean), evidence
+    return verdict([mean["gradient"] > mean["aggregation"]], mean), evidence
 
 
 def _falls_with_groups(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -438,7 +430,7 @@ def _falls_with_groups(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     change = t[t.columns.max()] - t[t.columns.min()]
     falls = int((change < 0).sum())
     evidence = f"from K = {t.columns.min()} to {t.columns.max()} SaCo falls for {falls} of {len(t)} explainers"
-    return _verdict([falls > len(t) / 2], change), evidence
+    return verdict([falls > len(t) / 2], change), evidence
 
 
 def _who_falls(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -448,21 +440,21 @@ def _who_falls(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     passed = [change[name] < change.drop(steep).min() for name in steep]
     passed += [abs(change[name]) <= change.abs().median() for name in steady]
     detail = ", ".join(f"{name} {_signed(change[name])}" for name in steep + steady)
-    return _verdict(passed, change), f"change of SaCo: {detail}; median {_signed(change.median())}"
+    return verdict(passed, change), f"change of SaCo: {detail}; median {_signed(change.median())}"
 
 
 def _scale(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["scale"].pivot(index="weight", columns="change", values="largest")
     difference = t.loc["difference"].max()
     evidence = f"largest change of a SaCo by scaling or shifting all scores: {difference:.1e}"
-    return _verdict([difference < 1e-6], [difference]), evidence
+    return verdict([difference < 1e-6], [difference]), evidence
 
 
 def _ratio(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["scale"].pivot(index="weight", columns="change", values="largest").loc["ratio"]
     evidence = ", ".join(f"{change}: {value:.1e}" for change, value in t.items())
     passed = [t["scaled"] > 1e-3, t["shifted"] > 1e-3]
-    return _verdict(passed, t), f"largest change with the ratio, {evidence}"
+    return verdict(passed, t), f"largest change with the ratio, {evidence}"
 
 
 RELATIONS = [

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 import torch
@@ -15,7 +15,7 @@ from faithlab import segments as segment_maps
 from faithlab.engine import Score
 from faithlab.explainers import explain
 from faithlab.metrics import trajectory
-from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED, Claim
+from faithlab.study.claims import Claim, verdict
 from faithlab.zoo.sets import LabelledSet
 from faithlab.zoo.training import logits
 
@@ -315,20 +315,12 @@ def speed(
 # The claims
 
 
-def _verdict(passed: Iterable[bool], measured: Iterable[float]) -> str:
-    """All, some or none of the tests passed; a test on a missing number is none."""
-    passed = [bool(p) for p in passed]
-    if not passed or any(pd.isna(value) for value in measured):
-        return UNTESTED
-    return REPRODUCED if all(passed) else PARTLY if any(passed) else FAILED
-
-
 def _near_bound(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["gaps"]
     t = t[(t["search"] == "annealing") & t["objective"].isin(["Mo", "Le"])]
     gap = t.groupby(["readout", "objective"])["gap"].mean()
     detail = ", ".join(f"TRACE-{objective}-{readout} {value:.2%}" for (readout, objective), value in gap.items())
-    return _verdict(gap < 0.01, gap), f"mean gap to the complete search, of the range between its two bounds: {detail}"
+    return verdict(gap < 0.01, gap), f"mean gap to the complete search, of the range between its two bounds: {detail}"
 
 
 def _beats_greedy(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -338,7 +330,7 @@ def _beats_greedy(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     detail = ", ".join(
         f"TRACE-{o}-{r} {row['annealing']:.2%} against {row['greedy']:.2%}" for (r, o), row in gap.iterrows()
     )
-    return _verdict(gap["annealing"] <= gap["greedy"] + 1e-9, gap.to_numpy().ravel()), f"mean gap: {detail}"
+    return verdict(gap["annealing"] <= gap["greedy"] + 1e-9, gap.to_numpy().ravel()), f"mean gap: {detail}"
 
 
 def _greedy_start(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -348,7 +340,7 @@ def _greedy_start(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     evidence = (
         f"after a tenth of the steps: {started:.2%} of the optimum from greedy-Le, {other:.2%} from a random order"
     )
-    return _verdict([started > other], [started, other]), evidence
+    return verdict([started > other], [started, other]), evidence
 
 
 def _best_neighbour(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -359,13 +351,13 @@ def _best_neighbour(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     evidence = f"part of the optimum after as many questions: {detail}; the swap is ahead of the next by {closest:.1f} "
     # A lead of less than two standard errors may be chance, and so may such a lag.
     passed = [closest > 2, closest > -2]
-    return _verdict(passed, others["swap_ahead"]), (evidence + "standard errors").replace("-", "−")
+    return verdict(passed, others["swap_ahead"]), (evidence + "standard errors").replace("-", "−")
 
 
 def _insertion(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["insertion"]
     largest = t["difference"].abs().max()
-    return _verdict([largest < 1e-4], t["difference"]), f"largest difference between the areas: {largest:.1e}"
+    return verdict([largest < 1e-4], t["difference"]), f"largest difference between the areas: {largest:.1e}"
 
 
 def _rivals(t: pd.DataFrame) -> pd.Series:
@@ -389,7 +381,7 @@ def _beaten(tables: Mapping[str, pd.DataFrame], names: list[str], short: str) ->
         measured += [*ours, rivals.max()]
         told = ", ".join(f"{name} {value:.2f}" for name, value in ours.items())
         detail.append(f"{cell}: {told}; best explainer {rivals.idxmax()} {rivals.max():.2f}".removeprefix(": "))
-    return _verdict(passed, measured), f"mean LeRF − MoRF{short}: " + ". ".join(detail).replace("-0", "−0")
+    return verdict(passed, measured), f"mean LeRF − MoRF{short}: " + ". ".join(detail).replace("-0", "−0")
 
 
 def _beats_explainers(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -408,7 +400,7 @@ def _rises(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     evidence = (
         f"mean probability {whole:.3f} of the whole images, {highest:.3f} without {t.idxmax()} of {t.index.max()}"
     )
-    return _verdict([highest > whole + 0.05, highest > whole + 0.005], t), evidence
+    return verdict([highest > whole + 0.05, highest > whole + 0.005], t), evidence
 
 
 def _own_readout(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -421,7 +413,7 @@ def _own_readout(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
             f"{reference}, measured by {'probability' if measured == 'p' else 'logit'}: "
             f"{own} {row[own]:.2f}, {other} {row[other]:.2f}"
         )
-    return _verdict(passed, t.to_numpy().ravel()), "mean LeRF − MoRF, " + "; ".join(detail)
+    return verdict(passed, t.to_numpy().ravel()), "mean LeRF − MoRF, " + "; ".join(detail)
 
 
 def _references(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -430,7 +422,7 @@ def _references(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     spread = means.max() / means.min() - 1
     detail = ", ".join(f"{name} {value:.2f}" for name, value in means.items())
     # The paper's own six networks differ by 5 to 23 %.
-    return _verdict([spread < 0.25, spread < 0.1], means), f"TRACE-p: {detail}; largest over smallest {1 + spread:.2f}"
+    return verdict([spread < 0.25, spread < 0.1], means), f"TRACE-p: {detail}; largest over smallest {1 + spread:.2f}"
 
 
 def _criteria(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -441,21 +433,21 @@ def _criteria(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
         f"t = {t['patches'].max()}, part of what is best there (0 is chance): TRACE-Mo under LeRF {mo:.2f}, "
         f"TRACE-Le under MoRF {le:.2f}"
     ).replace("-0", "−0")
-    return _verdict([le > mo, le > 0.5 > mo], [mo, le]), evidence
+    return verdict([le > mo, le > 0.5 > mo], [mo, le]), evidence
 
 
 def _combined(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["criteria"]
     finest = t[(t["patches"] == t["patches"].max()) & (t["trace"] == "TRACE-Le-Mo")].set_index("criterion")["share"]
     evidence = ", ".join(f"{criterion} {share:.2f}" for criterion, share in finest.items())
-    return _verdict(finest > 0.75, finest), f"TRACE-Le-Mo, part of what is best: {evidence}"
+    return verdict(finest > 0.75, finest), f"TRACE-Le-Mo, part of what is best: {evidence}"
 
 
 def _coarse_mo(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     t = tables["criteria"]
     mo = t[(t["trace"] == "TRACE-Mo") & (t["criterion"] == "LeRF")].set_index("patches")["share"].sort_index()
     detail = ", ".join(f"t = {patches} {share:.2f}" for patches, share in mo.items()).replace("-0", "−0")
-    return _verdict([mo.iloc[0] > mo.iloc[-1], mo.iloc[0] > 0.75], mo), f"TRACE-Mo under LeRF: {detail}"
+    return verdict([mo.iloc[0] > mo.iloc[-1], mo.iloc[0] > 0.75], mo), f"TRACE-Mo under LeRF: {detail}"
 
 
 def _random_deletion(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -463,7 +455,7 @@ def _random_deletion(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     left = t[t["reference"] == "zero"].groupby("patch")["probability"].mean().sort_index()
     ordered = left.diff().dropna() > 0
     detail = ", ".join(f"{patch} × {patch} {value:.3f}" for patch, value in left.items())
-    return _verdict(ordered, left), f"mean probability left over all shares removed: {detail}"
+    return verdict(ordered, left), f"mean probability left over all shares removed: {detail}"
 
 
 def _blur_difference(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
@@ -471,7 +463,7 @@ def _blur_difference(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     difference = (t["blur"] - t["zero"]).groupby("patch").mean().sort_index()
     smaller = difference.diff().dropna() < 0
     detail = ", ".join(f"{patch} × {patch} {value:+.3f}" for patch, value in difference.items()).replace("-", "−")
-    return _verdict(smaller, difference), f"blur minus zero, mean over all shares removed: {detail}"
+    return verdict(smaller, difference), f"blur minus zero, mean over all shares removed: {detail}"
 
 
 OPTIMALITY = [
