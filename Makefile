@@ -29,7 +29,7 @@ SNAKEMAKE = snakemake --cores $(CORES) --resources gpu=$(words $(subst $(comma),
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
-	@echo 'Variables: PROFILE=smoke|quick|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
+	@echo 'Variables: PROFILE=smoke|quick|long|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
 
 # Installed again when the lock or the package description changes. --no-deps: the lock alone says what is installed.
 $(VENV)/.ready: requirements.lock pyproject.toml

@@ -3,6 +3,7 @@
 The pages include what `write` leaves, so that no number on them is typed.
 """
 
+import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -12,6 +13,7 @@ import seaborn as sns
 
 from faithlab.study import figures, published
 from faithlab.study.claims import VERDICTS
+from faithlab.study.results import recorded
 from faithlab.study.trials import IDEAL
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "◐", "✗", "–"), strict=True))
@@ -30,12 +32,9 @@ def write(results: Path, target: Path) -> None:
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
 
-    judged = [
-        pd.read_csv(path).assign(page=path.parent.relative_to(results).as_posix())
-        for path in sorted(results.rglob("claims.csv"))
-    ]
+    judged = [_judged(path.parent, path.parent.relative_to(results).as_posix()) for path in results.rglob("claims.csv")]
     if judged:
-        claims = pd.concat(judged, ignore_index=True)
+        claims = pd.concat(judged, ignore_index=True).sort_values("page", kind="stable")
         (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
         for paper, of_paper in claims.groupby("paper"):
             (target / f"claims-{_folder(paper)}.md").write_text(_claims(of_paper), encoding="utf-8")
@@ -60,6 +59,20 @@ def write(results: Path, target: Path) -> None:
         (target / "sizes.md").write_text(_sizes(pd.read_csv(sizes)), encoding="utf-8")
 
 
+def _judged(folder: Path, page: str) -> pd.DataFrame:
+    """The claims of a page, and what a recorded run of another profile says of them.
+
+    Columns longer (that profile, or nothing), other_verdict and other (evidence).
+    """
+    claims = pd.read_csv(folder / "claims.csv").assign(page=page)
+    kept = recorded(page, "claims")
+    if kept is None or kept.profile == json.loads((folder / "provenance.json").read_text())["profile"]:
+        return claims.assign(longer="")
+    other = kept.frame.set_index("id").reindex(claims["id"])
+    longer = [kept.profile if known else "" for known in other["verdict"].notna()]
+    return claims.assign(longer=longer, other_verdict=other["verdict"].array, other=other["evidence"].array)
+
+
 def _folder(paper: str) -> str:
     """Where the pages of a paper are, in `book`."""
     return paper.lower().replace(" ", "-")
@@ -79,11 +92,12 @@ def _counts(claims: pd.DataFrame) -> str:
 
 
 def _claims(claims: pd.DataFrame) -> str:
-    """The claims of a paper with their verdicts, as a table."""
+    """The claims of a paper with their verdicts, as a table; below an evidence that of a longer recorded run."""
     head = "| | Claim | Where | Evidence | Measured in |\n|:-:|---|---|---|---|\n"
     rows = [
-        f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | {c.evidence} "
-        f"| [{c.page.split('/')[-1]}](../../notebooks/{c.page}) |"
+        f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | {c.evidence}"
+        + (f"<br>*Recorded, {c.longer}:* {SYMBOLS[c.other_verdict]} {c.other}" if c.longer else "")
+        + f" | [{c.page.split('/')[-1]}](../../notebooks/{c.page}) |"
         for c in claims.itertuples()
     ]
     return head + "\n".join(rows) + "\n"

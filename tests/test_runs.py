@@ -76,7 +76,7 @@ def test_a_misspelt_key_or_profile_or_notebook_is_an_error(repository):
     (repository / "notebooks/profiles.yml").write_text("part/one: {quik: {images: 8}}\n")
     with pytest.raises(ValueError, match="unknown quik"):
         profiles.resolve("part/one")
-    with pytest.raises(ValueError, match="Known: smoke, quick, paper"):
+    with pytest.raises(ValueError, match="Known: smoke, quick, long, paper"):
         profiles.resolve("part/one", "large")
     with pytest.raises(FileNotFoundError, match="There are: part/one"):
         profiles.defaults("part/two")

@@ -13,6 +13,7 @@ from faithlab import readouts, references, segments
 from faithlab.metrics import deletion
 from faithlab.study import claims, saco
 from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED
+from faithlab.study.results import Recorded
 from faithlab.zoo import models
 
 METRICS = list(saco.METRICS)
@@ -185,6 +186,9 @@ def test_a_page_says_how_good_its_network_is_and_that_a_small_one_is_weak_only_i
     assert "The first 5 of them" in said
     assert "3 epochs on 12,000 training images" in said
     assert "weak" not in saco.introduced([good, other], recipe)
+    kept = Recorded(saco.accuracies([good]), "long", {})
+    assert "recorded" not in said
+    assert saco.introduced([weak], recipe, kept).endswith("`long` profile (vit 70.0%).")
 
 
 def test_occlusion_is_the_loss_without_one_feature():

@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
 images = 64
 steps = 19  # explanation sizes

@@ -27,7 +27,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 digit_shares = [0.1, 0.15, 0.2, 0.25, 0.3]  # of the image that the digit covers
 betas = [0.025, 0.05, 0.1, 0.15, 0.2]  # caps on the removed share, all with the first alpha
 alphas = [0.5, 0.3, 0.4, 0.75, 1.0]  # the others with the middle cap

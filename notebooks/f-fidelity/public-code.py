@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = "cifar10"
 width = 16  # of ResNet-9; the paper uses 64
 epochs = 3  # of training

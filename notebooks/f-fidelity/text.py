@@ -29,7 +29,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = ["rotten-tomatoes"]  # or sst2, boolq
 architectures = ["lstm", "transformer"]
 length = 32  # tokens of a text that are read, from its start; BoolQ's passages are longer

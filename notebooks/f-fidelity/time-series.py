@@ -29,7 +29,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = ["basic-motions", "japanese-vowels"]  # or pam, boiler
 architectures = ["bilstm", "cnn1d"]
 units = ["step", "value"]  # what is removed: all channels of a time step, or one of them

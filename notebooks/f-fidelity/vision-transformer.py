@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = "cifar10"
 dim = 64  # width of the network; the paper uses 128
 depth = 6

@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = "colored-mnist-halves"
 data_options = {"share": 0.2, "size": 28, "seed": 0}  # share: of the image that the digit covers
 train_options = {"limit": 8000}  # of the training split, beside the above

@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = "cifar10-vehicles"
 data_options = {"size": 20, "seed": 0}  # of the vehicle in its image of 32 x 32 pixels
 # By name: a network of the zoo, its options, and the layer whose activations Grad-CAM weighs.

@@ -24,7 +24,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = "cifar10"
 networks = ["vit"]  # "vit": the small one of the next lines; else names of timm, see faithlab.zoo.transformers
 dim = 64  # width of the small network
@@ -101,7 +101,8 @@ for s in subjects:
             rows.append(saco.tidy(value, network=s.name, gradient=gradient, layers=layers, share=share))
 scores = pd.concat(rows, ignore_index=True)
 run.save(scores, "scores")
-Markdown(saco.introduced(subjects, recipe))
+run.save(saco.accuracies(subjects), "networks")
+Markdown(saco.introduced(subjects, recipe, recorded("saco/ablation", "networks")))
 
 # %% [markdown]
 # ## Table 1

@@ -27,7 +27,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
 image_epochs = 3
 image_rate = 0.01

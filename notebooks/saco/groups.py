@@ -24,7 +24,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = "cifar10"
 networks = ["vit"]  # "vit": the small one of the next lines; else names of timm, see faithlab.zoo.transformers
 dim = 64  # width of the small network
@@ -86,7 +86,8 @@ recipe = saco.small_vit(
 )
 subjects = saco.subjects(networks, data, images, recipe, weights=weights, path=path)
 attributions = {s.name: saco.attribute(s, saco.EXPLAINERS, steps=steps, seed=seed) for s in subjects}
-Markdown(saco.introduced(subjects, recipe))
+run.save(saco.accuracies(subjects), "networks")
+Markdown(saco.introduced(subjects, recipe, recorded("saco/groups", "networks")))
 
 # %% [markdown]
 # ## The number of groups

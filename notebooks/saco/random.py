@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = "cifar10"
 networks = ["vit"]  # "vit": the small one of the next lines; else names of timm, see faithlab.zoo.transformers
 dim = 64  # width of the small network
@@ -61,7 +61,7 @@ from faithlab.explainers import explain
 from faithlab.metrics import deletion
 from faithlab.metrics.saco import coefficient, influences
 from faithlab.study import claims, figures, saco, tables
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 
 figures.theme()
 run = Run("saco/random", globals())
@@ -84,7 +84,8 @@ recipe = saco.small_vit(
 )
 subjects = saco.subjects(networks, data, images, recipe, weights=weights, path=path)
 attributions = {s.name: saco.attribute(s, saco.EXPLAINERS, steps=steps, seed=seed) for s in subjects}
-Markdown(saco.introduced(subjects, recipe))
+run.save(saco.accuracies(subjects), "networks")
+Markdown(saco.introduced(subjects, recipe, recorded("saco/random", "networks")))
 
 # %% [markdown]
 # ## Zero, as it must be
@@ -220,6 +221,14 @@ run.save(scores, "scores")
 estimates = saco.estimates(scores, resamples=resamples, seed=seed)
 run.save(estimates, "estimates")
 tables.styled(saco.with_intervals(estimates, rows="explainer", columns="metric"))
+
+# %% [markdown]
+# The same means beside those of the longest run that is kept in the repository:
+
+# %% tags=["hide-input"]
+kept = recorded("saco/random", "estimates")
+sources = {"recorded": kept.frame if kept else None, "this build": estimates}
+tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["metric"], order=list(saco.METRICS)))
 
 # %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input"]
 oriented = estimates.assign(mean=estimates["mean"] * estimates["metric"].map(saco.METRICS)).pivot(

@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 data = "cifar10"
 networks = ["vit"]  # "vit": the small one of the next lines; else names of timm, see faithlab.zoo.transformers
 dim = 64  # width of the small network
@@ -83,7 +83,8 @@ recipe = saco.small_vit(
 )
 subjects = saco.subjects(networks, data, images, recipe, weights=weights, path=path)
 attributions = {s.name: saco.attribute(s, saco.EXPLAINERS, steps=steps, random=False) for s in subjects}
-Markdown(saco.introduced(subjects, recipe))
+run.save(saco.accuracies(subjects), "networks")
+Markdown(saco.introduced(subjects, recipe, recorded("saco/relations", "networks")))
 
 # %% mystnb={"figure": {"caption": "Five test images and what the ten explainers call relevant for the predicted class (brighter is more relevant; each map has its own scale). Maps of attention are made of patches, enlarged to pixels. Integrated Gradients, LRP and Conservative LRP score the pixels one by one.", "name": "saco-maps"}, "image": {"alt": "Five rows of pictures: a photograph and ten maps of relevance, one for each explainer."}} tags=["hide-input"]
 subject, shown = subjects[0], min(5, images)

@@ -1,8 +1,9 @@
 """Profiles: how big a run of a notebook is.
 
-``smoke`` takes seconds and serves the tests, ``quick`` is the default (real data, small models, two cores),
-``paper`` holds the papers' own settings. The defaults in a notebook's ``parameters`` cell are ``quick``;
-``notebooks/profiles.yml`` holds what the other profiles change, and what a notebook needs to run::
+``smoke`` takes seconds and serves the tests, ``quick`` is the default (real data, small models, two cores), ``long`` is
+quick with networks trained for as long as they want (hours on two cores), ``paper`` holds the papers' own settings. The
+defaults in a notebook's ``parameters`` cell are ``quick``; ``notebooks/profiles.yml`` holds what the other profiles
+change, and what a notebook needs to run::
 
     f-fidelity/images:
       data: [cifar10]        # fetched before it runs
@@ -28,7 +29,7 @@ import yaml
 
 from faithlab.study import places
 
-PROFILES = ("smoke", "quick", "paper")
+PROFILES = ("smoke", "quick", "long", "paper")
 
 
 @dataclass(frozen=True)

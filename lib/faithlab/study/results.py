@@ -28,7 +28,7 @@ import pandas as pd
 from faithlab.study import places, profiles
 
 VERSIONED = ("faithlab", "torch", "torchvision", "captum", "numpy", "pandas")
-RECORDED_ORDER = ("paper", "quick")
+RECORDED_ORDER = ("paper", "long", "quick")
 
 
 class Run:
@@ -247,7 +247,7 @@ class Recorded:
 
 
 def recorded(name: str, table: str) -> Recorded | None:
-    """The best recorded run of a table (``paper`` before ``quick``); ``None`` where there is none."""
+    """The best recorded run of a table (``paper`` before ``long`` before ``quick``); ``None`` where there is none."""
     for profile in RECORDED_ORDER:
         folder = places.recorded(name, profile)
         if (folder / f"{table}.csv").is_file():

@@ -16,6 +16,7 @@ from faithlab.explainers import explain
 from faithlab.metrics import deletion
 from faithlab.metrics.saco import saco
 from faithlab.study.claims import Claim, verdict
+from faithlab.study.results import Recorded
 from faithlab.zoo import datasets, training, transformers
 from faithlab.zoo.training import Recipe
 
@@ -118,8 +119,19 @@ def subjects(
     return found
 
 
-def introduced(subjects: Sequence[Subject], recipe: Recipe) -> str:
-    """Sentences for a page: how good the networks are, how many inputs are explained, whether the small one is weak."""
+def accuracies(subjects: Sequence[Subject]) -> pd.DataFrame:
+    """How good the networks are, tidy: network, accuracy."""
+    return pd.DataFrame([(s.name, s.accuracy) for s in subjects], columns=["network", "accuracy"])
+
+
+def introduced(subjects: Sequence[Subject], recipe: Recipe, kept: Recorded | None = None) -> str:
+    """Sentences for a page: how good the networks are, how many inputs are explained, whether the small one is weak.
+
+    Args:
+        subjects: the networks and their inputs.
+        recipe: of the small network.
+        kept: the recorded `accuracies` of this page.
+    """
     text = "; ".join(f"**{s.name}** recognises **{s.accuracy:.1%}** of the test images" for s in subjects)
     text += f". The first {len(subjects[0].x)} of them are explained, for the class that the network predicts."
     if any(s.name == "vit" and s.accuracy < 0.6 for s in subjects):
@@ -130,6 +142,9 @@ def introduced(subjects: Sequence[Subject], recipe: Recipe) -> str:
             "page can be rerun quickly. Read what follows as a statement about such a network: more training "
             "(`epochs`, `train_limit`) or the paper's networks (the `paper` profile) may change it."
         )
+    if kept is not None:
+        reached = ", ".join(f"{name} {accuracy:.1%}" for name, accuracy in kept.frame.to_numpy())
+        text += f" The *recorded* numbers below are those of the `{kept.profile}` profile ({reached})."
     return text
 
 

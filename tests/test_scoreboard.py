@@ -1,0 +1,64 @@
+"""What the book says as a whole is what its notebooks have measured."""
+
+import json
+
+import pandas as pd
+import pytest
+import scoreboard
+
+from faithlab.study import places
+from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """A build of two pages, and what is recorded of them: the first in another profile, the second in the same."""
+    monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
+    monkeypatch.delenv("FAITHLAB_BUILD", raising=False)
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks/profiles.yml").touch()
+    run(places.results("saco/one", "quick"), "quick", [("a", "SaCo", REPRODUCED), ("b", "SaCo", FAILED)])
+    run(places.results("trace/two", "quick"), "quick", [("c", "TRACE", UNTESTED)])
+    # The recorded run knows one claim less, and its claims come in another order.
+    run(places.recorded("saco/one", "long"), "long", [("z", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)])
+    run(places.recorded("trace/two", "quick"), "quick", [("c", "TRACE", REPRODUCED)])
+    return tmp_path / "build/quick/results"
+
+
+def run(folder, profile, claims):
+    folder.mkdir(parents=True)
+    table = pd.DataFrame(claims, columns=["id", "paper", "verdict"])
+    table = table.assign(where="Table 1", claim="Claim " + table["id"], evidence=profile + " " + table["id"])
+    table.to_csv(folder / "claims.csv", index=False)
+    (folder / "provenance.json").write_text(json.dumps({"profile": profile}))
+
+
+def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
+    scoreboard.write(results, tmp_path / "out")
+    lines = (tmp_path / "out/claims.md").read_text().splitlines()
+    assert lines[2] == "| [SaCo](saco/verdict) | 2 | 1 | 0 | 1 | 0 |"
+    assert lines[3] == "| [TRACE](trace/verdict) | 1 | 0 | 0 | 0 | 1 |"
+
+
+def test_beside_a_verdict_stands_that_of_a_run_in_another_profile(results, tmp_path):
+    scoreboard.write(results, tmp_path / "out")
+    first, second = (tmp_path / "out/claims-saco.md").read_text().splitlines()[2:]
+    assert "✓<br>reproduced | Claim a | Table 1 | quick a<br>*Recorded, long:* ◐ long a |" in first
+    assert first.endswith("[one](../../notebooks/saco/one) |")
+    assert "✗<br>not reproduced | Claim b | Table 1 | quick b |" in second  # which the recorded run does not know
+    assert "Recorded" not in (tmp_path / "out/claims-trace.md").read_text()
+
+
+def test_the_answer_counts_a_negative_correlation_as_right_where_it_should_be_negative():
+    rows = [
+        (metric, "SG", comparison, "macro_correlation", value)
+        for metric, value in (("Fidelity", 0.5), ("F-Fidelity", -1.0))
+        for comparison in ("MoRF vs GT", "LeRF vs GT")
+    ]
+    figure = scoreboard._answer(pd.DataFrame(rows, columns=["metric", "explainer", "comparison", "level", "mean"]))
+    shown = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in figure.axes[0].texts]
+    columns = [label.get_text().replace("\n", " ") for label in figure.axes[0].get_xticklabels()]
+    assert sorted(columns) == ["SG LeRF vs GT", "SG MoRF vs GT"]
+    found = dict(zip(columns, zip(shown[:2], shown[2:], strict=True), strict=True))
+    # F-Fidelity is the first row.
+    assert found == {"SG MoRF vs GT": ("1.00", "-0.50"), "SG LeRF vs GT": ("-1.00", "0.50")}
