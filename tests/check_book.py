@@ -52,6 +52,12 @@ FACTS = r"""
       text: node.textContent.trim().slice(0, 60), typeset: !!node.querySelector("mjx-container"),
       error: !!node.querySelector("mjx-merror, [data-mjx-error]"),
     })),
+    // On a phone a long formula is scrolled; on a screen it has to fit, beside its number.
+    cut: window.innerWidth < 1000 ? [] : all("div.math").filter((node) => {
+      const formula = node.querySelector("mjx-math"), number = node.querySelector(".eqno");
+      return formula && visible(node) && formula.getBoundingClientRect().right >
+        (number ? number.getBoundingClientRect().left : node.getBoundingClientRect().right) + 1;
+    }).map((node) => node.id || node.textContent.trim().slice(0, 60)),
     raw,
     headings: all("article h1").length,
     title: document.title,
@@ -124,6 +130,7 @@ def faults(name: str, facts: dict) -> list[str]:
     for formula in facts["formulas"]:
         if not formula["typeset"] or formula["error"]:
             wrong.append(f"formula not typeset: {formula['text']}")
+    wrong += [f"formula wider than the page: {name}" for name in facts["cut"]]
     wrong += [f"raw Markdown in the text: {text}" for text in facts["raw"]]
     if facts["width"] > facts["screen"] + 1:
         wrong.append(f"wider than the screen: {facts['width']} pixels on {facts['screen']}")

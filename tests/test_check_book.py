@@ -22,6 +22,8 @@ FAULTS = {
     "console: broken": "<script>console.error('broken')</script>",
     "script error: broken": "<script>throw new Error('broken')</script>",
     "formula not typeset: \\(x\\)": '<span class="math">\\(x\\)</span>',
+    "formula wider than the page: long": '<div class="math" id="long" style="width: 50px"><mjx-container><mjx-math '
+    'style="display: inline-block; width: 90px">x</mjx-math></mjx-container><span class="eqno">(1)</span></div>',
     "raw Markdown in the text: cost $$x$$": "<p>cost $$x$$</p>",
     "raw Markdown in the text: below $x_1$ it is": "<p>below $x_1$ it is</p>",
     "raw Markdown in the text: | a | b | |—|–:| | 1 | 2 |": "<p>| a | b | |—|–:| | 1 | 2 |</p>",
