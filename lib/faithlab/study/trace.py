@@ -201,11 +201,12 @@ def plain_annealing(
     steps: int,
     temperature: float = 0.1,
     cooling: float = 0.999,
+    rows: int | None = None,
     seed: int = 0,
 ) -> Tensor:
     """TRACE-Le-Mo as one would write it, one image after the other, float32: what `faithlab.search.anneal` is timed by.
 
-    Every proposal is a batch of all 2 (F + 1) masked images. Reference zero, readout probability.
+    Every proposal asks about all 2 (F + 1) masked images. Reference zero, readout probability.
 
     Args:
         model: the network.
@@ -216,6 +217,7 @@ def plain_annealing(
         steps: proposals per image.
         temperature: at the start.
         cooling: factor per step.
+        rows: masked images per forward; None: those of a proposal together.
         seed: of the proposals, which are those of `faithlab.search.anneal`.
 
     Returns:
@@ -229,7 +231,8 @@ def plain_annealing(
             place = torch.empty_like(order).scatter_(0, order, torch.arange(features, device=order.device))
             k = torch.arange(features + 1, device=order.device)[:, None]
             keep = torch.cat([place >= k, place < features - k])  # MoRF, LeRF: [2 (F + 1), F]
-            answers = model(x[i] * keep[:, segments][:, None]).softmax(1)[:, target[i]]
+            masked = x[i] * keep[:, segments][:, None]  # [2 (F + 1), C, H, W]
+            answers = torch.cat([model(part).softmax(1)[:, target[i]] for part in masked.split(rows or len(masked))])
             return (answers[features + 1 :].sum() - answers[: features + 1].sum()).item()
 
         here = order[i].clone()
@@ -263,7 +266,8 @@ def speed(
 ) -> pd.DataFrame:
     """Proposals per second of annealing LeRF - MoRF on the engine, of `plain_annealing`, and of bare forwards.
 
-    The seconds are the processor's on a CPU, so that others who use it are not counted, and the clock's on a GPU.
+    With one thread the seconds are the processor's, so that others who use it are not counted. Those of several threads
+    would count the waiting of one for the other, and a GPU's are not there: then they are the clock's.
 
     Args:
         model: the network.
@@ -278,16 +282,23 @@ def speed(
         seed: of the orders and proposals.
 
     Returns:
-        search (plain, engine, floor), images, forwards_per_proposal, proposals_per_second, times_plain. The floor makes
-        as many bare forwards as the engine and nothing else.
+        search, images, forwards_per_proposal, proposals_per_second, times_plain (as a multiple of plain). The searches:
+        one by one (plain, a forward for each masked image), plain (all of a proposal in one forward), engine, and
+        floor, which makes as many bare forwards as the engine and nothing else.
     """
-    clock = time.perf_counter if x.device.type == "cuda" else time.process_time
+    alone = x.device.type != "cuda" and torch.get_num_threads() == 1
+    clock = time.process_time if alone else time.perf_counter
     features = segment_maps.count(segments)
     order = search.random_orders(torch.arange(len(x), device=x.device), features, seed=seed)[:, 0]
-    some = slice(plain_images)
-    began = clock()
-    plain_annealing(model, x[some], target[some], segments, order[some], steps=plain_steps, seed=seed)
-    plain = (plain_steps + 1) * len(x[some]) / (clock() - began)  # the first order is evaluated, too
+    rates = []
+    for name, together, some, count in (
+        ("one by one", 1, slice(1), max(1, plain_steps // 5)),
+        ("plain", None, slice(plain_images), plain_steps),
+    ):
+        began = clock()
+        plain_annealing(model, x[some], target[some], segments, order[some], steps=count, rows=together, seed=seed)
+        asked = (count + 1) * len(x[some])  # the first order is evaluated, too
+        rates.append((name, len(x[some]), 2 * (features + 1), asked / (clock() - began)))
     score = engine.scorer(model, x, target, segments=segments, precision=precision, rows=rows)
     first = search.anneal(score, order, steps=1, seed=seed)
     began = clock()
@@ -303,12 +314,12 @@ def speed(
         answer.sum().item()  # waits for the device
     bare = clock() - began
     proposals = steps * len(x)
-    rates = [
-        ("plain", len(x[some]), 2 * (features + 1), plain),
+    rates += [
         ("engine", len(x), asked / proposals, proposals / seconds),
         ("floor", len(x), asked / proposals, proposals / bare),
     ]
     table = pd.DataFrame(rates, columns=["search", "images", "forwards_per_proposal", "proposals_per_second"])
+    plain = table.set_index("search").loc["plain", "proposals_per_second"]
     return table.assign(times_plain=table["proposals_per_second"] / plain)
 
 
