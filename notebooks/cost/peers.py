@@ -28,7 +28,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
-images = 12
+images = 8
 step = 32  # channel values removed at a time in Pixel-Flipping
 runs = 100  # random subsets, or noisy copies, per image
 noisy = 20  # noisy copies whose explanations are compared
