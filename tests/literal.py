@@ -275,9 +275,13 @@ def averaged_over_regions(values: list[float], segments: list[set[int]], smalles
 
 
 def saco_groups(relevance: list[float], groups: int) -> list[list[int]]:
-    """G_1 .. G_K: the features with ranks from (i - 1) F / K to i F / K, cut down to whole ranks."""
+    """G_1 .. G_K: the features with ranks from (i - 1) F / K to i F / K, rounded alike from both ends."""
     order, features = ranking(relevance), len(relevance)
-    return [order[i * features // groups : (i + 1) * features // groups] for i in range(groups)]
+
+    def cut(i: int) -> int:
+        return half_up(Fraction(i * features, groups)) if 2 * i <= groups else features - cut(groups - i)
+
+    return [order[cut(i) : cut(i + 1)] for i in range(groups)]
 
 
 def saco(ask, relevance: list[float], groups: int, ratio: bool = False) -> float:

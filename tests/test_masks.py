@@ -197,6 +197,9 @@ def test_groups_are_consecutive_ranks_and_their_sizes_differ_by_at_most_one(feat
     sizes = member[0].bincount(minlength=groups)
     assert sizes.max() - sizes.min() <= 1
     assert (sizes.max() == sizes.min()) == (features % groups == 0)
+    middle = groups // 2 if groups % 2 == 0 and features % 2 else -1  # where an odd one falls to one side
+    for i in range(groups // 2):
+        assert sizes[i] == sizes[-1 - i] or i == middle - 1
 
 
 def test_removing_each_group_keeps_all_others():

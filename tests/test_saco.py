@@ -98,6 +98,15 @@ def test_of_a_random_attribution_it_is_zero_within_four_standard_errors(groups):
     assert found.std() > 0.1
 
 
+@pytest.mark.parametrize(("features", "groups"), [(9, 5), (20, 6), (23, 7)])
+def test_unequal_groups_do_not_tilt_the_zero(features, groups):
+    # Every feature matters about the same, so that a group with one feature less always loses less.
+    weights = 0.1 + torch.rand(4000, features, generator=torch.Generator().manual_seed(groups)) / 50
+    attribution = torch.rand(4000, features, generator=torch.Generator().manual_seed(99))
+    found = saco(logistic(weights), attribution, groups)
+    assert abs(found.mean()) < 4 * found.std() / len(found) ** 0.5
+
+
 @pytest.mark.parametrize(("features", "groups"), [(48, 6), (64, 16), (100, 10)])
 def test_of_an_oracle_of_measured_drops_it_is_one(features, groups):
     weights = torch.randn(200, features, generator=torch.Generator().manual_seed(0)) / 5
@@ -149,8 +158,8 @@ def test_the_salience_of_a_group_is_its_sum_and_of_unequal_groups_their_mean_at_
     attribution = torch.tensor([[5.0, 1.0, 4.0, 2.0, 3.0, 0.0]])
     score, _ = whole_numbers(1, 6, 0)
     torch.testing.assert_close(influences(score, attribution, 3).salience, torch.tensor([[9.0, 5.0, 1.0]]).double())
-    # Groups of 1, 2, 1 and 2 features; each as if it had 6 / 4 of them.
-    unequal = torch.tensor([[5.0, 3.5, 2.0, 0.5]]).double() * 6 / 4
+    # Groups of 2, 1, 1 and 2 features; each as if it had 6 / 4 of them.
+    unequal = torch.tensor([[4.5, 3.0, 2.0, 0.5]]).double() * 6 / 4
     torch.testing.assert_close(influences(score, attribution, 4).salience, unequal)
 
 

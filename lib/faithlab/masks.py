@@ -99,8 +99,10 @@ def remove_top(order: Tensor, counts: Tensor) -> Tensor:
 def group(order: Tensor, groups: int, present: Tensor | None = None) -> Tensor:
     """The group of each feature when an order is cut into K groups: [B, F] -> [B, F] int64, 0 = the most relevant.
 
-    Of n features, group i holds the places from floor(i * n / K) up to floor((i + 1) * n / K): sizes differ by at most
-    one, and some are empty where n < K.
+    Of n features, group i holds the places from i * n / K up to (i + 1) * n / K, rounded to whole places in the same
+    way from both ends: sizes differ by at most one, and some are empty where n < K. The last groups are as large as the
+    first, so that no end of the order is favoured by its size; only where K is even and n is odd one of the two groups
+    in the middle has one more.
 
     Args:
         order: [B, F], of `order`.
@@ -114,7 +116,9 @@ def group(order: Tensor, groups: int, present: Tensor | None = None) -> Tensor:
     if not 1 <= groups <= features:
         raise ValueError(f"expected between 1 and {features} groups, one per feature at most, but got {groups}")
     own = order.new_full(order.shape[:1], features) if present is None else present.sum(1)
-    starts = own[:, None] * torch.arange(1, groups, device=order.device) // groups  # [B, K - 1]
+    cut = torch.arange(1, groups, device=order.device)
+    nearest = (2 * own[:, None] * cut + groups) // (2 * groups)  # [B, K - 1]
+    starts = torch.where(2 * cut <= groups, nearest, own[:, None] - nearest.flip(1))
     member = torch.searchsorted(starts, place(order), right=True)
     return member if present is None else member.masked_fill(~present, -1)
 

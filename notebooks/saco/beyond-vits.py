@@ -238,8 +238,8 @@ for kind in subjects:
     )
 Markdown(
     " ".join(lines)
-    + " Zero is exact only where all groups are equally large. Few features may not divide evenly: then the first "
-    "group is among the smaller ones, has less to lose, and pulls even Random below zero. Read series and texts against their Random."
+    + " Few features may not divide evenly: then some groups are smaller and have less to lose. They lie alike at both ends of "
+    "the order, so that chance stays near zero."
 )
 
 # %% [markdown]
