@@ -115,15 +115,19 @@ rule train:
         mem_mb=lambda w: profiles.needs(w.name).memory,
     message:
         "networks of {wildcards.name} ({wildcards.run}), part {wildcards.part} of {wildcards.parts}"
+    # Before notebooks: others wait for these.
+    priority: 10
     shell:
         "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.train {wildcards.name}"
         " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given}"
 
 
 def trained(name, run):
-    """Markers of the jobs that train a notebook's networks in this profile."""
-    parts = profiles.needs(name).jobs.get(PROFILE, 0)
-    return [f"{BUILD}/{run}/trained/{name}/{part}-of-{parts}" for part in range(parts)]
+    """Markers of the jobs that train a notebook's networks in this profile, in a build also those that it shares."""
+    needs = profiles.needs(name)
+    parts = needs.jobs.get(PROFILE, 0)
+    own = [f"{BUILD}/{run}/trained/{name}/{part}-of-{parts}" for part in range(parts)]
+    return own + (trained(needs.shares, run) if needs.shares and not ONE else [])
 
 
 rule notebook:

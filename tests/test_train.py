@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from faithlab.study import places, profiles, train
+from faithlab.study import networks, places, profiles, train
 from faithlab.zoo import training
 
 PAGE = "reco-mege/degraded"
@@ -59,3 +59,30 @@ def test_the_pipeline_trains_the_parts_before_the_notebook_runs(tmp_path):
     parts = profiles.needs(PAGE).jobs["paper"]
     positions = [planned.index(f"part {part} of {parts}") for part in range(parts)]
     assert max(positions) < planned.index(f"notebook {PAGE}")
+
+
+SHARING = [name for name in places.notebooks() if profiles.needs(name).shares]
+
+
+def test_notebooks_wait_only_for_networks_that_are_trained_ahead():
+    assert SHARING
+    for name in SHARING:
+        whose = profiles.needs(profiles.needs(name).shares)
+        assert whose.trains
+        assert whose.jobs["quick"]
+
+
+@pytest.mark.parametrize("name", [name for name in SHARING if name != "f-fidelity/explainers" and "f-fid" in name])
+def test_a_notebook_that_shares_networks_would_train_the_same(name):
+    expected = [recipe.key() for recipe in networks.resnets(profiles.resolve("f-fidelity/images"))]
+    assert [recipe.key() for recipe in networks.resnets(profiles.resolve(name))] == expected
+
+
+def test_a_build_trains_shared_networks_before_any_notebook_that_uses_them(tmp_path):
+    command = [sys.executable, "-m", "snakemake", "-n", "--config", "profile=quick", "--cores", "1"]
+    environment = {"FAITHLAB_BUILD": str(tmp_path)}
+    planned = subprocess.run(
+        command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
+    ).stdout
+    first = planned.index("networks of f-fidelity/images")
+    assert all(first < planned.index(f"notebook {name} ") for name in ["f-fidelity/images", *SHARING])

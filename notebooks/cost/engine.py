@@ -28,7 +28,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
-images = 32
+images = 24
 steps = 19  # explanation sizes
 draws = 50
 loop_images = 4  # images of what is slow, whose time grows in proportion to their number

@@ -4,6 +4,8 @@ Several notebooks ask the same networks. They pass the same numbers here, so tha
 """
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from faithlab.zoo.training import Recipe
 
@@ -58,3 +60,10 @@ def pair(
     )
     tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
     return {"original": original, "fine-tuned": tuned}
+
+
+def resnets(parameters: Mapping[str, Any]) -> list[Recipe]:
+    """The pair of ResNet-9s that the pages about images compare, from the parameters of any of them."""
+    chosen = ("epochs", "tuning_epochs", "rate", "tuning_rate", "decay", "schedule", "train_limit", "beta", "precision")
+    options = {key: parameters[key] for key in (*chosen, "seed")}
+    return list(pair(parameters["data"], "resnet9", {"width": parameters["width"]}, **options).values())

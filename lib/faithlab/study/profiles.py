@@ -11,17 +11,20 @@ change, and what a notebook needs to run::
       memory: 8000           # megabytes, for a scheduler
       trains: reco.degraded_folds  # function of faithlab.study: parameters -> recipes of its networks
       jobs: {paper: 5}       # so many jobs train them before it runs; else it trains them itself
+      shares: f-fidelity/other  # it uses networks of that notebook, and does not start before they are trained
       smoke: {images: 8}     # parameters that differ from the notebook's defaults
       paper: {images: 1000}
 """
 
 import ast
 import difflib
+import functools
 import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jupytext
@@ -42,6 +45,8 @@ class Needs:
         memory: megabytes to ask a scheduler for.
         trains: `module.function` of `faithlab.study` that gives the recipes of its networks, see `study.train`.
         jobs: profile -> number of jobs that train these networks before it runs.
+        shares: a notebook with `jobs` whose networks it uses, too: in a build it waits for these jobs, where it would
+            otherwise hold a processor and wait for the network.
     """
 
     data: tuple[str, ...] = ()
@@ -49,6 +54,7 @@ class Needs:
     memory: int = 4000
     trains: str = ""
     jobs: Mapping[str, int] = field(default_factory=dict)
+    shares: str = ""
 
 
 def defaults(name: str) -> dict[str, Any]:
@@ -58,7 +64,17 @@ def defaults(name: str) -> dict[str, Any]:
         FileNotFoundError: no such notebook.
         ValueError: there is no such cell, it does more than assign literals, or it has no ``profile``.
     """
-    cells = jupytext.read(places.script(name)).cells
+    path = places.script(name)
+    return dict(_defaults(name, path, path.stat().st_mtime_ns))
+
+
+# Snakemake asks for these a few hundred times whenever it starts, and it starts once more for every job.
+
+
+@functools.cache
+def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
+    """The parameters in a script, read again when it has changed."""
+    cells = jupytext.read(path).cells
     tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     if len(tagged) != 1:
         raise ValueError(f"notebooks/{name}.py needs one cell tagged 'parameters', it has {len(tagged)}.")
@@ -77,10 +93,16 @@ def defaults(name: str) -> dict[str, Any]:
     return found
 
 
-def _entry(name: str) -> dict[str, Any]:
+@functools.cache
+def _profiles(path: Path, changed: int) -> Mapping[str, Any]:
+    """``profiles.yml``, read again when it has changed."""
+    return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+
+
+def _entry(name: str) -> Mapping[str, Any]:
     """What ``profiles.yml`` says about a notebook, with its keys checked."""
     path = places.root() / "notebooks" / "profiles.yml"
-    entry = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get(name) or {}
+    entry = _profiles(path, path.stat().st_mtime_ns).get(name) or {}
     unknown = set(entry) - {*PROFILES, *Needs.__dataclass_fields__}
     if unknown:
         raise ValueError(
