@@ -223,11 +223,15 @@ run.save(estimates, "estimates")
 tables.styled(saco.with_intervals(estimates, rows="explainer", columns="metric"))
 
 # %% [markdown]
-# The same means beside those of the longest run that is kept in the repository:
+# Three of the columns beside those of the longest run that is kept in the repository:
 
 # %% tags=["hide-input"]
 kept = recorded("saco/random", "estimates")
-sources = {"recorded": kept.frame if kept else None, "this build": estimates}
+sources = {
+    name: frame[frame["metric"].isin(["SaCo", "AUC", "AOPC"])]
+    for name, frame in (("recorded", kept.frame if kept else None), ("this build", estimates))
+    if frame is not None
+}
 tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["metric"], order=list(saco.METRICS)))
 
 # %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input"]
