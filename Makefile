@@ -10,7 +10,8 @@ CORES ?= all
 export FAITHLAB_GPUS ?= $(shell nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | paste -sd, -)
 export FAITHLAB_BUILD ?= build
 # The C library (glibc) gives a forward's activations back to the system, and asks for them again, page by page, for the
-# next forward. Kept, ResNet-9 runs a quarter faster on two cores. Elsewhere these say nothing.
+# next forward. Kept, ResNet-9 ran a quarter faster with another notebook beside it, and a third faster alone in float32; the
+# page that needs most memory takes half as much again. Elsewhere than with glibc these say nothing.
 export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TOP_PAD_ ?= 268435456
 export MALLOC_TRIM_THRESHOLD_ ?= 4294967296

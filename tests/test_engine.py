@@ -496,3 +496,28 @@ def test_a_gpu_gives_the_same_answers(precision, tolerance):
     score = engine.scorer(image_model().cuda(), IMAGES.cuda(), TARGET.cuda(), segments=PATCHES, precision=precision)
     torch.testing.assert_close(score(keep.cuda()).cpu(), expected, atol=tolerance, rtol=0)
     torch.testing.assert_close(score(keep).cpu(), expected, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64, torch.float32, torch.float64])
+def test_inputs_of_any_number_format_are_masked_exactly(dtype):
+    """Kept elements are the input's, removed ones the reference's, to the bit."""
+    x = torch.tensor([[[1, 200, 3, 4]], [[5, 6, 100, 8]]]).to(dtype)
+    seen = []
+
+    class Watching(torch.nn.Module):
+        def forward(self, masked):
+            seen.append(masked.clone())
+            return torch.zeros(len(masked), 2)
+
+    keep = torch.tensor([[True, False, True, False], [False, True, True, True]])
+    score = engine.scorer(
+        Watching(),
+        x,
+        torch.zeros(2, dtype=torch.int64),
+        segments=torch.arange(4).view(1, 4),
+        reference=lambda x: torch.full_like(x[:1], 7),
+    )
+    score(keep.expand(2, 2, 4))
+    found = torch.cat(seen).view(2, 2, 1, 4)
+    expected = torch.where(keep[:, None], x[:, None], torch.tensor(7, dtype=dtype))
+    assert torch.equal(found, expected.to(found.dtype))

@@ -24,7 +24,7 @@ Score = Callable[..., Tensor]
 """Keep-masks to one number for each, float32; True = kept. `score(keep)` takes as many masks for every input,
 [B, M, F] bool -> [B, M]; `score(keep, images)` takes any pairs, [R, F] bool and the inputs' positions [R] -> [R]."""
 
-_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
 
 Readout = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[Tensor], Tensor]
@@ -109,6 +109,7 @@ def scorer(
     # One stand-in per input or one for all, its other sizes as small as the reference gave them.
     stand_in = stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *stand_in.shape).contiguous().view(kind)
     difference = x.contiguous().view(kind) ^ stand_in
+    spread = segment_maps.spreading(segments, x.device)
     runner = prepare(model, precision)
     lowest, highest = (int(target.min()), int(target.max())) if len(target) else (0, 0)
     limit = rows or _rows(x)
@@ -151,7 +152,7 @@ def scorer(
 
     def _answer(keep: Tensor, images: slice | Tensor) -> Tensor:
         # All bits where kept, none where removed; as integers before they are spread over the elements.
-        shown = segment_maps.spread(-keep.to(x.device, kind), segments)  # [b, m, *segments.shape]
+        shown = spread(-keep.to(x.device, kind))  # [b, m, *segments.shape]
         shape = (*keep.shape[:2], *x.shape[1:])
         # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
         shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)

@@ -5,6 +5,8 @@ number of the feature, 0..F-1, that each element belongs to. Removing a feature 
 image [C, H, W] with a map [H, W] has pixels as features, all channels of a pixel together.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -60,14 +62,26 @@ def count(segments: Tensor) -> int:
 
 def spread(features: Tensor, segments: Tensor) -> Tensor:
     """Values per feature to values per element: [..., F] -> [..., *segments.shape]."""
-    if segments.numel() == features.shape[-1] and _in_order(segments):
-        return features.unflatten(-1, segments.shape)
+    return spreading(segments, features.device)(features)
+
+
+def spreading(segments: Tensor, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """`spread` for one map and many values on a device: the map is looked at once, which makes a GPU wait."""
+    shape = segments.shape
+    if _in_order(segments):
+        return lambda features: features.unflatten(-1, shape)
     if segments.ndim == 2 and (size := _patch_size(segments)):
-        lead, (rows, columns) = features.shape[:-1], (side // size for side in segments.shape)
-        # A copy with repeats, several times faster than the gather below.
-        grid = features.reshape(*lead, rows, 1, columns, 1).expand(*lead, rows, size, columns, size)
-        return grid.reshape(*lead, *segments.shape)
-    return features[..., segments.to(features.device).flatten()].unflatten(-1, segments.shape)
+        rows, columns = (side // size for side in shape)
+
+        def repeated(features: Tensor) -> Tensor:
+            # A copy with repeats, several times faster than the gather below.
+            lead = features.shape[:-1]
+            grid = features.reshape(*lead, rows, 1, columns, 1).expand(*lead, rows, size, columns, size)
+            return grid.reshape(*lead, *shape)
+
+        return repeated
+    places = segments.to(device).flatten()
+    return lambda features: features[..., places].unflatten(-1, shape)
 
 
 def pool(elements: Tensor, segments: Tensor) -> Tensor:

@@ -179,8 +179,7 @@ was = before.frame.set_index(["network", "masked"])["accuracy"] if before else N
 Markdown(
     f"*Recorded* is a run of the `{before.profile}` profile. Its network recognises {was['original', 0.0]:.1%} of these test "
     f"images, and {was['original', 0.1]:.1%} with a tenth of the pixels gone at random; fine-tuned, "
-    f"{was['fine-tuned', 0.0]:.1%} and {was['fine-tuned', 0.1]:.1%}. Compare this with the small network above: how badly a "
-    "network bears missing pixels decides which metric orders right."
+    f"{was['fine-tuned', 0.0]:.1%} and {was['fine-tuned', 0.1]:.1%}. Compare this, and its column, with the network above."
     if before
     else "No run has been recorded."
 )

@@ -251,14 +251,6 @@ figures.show(figure)
 # %% tags=["hide-input"]
 kept = recorded("few-class-fidelity/natural-images", "summary")
 paper = published.load("fewclass_scores").rename(columns={"value": "mean"})
-kept_summary = kept.frame if kept else None
-
-
-def one_network(frame, measure):
-    """The rows of a measure, of the first network."""
-    if frame is None:
-        return None
-    return frame[(frame["measure"] == measure) & (frame["network"] == frame["network"].iloc[0])]
 
 
 def table_of(measure, number):
@@ -266,8 +258,8 @@ def table_of(measure, number):
     return few_class.beside(
         {
             "published": paper[(paper["table"] == number) & (paper["model"] == "ResNet-18")],
-            "recorded": one_network(kept_summary, measure),
-            "this build": one_network(summary, measure),
+            "recorded": few_class.of_first_network(kept.frame, measure) if kept else None,
+            "this build": few_class.of_first_network(summary, measure),
         }
     )
 

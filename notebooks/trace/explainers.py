@@ -68,7 +68,7 @@ run = Run("trace/explainers", globals())
 #
 # Annealing exchanges two patches, asks the network about the subsets in between, and keeps the exchange if it helps, or
 # sometimes if it does not: the less often, the colder it gets. The chains of all images go in lock-step, so that every
-# forward of the network is full. A subset that was asked before is remembered.
+# forward of the network is full. A subset that was asked before is remembered, until a newer one takes its place in memory.
 
 # %% tags=["hide-input"]
 network = trained(
@@ -271,7 +271,7 @@ figures.show(figure)
 # The plain search takes one image after the other, in float32, and asks about all subsets of an order again at every
 # proposal: *one by one*, as the sums are written, or *plain*, in one forward. The engine asks only about those that changed,
 # for all images at once, in the precision that the processor is fast in. The *floor* makes as many bare forwards, with
-# nothing else done. *Whole search* is the one at the top of this page, in which no subset is asked about twice. How much the
+# nothing else done. *Whole search* is the one at the top of this page, with its memory of subsets. How much the
 # engine gains depends on the network and on the processor: two thirds of the forwards fall away anywhere, the rest is layout,
 # precision, full batches and memory.
 

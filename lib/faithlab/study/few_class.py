@@ -372,6 +372,11 @@ def beside(sources: Mapping[str, pd.DataFrame | None], *, digits: int = 3) -> St
     return tables.styled(table.rename(columns=LABELS, level=0))
 
 
+def of_first_network(frame: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The rows of a measure of the network that comes first, from a table with network and measure."""
+    return frame[(frame["measure"] == measure) & (frame["network"] == frame["network"].iloc[0])]
+
+
 def box_plots(scores: pd.DataFrame, measure: str, label: str) -> plt.Figure:
     """A measure over the images by explainer and refinement, a panel for each network (the paper's Figures 4 to 7).
 
