@@ -46,24 +46,26 @@ def curves(score: Score, order: Tensor) -> Curves:
         score: see `faithlab.engine.scorer`.
         order: [B, F], most relevant first.
     """
-    features = order.shape[-1]
-    morf, lerf = (torch.empty(len(order), features + 1, dtype=torch.float64, device=order.device) for _ in range(2))
+    return Curves(_removing(score, order), _removing(score, order.flip(-1)))
+
+
+def _removing(score: Score, order: Tensor) -> Tensor:
+    """The scores when the first k features of an order are removed: [B, F + 1] float64, k = 0..F."""
+    curve = torch.empty(len(order), order.shape[-1] + 1, dtype=torch.float64, device=order.device)
     part = max(1, masks.BUDGET // max(1, order.numel()))
-    for k in torch.arange(features + 1, device=order.device).split(part):
-        morf[:, k] = score(masks.remove_top(order, k)).to(morf)
-        # The ends are the same inputs: nothing removed, and everything.
-        lerf[:, k] = score(masks.remove_top(order.flip(-1), k)).to(lerf)
-    return Curves(morf, lerf)
+    for k in torch.arange(curve.shape[1], device=order.device).split(part):
+        curve[:, k] = score(masks.remove_top(order, k)).to(curve)
+    return curve
 
 
 def morf(score: Score, attribution: Tensor) -> Tensor:
     """MoRF of an attribution, [B] float64: the lower, the better. Arguments as in `lerf_minus_morf`."""
-    return curves(score, trajectory(attribution)).morf.sum(-1)
+    return _removing(score, trajectory(attribution)).sum(-1)
 
 
 def lerf(score: Score, attribution: Tensor) -> Tensor:
     """LeRF of an attribution, [B] float64: the higher, the better. Arguments as in `lerf_minus_morf`."""
-    return curves(score, trajectory(attribution)).lerf.sum(-1)
+    return _removing(score, trajectory(attribution).flip(-1)).sum(-1)
 
 
 def lerf_minus_morf(score: Score, attribution: Tensor) -> Tensor:
