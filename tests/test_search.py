@@ -348,6 +348,59 @@ def test_a_swap_asks_about_the_prefixes_between_its_places_only(objective, sides
     assert distance / 600 == pytest.approx(10 / 3, rel=0.05)
 
 
+@given(
+    seed=st.integers(0, 10**6),
+    objective=st.sampled_from(list(search.OBJECTIVES)),
+    neighbour=st.sampled_from(list(search.NEIGHBOURS)),
+    temperature=st.sampled_from([1e-6, 0.05, 1.0]),
+    sharpness=st.sampled_from([0.0, 1.0, 30.0]),
+)
+def test_giving_up_changes_nothing_and_asks_less(seed, objective, neighbour, temperature, sharpness):
+    table = anything(3, 7, seed)
+    table = torch.sigmoid(sharpness * (table - 0.5)) if sharpness else table.round()  # down to 0 and 1 only
+    options = {"objective": objective, "neighbour": neighbour, "temperature": temperature, "seed": seed, "steps": 30}
+    whole, short = (
+        search.anneal(search.lookup(table), starts(7), restarts=2, score_range=given, **options)
+        for given in (None, (0.0, 1.0))
+    )
+    for one, other in ((short.order, whole.order), (short.history, whole.history), (short.value, whole.value)):
+        assert torch.equal(one, other)
+    assert torch.equal(short.state.chains.table, whole.state.chains.table)
+    assert (short.asked <= whole.asked).all()
+
+
+def test_a_proposal_is_given_up_once_it_cannot_be_taken_any_more():
+    """The score is 1 if feature 0 is there, and the order is the best: LeRF = 8, which no proposal can raise."""
+    table = (torch.arange(1 << 8) & 1).float().expand(1, -1)
+    order = torch.arange(8)[None]
+    found = search.anneal(search.lookup(table), order, objective="Le", steps=100, temperature=1e-9, score_range=(0, 1))
+    assert found.value.item() == 8
+    asked, here = 9, list(range(8))
+    for step in range(100):
+        u = literal.uniform(0, 0, step, 4)
+        i = int(u[0] * 8)
+        low, high = sorted((i, (i + 1 + int(u[1] * 7)) % 8))
+        if low == 0:
+            # All subsets in between lose 1, and none can gain: the first two thirds of them tell.
+            asked += math.ceil(2 / 3 * (high - low))
+        else:
+            asked += high - low
+            here[low], here[high] = here[high], here[low]
+    assert found.asked.item() == asked
+    assert found.state.chains.order[0].tolist() == here
+
+
+@pytest.mark.parametrize("given", [(1, 0), (0.5, 0.5), (float("nan"), 1)])
+def test_a_range_that_is_none_is_an_error(given):
+    with pytest.raises(ValueError, match="from a lower to a higher number"):
+        search.anneal(search.lookup(anything(3, 5)), starts(5), steps=2, score_range=given)
+
+
+def test_a_score_outside_its_range_is_an_error():
+    with pytest.raises(ValueError, match=r"range -1e-06 to 1, but got .*; for logits leave"):
+        search.anneal(search.lookup(2 * anything(3, 5)), starts(5), steps=2, score_range=(0, 1))
+
+
 @every_search
 def test_a_memory_changes_nothing_and_asks_less(name):
     table = anything(3, 8)

@@ -11,9 +11,11 @@ The paper prints "min" for TRACE-Le, too: a misprint, since a high LeRF is good.
 the readout of the score.
 
 What is fast here: an order is a chain of subsets, and a proposal asks only about the subsets that it changes, a third
-of them on average for a swap. The chains of all images and restarts go in lock-step, so that their questions fill whole
-forwards. `Remembered` answers a subset that was asked before without a forward. `answers` asks about all subsets of a
-few features at once: then `optimum` is exact, and every search is a matter of look-ups.
+of them on average for a swap. Annealing draws its random number first, and so knows what a proposal has to gain. Where
+the score is a probability, it gives up as soon as the answers that are left would not be enough, even if each were the
+best possible. The chains of all images and restarts go in lock-step, so that their questions fill whole forwards.
+`Remembered` answers a subset that was asked before without a forward. `answers` asks about all subsets of a few
+features at once: then `optimum` is exact, and every search is a matter of look-ups.
 
 Random numbers belong to (seed, image, step), so that a chain takes the same steps in any batch, as far as the score
 gives an input the same number in any batch.
@@ -34,6 +36,12 @@ _log = logging.getLogger(__name__)
 
 OBJECTIVES = {"Mo": (-1.0, 0.0), "Le": (0.0, 1.0), "Le-Mo": (-1.0, 1.0)}
 """What is maximised: the weights of MoRF and of LeRF."""
+
+_ROUNDING = 1e-6
+"""How far a score may lie outside its range, since forwards and sums round."""
+
+_FIRST = 2 / 3
+"""The part of what could be gained that is asked about before the rest. Less gives up sooner, in more forwards."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,7 @@ class Trajectory:
 class _Problem:
     """An objective on a score, for chains that belong to images."""
 
-    def __init__(self, score: Score, objective: str, images: int):
+    def __init__(self, score: Score, objective: str, images: int, score_range: tuple[float, float] | None = None):
         if objective not in OBJECTIVES:
             raise ValueError(f"expected an objective among {', '.join(OBJECTIVES)}, but got {objective!r}")
         weights = OBJECTIVES[objective]
@@ -106,6 +114,10 @@ class _Problem:
         # What is reported is the metric itself: MoRF, though it is -MoRF that is maximised.
         self.sign = -1.0 if objective == "Mo" else 1.0
         self.asked = torch.zeros(images, dtype=torch.int64)
+        if score_range is not None and not score_range[0] < score_range[1]:
+            raise ValueError(f"expected a score range from a lower to a higher number, but got {score_range}")
+        # A little wider, for the score may be rounded, and so are sums over prefixes.
+        self.range = score_range and (score_range[0] - _ROUNDING, score_range[1] + _ROUNDING)
 
     def gain(self, table: Tensor) -> Tensor:
         """What is maximised: [..., S, F + 1] -> [...]."""
@@ -115,7 +127,7 @@ class _Problem:
         """Answers to pairs, [R, F] and [R] -> [R] float64.
 
         Raises:
-            ValueError: an answer is NaN.
+            ValueError: an answer is NaN or outside the range of the score.
         """
         if not len(keep):
             return torch.zeros(0, dtype=torch.float64, device=keep.device)
@@ -126,10 +138,23 @@ class _Problem:
                 f"the score of {int(answers.isnan().sum())} of {len(answers)} masked inputs is NaN, so that no order "
                 "can be preferred; check the model, or leave out these images and count them"
             )
+        if self.range is not None and bool(((answers < self.range[0]) | (answers > self.range[1])).any()):
+            raise ValueError(
+                f"expected scores in the range {self.range[0]:.3g} to {self.range[1]:.3g}, but got "
+                f"{answers.min().item():.3g} to {answers.max().item():.3g}; for logits leave the range out"
+            )
         self.asked += torch.bincount(images.cpu(), minlength=len(self.asked))
         return answers.to(keep.device).double()
 
-    def follow(self, images: Tensor, order: Tensor, low: Tensor, high: Tensor, table: Tensor) -> Tensor:
+    def follow(
+        self,
+        images: Tensor,
+        order: Tensor,
+        low: Tensor,
+        high: Tensor,
+        table: Tensor,
+        least: Tensor | None = None,
+    ) -> Tensor:
         """The table of orders that differ from known ones in the prefixes of lengths low + 1 .. high only.
 
         Args:
@@ -138,19 +163,29 @@ class _Problem:
             low: [N] int64.
             high: [N] int64.
             table: [N, S, F + 1] of the known orders.
+            least: [N] what an order has to gain over the known one. Where the score is bounded, an order that cannot
+                reach it any more is given up: it keeps known answers, and with them it gains less than that.
 
         Returns:
             [N, S, F + 1].
         """
-        count = high - low
-        chain = torch.arange(len(order), device=order.device).repeat_interleave(count)  # [R]
-        first = count.cumsum(0) - count
-        length = low[chain] + 1 + torch.arange(len(chain), device=order.device) - first[chain]  # [R] of the prefix
-        prefix = masks.place(order)[chain] < length[:, None]  # [R, F]
-        keep = torch.cat([prefix if side else ~prefix for side in self.sides])
-        answers = self.ask(keep, images[chain].repeat(len(self.sides)))
-        table = table.clone()
-        table[chain, :, length] = answers.view(len(self.sides), -1).T
+        length = torch.arange(table.shape[2], device=order.device)
+        left = ((length > low[:, None]) & (length <= high[:, None]))[:, None].expand(table.shape)  # to be asked
+        weights, sides = self.weights.to(table.device)[:, None], torch.tensor(self.sides, device=order.device)
+        place, known, table = masks.place(order), table, table.clone()
+        while bool(left.any()):
+            now = left
+            if least is not None and self.range is not None:
+                highest = torch.maximum(weights * self.range[0], weights * self.range[1])
+                room = torch.where(left, highest - weights * known, 0.0)  # what each answer can add at most
+                reachable = self.gain(table) - self.gain(known) + room.sum((1, 2))
+                left = left & (reachable >= least)[:, None, None]
+                now = _with_most_room(torch.where(left, room, 0.0))
+            side, chain, at = now.transpose(0, 1).nonzero(as_tuple=True)  # [R] each
+            prefix = place[chain] < at[:, None]  # [R, F]
+            keep = prefix == (sides[side] == 1)[:, None]
+            table[chain, side, at] = self.ask(keep, images[chain])
+            left = left & ~now
         return table
 
     def better(self, chains: _Chains, state: _State | None) -> dict[str, Tensor]:
@@ -168,6 +203,14 @@ class _Problem:
         table = torch.empty(len(order), len(self.sides), order.shape[1] + 1, dtype=torch.float64, device=order.device)
         ends = torch.full((len(order),), -1, device=order.device)
         return _Chains(order, self.follow(images, order, ends, torch.full_like(ends, order.shape[1]), table))
+
+
+def _with_most_room(room: Tensor) -> Tensor:
+    """The fewest entries of each chain that have two thirds of its room, [N, S, F + 1] -> the same, bool."""
+    ordered = room.flatten(1).sort(dim=1, descending=True, stable=True)
+    before = ordered.values.cumsum(1) - ordered.values
+    most = (before < _FIRST * ordered.values.sum(1, keepdim=True)) & (ordered.values > 0)
+    return torch.zeros_like(most).scatter_(1, ordered.indices, most).view(room.shape)
 
 
 # The neighbours of an order: which feature stands at each place afterwards
@@ -288,6 +331,7 @@ def anneal(
     cooling: float = 0.999,
     neighbour: str = "swap",
     restarts: int = 1,
+    score_range: tuple[float, float] | None = None,
     seed: int = 0,
     images: Tensor | None = None,
     resume: Trajectory | None = None,
@@ -308,13 +352,16 @@ def anneal(
         cooling: factor per step; the paper takes 0.999.
         neighbour: one of `NEIGHBOURS`; the paper takes the swap.
         restarts: chains per image, all in the same batch; those after the first start at random orders.
+        score_range: lowest and highest number that the score can give, (0, 1) for probabilities. Proposals that cannot
+            be taken any more are given up then, which changes no result. None: not known, all is asked.
         seed: of the proposals.
         images: [B] identities of the images; None: 0..B-1.
         resume: what an earlier call with the same arguments and fewer steps returned.
         progress: show a progress bar.
 
     Raises:
-        ValueError: no steps, an order that is no permutation, an unknown objective or neighbour, a NaN score.
+        ValueError: no steps, an order that is no permutation, an unknown objective or neighbour, a score that is NaN or
+            outside its range.
     """
     if neighbour not in NEIGHBOURS:
         raise ValueError(f"expected a neighbour among {', '.join(NEIGHBOURS)}, but got {neighbour!r}")
@@ -322,7 +369,7 @@ def anneal(
         raise ValueError(
             f"expected a temperature above 0 and a cooling factor in (0, 1], but got {temperature} and {cooling}"
         )
-    problem = _Problem(score, objective, len(order))
+    problem = _Problem(score, objective, len(order), score_range)
     identity, owner, start = _several(order, restarts, seed, images)
     # A chain takes the same steps however many others there are.
     stream = torch.arange(restarts, device=order.device) << 32
@@ -331,9 +378,10 @@ def anneal(
         u = draws.uniform(seed, identity, stream + step, 4).flatten(0, 1)  # [N, 4]
         source, low, high = NEIGHBOURS[neighbour](u, order.shape[1])
         proposed = state.chains.order.gather(1, source)
-        proposal = _Chains(proposed, problem.follow(owner, proposed, low, high, state.chains.table))
-        loss = problem.gain(state.chains.table) - problem.gain(proposal.table)
-        chains = proposal.where(loss <= -u[:, 3].log() * (temperature * cooling**step), state.chains)
+        known = state.chains.table
+        least = u[:, 3].log() * (temperature * cooling**step)
+        proposal = _Chains(proposed, problem.follow(owner, proposed, low, high, known, least))
+        chains = proposal.where(problem.gain(proposal.table) - problem.gain(known) >= least, state.chains)
         return replace(state, chains=chains, **problem.better(chains, state))
 
     return _run("annealing", problem, owner, start, advance, steps, resume, progress)

@@ -36,8 +36,15 @@ EXPLAINERS = {
 TEMPERATURE = {"p": 0.1, "y": 2.0}
 """Where the paper's annealing starts, for probabilities (p) and for logits (y)."""
 
+RANGE = {"p": (0.0, 1.0), "y": None}
+"""Between which numbers a score lies; a logit can be any."""
+
 READOUTS = {"p": readouts.probability, "y": readouts.logit}
 """The paper's suffixes."""
+
+
+_BARE_FORWARDS = 100
+"""Of the floor, which are enough to know their rate."""
 
 
 def recognised(model: nn.Module, data: LabelledSet, count: int, rows: int = 64) -> LabelledSet:
@@ -187,7 +194,8 @@ def trace(
     """
     if start is None:
         start = search.greedy(score, images, features, objective=objective.split("-")[0], device=device).order
-    return search.anneal(score, start, objective=objective, seed=seed, progress=progress, **steps_of(steps, readout))
+    options = steps_of(steps, readout) | {"score_range": RANGE[readout], "seed": seed, "progress": progress}
+    return search.anneal(score, start, objective=objective, **options)
 
 
 @torch.inference_mode()
@@ -266,6 +274,9 @@ def speed(
 ) -> pd.DataFrame:
     """Proposals per second of annealing LeRF - MoRF on the engine, of `plain_annealing`, and of bare forwards.
 
+    All start at the greedy order and make the same proposals. On the engine they run through the paper's temperatures,
+    which matter: the colder it is, the sooner a proposal is given up.
+
     With one thread the seconds are the processor's, so that others who use it are not counted. Those of several threads
     would count the waiting of one for the other, and a GPU's are not there: then they are the clock's.
 
@@ -274,51 +285,59 @@ def speed(
         x: images [B, C, H, W], all searched at once on the engine.
         target: [B].
         segments: [H, W].
-        steps: proposals per image on the engine.
+        steps: proposals per image on the engine, at least 2; the first of them warms up.
         plain_images: images of the plain search.
         plain_steps: its proposals per image.
         precision: of the engine's forwards.
         rows: inputs per forward.
-        seed: of the orders and proposals.
+        seed: of the proposals.
 
     Returns:
-        search, images, forwards_per_proposal, proposals_per_second, times_plain (as a multiple of plain). The searches:
-        one by one (plain, a forward for each masked image), plain (all of a proposal in one forward), engine, and
-        floor, which makes as many bare forwards as the engine and nothing else.
+        search, readout (p or y), images, forwards_per_proposal, proposals_per_second, times_plain (as a multiple of
+        plain). The searches: one by one (plain, a forward for each masked image), plain (all of a proposal in one
+        forward; a logit takes it as long), engine, and floor, which makes as many bare forwards as the engine and
+        nothing else.
     """
     alone = x.device.type != "cuda" and torch.get_num_threads() == 1
     clock = time.process_time if alone else time.perf_counter
     features = segment_maps.count(segments)
-    order = search.random_orders(torch.arange(len(x), device=x.device), features, seed=seed)[:, 0]
+    scorers = {
+        readout: search.Remembered(
+            engine.scorer(model, x, target, segments=segments, precision=precision, rows=rows, readout=read)
+        )
+        for readout, read in READOUTS.items()
+    }
+    order = search.greedy(scorers["p"], len(x), features, objective="Le", device=x.device).order
     rates = []
     for name, together, some, count in (
         ("one by one", 1, slice(1), max(1, plain_steps // 5)),
         ("plain", None, slice(plain_images), plain_steps),
     ):
         began = clock()
-        plain_annealing(model, x[some], target[some], segments, order[some], steps=count, rows=together, seed=seed)
+        schedule = {"temperature": TEMPERATURE["p"], "cooling": steps_of(steps)["cooling"]}
+        options = schedule | {"steps": count, "rows": together, "seed": seed}
+        plain_annealing(model, x[some], target[some], segments, order[some], **options)
         asked = (count + 1) * len(x[some])  # the first order is evaluated, too
-        rates.append((name, len(x[some]), 2 * (features + 1), asked / (clock() - began)))
-    score = engine.scorer(model, x, target, segments=segments, precision=precision, rows=rows)
-    first = search.anneal(score, order, steps=1, seed=seed)
-    began = clock()
-    asked = search.anneal(score, order, steps=1 + steps, seed=seed, resume=first).asked.sum().item()
-    seconds = clock() - began
-    asked -= first.asked.sum().item()
+        rates.append((name, "p", len(x[some]), 2 * (features + 1), asked / (clock() - began)))
     runner, inputs = engine.prepare(model, precision), x[torch.arange(rows) % len(x)].to(precision)
-    with torch.inference_mode():
-        runner(inputs)
-        began = clock()
-        for _ in range(-(-asked // rows)):
-            answer = runner(inputs)
-        answer.sum().item()  # waits for the device
-    bare = clock() - began
-    proposals = steps * len(x)
-    rates += [
-        ("engine", len(x), asked / proposals, proposals / seconds),
-        ("floor", len(x), asked / proposals, proposals / bare),
-    ]
-    table = pd.DataFrame(rates, columns=["search", "images", "forwards_per_proposal", "proposals_per_second"])
+    for readout, score in scorers.items():
+        options = steps_of(steps, readout) | {"score_range": RANGE[readout], "seed": seed}
+        first = search.anneal(score, order, **options | {"steps": 1})
+        forwards, began = score.forwards, clock()
+        search.anneal(score, order, **options, resume=first)
+        seconds, proposals, forwards = clock() - began, (steps - 1) * len(x), score.forwards - forwards
+        rates.append(("engine", readout, len(x), forwards / proposals, proposals / seconds))
+        batches = min(-(-forwards // rows), _BARE_FORWARDS)
+        with torch.inference_mode():
+            runner(inputs)
+            began = clock()
+            for _ in range(batches):
+                answer = runner(inputs)
+            answer.sum().item()  # waits for the device
+        seconds = (clock() - began) / (batches * rows) * forwards
+        rates.append(("floor", readout, len(x), forwards / proposals, proposals / seconds))
+    columns = ["search", "readout", "images", "forwards_per_proposal", "proposals_per_second"]
+    table = pd.DataFrame(rates, columns=columns)
     plain = table.set_index("search").loc["plain", "proposals_per_second"]
     return table.assign(times_plain=table["proposals_per_second"] / plain)
 
