@@ -50,7 +50,7 @@ NOTEBOOKS = [name.removeprefix("notebooks/") for name in listed(CONTENTS) if nam
 
 # Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seed=1"
 ONE = config.get("notebook")
-GIVEN = dict(word.split("=", 1) for word in str(config.get("params", "")).split())
+GIVEN = dict(word.split("=", 1) for word in str(config.get("params") or "").split())
 
 
 def resolved(name, run):

@@ -48,7 +48,7 @@ rise_samples = 60  # masks per image; 4000 in RISE's paper
 ep_steps = 6  # of extremal perturbation; its authors take 800
 ep_areas = [0.1, 0.2, 0.4]  # its areas, shares of the image
 integration_steps = 8  # of Integrated Gradients
-timed_steps = 2  # of annealing, to time the engine on the first photographs' network
+timed_steps = 3  # of annealing, to time the search on the first of these networks
 plain_steps = 1  # of the plain search, on one photograph
 timed_patch = 32  # side of a patch then: 49 patches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
@@ -228,8 +228,8 @@ figures.show(figure)
 # %% [markdown]
 # ## How fast it is on photographs
 #
-# As on [an earlier page](../trace/explainers): a plain search in float32, one photograph after the other, the engine, and bare
-# forwards.
+# As on [an earlier page](../trace/explainers): a plain search in float32, one photograph after the other, the engine for
+# probabilities (*p*) and for logits (*y*), and bare forwards.
 
 # %% tags=["hide-input"]
 network = pretrained.load(networks[0]).to(device)
@@ -255,6 +255,7 @@ Markdown(f"{networks[0]}, {segments.count(cells)} patches, {str(fast).removepref
 shown = pd.DataFrame(
     {
         "search": speed["search"],
+        "readout": speed["readout"],
         "photographs": speed["images"],
         "forwards per proposal": speed["forwards_per_proposal"].map("{:.0f}".format),
         "proposals per second": speed["proposals_per_second"].map("{:.2f}".format),
