@@ -65,6 +65,7 @@ from IPython.display import Markdown
 
 import faithlab.references
 from faithlab import engine, search, segments
+from faithlab.explainers import explain
 from faithlab.metrics import trajectory
 from faithlab.study import claims, figures, published, tables, trace
 from faithlab.study.results import Run
@@ -229,7 +230,7 @@ figures.show(figure)
 # ## How fast it is on photographs
 #
 # As on [an earlier page](../trace/explainers): a plain search in float32, one photograph after the other, the engine for
-# probabilities (*p*) and for logits (*y*), and bare forwards.
+# probabilities (*p*) and for logits (*y*), and bare forwards. All start at Grad-CAM's order.
 
 # %% tags=["hide-input"]
 network = pretrained.load(networks[0]).to(device)
@@ -241,6 +242,7 @@ speed = trace.speed(
     x,
     y,
     cells,
+    trajectory.trajectory(explain("gradcam", network, x, y, cells, rows=4)),
     steps=timed_steps,
     plain_images=1,
     plain_steps=plain_steps,

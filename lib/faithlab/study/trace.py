@@ -264,6 +264,7 @@ def speed(
     x: Tensor,
     target: Tensor,
     segments: Tensor,
+    order: Tensor,
     *,
     steps: int,
     plain_images: int,
@@ -274,8 +275,8 @@ def speed(
 ) -> pd.DataFrame:
     """Proposals per second of annealing LeRF - MoRF on the engine, of `plain_annealing`, and of bare forwards.
 
-    All start at the greedy order and make the same proposals. On the engine they run through the paper's temperatures,
-    which matter: the colder it is, the sooner a proposal is given up.
+    All make the same proposals. On the engine they run through the temperatures of the paper, which matter: the colder,
+    the sooner is a proposal given up.
 
     With one thread the seconds are the processor's, so that others who use it are not counted. Those of several threads
     would count the waiting of one for the other, and a GPU's are not there: then they are the clock's.
@@ -285,6 +286,7 @@ def speed(
         x: images [B, C, H, W], all searched at once on the engine.
         target: [B].
         segments: [H, W].
+        order: [B, F], most relevant first, where all searches start.
         steps: proposals per image on the engine, at least 2; the first of them warms up.
         plain_images: images of the plain search.
         plain_steps: its proposals per image.
@@ -307,7 +309,6 @@ def speed(
         )
         for readout, read in READOUTS.items()
     }
-    order = search.greedy(scorers["p"], len(x), features, objective="Le", device=x.device).order
     rates = []
     for name, together, some, count in (
         ("one by one", 1, slice(1), max(1, plain_steps // 5)),
