@@ -183,6 +183,11 @@ def test_one_notebook_runs_with_parameters_of_its_own_and_leaves_the_profile_alo
     assert "Nothing to be done" in again.communicate()[0]
     assert again.returncode == 0
 
+    plain = project.start(goal=("notebook", "NAME=a"))
+    output = plain.communicate()[0]
+    assert plain.returncode == 0, output
+    assert (tmp_path / "build/quick/results/a/values.csv").read_text().split() == ["value", "0", "1", "2"]
+
     wrong = project.start(goal=("notebook", "NAME=part/b", "PARAMS=sise=4"))
     output = wrong.communicate()[0]
     assert wrong.returncode != 0

@@ -270,7 +270,8 @@ figures.show(figure)
 # proposal cannot be taken any more. A logit (*y*) has no highest value, so that everything is asked. The *floor* makes as many
 # bare forwards, with nothing else done. *Whole search* is the one at the top of this page; the others run through the same
 # temperatures in fewer steps. How much the engine gains depends on the network and on the processor: two thirds of the
-# forwards fall away anywhere, the rest is layout, precision, full batches, memory, and how soon a proposal is hopeless.
+# forwards fall away anywhere, the rest is layout, precision, full batches, memory, and how soon a proposal is hopeless. In a
+# longer search there is more to remember, and more proposals are hopeless.
 
 # %% tags=["hide-input"]
 larger = train("resnet9", timed_width)
@@ -325,21 +326,32 @@ shown = pd.DataFrame(
 )
 tables.prose(shown)
 
+
 # %% tags=["hide-input"]
-sentences = []
-for name in speeds:
-    engine_rate, floor = at[name, "engine"], at[name, "floor"]
-    sentences.append(
-        f"On {name} the engine takes {floor['p'] / engine_rate['p']:.2f} times its floor for probabilities, "
-        f"{floor['y'] / engine_rate['y']:.2f} times for logits, and makes {engine_rate['p'] / at[name, 'plain', 'p']:.1f} and "
-        f"{engine_rate['y'] / at[name, 'plain', 'p']:.1f} proposals in the time of one of the plain search, "
-        f"{engine_rate['p'] / at[name, 'one by one', 'p']:.0f} and {engine_rate['y'] / at[name, 'one by one', 'p']:.0f} in that of "
-        "one that asks one by one."
-    )
-Markdown(
-    " ".join(sentences)
-    + f" ResNet-9 has width {timed_width}; precision is {str(fast).removeprefix('torch.')}. All make the same proposals."
+def described(speed):
+    """For each network: times the floor, and proposals in the time of one of the plain searches; p and y."""
+    at = speed.set_index(["network", "search", "readout"])["proposals_per_second"]
+    lines = []
+    for name in speeds:
+        asked, floor, plain, single = (at[name, search] for search in ("engine", "floor", "plain", "one by one"))
+        lines.append(
+            f"- {name}: {floor['p'] / asked['p']:.2f} times its floor for probabilities, {floor['y'] / asked['y']:.2f} times for "
+            f"logits; **{asked['p'] / plain['p']:.1f}** and **{asked['y'] / plain['p']:.1f}** proposals in the time of one of the "
+            f"plain search, {asked['p'] / single['p']:.0f} and {asked['y'] / single['p']:.0f} in that of one that asks one by one"
+        )
+    return "\n".join(lines)
+
+
+kept_speed = recorded("trace/explainers", "speed")
+text = (
+    f"In this build, with {timed_steps} steps on ResNet-9 of width {timed_width} and ten times as many on the other network, in "
+    f"{str(fast).removeprefix('torch.')}, the engine takes\n\n{described(speed)}\n"
 )
+if kept_speed and kept_speed.profile != profile:
+    given = kept_speed.provenance["parameters"]
+    text += f"\nand in the recorded run (`{kept_speed.profile}`), with {given['timed_steps']} steps in place of {timed_steps},\n\n"
+    text += described(kept_speed.frame)
+Markdown(text)
 
 # %% [markdown]
 # ## What reproduced
