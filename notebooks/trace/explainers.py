@@ -349,7 +349,7 @@ text = (
 )
 if kept_speed and kept_speed.profile != profile:
     given = kept_speed.provenance["parameters"]
-    text += f"\nand in the recorded run (`{kept_speed.profile}`), with {given['timed_steps']} steps in place of {timed_steps},\n\n"
+    text += f"\nIn the recorded run (`{kept_speed.profile}`), with {given['timed_steps']} steps in place of {timed_steps}, it takes\n\n"
     text += described(kept_speed.frame)
 Markdown(text)
 

@@ -19,8 +19,8 @@
 #
 # *Does TRACE win on real photographs and larger networks, too?* The paper's Table 1 has six networks of ImageNet. Here are a
 # ResNet-9 on CIFAR-10 and a network that others trained on ImageNet, on photographs of ImageNet. A search on a large network
-# is dear: the `quick` profile takes a few photographs, 16 patches and a few proposals after the greedy order. The `paper`
-# profile has the paper's networks and its 5000 proposals.
+# is dear: the `quick` profile takes a few photographs, 16 patches and a few proposals after the greedy order. The `long`
+# profile takes more photographs and three sizes of that network, the `paper` profile the paper's networks and 5000 proposals.
 
 # %% [markdown]
 # ## Parameters
