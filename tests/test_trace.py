@@ -135,6 +135,13 @@ def test_the_engine_is_several_times_faster_than_the_plain_search():
     assert (speed.loc["floor", "times_plain"] > 0.8 * speed.loc["engine", "times_plain"]).all()
 
 
+def test_of_one_step_nothing_is_left_to_time():
+    (x, y), order = inputs(), torch.arange(16).expand(3, -1)
+    options = {"plain_images": 1, "plain_steps": 1, "precision": torch.float32}
+    with pytest.raises(ValueError, match="at least two steps, of which the first warms up, but got 1"):
+        trace.speed(network(), x, y, PATCHES, order, steps=1, **options)
+
+
 # Images and explanations
 
 

@@ -299,7 +299,12 @@ def speed(
         plain). The searches: one by one (plain, a forward for each masked image), plain (all of a proposal in one
         forward; a logit takes it as long), engine, and floor, which makes as many bare forwards as the engine and
         nothing else.
+
+    Raises:
+        ValueError: fewer than two steps, so that none is left to time.
     """
+    if steps < 2:
+        raise ValueError(f"expected at least two steps, of which the first warms up, but got {steps}")
     alone = x.device.type != "cuda" and torch.get_num_threads() == 1
     clock = time.process_time if alone else time.perf_counter
     features = segment_maps.count(segments)
