@@ -401,6 +401,13 @@ def test_a_score_outside_its_range_is_an_error():
         search.anneal(search.lookup(2 * anything(3, 5)), starts(5), steps=2, score_range=(0, 1))
 
 
+def test_going_on_from_scores_outside_the_range_is_an_error():
+    score = search.lookup(2 * anything(3, 5))
+    part = search.anneal(score, starts(5), steps=2)
+    with pytest.raises(ValueError, match="for logits leave the range out"):
+        search.anneal(score, starts(5), steps=4, score_range=(0, 1), resume=part)
+
+
 @every_search
 def test_a_memory_changes_nothing_and_asks_less(name):
     table = anything(3, 8)

@@ -138,13 +138,17 @@ class _Problem:
                 f"the score of {int(answers.isnan().sum())} of {len(answers)} masked inputs is NaN, so that no order "
                 "can be preferred; check the model, or leave out these images and count them"
             )
+        self.check_range(answers)
+        self.asked += torch.bincount(images.cpu(), minlength=len(self.asked))
+        return answers.to(keep.device).double()
+
+    def check_range(self, answers: Tensor) -> None:
+        """Raise a ValueError if an answer is outside the range of the score."""
         if self.range is not None and bool(((answers < self.range[0]) | (answers > self.range[1])).any()):
             raise ValueError(
                 f"expected scores in the range {self.range[0]:.3g} to {self.range[1]:.3g}, but got "
                 f"{answers.min().item():.3g} to {answers.max().item():.3g}; for logits leave the range out"
             )
-        self.asked += torch.bincount(images.cpu(), minlength=len(self.asked))
-        return answers.to(keep.device).double()
 
     def follow(
         self,
@@ -573,6 +577,7 @@ def _run(
             raise ValueError(
                 f"expected to resume a search of {len(start)} chains of {start.shape[1]} features, as this one"
             )
+        problem.check_range(resume.state.chains.table)
         state, history = resume.state, list((problem.sign * resume.history).unbind(1))
         problem.asked += resume.asked
     reached = first = len(history) - 1
