@@ -269,7 +269,7 @@ figures.show(figure)
 # for all images at once, in the precision that the processor is fast in. Of a probability (*p*) it stops asking when a
 # proposal cannot be taken any more. A logit (*y*) has no highest value, so that everything is asked. The *floor* makes as many
 # bare forwards, with nothing else done. *Whole search* is the one at the top of this page; the others run through the same
-# temperatures in fewer steps. How much the engine gains depends on the network and on the processor: two thirds of the
+# temperatures in another number of steps. How much the engine gains depends on the network and on the processor: two thirds of the
 # forwards fall away anywhere, the rest is layout, precision, full batches, memory, and how soon a proposal is hopeless. In a
 # longer search there is more to remember, and more proposals are hopeless.
 
