@@ -9,6 +9,7 @@ LIBRARY = Path(__file__).parents[1] / "lib" / "faithlab"
 
 # Rooms from the bottom up. A room may use those below it, except the ones it must not know.
 ORDER = [
+    "arguments",
     "segments",
     "references",
     "perturbed",

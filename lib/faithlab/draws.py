@@ -8,6 +8,8 @@ Flood, 2014). Two explainers of one image meet the same draws, so that their dif
 import torch
 from torch import Tensor
 
+from faithlab import arguments
+
 # The constants of SplitMix64, written as the signed numbers that int64 arithmetic wraps to.
 _STEP = -7046029254386353131
 _FIRST = -4658895280553007687
@@ -29,14 +31,21 @@ def bits(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
     """64 random bits for every image, draw and element.
 
     Args:
-        seed: a 64-bit integer; another seed gives independent numbers.
+        seed: a 64-bit integer, negative ones too; another seed gives independent numbers.
         images: [B] integer identities of the images (their index in the data set, not in the batch).
         draws: [N] integer identities of the draws.
         size: number of elements F.
 
     Returns:
         [B, N, F] int64, all 64 bits random.
+
+    Raises:
+        ValueError: a seed, identities or a size that are no whole numbers or have another shape.
     """
+    arguments.whole("seed", seed, -(1 << 63), (1 << 63) - 1)
+    arguments.whole("the number of elements", size, 0)
+    _check_identities("images", images)
+    _check_identities("draws", draws)
     images, draws = images.long(), draws.long().to(images.device)
     start = _mix(torch.tensor(seed, dtype=torch.int64, device=images.device) * _STEP + _FIRST)
     stream = _mix(_mix(start + images * _STEP)[:, None] + draws * _SECOND)  # [B, N]
@@ -63,13 +72,24 @@ def identities(count: int, images: Tensor | None, device: torch.device) -> Tenso
     """The images' identities, [count] int64: those given, else their positions 0..count-1.
 
     Raises:
-        ValueError: the number of identities is not `count`.
+        ValueError: the number of identities is not `count`, or they are no whole numbers.
     """
     if images is None:
         return torch.arange(count, device=device)
+    _check_identities("images", images)
     if images.shape != (count,):
         raise ValueError(
             f"expected one identity per image, shape ({count},), but got {tuple(images.shape)}; "
             "pass the images' indices in their data set"
         )
     return images.to(device).long()
+
+
+def _check_identities(name: str, identities: Tensor) -> None:
+    known = isinstance(identities, Tensor)
+    if not known or identities.ndim != 1 or identities.dtype not in (torch.int64, torch.int32, torch.int16):
+        came = f"{identities.dtype} {tuple(identities.shape)}" if known else repr(identities)
+        raise ValueError(
+            f"expected the identities of {name} as integers in one dimension, but got {came}; pass their indices, such "
+            "as torch.arange(n)"
+        )

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from faithlab import arguments
 from faithlab import draws as counter
 
 Direction = Literal["MoRF", "LeRF"]
@@ -24,29 +25,21 @@ def order(attribution: Tensor, present: Tensor | None = None, direction: Directi
     """Features from most to least relevant: [B, F] -> [B, F] int64; of equal scores the smaller index comes first.
 
     LeRF is the same order read from its end, so that the two agree on what the top s features are. The order of the
-    negated attribution is another one wherever scores are equal.
+    negated attribution is another one wherever scores are equal. No images, [0, F], have no orders.
 
     Args:
-        attribution: [B, F].
+        attribution: [B, F], finite numbers, integers too.
         present: [B, F] bool, which features an input has (a text has no more tokens than it is long); those it has
             not come last in both directions, whatever their score. None: all.
         direction: "MoRF", the most relevant first, or "LeRF", the least relevant first.
 
     Raises:
-        ValueError: the attribution is not [B, F] or holds a NaN; an unknown direction.
+        ValueError: an attribution that is not [B, F], boolean, NaN or infinite; an input with no feature; an unknown
+            direction.
     """
     _check_direction(direction)
-    if attribution.ndim != 2:
-        raise ValueError(
-            f"expected an attribution per feature, [images, features], but got shape {tuple(attribution.shape)}; "
-            "pool a map over its segments with faithlab.segments.pool"
-        )
-    if bool(attribution.isnan().any()):
-        broken = attribution.isnan().any(-1).nonzero().flatten().tolist()
-        raise ValueError(
-            f"the attribution of {len(broken)} of {len(attribution)} images holds NaN (first: image {broken[0]}); "
-            "drop these images and count them, or mend the explainer"
-        )
+    arguments.attribution(attribution)
+    present = arguments.present(present, attribution)
     order = attribution.argsort(dim=-1, descending=True, stable=True)
     if present is None:
         return order if direction == "MoRF" else order.flip(-1)
@@ -67,14 +60,14 @@ def place(order: Tensor) -> Tensor:
 def counts(fractions: Tensor, features: int | Tensor) -> Tensor:
     """Fractions of the features as counts, rounded half up: [K] -> [K] int64, or [B, K] for features [B].
 
+    A float32 stands for the decimal number that it prints as: 0.35 of 10 features is 4 of them in any precision.
+
     Raises:
-        ValueError: a fraction outside [0, 1].
+        ValueError: no fraction, or one outside [0, 1], see `faithlab.arguments.fractions`; a negative number of
+            features.
     """
-    fractions = torch.as_tensor(fractions, dtype=torch.float64)
-    if not bool(((fractions >= 0) & (fractions <= 1)).all()):
-        raise ValueError(f"expected fractions between 0 and 1, but got {fractions.tolist()}")
-    # The small term keeps 0.29 * 100 = 28.999999999999996 from counting as less than 29.
-    return (_per_input(features) * fractions.to(_device(features)) + 0.5 + 1e-9).floor().long()
+    number = _per_input(features)
+    return _half_up(number * arguments.fractions(fractions).to(number.device))
 
 
 def removable(fractions: Tensor, features: int | Tensor, direction: Direction = "MoRF") -> Tensor:
@@ -100,11 +93,21 @@ def removals(counts: Tensor, features: int | Tensor, alpha: float = 1.0, cap: fl
     Raises:
         ValueError: alpha or cap outside [0, 1].
     """
-    for name, value in (("alpha", alpha), ("cap", cap)):
-        if value is not None and not 0 <= value <= 1:
-            raise ValueError(f"expected {name} between 0 and 1, but got {value}")
-    removed = (alpha * counts.double() + 0.5 + 1e-9).floor().long()
-    return removed if cap is None else removed.minimum((cap * _per_input(features) + 1e-9).floor().long())
+    removed = _half_up(arguments.share("alpha", alpha) * counts.double())
+    return removed if cap is None else removed.minimum(bound(arguments.share("cap", cap), features).to(removed.device))
+
+
+def bound(share: float, features: int | Tensor) -> Tensor:
+    """The largest number of features that is at most a share of them: [] or, for features [B], [B, 1] int64."""
+    return (arguments.share("share", share) * _per_input(features) + _SLACK).floor().long()
+
+
+_SLACK = 1e-9
+"""Keeps 0.29 * 100 = 28.999999999999996 from counting as less than 29."""
+
+
+def _half_up(number: Tensor) -> Tensor:
+    return (number + 0.5 + _SLACK).floor().long()
 
 
 def _check_direction(direction: str) -> None:
@@ -116,16 +119,24 @@ def _check_direction(direction: str) -> None:
 
 def _per_input(features: int | Tensor) -> Tensor:
     """Numbers of features as float64, [] or [B, 1]."""
-    number = torch.as_tensor(features, dtype=torch.float64)
+    if not isinstance(features, Tensor):
+        return torch.tensor(arguments.whole("features", features, 0), dtype=torch.float64)
+    if features.is_floating_point() or features.dtype == torch.bool or features.ndim > 1 or bool((features < 0).any()):
+        raise ValueError(
+            f"expected numbers of features, none negative, as integers [B], but got {features.dtype} "
+            f"{tuple(features.shape)}"
+        )
+    number = features.double()
     return number[:, None] if number.ndim else number
 
 
-def _device(features: int | Tensor) -> torch.device:
-    return torch.as_tensor(features).device
-
-
 def remove_top(order: Tensor, counts: Tensor) -> Tensor:
-    """Keep all but the first s features of the order: [B, F], sizes [K] or [B, K] -> keep [B, K, F]."""
+    """Keep all but the first s features of the order: [B, F], sizes [K] or [B, K] -> keep [B, K, F].
+
+    Raises:
+        ValueError: sizes that are no whole numbers, of another shape or, on the CPU, outside 0..F.
+    """
+    _check_counts("sizes", counts, order)
     return place(order)[:, None, :] >= counts.to(order.device)[..., None]
 
 
@@ -143,11 +154,11 @@ def group(order: Tensor, groups: int, present: Tensor | None = None) -> Tensor:
         present: [B, F] bool, which features an input has; the others are in group -1. None: all.
 
     Raises:
-        ValueError: fewer than one group, or more groups than features.
+        ValueError: fewer than one group, more groups than features, or an input with no feature.
     """
     features = order.shape[-1]
-    if not 1 <= groups <= features:
-        raise ValueError(f"expected between 1 and {features} groups, one per feature at most, but got {groups}")
+    arguments.whole("groups, each of a feature or more,", groups, 1, features)
+    present = arguments.present(present, order)
     own = order.new_full(order.shape[:1], features) if present is None else present.sum(1)
     cut = torch.arange(1, groups, device=order.device)
     nearest = (2 * own[:, None] * cut + groups) // (2 * groups)  # [B, K - 1]
@@ -157,7 +168,12 @@ def group(order: Tensor, groups: int, present: Tensor | None = None) -> Tensor:
 
 
 def remove_each(group: Tensor, groups: int) -> Tensor:
-    """Keep all but one group of features, for each group in turn: [B, F], K groups -> keep [B, K, F]."""
+    """Keep all but one group of features, for each group in turn: [B, F], K groups -> keep [B, K, F].
+
+    Raises:
+        ValueError: fewer than one group.
+    """
+    arguments.whole("groups", groups, 1)
     return group[:, None, :] != torch.arange(groups, device=group.device)[:, None]
 
 
@@ -180,7 +196,12 @@ def remove_from_top(
 
     Returns:
         keep [B, N, K, F] bool.
+
+    Raises:
+        ValueError: counts or removals that are no whole numbers or of other shapes, on the CPU outside 0..F or more
+            removals than counts; seed or identities that are no whole numbers.
     """
+    _check_removals(counts, removals, order)
     features = order.shape[-1]
     small = torch.int16 if features <= torch.iinfo(torch.int16).max else torch.int32
     shuffled = counter.permutations(seed, images, draws, features)  # [B, N, F] features in random order
@@ -200,12 +221,40 @@ def remove_each_from_top(
     """Keep all but each of the first s features with probability removals / s, so that their number varies.
 
     What the public code of F-Fidelity does where its paper has a subset of exact size; see `remove_from_top` for the
-    arguments and the result.
+    arguments, the result and the errors.
     """
+    _check_removals(counts, removals, order)
     chance = removals.double() / counts.double().clamp(min=1)  # [K] or [B, K]
     drawn = counter.uniform(seed, images, draws, order.shape[-1])  # [B, N, F]
     kept = remove_top(order, counts)[:, None]  # [B, 1, K, F]
     return kept | (drawn[:, :, None, :] >= chance.to(order.device)[..., None, :, None])
+
+
+def _check_counts(name: str, counts: Tensor, order: Tensor) -> None:
+    integers = isinstance(counts, Tensor) and counts.dtype in (torch.int64, torch.int32)
+    if not integers or not (counts.ndim == 1 or (counts.ndim == 2 and len(counts) == len(order))):
+        came = f"{counts.dtype} {tuple(counts.shape)}" if isinstance(counts, Tensor) else repr(counts)
+        raise ValueError(
+            f"expected {name} as integers [K] or [{len(order)}, K], but got {came}; make them of fractions with "
+            "faithlab.masks.counts"
+        )
+    # Asked on the CPU only: a GPU would have to be waited for.
+    if counts.device.type == "cpu" and counts.numel() and not 0 <= counts.min() <= counts.max() <= order.shape[-1]:
+        raise ValueError(
+            f"expected {name} from 0 to {order.shape[-1]} features, but got {counts.min()} to {counts.max()}"
+        )
+
+
+def _check_removals(counts: Tensor, removals: Tensor, order: Tensor) -> None:
+    _check_counts("counts", counts, order)
+    _check_counts("removals", removals, order)
+    if counts.shape != removals.shape:
+        raise ValueError(f"expected as many removals as counts {tuple(counts.shape)}, but got {tuple(removals.shape)}")
+    if counts.device.type == "cpu" and bool((removals > counts).any()):
+        raise ValueError(
+            f"expected no more removals than counts, but got {removals.tolist()} of {counts.tolist()}; make them with "
+            "faithlab.masks.removals"
+        )
 
 
 def _last_turn(turns: Tensor, count: Tensor, removal: Tensor) -> Tensor:

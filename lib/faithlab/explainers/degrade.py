@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from faithlab import draws, masks
+from faithlab import arguments, draws, masks
 
 
 def degrade(
@@ -28,11 +28,13 @@ def degrade(
         [B, F], in every row the same values as before.
 
     Raises:
-        ValueError: a share outside [0, 1].
+        ValueError: a share outside [0, 1], an attribution that is not [B, F], boolean, NaN or infinite.
     """
+    arguments.attribution(attribution)
+    present = arguments.present(present, attribution)
     features = attribution.shape[1]
     own = torch.full(attribution.shape[:1], features, device=attribution.device) if present is None else present.sum(1)
-    chosen = masks.counts(torch.tensor([share]), own)  # [B, 1]
+    chosen = masks.counts([arguments.share("share", share)], own)  # [B, 1]
     identities = draws.identities(len(attribution), images, attribution.device)
     # Draw 0 chooses the features, draw 1 permutes them.
     orders = draws.permutations(seed, identities, torch.arange(2), features)

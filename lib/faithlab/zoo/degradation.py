@@ -8,7 +8,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from faithlab import draws
+from faithlab import draws, masks
 
 _LABELS = 2  # seed of the switched labels
 
@@ -55,9 +55,9 @@ def randomised(network: nn.Module, share: float, *, noise: float = 1.0, seed: in
         raise ValueError(f"expected a share of the layers between 0 and 1, but got {share}")
     network = copy.deepcopy(network)
     downward = layers(network)[::-1]
-    number = max(int(share * len(downward) + 0.5 + 1e-9), int(share > 0))
+    number = max(int(masks.counts([share], len(downward))), int(share > 0))
     for index, layer in enumerate(downward[:number]):
         weight = layer.weight.data
-        drawn = draws.normal(seed, torch.tensor([index]), torch.zeros(1), weight.numel()).view(weight.shape)
+        drawn = draws.normal(seed, torch.tensor([index]), torch.tensor([0]), weight.numel()).view(weight.shape)
         weight += noise * weight.std() * drawn.to(weight)
     return network

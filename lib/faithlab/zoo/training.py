@@ -153,7 +153,7 @@ def blocks(count: int, k: int) -> Tensor:
     """
     if not 2 <= k <= count:
         raise ValueError(f"expected at least 2 and at most {count} blocks of {count} examples, but got k={k}")
-    rows = draws.permutations(_BLOCKS, torch.arange(-(-count // k)), torch.zeros(1), k)
+    rows = draws.permutations(_BLOCKS, torch.arange(-(-count // k)), torch.tensor([0]), k)
     return rows.flatten()[:count]
 
 
@@ -245,7 +245,7 @@ def mask_features(
     """
     n, F = len(x), segment_maps.count(features)
     own = torch.full((n, 1), F) if present is None else present.sum(1, keepdim=True)
-    lost = (torch.rand(n, 1, generator=generator) * ((share * own + 1e-9).floor() + 1)).long()
+    lost = (torch.rand(n, 1, generator=generator) * (masks.bound(share, own[:, 0]) + 1)).long()
     order = masks.order(torch.rand(n, F, generator=generator), present)
     masked = _without_first(x, order, lost, features, absent)
     return masked if channels is None else torch.cat([masked[:, :channels], x[:, channels:]], dim=1)
