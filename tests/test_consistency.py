@@ -137,24 +137,6 @@ def test_all_models_wrong_is_two_empty_sets():
     assert len(found.same) == len(found.different) == 0
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: reco(torch.ones(2), torch.ones(2), "true"), 'rates "balanced" or "printed", but got \'true\''),
-        (lambda: mege(torch.tensor([0.1, torch.nan])), "1 NaN and 0 negative; `split` leaves NaN out"),
-        (lambda: reco(torch.tensor([0.1]), torch.tensor([-0.1])), "0 NaN and 1 negative"),
-        (lambda: mege(torch.ones(2, 2)), r"got shape \(2, 2\)"),
-        (
-            lambda: split(torch.ones(4, 3), torch.ones(4, 2, dtype=torch.bool), torch.zeros(4, dtype=torch.int64)),
-            r"but got \(4, 3\), \(4, 2\) and \(4,\)",
-        ),
-    ],
-)
-def test_what_cannot_be_is_an_error(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 # Cost
 
 

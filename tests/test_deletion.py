@@ -63,8 +63,3 @@ def test_fractions_are_of_the_features_that_an_input_has():
     found = deletion.curve(linear, both, [0, 0.4, 1], present=present)
     assert found[0].tolist() == pytest.approx([1, 15 / 45, 0])
     assert found[1].tolist() == pytest.approx([1, 28 / 45, 10 / 45])  # two of five, then all five
-
-
-def test_fractions_beyond_the_whole_are_an_error():
-    with pytest.raises(ValueError, match="fractions between 0 and 1"):
-        deletion.curve(linear, BEST, [0.5, 1.5])

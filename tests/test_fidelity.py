@@ -224,25 +224,6 @@ def test_no_images_give_no_values():
         assert estimate.value.shape == estimate.error.shape == (0, 6)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"draws": 0}, "at least one draw, but got 0"),
-        ({"alpha": 1.2}, "alpha between 0 and 1"),
-        ({"cap": -0.1}, "cap between 0 and 1"),
-        ({"alpha": 0.5, "images": torch.arange(3)}, r"one identity per image, shape \(1,\)"),
-    ],
-)
-def test_wrong_arguments_are_an_error(options, message):
-    with pytest.raises(ValueError, match=message):
-        fidelity(score_of(weights(0)), weights(0), FRACTIONS, **options)
-
-
-def test_fractions_outside_0_and_1_are_an_error():
-    with pytest.raises(ValueError, match="fractions between 0 and 1"):
-        fidelity(score_of(weights(0)), weights(0), [0.5, 5.0])
-
-
 PEAK = """
 import resource
 import torch

@@ -309,12 +309,6 @@ class TestBadInput:
             search(IMAGES - 0.5 - IMAGES.min(), classifier())
 
 
-@pytest.mark.parametrize("classes", [1, 0])
-def test_no_threshold_for_less_than_two_classes(classes):
-    with pytest.raises(ValueError, match="at least two classes"):
-        perturbed.threshold(classes)
-
-
 def test_a_channel_without_contrast_is_no_trouble():
     x = pictures(2)
     x[:, 1] = 0

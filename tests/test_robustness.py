@@ -56,14 +56,3 @@ def test_few_inputs_do_not_prove_robustness():
     """One of twenty lost is within five per cent, but could as well be three."""
     assert advise(hits(1.0, 0.95, 0.95, 0.95, 0.95, n=20), SHARES).metric == "F-Fidelity"
     assert advise(hits(1.0, 0.98, 0.98, 0.98, 0.98, n=5000), SHARES).metric == "Fidelity"
-
-
-@pytest.mark.parametrize("shares", [[0.1, 0.2, 0.3, 0.4, 0.5], [0, 0.2, 0.1, 0.3, 0.4]])
-def test_shares_that_do_not_increase_from_0_are_an_error(shares):
-    with pytest.raises(ValueError, match="increasing shares from 0"):
-        advise(hits(0.9, 0.9, 0.9, 0.9, 0.9), torch.tensor(shares))
-
-
-def test_one_input_is_an_error():
-    with pytest.raises(ValueError, match="at least two inputs"):
-        advise(hits(1, 1, 1, 1, 1, n=1), SHARES)

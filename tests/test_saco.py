@@ -190,10 +190,3 @@ def test_an_input_with_fewer_features_than_groups_has_no_coefficient():
     present[0, 3:] = False
     attribution = torch.rand(2, 12, generator=torch.Generator().manual_seed(0))
     assert saco(score, attribution, 4, present=present).isnan().tolist() == [True, False]
-
-
-@pytest.mark.parametrize("groups", [0, 21])
-def test_an_impossible_number_of_groups_is_an_error(groups):
-    score, _ = whole_numbers(2, 20, 0)
-    with pytest.raises(ValueError, match=f"between 1 and 20 groups, one per feature at most, but got {groups}"):
-        saco(score, torch.rand(2, 20), groups)

@@ -25,12 +25,6 @@ def test_patches_of_one_are_pixels():
     assert torch.equal(segments.patches(4, 6, 1), segments.pixels(4, 6))
 
 
-@pytest.mark.parametrize("size", [0, 3, 8])
-def test_patches_that_do_not_fit_are_an_error(size):
-    with pytest.raises(ValueError, match=f"divides the image sides 4 x 6, but got {size}"):
-        segments.patches(4, 6, size)
-
-
 def test_series_and_texts_have_their_own_maps():
     assert segments.time_steps(3).tolist() == [[0], [1], [2]]
     assert segments.values(2, 3).tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -79,15 +73,3 @@ def test_pooling_what_was_spread_multiplies_by_the_features_sizes(owners, seed):
     values = torch.rand(1, features, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     sizes = segmentation.flatten().bincount()
     torch.testing.assert_close(segments.pool(segments.spread(values, segmentation), segmentation), values * sizes)
-
-
-def test_a_map_with_holes_is_an_error():
-    with pytest.raises(ValueError, match=r"numbers 0\.\.3 with 3 different ones; renumber"):
-        segments.count(torch.tensor([0, 1, 3]))
-    with pytest.raises(ValueError, match=r"numbers 1\.\.2"):
-        segments.count(torch.tensor([1, 2]))
-
-
-def test_a_map_of_another_type_is_an_error():
-    with pytest.raises(ValueError, match=r"int64 segment map, but got torch\.float32"):
-        segments.count(torch.tensor([0.0, 1.0]))

@@ -129,30 +129,6 @@ def test_resamples_in_which_nothing_is_lost_have_no_vote():
     assert size[:3] == pytest.approx((0.2, 0.2, 0.2))
 
 
-@pytest.mark.parametrize("shape", [(4, 9), (4, 8, 30), (4, 9, 29)])
-def test_curves_of_another_shape_are_an_error(shape):
-    with pytest.raises(ValueError, match=r"curves \[images, 9 settings, 30 sizes\] with at least three sizes, but got"):
-        explanation_size(torch.rand(shape), FRACTIONS, SETTINGS, F)
-
-
-def test_two_sizes_are_too_few():
-    with pytest.raises(ValueError, match="at least three sizes"):
-        explanation_size(torch.rand(4, 9, 2), FRACTIONS[:2], SETTINGS, F)
-
-
-def test_curves_with_nan_are_an_error_that_counts_the_images():
-    curves = torch.rand(4, 9, 30)
-    curves[1, 2, 3] = curves[3] = torch.nan
-    with pytest.raises(ValueError, match="curves of 2 images hold NaN; drop and count them"):
-        explanation_size(curves, FRACTIONS, SETTINGS, F)
-
-
-@pytest.mark.parametrize("fraction", [-0.1, 1.5])
-def test_candidates_outside_0_and_1_are_an_error(fraction):
-    with pytest.raises(ValueError, match="fractions between 0 and 1"):
-        explanation_size(torch.rand(4, 9, 30), FRACTIONS, SETTINGS, F, candidates=torch.tensor([0.2, fraction]))
-
-
 def test_the_expected_number_removed_is_the_mean_of_the_hypergeometric_law():
     counts, number = masks.counts(FRACTIONS, F), np.arange(41)
     for setting in SETTINGS:

@@ -81,12 +81,6 @@ def test_auc_is_the_mean_height_by_trapezoids():
     assert stats.auc(curves, at).tolist() == pytest.approx(expected.tolist())
 
 
-@pytest.mark.parametrize("at", [[0.5], [0.1, 0.1], [0.2, 0.1], [0.1, float("nan")]])
-def test_auc_at_positions_that_do_not_increase_is_an_error(at):
-    with pytest.raises(ValueError, match="increasing positions"):
-        stats.auc(torch.zeros(len(at)), torch.tensor(at))
-
-
 def test_bootstrap_counts_how_often_each_example_was_picked():
     weights = stats.bootstrap(50, 2000, torch.Generator().manual_seed(0))
     assert weights.shape == (2000, 50)

@@ -116,7 +116,7 @@ def finite(name: str, values: Tensor, cure: str) -> None:
     """
     if bool(values.isfinite().all()):
         return
-    broken = (~values.isfinite()).flatten(1).any(-1).nonzero().flatten().tolist()
+    broken = (~values.isfinite()).view(len(values), -1).any(-1).nonzero().flatten().tolist()
     kinds = [word for word, found in (("NaN", values.isnan()), ("infinity", values.isinf())) if bool(found.any())]
     raise ValueError(
         f"the {name} of {len(broken)} of {len(values)} images holds {' and '.join(kinds)} (first: image {broken[0]}); "

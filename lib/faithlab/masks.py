@@ -51,6 +51,21 @@ def order(attribution: Tensor, present: Tensor | None = None, direction: Directi
     return order.gather(-1, (present.sum(-1, keepdim=True) - 1 - torch.arange(features).to(order.device)) % features)
 
 
+def check_order(order: Tensor) -> None:
+    """An order of all features of each input, [B, F] int64.
+
+    Raises:
+        ValueError: another type or shape, or a row that is no permutation of 0..F-1.
+    """
+    known = isinstance(order, Tensor) and order.dtype == torch.int64 and order.ndim == 2
+    if not known or not bool((order.sort(-1).values == torch.arange(order.shape[-1], device=order.device)).all()):
+        came = f"{order.dtype} {tuple(order.shape)}" if isinstance(order, Tensor) else type(order).__name__
+        raise ValueError(
+            f"expected orders of all features, [images, features] int64, each a permutation of 0..F-1, but got {came}; "
+            "make one of an attribution with faithlab.metrics.trajectory.trajectory or faithlab.masks.order"
+        )
+
+
 def place(order: Tensor) -> Tensor:
     """The place of each feature in an order, 0 = first: the inverse permutation, [..., F] int64."""
     places = torch.arange(order.shape[-1], device=order.device).expand_as(order)

@@ -39,6 +39,8 @@ import torch
 from scipy.ndimage import gaussian_filter1d
 from torch import Tensor
 
+from faithlab import arguments
+
 Answer = Callable[[Tensor], Tensor]
 """Images [n, C, H, W] with intensities as they are stored -> probabilities [n, N] of all classes."""
 
@@ -144,7 +146,7 @@ def threshold(classes: int) -> float:
     Raises:
         ValueError: fewer than two classes, which leave nothing to be uncertain about.
     """
-    if classes < 2:
+    if arguments.whole("classes", classes, 0) < 2:
         raise ValueError(f"expected at least two classes to be uncertain between, but got {classes}")
     return min(0.1, classes / 40)
 
@@ -155,12 +157,17 @@ def uncertainty(probabilities: Tensor) -> Tensor:
     Raises:
         ValueError: fewer than two classes, NaN, or numbers that are no probabilities or do not sum to one.
     """
+    if not probabilities.ndim or not probabilities.is_floating_point():
+        raise ValueError(
+            f"expected probabilities of all classes, [..., N], but got {probabilities.dtype} "
+            f"{tuple(probabilities.shape)}"
+        )
     classes = probabilities.shape[-1]
     threshold(classes)
     if bool(probabilities.isnan().any()):
         broken = int(probabilities.isnan().any(-1).sum())
         raise ValueError(f"the classifier answered NaN to {broken} of {probabilities[..., 0].numel()} images")
-    off = (probabilities.sum(-1) - 1).abs().max().item()
+    off = (probabilities.sum(-1) - 1).abs().max().item() if probabilities.numel() else 0.0
     if off > 1e-3 or bool((probabilities < 0).any()):
         raise ValueError(
             f"expected probabilities that sum to one, but their sums are off by up to {off:.3g} and the lowest is "
@@ -177,11 +184,14 @@ def distance(x: Tensor, candidates: Tensor) -> Tensor:
         candidates: [B, n, C, H, W].
 
     Returns:
-        [B, n].
+        [B, n], never NaN.
 
     Raises:
-        ValueError: a constant image, whose range is zero.
+        ValueError: a constant image, whose range is zero; other shapes, or images that are NaN or infinite.
     """
+    _check_images(x)
+    if candidates.ndim != 5 or candidates.shape[:1] + candidates.shape[2:] != x.shape:
+        raise ValueError(f"expected candidates [B, n, C, H, W] of {tuple(x.shape)}, but got {tuple(candidates.shape)}")
     low, high = x.flatten(1).aminmax(dim=1)
     if bool((low == high).any()):
         flat = (low == high).nonzero().flatten().tolist()
@@ -200,9 +210,13 @@ def candidates(x: Tensor, which: tuple[int, ...] = tuple(range(len(CANDIDATES)))
         which: indices into `CANDIDATES`.
 
     Raises:
-        ValueError: negative intensities, for which the operations are not defined.
+        ValueError: no images, or not [B, C, H, W] of finite floating-point numbers; negative intensities, for which the
+            operations are not defined; an index of no candidate.
     """
-    if bool((x < 0).any()) or bool(x.isnan().any()):
+    _check_images(x)
+    for index in which:
+        arguments.whole("each index of a candidate", index, 0, len(CANDIDATES) - 1)
+    if bool((x < 0).any()):
         raise ValueError(
             f"expected intensities of at least zero, but got {x.min().item():.3g} as the lowest; give the images as "
             "they are stored, and let the classifier normalise them"
@@ -224,10 +238,11 @@ def candidates(x: Tensor, which: tuple[int, ...] = tuple(range(len(CANDIDATES)))
 
 def scores(x: Tensor, answer: Answer) -> tuple[Tensor, Tensor]:
     """U and S of all 804 candidates of each image, two tensors [B, 804]; arguments and errors as in `search`."""
+    _check_images(x)
     found = []
     for part in _parts(x, len(CANDIDATES)):
         made = candidates(part)
-        found.append((uncertainty(answer(made.flatten(0, 1))).view(made.shape[:2]), distance(part, made)))
+        found.append((uncertainty(_asked(answer, made.flatten(0, 1))).view(made.shape[:2]), distance(part, made)))
     return torch.cat([u for u, _ in found]), torch.cat([s for _, s in found])
 
 
@@ -246,8 +261,9 @@ def search(x: Tensor, answer: Answer, *, prune: bool = True) -> Perturbed:
         prune: False asks about all 804 candidates.
 
     Raises:
-        ValueError: negative or constant images, fewer than two classes, answers that are no probabilities.
+        ValueError: as `candidates`; constant images, fewer than two classes, answers that are no probabilities.
     """
+    _check_images(x)
     which = DISTINCT if prune else tuple(range(len(CANDIDATES)))
     found = []
     for part in _parts(x, len(which)):
@@ -268,7 +284,19 @@ def winners(uncertainty: Tensor, distance: Tensor, classes: int) -> tuple[Tensor
 
     Returns:
         The winners' places [B], and where no candidate was under Delta, [B] bool.
+
+    Raises:
+        ValueError: fewer than two classes, shapes that do not fit, a distance that is NaN or infinite, or U of all
+            candidates of an image that is not known (infinite).
     """
+    if uncertainty.ndim != 2 or uncertainty.shape != distance.shape or not uncertainty.shape[1]:
+        raise ValueError(
+            f"expected U and S of each candidate, [images, candidates], but got {tuple(uncertainty.shape)} and "
+            f"{tuple(distance.shape)}"
+        )
+    arguments.finite("distance", distance, "drop these images and count them")
+    if bool(uncertainty.isnan().any() | uncertainty.isinf().all(1).any()):
+        raise ValueError("expected a U of some candidate of each image, and infinity where it is not known, never NaN")
     delta = threshold(classes)
     allowed = torch.where(uncertainty <= delta, uncertainty + 10 / delta * distance, torch.inf)
     fallback = allowed.isinf().all(1)
@@ -297,7 +325,7 @@ def _known_uncertainty(answers: Tensor) -> Tensor:
 
 def _ask_all(made: Tensor, answer: Answer) -> tuple[Tensor, Tensor]:
     """All answers [b, n, N], and how many forwards each image took [b]."""
-    answers = answer(made.flatten(0, 1)).unflatten(0, made.shape[:2])
+    answers = _asked(answer, made.flatten(0, 1)).unflatten(0, made.shape[:2])
     uncertainty(answers)  # NaN means unknown from here on: what is broken must be found now
     return answers, torch.full((len(made),), made.shape[1], device=made.device)
 
@@ -308,7 +336,7 @@ def _ask_some(made: Tensor, far: Tensor, answer: Answer) -> tuple[Tensor, Tensor
     asking = _lowest(far, coarse)
     answers = None
     while bool(asking.any()):
-        new = answer(made[asking])
+        new = _asked(answer, made[asking])
         uncertainty(new)  # NaN means unknown from here on: what is broken must be found now
         if answers is None:
             delta = threshold(new.shape[-1])
@@ -406,4 +434,22 @@ def _adjust(altered: Tensor, x: Tensor, adjustment: str) -> Tensor:
 
 def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
     """The images in parts whose candidates fit the budget."""
-    return x.split(max(1, BUDGET // (count * x[0].numel()))) if len(x) else (x,)
+    return x.split(max(1, BUDGET // (count * x[0].numel())))
+
+
+def _asked(answer: Answer, images: Tensor) -> Tensor:
+    answers = answer(images)
+    if not isinstance(answers, Tensor) or answers.ndim != 2 or len(answers) != len(images):
+        came = tuple(answers.shape) if isinstance(answers, Tensor) else type(answers).__name__
+        raise ValueError(
+            f"expected the probabilities of all classes for each image, [{len(images)}, N], but the classifier gave "
+            f"{came}; make it with faithlab.engine.classifier"
+        )
+    return answers
+
+
+def _check_images(x: Tensor) -> None:
+    if not isinstance(x, Tensor) or x.ndim != 4 or not x.numel() or not x.is_floating_point():
+        came = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"expected one or more images of floating-point numbers, [B, C, H, W], but got {came}")
+    arguments.finite("intensities", x, "drop or repair these images")

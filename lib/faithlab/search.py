@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from faithlab import draws, masks
+from faithlab import arguments, draws, masks
 from faithlab.engine import Score
 
 _log = logging.getLogger(__name__)
@@ -104,8 +104,7 @@ class _Problem:
     """An objective on a score, for chains that belong to images."""
 
     def __init__(self, score: Score, objective: str, images: int, score_range: tuple[float, float] | None = None):
-        if objective not in OBJECTIVES:
-            raise ValueError(f"expected an objective among {', '.join(OBJECTIVES)}, but got {objective!r}")
+        _check_objective(objective)
         weights = OBJECTIVES[objective]
         self.score = score
         # Side 0 keeps all but the prefix, side 1 only the prefix.
@@ -114,7 +113,7 @@ class _Problem:
         # What is reported is the metric itself: MoRF, though it is -MoRF that is maximised.
         self.sign = -1.0 if objective == "Mo" else 1.0
         self.asked = torch.zeros(images, dtype=torch.int64)
-        if score_range is not None and not score_range[0] < score_range[1]:
+        if score_range is not None and not (len(score_range) == 2 and score_range[0] < score_range[1]):
             raise ValueError(f"expected a score range from a lower to a higher number, but got {score_range}")
         # A little wider, for the score may be rounded, and so are sums over prefixes.
         self.range = score_range and (score_range[0] - _ROUNDING, score_range[1] + _ROUNDING)
@@ -127,16 +126,21 @@ class _Problem:
         """Answers to pairs, [R, F] and [R] -> [R] float64.
 
         Raises:
-            ValueError: an answer is NaN or outside the range of the score.
+            ValueError: another number of answers, one that is NaN or infinite, or outside the range of the score.
         """
         if not len(keep):
             return torch.zeros(0, dtype=torch.float64, device=keep.device)
         alone = len(keep) == 1  # which a processor multiplies by another routine, that rounds otherwise
         answers = self.score(keep.expand(2, -1), images.expand(2))[:1] if alone else self.score(keep, images)
-        if bool(answers.isnan().any()):
+        if answers.shape != (len(keep),):
             raise ValueError(
-                f"the score of {int(answers.isnan().sum())} of {len(answers)} masked inputs is NaN, so that no order "
-                "can be preferred; check the model, or leave out these images and count them"
+                f"expected one answer for each pair of a mask and an image, [{len(keep)}], but the score gave "
+                f"{tuple(answers.shape)}; make the score with faithlab.engine.scorer"
+            )
+        if not bool(answers.isfinite().all()):
+            raise ValueError(
+                f"the score of {int((~answers.isfinite()).sum())} of {len(answers)} masked inputs is NaN or infinite, "
+                "so that no order can be preferred; check the model, or leave out these images and count them"
             )
         self.check_range(answers)
         self.asked += torch.bincount(images.cpu(), minlength=len(self.asked))
@@ -296,8 +300,10 @@ def greedy(
         device: of the masks.
 
     Raises:
-        ValueError: the objective is Le-Mo, or a score is NaN.
+        ValueError: the objective is Le-Mo, or a score is NaN or infinite.
     """
+    arguments.whole("images", images, 0)
+    arguments.whole("features", features, 1)
     problem = _Problem(score, objective, images)
     if len(problem.sides) != 1:
         raise ValueError("greedy search takes the objective Mo or Le: LeRF - MoRF has no best single removal")
@@ -321,6 +327,7 @@ def greedy(
 
 def random_orders(images: Tensor, features: int, *, seed: int, count: int = 1) -> Tensor:
     """Uniformly random orders to start from, [B, count, F]; `images` [B] are identities."""
+    arguments.whole("count", count, 0)
     # Draws below 0, where no step of a search draws.
     return draws.permutations(seed, images, -1 - torch.arange(count, device=images.device), features)
 
@@ -369,10 +376,8 @@ def anneal(
     """
     if neighbour not in NEIGHBOURS:
         raise ValueError(f"expected a neighbour among {', '.join(NEIGHBOURS)}, but got {neighbour!r}")
-    if not (temperature > 0 and 0 < cooling <= 1):
-        raise ValueError(
-            f"expected a temperature above 0 and a cooling factor in (0, 1], but got {temperature} and {cooling}"
-        )
+    arguments.number("temperature", temperature, "above 0", lambda v: v > 0)
+    arguments.number("cooling", cooling, "above 0 and up to 1", lambda v: 0 < v <= 1)
     problem = _Problem(score, objective, len(order), score_range)
     identity, owner, start = _several(order, restarts, seed, images)
     # A chain takes the same steps however many others there are.
@@ -424,8 +429,8 @@ def tabu(
     Raises:
         ValueError: as `anneal`; fewer than one candidate.
     """
-    if candidates < 1 or tenure < 0:
-        raise ValueError(f"expected at least one candidate and a tenure of 0 or more, but got {candidates}, {tenure}")
+    arguments.whole("candidates", candidates, 1)
+    arguments.whole("tenure", tenure, 0)
     problem = _Problem(score, objective, len(order))
     identity, owner, start = _several(order, 1, seed, images)
     count, features = order.shape
@@ -488,10 +493,8 @@ def genetic(
     Raises:
         ValueError: as `anneal`; a population below 2, a share outside [0, 1].
     """
-    if population < 2 or not 0 <= mutation <= 1:
-        raise ValueError(
-            f"expected a population of at least 2 and a mutation share in [0, 1], but got {population} and {mutation}"
-        )
+    arguments.whole("population", population, 2)
+    arguments.share("mutation", mutation)
     problem = _Problem(score, objective, len(order))
     identity, owner, start = _several(order, population, seed, images)
     count, features = order.shape
@@ -538,17 +541,11 @@ def _order_crossover(one: Tensor, other: Tensor, low: Tensor, high: Tensor) -> T
 
 def _several(order: Tensor, chains: int, seed: int, images: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Identities of the images [B], the place of each chain's image [B * chains], and where the chains start."""
+    masks.check_order(order)
     features = order.shape[-1]
-    expected = torch.arange(features, device=order.device)
-    if order.ndim != 2 or not bool((order.sort(-1).values == expected).all()):
-        raise ValueError(
-            f"expected orders of all features, [images, features], each a permutation of 0..F-1, but got "
-            f"{tuple(order.shape)}; make one of an attribution with faithlab.metrics.trajectory.trajectory"
-        )
     if features < 2:
         raise ValueError("expected at least two features, since one feature has only one order")
-    if chains < 1:
-        raise ValueError(f"expected at least one chain per image, but got {chains}")
+    arguments.whole("chains per image", chains, 1)
     identity = draws.identities(len(order), images, order.device)
     owner = torch.arange(len(order), device=order.device).repeat_interleave(chains)
     others = random_orders(identity, features, seed=seed, count=chains - 1)
@@ -566,8 +563,7 @@ def _run(
     progress: bool,
 ) -> Trajectory:
     """Take the steps of a search, from the start or from where an earlier one stands."""
-    if steps < 1:
-        raise ValueError(f"expected at least one step, but got {steps}")
+    arguments.whole("steps", steps, 1)
     if resume is None:
         chains = problem.start(owner, start)
         state = _State(chains, **problem.better(chains, None))
@@ -601,20 +597,26 @@ def answers(score: Score, images: int, features: int, *, device: torch.device | 
     Entry s is the score when the features of the set bits of s are kept.
 
     Raises:
-        ValueError: more than 20 features, a million subsets per image.
+        ValueError: more than 20 features, a million subsets per image; a score that is NaN or infinite.
     """
-    if features > 20:
-        raise ValueError(f"expected at most 20 features, whose subsets can be counted, but got {features}")
+    arguments.whole("images", images, 0)
+    arguments.whole("features, whose subsets can be counted,", features, 1, 20)
     table = torch.empty(images, 1 << features, device=device)
     bit = torch.arange(features, device=device)
     for subset in torch.arange(1 << features, device=device).split(max(1, masks.BUDGET // max(1, images * features))):
         keep = (subset[:, None] >> bit) & 1 == 1  # [n, F]
         table[:, subset] = score(keep.expand(images, -1, -1)).to(table)
+    _check_table(table)
     return table
 
 
 def lookup(table: Tensor) -> Score:
-    """A score that reads the table of `answers` instead of asking a model."""
+    """A score that reads the table of `answers` instead of asking a model.
+
+    Raises:
+        ValueError: a table that is not [B, 2^F], NaN or infinite.
+    """
+    _check_table(table)
     bit = torch.arange(table.shape[1].bit_length() - 1, device=table.device)
 
     def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
@@ -626,6 +628,8 @@ def lookup(table: Tensor) -> Score:
 
 def _prefix_gains(table: Tensor, objective: str) -> Tensor:
     """What a prefix adds to what is maximised, for every subset as prefix: [B, 2^F] float64."""
+    _check_table(table)
+    _check_objective(objective)
     without, only = OBJECTIVES[objective]
     # The subset that is kept where a prefix is removed is the complement, whose number counts from the other end.
     return without * table.double().flip(1) + only * table.double()
@@ -641,6 +645,9 @@ def bound(table: Tensor, objective: str) -> Tensor:
     Returns:
         [B, F + 1] float64 by size of the prefix. Its sum over the sizes bounds the value of every order: from below for
         Mo, from above for Le and Le-Mo.
+
+    Raises:
+        ValueError: an unknown objective, or as `lookup`.
     """
     gains, size = _prefix_gains(table, objective), _sizes(table)
     best = torch.stack([gains[:, size == k].amax(1) for k in range(int(size.max()) + 1)], 1)
@@ -656,6 +663,9 @@ def optimum(table: Tensor, objective: str) -> Trajectory:
     Args:
         table: [B, 2^F] of `answers`.
         objective: one of `OBJECTIVES`.
+
+    Raises:
+        ValueError: an unknown objective, or as `lookup`.
     """
     gains, size = _prefix_gains(table, objective), _sizes(table)
     images, features = len(table), int(size.max())
@@ -677,6 +687,21 @@ def optimum(table: Tensor, objective: str) -> Trajectory:
     value = (-1.0 if objective == "Mo" else 1.0) * best[:, -1]
     asked = torch.full((images,), table.shape[1])
     return Trajectory(torch.stack(removed[::-1], 1), value, value[:, None], asked)
+
+
+def _check_objective(objective: str) -> None:
+    if objective not in OBJECTIVES:
+        raise ValueError(f"expected an objective among {', '.join(OBJECTIVES)}, but got {objective!r}")
+
+
+def _check_table(table: Tensor) -> None:
+    subsets = table.shape[-1] if isinstance(table, Tensor) and table.ndim == 2 else 0
+    if subsets < 2 or subsets & (subsets - 1):
+        came = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
+        raise ValueError(
+            f"expected the scores of all subsets, [images, 2^F], but got {came}; make them with faithlab.search.answers"
+        )
+    arguments.finite("score", table, "check the model, or leave out these images and count them")
 
 
 def _sizes(table: Tensor) -> Tensor:
@@ -701,7 +726,7 @@ class Remembered:
     """
 
     def __init__(self, score: Score, capacity: int = 1 << 22):
-        if capacity < 1 or capacity & (capacity - 1):
+        if arguments.whole("capacity", capacity, 1) & (capacity - 1):
             raise ValueError(f"expected a capacity that is a power of 2, but got {capacity}")
         self.score, self.capacity = score, capacity
         self.asked = self.forwards = 0
@@ -749,9 +774,9 @@ def heat_map(order: Tensor, alpha: float = 2.0) -> Tensor:
         alpha: how much of it stands out; the paper's figures take 2.
 
     Raises:
-        ValueError: alpha that is not above 0, which would not keep the order.
+        ValueError: an order that is no permutation, alpha that is not above 0, which would not keep it.
     """
-    if not alpha > 0:
-        raise ValueError(f"expected an alpha above 0, but got {alpha}")
+    masks.check_order(order)
+    arguments.number("alpha", alpha, "above 0, which keeps the order,", lambda v: v > 0)
     features = order.shape[-1]
     return ((features - masks.place(order)) / features) ** alpha

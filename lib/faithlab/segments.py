@@ -10,9 +10,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from faithlab import arguments
+
 
 def pixels(height: int, width: int) -> Tensor:
-    """Each pixel is a feature: [H, W], F = H * W, row by row."""
+    """Each pixel is a feature: [H, W], F = H * W, row by row.
+
+    Raises:
+        ValueError: a side below 1, as for the maps below.
+    """
+    _check_sides(height=height, width=width)
     return torch.arange(height * width).view(height, width)
 
 
@@ -22,7 +29,8 @@ def patches(height: int, width: int, size: int) -> Tensor:
     Raises:
         ValueError: `size` does not divide both sides.
     """
-    if size < 1 or height % size or width % size:
+    _check_sides(height=height, width=width, size=size)
+    if height % size or width % size:
         raise ValueError(f"expected a patch size that divides the image sides {height} x {width}, but got {size}")
     grid = torch.arange((height // size) * (width // size)).view(height // size, width // size)
     return grid.repeat_interleave(size, 0).repeat_interleave(size, 1)
@@ -30,16 +38,19 @@ def patches(height: int, width: int, size: int) -> Tensor:
 
 def time_steps(length: int) -> Tensor:
     """Each time step of a series [T, C] is a feature, all its channels together: [T, 1], F = T."""
+    _check_sides(length=length)
     return torch.arange(length).view(length, 1)
 
 
 def values(length: int, channels: int) -> Tensor:
     """Each single value of a series [T, C] is a feature: [T, C], F = T * C."""
+    _check_sides(length=length, channels=channels)
     return torch.arange(length * channels).view(length, channels)
 
 
 def tokens(length: int) -> Tensor:
     """Each token of a text [T] is a feature: [T], F = T."""
+    _check_sides(length=length)
     return torch.arange(length)
 
 
@@ -47,10 +58,11 @@ def count(segments: Tensor) -> int:
     """Number of features F of a segment map.
 
     Raises:
-        ValueError: the map is not int64, or its numbers are not exactly 0..F-1.
+        ValueError: the map is not int64 or empty, or its numbers are not exactly 0..F-1.
     """
-    if segments.dtype != torch.int64:
-        raise ValueError(f"expected an int64 segment map, but got {segments.dtype}; build it with faithlab.segments")
+    if not isinstance(segments, Tensor) or segments.dtype != torch.int64 or not segments.numel():
+        came = f"{segments.dtype} {tuple(segments.shape)}" if isinstance(segments, Tensor) else type(segments).__name__
+        raise ValueError(f"expected an int64 segment map, but got {came}; build it with faithlab.segments")
     present = segments.unique()
     if not torch.equal(present, torch.arange(len(present), device=segments.device)):
         raise ValueError(
@@ -61,7 +73,13 @@ def count(segments: Tensor) -> int:
 
 
 def spread(features: Tensor, segments: Tensor) -> Tensor:
-    """Values per feature to values per element: [..., F] -> [..., *segments.shape]."""
+    """Values per feature to values per element: [..., F] -> [..., *segments.shape].
+
+    Raises:
+        ValueError: another number of values than the map has features, or as `count`.
+    """
+    if features.shape[-1:] != (number := count(segments),):
+        raise ValueError(f"expected values of the map's {number} features, [..., F], but got {tuple(features.shape)}")
     return spreading(segments, features.device)(features)
 
 
@@ -88,10 +106,25 @@ def pool(elements: Tensor, segments: Tensor) -> Tensor:
     """Values per element to values per feature, by summing: [B, *S] -> [B, F].
 
     Elements of dimensions that the map broadcasts over (the channels of a pixel) are summed too.
+
+    Raises:
+        ValueError: elements that the map does not broadcast to, or as `count`.
     """
-    flat = segments.to(elements.device).expand(elements.shape[1:]).flatten()  # [E]
-    sums = elements.new_zeros(len(elements), count(segments))
+    number = count(segments)
+    try:
+        flat = segments.to(elements.device).expand(elements.shape[1:]).flatten()  # [E]
+    except RuntimeError:
+        raise ValueError(
+            f"expected values for the elements of a segment map {tuple(segments.shape)}, [images, ..., "
+            f"{', '.join(map(str, segments.shape))}], but got {tuple(elements.shape)}"
+        ) from None
+    sums = elements.new_zeros(len(elements), number)
     return sums.index_add_(1, flat, elements.flatten(1))
+
+
+def _check_sides(**sides: int) -> None:
+    for name, side in sides.items():
+        arguments.whole(name, side, 1)
 
 
 def _patch_size(segments: Tensor) -> int | None:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from faithlab import arguments
+
 
 class Estimate(NamedTuple):
     """A Monte-Carlo estimate: `value` and its standard `error`, of one shape.
@@ -39,10 +41,34 @@ def rank(values: Tensor) -> Tensor:
 
 
 def pearson(a: Tensor, b: Tensor) -> Tensor:
-    """Pearson's correlation along the last dimension, float64; NaN where a side is constant."""
+    """Pearson's correlation along the last dimension, float64.
+
+    Returns:
+        NaN where a side is constant or holds a NaN, and nowhere else.
+
+    Raises:
+        ValueError: two lengths, or an infinity, beside which everything else is nothing.
+    """
+    if bool(a.isinf().any()) or bool(b.isinf().any()):
+        raise ValueError("expected finite numbers, but got an infinity; drop and count it, or correlate ranks")
+    return _correlation(_near_one(a.double()), _near_one(b.double()))
+
+
+def _near_one(values: Tensor) -> Tensor:
+    """Series times a power of two, which rounds nothing, so that none of their squares overflows or vanishes."""
+    if not values.numel():
+        return values
+    exponent = values.abs().amax(-1, keepdim=True).frexp().exponent.clamp(-1000, 1000)
+    return values * torch.ldexp(torch.ones_like(values[..., :1]), -exponent)
+
+
+def _correlation(a: Tensor, b: Tensor) -> Tensor:
+    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-1]:
+        raise ValueError(
+            f"expected two series of one length to correlate, but got {tuple(a.shape)} and {tuple(b.shape)}"
+        )
     # The mean of equal values may be rounded, so that their deviations from it are not zero: ask the values.
     varies = (a != a[..., :1]).any(-1) & (b != b[..., :1]).any(-1)
-    a, b = a.double(), b.double()
     a = a - a.mean(-1, keepdim=True)
     b = b - b.mean(-1, keepdim=True)
     r = (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
@@ -50,24 +76,47 @@ def pearson(a: Tensor, b: Tensor) -> Tensor:
 
 
 def spearman(a: Tensor, b: Tensor) -> Tensor:
-    """Spearman's rank correlation along the last dimension, float64; NaN where a side is constant or holds a NaN."""
-    return pearson(rank(a), rank(b))
+    """Spearman's rank correlation along the last dimension, float64; infinities are the first and last ranks.
+
+    Returns:
+        NaN where a side is constant or holds a NaN, and nowhere else.
+
+    Raises:
+        ValueError: two lengths.
+    """
+    return _correlation(rank(a), rank(b))
 
 
 def auc(curve: Tensor, at: Tensor) -> Tensor:
     """Area under a curve [..., K] sampled at increasing positions [K], divided by their range (trapezoid rule).
 
+    Returns:
+        [...], in the precision of the curve; NaN where the curve holds a NaN, and nowhere else.
+
     Raises:
-        ValueError: fewer than two positions, or positions that do not increase.
+        ValueError: fewer than two positions, positions that do not increase, or as many as the curve has not.
     """
+    if not curve.is_floating_point():
+        curve = curve.double()
     at = torch.as_tensor(at, dtype=curve.dtype, device=curve.device)
-    if at.numel() < 2 or not bool((at.diff() > 0).all()):
-        raise ValueError(f"expected at least two increasing positions, but got {at.tolist()}")
+    if at.ndim != 1 or len(at) < 2 or not bool((at.diff() > 0).all()):
+        raise ValueError(f"expected at least two increasing positions, [K], but got {at.tolist()}")
+    if curve.shape[-1:] != at.shape:
+        raise ValueError(
+            f"expected a curve of {len(at)} points, one at each position, but got {tuple(curve.shape)}; pass the "
+            "positions that it was made with"
+        )
     return torch.trapezoid(curve, at) / (at[-1] - at[0])
 
 
 def bootstrap(count: int, resamples: int, generator: torch.Generator) -> Tensor:
-    """How often each of `count` examples is in each bootstrap resample: [resamples, count] float64 weights, mean 1."""
+    """How often each of `count` examples is in each bootstrap resample: [resamples, count] float64 weights, mean 1.
+
+    Raises:
+        ValueError: no example, or a negative number of resamples.
+    """
+    arguments.whole("examples", count, 1)
+    arguments.whole("resamples", resamples, 0)
     picks = torch.randint(count, (resamples, count), generator=generator)
     return torch.zeros(resamples, count, dtype=torch.float64).scatter_add_(
         1, picks, torch.ones_like(picks, dtype=torch.float64)

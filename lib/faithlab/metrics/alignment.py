@@ -9,7 +9,7 @@ import torch
 from scipy import ndimage
 from torch import Tensor
 
-from faithlab import masks
+from faithlab import arguments, masks
 
 
 def boxes(regions: Tensor) -> Tensor:
@@ -19,9 +19,9 @@ def boxes(regions: Tensor) -> Tensor:
         [B, 4] int64: the first row, the first column, one past the last row, one past the last column.
 
     Raises:
-        ValueError: a region without a pixel.
+        ValueError: regions that are not boolean [B, H, W], or one without a pixel.
     """
-    _check(regions)
+    _check(regions, 3)
     edges = []
     for side in (regions.any(2), regions.any(1)):  # rows, columns
         first = side.int().argmax(1)
@@ -44,11 +44,24 @@ def iou(attribution: Tensor, truth: Tensor, height: int, width: int) -> Tensor:
         width: W.
 
     Returns:
-        [B] float64.
+        [B] float64, never NaN.
 
     Raises:
-        ValueError: NaN in the attribution, a box that is empty or leaves the image.
+        ValueError: as `faithlab.masks.order`; boxes that are not whole [B, 4], one that is empty or leaves the image,
+            another number of pixels than H * W.
     """
+    height, width = arguments.whole("height", height, 1), arguments.whole("width", width, 1)
+    arguments.attribution(attribution)
+    if attribution.shape[1] != height * width:
+        raise ValueError(
+            f"expected an attribution of the {height} x {width} pixels, but got {tuple(attribution.shape)}; give the "
+            "height and width that it was flattened from"
+        )
+    if truth.is_floating_point() or truth.dtype == torch.bool or truth.shape != (len(attribution), 4):
+        raise ValueError(
+            f"expected a box of whole numbers for each of {len(attribution)} images, [B, 4], but got {truth.dtype} "
+            f"{tuple(truth.shape)}; make them of regions with faithlab.metrics.alignment.boxes"
+        )
     top, left, bottom, right = truth.cpu().unbind(1)
     if bool(((top < 0) | (left < 0) | (bottom > height) | (right > width) | (top >= bottom) | (left >= right)).any()):
         raise ValueError(
@@ -71,13 +84,17 @@ def dice(attribution: Tensor, truth: Tensor, *, steps: int = 100) -> Tensor:
         steps: the shares that are tried, 1/steps, 2/steps, ..., 1.
 
     Returns:
-        [B] float64.
+        [B] float64, never NaN.
 
     Raises:
-        ValueError: NaN in the attribution, a region without a pixel.
+        ValueError: as `faithlab.masks.order`; regions that are not boolean or not of the attribution's shape, or one
+            without a pixel; fewer than one step.
     """
+    arguments.whole("steps", steps, 1)
     _check(truth)
     order = masks.order(attribution)
+    if truth.flatten(1).shape != order.shape:
+        raise ValueError(f"expected true regions of {tuple(order.shape)} features, but got {tuple(truth.shape)}")
     hits = truth.to(order.device).flatten(1).gather(1, order).cumsum(1)  # [B, F] of the first k, how many are true
     sizes = masks.counts(torch.arange(1, steps + 1, dtype=torch.float64) / steps, order.shape[1]).to(order.device)
     sizes = sizes[sizes > 0]
@@ -97,7 +114,9 @@ def _largest(chosen: Tensor) -> Tensor:
     return flat == flat.flatten(1).gather(1, best[:, None])[:, :, None]
 
 
-def _check(regions: Tensor) -> None:
+def _check(regions: Tensor, dimensions: int | None = None) -> None:
+    if regions.dtype != torch.bool or regions.ndim < 2 or (dimensions is not None and regions.ndim != dimensions):
+        raise ValueError(f"expected boolean regions [images, H, W], but got {regions.dtype} {tuple(regions.shape)}")
     empty = (~regions.flatten(1).any(1)).nonzero().flatten().tolist()
     if empty:
         raise ValueError(

@@ -71,8 +71,18 @@ def to_unseen(explanations: Tensor, unseen: Tensor, distance: Distance) -> Tenso
         distance: see `faithlab.metrics.distance`.
 
     Returns:
-        [B, k] float64; 0 (or NaN) for the unseen model itself, which `split` leaves out.
+        [B, k] float64; 0 (or NaN) for the unseen model itself, which `split` leaves out, and NaN where the distance is
+        not defined.
+
+    Raises:
+        ValueError: shapes that do not fit, an unseen model that is none of the k, or as the distance.
     """
+    if explanations.ndim != 4 or unseen.shape != explanations.shape[1:2]:
+        raise ValueError(
+            "expected explanations [models, B, H, W] and the unseen model of each example [B], but got "
+            f"{tuple(explanations.shape)} and {tuple(unseen.shape)}"
+        )
+    _check_models(unseen, len(explanations))
     examples = torch.arange(explanations.shape[1], device=explanations.device)
     return distance(explanations, explanations[unseen.to(examples.device), examples]).T
 
@@ -86,13 +96,16 @@ def split(distances: Tensor, correct: Tensor, unseen: Tensor) -> Split:
         unseen: [B] int64.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: shapes that do not fit, answers that are not boolean, an unseen model that is none of the k.
     """
     if distances.shape != correct.shape or unseen.shape != distances.shape[:1]:
         raise ValueError(
             "expected distances [B, k], correct [B, k] and unseen [B], but got "
             f"{tuple(distances.shape)}, {tuple(correct.shape)} and {tuple(unseen.shape)}"
         )
+    if correct.dtype != torch.bool:
+        raise ValueError(f"expected correct as booleans, whether a model is right, but got {correct.dtype}")
+    _check_models(unseen, distances.shape[1])
     distances, correct = distances.cpu(), correct.cpu()
     itself = torch.nn.functional.one_hot(unseen.cpu(), distances.shape[1]).bool()
     others_right, own_right = correct[~itself], correct[itself].repeat_interleave(distances.shape[1] - 1)
@@ -104,10 +117,10 @@ def split(distances: Tensor, correct: Tensor, unseen: Tensor) -> Split:
 
 
 def mege(same: Tensor) -> float:
-    """Mean generalisability (eq. 8): 1 / (1 + mean of S=); NaN where S= is empty.
+    """Mean generalisability (eq. 8): 1 / (1 + mean of S=); NaN where S= is empty, and nowhere else.
 
     Raises:
-        ValueError: a distance is negative or NaN.
+        ValueError: a distance is negative, NaN or infinite.
     """
     _check(same)
     return 1 / (1 + same.double().mean().item())
@@ -122,7 +135,7 @@ def sweep(same: Tensor, different: Tensor, rates: Rates = "balanced") -> Sweep:
         rates: "balanced" or "printed", see above.
 
     Raises:
-        ValueError: unknown rates, or a distance that is negative or NaN.
+        ValueError: unknown rates, or a distance that is negative, NaN or infinite.
     """
     if rates not in ("balanced", "printed"):
         raise ValueError(f'expected rates "balanced" or "printed", but got {rates!r}')
@@ -140,7 +153,7 @@ def sweep(same: Tensor, different: Tensor, rates: Rates = "balanced") -> Sweep:
 
 
 def reco(same: Tensor, different: Tensor, rates: Rates = "balanced") -> float:
-    """Relative consistency (eq. 7); NaN where S= or S!= is empty.
+    """Relative consistency (eq. 7); NaN where S= or S!= is empty, and with printed rates where all distances are equal.
 
     With balanced rates it is 1 where a threshold separates the two, and near 0 where they are one distribution (for
     equal distributions it is positive by chance, about 0.63 sqrt(1 / n + 1 / m)). With printed rates one distribution
@@ -170,8 +183,16 @@ def reco_auc(same: Tensor, different: Tensor, rates: Rates = "balanced") -> floa
 
 def _check(*distances: Tensor) -> None:
     for values in distances:
-        if values.ndim != 1 or bool((values.isnan() | (values < 0)).any()):
+        if values.ndim != 1 or bool((~values.isfinite() | (values < 0)).any()):
             raise ValueError(
-                f"expected distances [n], none negative or NaN, but got shape {tuple(values.shape)} with "
-                f"{int(values.isnan().sum())} NaN and {int((values < 0).sum())} negative; `split` leaves NaN out"
+                f"expected distances [n], none negative, NaN or infinite, but got shape {tuple(values.shape)} with "
+                f"{int(values.isnan().sum())} NaN, {int(values.isinf().sum())} infinite and {int((values < 0).sum())} "
+                "negative; `split` leaves NaN out"
             )
+
+
+def _check_models(unseen: Tensor, models: int) -> None:
+    whole = unseen.dtype == torch.int64
+    if not whole or bool(((unseen < 0) | (unseen >= models)).any()):
+        came = f"{int(unseen.min())} to {int(unseen.max())}" if whole else str(unseen.dtype)
+        raise ValueError(f"expected the unseen model of each example as int64 from 0 to {models - 1}, but got {came}")

@@ -23,8 +23,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from faithlab import masks, stats
+from faithlab import arguments, masks, stats
 from faithlab.engine import Score
+from faithlab.metrics.answers import ask
 
 STEPS = tuple(step / 10 for step in range(11))
 """The paper's fractions of removed features: 0, 10, ..., 100 %."""
@@ -42,27 +43,62 @@ def curve(
 
     Args:
         score: see `faithlab.engine.scorer`.
-        attribution: [B, F].
+        attribution: [B, F], on any device; the result is on the same.
         fractions: [K] removed fractions of the features, in either direction.
         direction: "MoRF" removes from the most relevant end, "LeRF" from the least relevant end of the same order.
         present: [B, F] bool, which features an input has; the fractions are of those. None: all.
 
     Returns:
-        [B, K] float64.
+        [B, K] float64, never NaN.
 
     Raises:
-        ValueError: NaN in the attribution, fractions outside [0, 1], an unknown direction.
+        ValueError: as `faithlab.masks.order` and `counts`; a score that is NaN or infinite.
     """
     order = masks.order(attribution, present, direction)
-    counts = masks.counts(fractions, order.shape[1] if present is None else present.sum(1))
-    return score(masks.remove_top(order, counts)).double()
+    counts = masks.counts(fractions, order.shape[1] if present is None else present.to(order.device).sum(1))
+    return ask(score, masks.remove_top(order, counts))
 
 
 def area(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:
-    """The area under each input's curve [B, K] (trapezoids, per unit of the fractions' range), [B]."""
-    return stats.auc(curve, fractions)
+    """The area under each input's curve (trapezoids, per unit of the fractions' range), [B].
+
+    Args:
+        curve: [B, K], of `curve`.
+        fractions: [K], those that it was made with.
+
+    Raises:
+        ValueError: another number of fractions than steps, fractions that do not increase, NaN or infinity in a curve.
+    """
+    return stats.auc(_checked(curve), arguments.fractions(fractions))
 
 
-def loss(curve: Tensor) -> Tensor:
-    """What each input's score loses on average over the steps of its curve [B, K], whose first removes nothing, [B]."""
+def loss(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:
+    """What each input's score loses on average over the steps of its curve, the first of which removes nothing, [B].
+
+    Args:
+        curve: [B, K], of `curve`.
+        fractions: [K], those that it was made with; the first is 0.
+
+    Raises:
+        ValueError: another number of fractions than steps, no step that removes nothing, NaN or infinity in a curve.
+    """
+    steps = arguments.fractions(fractions)
+    if _checked(curve).shape[1] != len(steps):
+        raise ValueError(
+            f"expected a curve of {len(steps)} steps, one for each fraction, but got {curve.shape[1]}; pass the "
+            "fractions that the curve was made with"
+        )
+    if steps[0]:
+        raise ValueError(
+            f"expected a curve that starts with nothing removed, but its first fraction is {steps[0].item():g}; make "
+            "the curve with fractions that begin with 0"
+        )
     return (curve[:, :1] - curve).mean(1)
+
+
+def _checked(curve: Tensor) -> Tensor:
+    if not isinstance(curve, Tensor) or curve.ndim != 2:
+        came = tuple(curve.shape) if isinstance(curve, Tensor) else type(curve).__name__
+        raise ValueError(f"expected a curve per image, [images, steps], but got {came}")
+    arguments.finite("curve", curve, "make it with faithlab.metrics.deletion.curve")
+    return curve

@@ -2,7 +2,8 @@
 
 Every distance takes maps [..., H, W] and gives [...], float64: 0 for equal maps, more for more different ones. Leading
 dimensions broadcast, so that millions of pairs are one call on the device. NaN where a distance is not defined, as the
-rank correlation of a constant map is not.
+rank correlation of a constant map is not, and nowhere else: maps that hold NaN or an infinity, or are of two sizes, are
+a ValueError.
 """
 
 import math
@@ -12,14 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from faithlab import stats
+from faithlab import arguments, stats
 
 Distance = Callable[[Tensor, Tensor], Tensor]
 """Maps [..., H, W] and [..., H, W] -> their distance [...]."""
 
 
 def spearman(a: Tensor, b: Tensor) -> Tensor:
-    """1 - |Spearman's rank correlation|, in [0, 1]: the paper's choice (section 4.3)."""
+    """1 - |Spearman's rank correlation|, in [0, 1]: the paper's choice (section 4.3). NaN where a map is constant."""
+    _check(a, b)
     return 1 - stats.spearman(a.flatten(-2), b.flatten(-2)).abs()
 
 
@@ -30,7 +32,12 @@ def wasserstein(a: Tensor, b: Tensor, directions: int = 16) -> Tensor:
     least work that turns one map into the other is the area between two cumulative curves. The mean over `directions`
     evenly spaced directions, times pi / 2, is the distance itself where the map is shifted as a whole, and a bound from
     below (up to that factor) elsewhere. NaN where a map is zero everywhere.
+
+    Raises:
+        ValueError: also fewer than one direction.
     """
+    _check(a, b)
+    arguments.whole("directions", directions, 1)
     height, width = a.shape[-2:]
     mass = _share(a) - _share(b)  # [..., H * W]
     rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
@@ -51,8 +58,13 @@ def _share(maps: Tensor) -> Tensor:
 def dice(a: Tensor, b: Tensor, level: float = 0.5) -> Tensor:
     """1 - the Sørensen-Dice coefficient of the areas whose relevance is above `level` times their map's largest.
 
-    NaN where both areas are empty, as those of two zero maps are.
+    NaN where both areas are empty, as those of two maps without a positive value are.
+
+    Raises:
+        ValueError: also a level outside [0, 1].
     """
+    _check(a, b)
+    level = arguments.share("level", level)
     a, b = (m.flatten(-2) > level * m.flatten(-2).amax(-1, keepdim=True) for m in (a, b))
     return 1 - 2 * (a & b).sum(-1).double() / (a.sum(-1) + b.sum(-1))
 
@@ -66,9 +78,16 @@ def ssim(a: Tensor, b: Tensor, sigma: float = 1.5, span: float | None = None) ->
         sigma: of the window, which reaches 3.5 sigmas each side and stays inside the map.
         span: of the values, which decides the two small constants; None: the range of each pair.
 
+    Returns:
+        [...]; NaN where both maps are one and the same constant and no span is given.
+
     Raises:
-        ValueError: the maps are smaller than the window.
+        ValueError: also maps that are smaller than the window, a sigma or a span that is not above 0.
     """
+    _check(a, b)
+    arguments.number("sigma", sigma, "above 0", lambda v: v > 0)
+    if span is not None:
+        arguments.number("span", span, "above 0", lambda v: v > 0)
     reach = int(3.5 * sigma + 0.5)
     if min(a.shape[-2:]) < 2 * reach + 1:
         raise ValueError(
@@ -96,13 +115,31 @@ def ssim(a: Tensor, b: Tensor, sigma: float = 1.5, span: float | None = None) ->
 
 
 def l1(a: Tensor, b: Tensor) -> Tensor:
-    """Sum of the absolute differences."""
+    """Sum of the absolute differences; never NaN."""
+    _check(a, b)
     return torch.linalg.vector_norm((a.double() - b.double()).flatten(-2), 1, dim=-1)
 
 
 def l2(a: Tensor, b: Tensor) -> Tensor:
-    """Euclidean distance."""
+    """Euclidean distance; never NaN."""
+    _check(a, b)
     return torch.linalg.vector_norm((a.double() - b.double()).flatten(-2), 2, dim=-1)
+
+
+def _check(a: Tensor, b: Tensor) -> None:
+    for maps in (a, b):
+        if not isinstance(maps, Tensor) or maps.ndim < 2 or maps.dtype == torch.bool or maps.is_complex():
+            came = f"{maps.dtype} {tuple(maps.shape)}" if isinstance(maps, Tensor) else type(maps).__name__
+            raise ValueError(f"expected maps of numbers [..., H, W], but got {came}")
+    if a.shape[-2:] != b.shape[-2:]:
+        raise ValueError(f"expected two maps of one size, but got {tuple(a.shape)} and {tuple(b.shape)}")
+    for maps in (a, b):
+        if not bool(maps.isfinite().all()):
+            broken = (~maps.isfinite()).flatten(-2).any(-1)
+            raise ValueError(
+                f"{int(broken.sum())} of {broken.numel()} maps hold NaN or infinity; drop these examples and count "
+                "them, or mend the explainer"
+            )
 
 
 DISTANCES: dict[str, Distance] = {

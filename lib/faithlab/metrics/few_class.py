@@ -17,15 +17,23 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import masks, stats
+from faithlab import arguments, masks, stats
 from faithlab.engine import Score
+from faithlab.metrics.answers import ask
 
 
 class Areas(NamedTuple):
-    """Areas under the probability, most and least important first, each [B] float64 in [0, 1]."""
+    """Areas under the probability.
+
+    Attributes:
+        mif: most important first, [B] float64 in [0, 1].
+        lif: least important first, likewise.
+        classes: of the model, where the score tells (`score.classes`); else None.
+    """
 
     mif: Tensor
     lif: Tensor
+    classes: int | None = None
 
 
 def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: masks.Direction = "MoRF") -> Tensor:
@@ -38,20 +46,19 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: mas
         direction: "MoRF", which the paper calls MIF, or "LeRF", its LIF.
 
     Returns:
-        [B, steps + 1] float64.
+        [B, steps + 1] float64, never NaN.
 
     Raises:
-        ValueError: NaN in the attribution, or a score that is no probability.
+        ValueError: as `faithlab.masks.order`; fewer than one step, or a score that is no probability.
     """
     order = masks.order(attribution, direction=direction)
     counts = masks.counts(_shares(steps), order.shape[1])
     parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())))
-    found = torch.cat([score(masks.remove_top(order, part)) for part in parts], 1).double()
-    low, high = found.aminmax()
-    if low < 0 or high > 1 + 1e-6:
+    found = torch.cat([ask(score, masks.remove_top(order, part)) for part in parts], 1)
+    if bool(((found < 0) | (found > 1 + 1e-6)).any()):
         raise ValueError(
-            f"expected probabilities, between 0 and 1, but the score gave {low:.3g} to {high:.3g}; read off the model "
-            "with faithlab.readouts.probability"
+            f"expected probabilities, between 0 and 1, but the score gave {found.min():.3g} to {found.max():.3g}; read "
+            "off the model with faithlab.readouts.probability"
         )
     return found
 
@@ -59,25 +66,42 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: mas
 def areas(score: Score, attribution: Tensor, *, steps: int = 100) -> Areas:
     """Both areas of an attribution; arguments and errors as in `curve`."""
     curves = (curve(score, attribution, steps=steps, direction=direction) for direction in ("MoRF", "LeRF"))
-    return Areas(*(stats.auc(each, _shares(steps)) for each in curves))
+    found = [stats.auc(each, _shares(steps)) for each in curves]
+    return Areas(*found, classes=getattr(score, "classes", None))
 
 
-def fid(areas: Areas, classes: int) -> Tensor:
-    """Eq. 1: [B] float64 in [0, 1], 1 where MIF stays at 1/N and LIF at 1.
+def fid(areas: Areas, classes: int | None = None) -> Tensor:
+    """Eq. 1: [B] float64 in [0, 1], 1 where MIF stays at 1/N and LIF at 1; never NaN.
+
+    Args:
+        areas: of `areas`.
+        classes: N, of the model and not of the data alone; None: as the score told.
 
     Raises:
-        ValueError: fewer than two classes, among which there is nothing to be undecided.
+        ValueError: fewer than two classes, among which there is nothing to be undecided; another number than the
+            model's; neither is known; areas outside [0, 1].
     """
-    if classes < 2:
-        raise ValueError(f"expected at least two classes, but got {classes}: with one its probability is always 1")
-    return 1 - ((1 - areas.lif).abs() + (1 / classes - areas.mif).abs()) / (1 + (classes - 1) / classes)
+    if classes is None and areas.classes is None:
+        raise ValueError(
+            "expected the number of the model's classes, but the score does not tell it; pass classes, as many as the "
+            "model has logits"
+        )
+    N = areas.classes if classes is None else classes
+    if arguments.whole("classes", N, 1) < 2:
+        raise ValueError(f"expected at least two classes, but got {N}: with one its probability is always 1")
+    if areas.classes not in (None, N):
+        raise ValueError(f"expected the {areas.classes} classes of the model, but got classes={N}; leave classes out")
+    mif, lif = areas.mif, areas.lif
+    if not bool(((mif >= 0) & (mif <= 1 + 1e-6) & (lif >= 0) & (lif <= 1 + 1e-6)).all()):
+        raise ValueError("expected areas under probabilities, between 0 and 1; make them with few_class.areas")
+    return 1 - ((1 - lif).abs() + (1 / N - mif).abs()) / (1 + (N - 1) / N)
 
 
-def few_class_fidelity(score: Score, attribution: Tensor, classes: int, *, steps: int = 100) -> Tensor:
+def few_class_fidelity(score: Score, attribution: Tensor, classes: int | None = None, *, steps: int = 100) -> Tensor:
     """Few-class Fidelity of each input's attribution, [B] float64; arguments and errors as in `curve` and `fid`."""
     return fid(areas(score, attribution, steps=steps), classes)
 
 
 def _shares(steps: int) -> Tensor:
     """The replaced shares 0, 1/steps, ..., 1."""
-    return torch.arange(steps + 1, dtype=torch.float64) / steps
+    return torch.arange(arguments.whole("steps", steps, 1) + 1, dtype=torch.float64) / steps

@@ -24,9 +24,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from faithlab import arguments, masks
 from faithlab import draws as counter
-from faithlab import masks
 from faithlab.engine import Score
+from faithlab.metrics.answers import ask
 from faithlab.stats import Estimate
 
 
@@ -48,13 +49,13 @@ def remaining(
 
     Args:
         score: see `faithlab.engine.scorer`.
-        attribution: [B, F].
+        attribution: [B, F], on any device; the result is on the same.
         fractions: [K] sizes s as fractions of the F features, rounded half up to counts, in both directions.
         direction: "MoRF" removes the top s features (eq. 1 and 3), "LeRF" all but the top s (eq. 2 and 4).
         alpha: share of these s or F - s features that is removed, chosen at random; 1 removes all of them.
         cap: at most this fraction of all F features is removed (beta in eq. 6); None: no bound.
         draws: number N of random subsets to average over; where nothing is random one is enough and is used.
-        seed: seed of the subsets.
+        seed: seed of the subsets, any 64-bit integer.
         images: [B] identities of the images, so that an image meets the same subsets in any batch; None: 0..B-1.
         present: [B, F] bool, which features an input has. All fractions are of those; the others are never removed.
             None: all.
@@ -62,16 +63,16 @@ def remaining(
             `faithlab.masks.remove_each_from_top`, each with a probability, as the authors' public code does.
 
     Returns:
-        Mean scores [B, K] float64 over the draws, and their standard errors.
+        Mean scores [B, K] float64 over the draws, and their standard errors. No mean is NaN; an error is where a single
+        draw leaves it unknown.
 
     Raises:
-        ValueError: NaN in the attribution, fractions, alpha or cap outside [0, 1], fewer than one draw, an unknown
-            direction.
+        ValueError: as `faithlab.masks.order`, `counts` and `removals`; fewer than one draw, wrong identities, a score
+            that is NaN or infinite.
     """
-    if draws < 1:
-        raise ValueError(f"expected at least one draw, but got {draws}")
+    draws = arguments.whole("draws", draws, 1)
     order = masks.order(attribution, present, direction)
-    features = order.shape[1] if present is None else present.sum(1)
+    features = order.shape[1] if present is None else present.to(order.device).sum(1)
     counts = masks.removable(fractions, features, direction)
     removals = masks.removals(counts, features, alpha, cap)
     identities = counter.identities(len(order), images, order.device)
@@ -87,7 +88,7 @@ def remaining(
             total, squares = torch.zeros_like(mean[:, k]), torch.zeros_like(mean[:, k])
             for part in torch.arange(repeats).split(max(1, masks.BUDGET // (one_mask * len(k)))):
                 keep = subset(order, counts[..., k], removals[..., k], seed=seed, images=identities, draws=part)
-                answers = score(keep.flatten(1, 2)).to(mean).unflatten(1, keep.shape[1:3])  # [B, N, K]
+                answers = ask(score, keep.flatten(1, 2)).unflatten(1, keep.shape[1:3])  # [B, N, K]
                 total += answers.sum(1)
                 squares += (answers**2).sum(1)
             mean[:, k] = total / repeats
@@ -108,4 +109,4 @@ def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) ->
     """
     left = remaining(score, attribution, fractions, **options)
     nothing_removed = torch.ones_like(attribution, dtype=torch.bool)[:, None]  # [B, 1, F]
-    return Estimate(score(nothing_removed).double() - left.value, left.error)
+    return Estimate(ask(score, nothing_removed) - left.value, left.error)

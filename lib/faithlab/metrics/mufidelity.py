@@ -8,9 +8,10 @@ As ReCo and MeGe's eq. 1: with S a random subset of an exact share of the featur
 import torch
 from torch import Tensor
 
+from faithlab import arguments, masks, stats
 from faithlab import draws as counter
-from faithlab import masks, stats
 from faithlab.engine import Score
+from faithlab.metrics.answers import ask
 
 
 def mu_fidelity(
@@ -33,24 +34,23 @@ def mu_fidelity(
         images: [B] identities of the images; None: 0..B-1.
 
     Returns:
-        [B] or [B, A] float64; NaN where an attribution, or the score, is the same for every subset.
+        [B] or [B, A] float64, on the attribution's device; NaN where an attribution, or the score, is the same for
+        every subset, and nowhere else.
 
     Raises:
-        ValueError: an attribution with NaN, fewer than two draws, a share that leaves no subset or only one.
+        ValueError: an attribution of another shape, NaN or infinite; fewer than two draws; a share that leaves no
+            subset or only one; a score that is NaN or infinite.
     """
-    if attribution.ndim not in (2, 3) or bool(attribution.isnan().any()):
-        raise ValueError(
-            "expected attributions [B, F] or [B, A, F] without NaN, but got "
-            f"{tuple(attribution.shape)} with {int(attribution.isnan().sum())} NaN; drop and count these images"
-        )
-    if draws < 2:
-        raise ValueError(f"a correlation needs at least two subsets, but got draws={draws}")
+    arguments.attribution(attribution, 3 if getattr(attribution, "ndim", 2) == 3 else 2)
+    arguments.whole("draws, of which a correlation needs two,", draws, 2)
     several = attribution if attribution.ndim == 3 else attribution[:, None]
     several = several.double()
     B, _, F = several.shape
-    size = masks.counts(torch.tensor([share]), F)
+    size = masks.counts([arguments.share("share", share)], F)
     if not 0 < int(size) < F:
-        raise ValueError(f"a share of {share} of {F} features is {int(size)}: there is only one such subset")
+        raise ValueError(
+            f"expected a share that leaves several subsets of the {F} features, but {share} of them is {int(size)}"
+        )
     identities = counter.identities(B, images, attribution.device)
     everything = torch.arange(F, device=attribution.device).expand(B, F)
     whole = torch.tensor([F])
@@ -58,7 +58,7 @@ def mu_fidelity(
     for part in torch.arange(draws).split(max(1, masks.BUDGET // max(1, B * F))):
         keep = masks.remove_from_top(everything, whole, size, seed=seed, images=identities, draws=part)[:, :, 0]
         attributed.append(several @ (~keep).double().mT)  # [B, A, N]
-        answered.append(score(keep).to(several))  # [B, N]
+        answered.append(ask(score, keep))  # [B, N]
     # The score of the whole input is the same for every subset: without it the correlation is the same.
     correlation = stats.pearson(torch.cat(attributed, -1), -torch.cat(answered, -1)[:, None])
     return correlation if attribution.ndim == 3 else correlation[:, 0]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from faithlab import stats
+from faithlab import arguments, stats
 
 
 def distance(features: Tensor, known: Tensor, neighbours: int = 10) -> Tensor:
@@ -21,13 +21,18 @@ def distance(features: Tensor, known: Tensor, neighbours: int = 10) -> Tensor:
         neighbours: k.
 
     Returns:
-        [B], between 0 and 2.
+        [B], between 0 and 2, never NaN; an input whose features are all zero is 1 from every other.
 
     Raises:
-        ValueError: fewer known examples than neighbours.
+        ValueError: features of two widths, NaN or infinite; fewer known examples than neighbours.
     """
-    if not 1 <= neighbours <= len(known):
-        raise ValueError(f"expected between 1 and {len(known)} neighbours, the known examples, but got {neighbours}")
+    if features.ndim != 2 or known.ndim != 2 or features.shape[1] != known.shape[1]:
+        raise ValueError(
+            f"expected features [inputs, D] and [known, D], but got {tuple(features.shape)} and {tuple(known.shape)}"
+        )
+    for name, values in (("features", features), ("known features", known)):
+        arguments.finite(name, values, "drop and count these images")
+    arguments.whole("neighbours, of the known examples,", neighbours, 1, len(known))
     apart = torch.cdist(normalize(features.float()), normalize(known.float()))
     return apart.kthvalue(neighbours, dim=1).values
 
@@ -41,7 +46,14 @@ def detectability(clean: Tensor, perturbed: Tensor) -> float:
 
     Returns:
         1: always farther; 0.5: they cannot be told apart; below: the perturbed ones look more familiar.
+
+    Raises:
+        ValueError: no distances, or one that is NaN or infinite.
     """
+    for name, values in (("distance", clean), ("perturbed distance", perturbed)):
+        if values.ndim != 1 or not len(values):
+            raise ValueError(f"expected distances of one input or more, [n], but got shape {tuple(values.shape)}")
+        arguments.finite(name, values, "drop and count these images")
     ranks = stats.rank(torch.cat([clean, perturbed]))[len(clean) :]
     number = len(perturbed)
     return ((ranks.sum() - number * (number + 1) / 2) / (number * len(clean))).item()

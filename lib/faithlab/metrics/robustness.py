@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from faithlab import arguments
 from faithlab import draws as counter
 from faithlab.engine import Score
 from faithlab.metrics.fidelity import remaining
@@ -55,8 +56,15 @@ def robustness(
         present: [B, F] bool, which features an input has, and which the shares refer to; None: all.
 
     Returns:
-        [B, K] float64.
+        [B, K] float64, never NaN.
+
+    Raises:
+        ValueError: as `faithlab.metrics.fidelity.remaining`; a shape that is not two whole numbers.
     """
+    if len(shape) != 2:
+        raise ValueError(f"expected the numbers of inputs and features, (B, F), but got {tuple(shape)}")
+    arguments.whole("inputs", shape[0], 0)
+    arguments.whole("features", shape[1], 1)
     identities = counter.identities(shape[0], images, torch.device("cpu") if present is None else present.device)
     anything = counter.uniform(seed, identities, torch.zeros(1, dtype=torch.int64), shape[1])[:, 0]  # [B, F]
     return remaining(score, anything, shares, images=identities, present=present).value
@@ -86,11 +94,19 @@ def advise(
         tolerance: of accuracy, as a fraction.
 
     Raises:
-        ValueError: shares that do not begin with 0 and increase, or fewer than two inputs.
+        ValueError: shares that do not begin with 0 and increase, fewer than two inputs, hits that are NaN or not as
+            many as shares, a fraction outside [0, 1].
     """
-    shares = torch.as_tensor(shares, dtype=torch.float64)
+    for name, value in (("largest", largest), ("alpha", alpha), ("beta", beta), ("tolerance", tolerance)):
+        arguments.share(name, value)
+    shares = arguments.fractions(shares).to(hits.device)
     if len(shares) < 2 or shares[0] != 0 or not bool((shares.diff() > 0).all()):
         raise ValueError(f"expected increasing shares from 0, but got {shares.tolist()}")
+    if hits.ndim != 2 or hits.shape[1] != len(shares):
+        raise ValueError(
+            f"expected a hit of each input at each of the {len(shares)} shares, but got {tuple(hits.shape)}"
+        )
+    arguments.finite("hits", hits, "drop and count these images")
     if len(hits) < 2:
         raise ValueError(f"expected at least two inputs to tell a loss from chance, but got {len(hits)}")
     lost = hits[:, :1].double() - hits.double()  # [B, K]

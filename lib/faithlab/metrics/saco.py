@@ -16,8 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import masks
+from faithlab import arguments, masks
 from faithlab.engine import Score
+from faithlab.metrics.answers import ask
 
 
 class Groups(NamedTuple):
@@ -40,19 +41,20 @@ def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: 
 
     Args:
         score: see `faithlab.engine.scorer`.
-        attribution: [B, F].
+        attribution: [B, F], on any device; the result is on the same.
         groups: number of groups K.
         present: [B, F] bool, which features an input has; only those are grouped. None: all.
 
     Returns:
-        The groups. Those of an input with fewer features than groups hold NaN.
+        The groups. The salience of a group without a feature is NaN, which only an input with fewer features than
+        groups has; nothing else is.
 
     Raises:
-        ValueError: NaN in the attribution, or K not between 1 and F.
+        ValueError: as `faithlab.masks.order`; K not between 1 and F, a score that is NaN or infinite.
     """
     order = masks.order(attribution, present)
     member = masks.group(order, groups, present)  # [B, F]
-    here = member >= 0
+    here = member >= 0  # [B, F]
     # Counted from each input's lowest score, so that groups of equal scores are equal to the last bit.
     scores = attribution.double()
     lowest = scores.masked_fill(~here, torch.inf).amin(1, keepdim=True)
@@ -60,7 +62,7 @@ def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: 
     sizes = torch.zeros_like(above).scatter_add_(1, member.clamp(min=0), here.to(above))
     salience = (lowest + above / sizes) * (here.sum(1, keepdim=True) / groups)
     keep = torch.cat([torch.ones_like(here)[:, None], masks.remove_each(member, groups)], dim=1)
-    answers = score(keep).double()  # [B, 1 + K]
+    answers = ask(score, keep)  # [B, 1 + K]
     return Groups(salience, answers[:, :1] - answers[:, 1:])
 
 
@@ -72,9 +74,19 @@ def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
         ratio: weigh a pair by s_i / s_j in place of s_i - s_j, the variant that section 5.5 argues against.
 
     Returns:
-        NaN where it is not defined: all groups equally salient, or a ratio that is not finite.
+        NaN where it is not defined: all groups equally salient, a group without a feature, or a ratio that is not
+        finite. Nothing else is NaN.
+
+    Raises:
+        ValueError: saliences and drops of two shapes, or a drop that is NaN or infinite.
     """
     salience, drop = groups
+    if salience.ndim != 2 or salience.shape != drop.shape:
+        raise ValueError(
+            f"expected a salience and a drop of each group, [images, groups], but got {tuple(salience.shape)} and "
+            f"{tuple(drop.shape)}"
+        )
+    arguments.finite("drop", drop, "make the groups with faithlab.metrics.saco.influences")
     i, j = torch.triu_indices(salience.shape[1], salience.shape[1], offset=1, device=salience.device)
     weight = salience[:, i] / salience[:, j] if ratio else salience[:, i] - salience[:, j]  # [B, pairs]
     signed = torch.where(drop[:, i] >= drop[:, j], weight, -weight)
@@ -89,6 +101,6 @@ def saco(
 
     Returns:
         [B] float64 in [-1, 1]; NaN where it is not defined, which is for the caller to count: all groups equally
-        salient, or fewer features than groups.
+        salient, fewer features than groups, or a ratio that is not finite.
     """
     return coefficient(influences(score, attribution, groups, present=present), ratio=ratio)

@@ -22,7 +22,7 @@ from scipy.optimize import nnls
 from scipy.stats import hypergeom
 from torch import Tensor
 
-from faithlab import masks, stats
+from faithlab import arguments, masks, stats
 
 _PIECES = 16  # linear pieces of h: enough for any smooth response, few enough for some dozens of points
 
@@ -53,7 +53,14 @@ class Size(NamedTuple):
 
 
 def removed(counts: Tensor, removals: Tensor, size: int) -> Tensor:
-    """Expected number of explanation features among the removed, m * min(s, c) / s; [K] float64, 0 where s is 0."""
+    """Expected number of explanation features among the removed, m * min(s, c) / s; [K] float64, 0 where s is 0.
+
+    Raises:
+        ValueError: removals and counts of two shapes, or a negative size.
+    """
+    arguments.whole("size", size, 0)
+    if counts.shape != removals.shape:
+        raise ValueError(f"expected as many removals as counts {tuple(counts.shape)}, but got {tuple(removals.shape)}")
     counts = counts.double()
     return removals.double() * counts.clamp(max=size) / counts.clamp(min=1)
 
@@ -82,24 +89,29 @@ def explanation_size(
         seed: of the resamples.
 
     Returns:
-        The size; its resolution is that of the candidates.
+        The size; its resolution is that of the candidates. NaN where nothing is lost anywhere, its interval also where
+        there are no resamples.
 
     Raises:
-        ValueError: shapes that do not fit, NaN in the curves, fewer than three sizes.
+        ValueError: shapes that do not fit, no image, NaN or infinity in the curves, fewer than three sizes or sizes
+            that do not increase, fractions, alpha or cap outside [0, 1], a level outside (0, 1).
     """
+    fractions = arguments.fractions(fractions)
+    if not bool((fractions.diff() > 0).all()):
+        raise ValueError(f"expected increasing sizes, but got {fractions.tolist()}")
+    arguments.whole("features", features, 1)
+    arguments.number("level", level, "between 0 and 1", lambda v: 0 < v < 1)
     if curves.ndim != 3 or curves.shape[1:] != (len(settings), len(fractions)) or len(fractions) < 3:
         raise ValueError(
             f"expected curves [images, {len(settings)} settings, {len(fractions)} sizes] with at least three sizes, "
             f"but got {tuple(curves.shape)}"
         )
-    if bool(curves.isnan().any()):
-        raise ValueError(
-            f"the curves of {int(curves.isnan().any(-1).any(-1).sum())} images hold NaN; drop and count them"
-        )
-    candidates = torch.as_tensor(fractions if candidates is None else candidates, dtype=torch.float64)
+    arguments.whole("images", len(curves), 1)
+    arguments.finite("curves", curves, "drop these images and count them")
+    candidates = fractions if candidates is None else arguments.fractions(candidates)
     curves = curves.double().cpu().flatten(1)  # [B, J * K]
     weights = torch.ones(1, len(curves), dtype=torch.float64)
-    if resamples:
+    if arguments.whole("resamples", resamples, 0):
         generator = torch.Generator().manual_seed(seed)
         weights = torch.cat([weights, stats.bootstrap(len(curves), resamples, generator)])
     means = (weights @ curves / len(curves)).numpy()  # [1 + resamples, J * K]; row 0 is the sample itself

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from faithlab import arguments
 from faithlab import draws as counter
 from faithlab.metrics.distance import Distance
 
@@ -26,7 +27,7 @@ def neighbours(
     """Points drawn uniformly from the ball around each input.
 
     Args:
-        x: [B, *S].
+        x: [B, *S], of floating-point numbers.
         radius: of the ball, in the unit of the inputs.
         count: points per input, N.
         norm: "l1", the sum of the absolute differences is at most the radius, as the paper has it; or "max", each
@@ -38,12 +39,19 @@ def neighbours(
         [B, N, *S].
 
     Raises:
-        ValueError: an unknown norm, or a negative radius.
+        ValueError: an unknown norm, a negative radius, fewer than one point, inputs that are no finite floating-point
+            numbers (a step would be rounded away from whole ones), wrong identities.
     """
-    if norm not in ("l1", "max") or radius < 0:
-        raise ValueError(f'expected norm "l1" or "max" and a radius of at least 0, but got {norm!r} and {radius}')
+    if norm not in ("l1", "max"):
+        raise ValueError(f'expected norm "l1" or "max", but got {norm!r}')
+    arguments.number("radius", radius, "of at least 0", lambda v: v >= 0)
+    arguments.whole("count", count, 1)
+    if not isinstance(x, Tensor) or x.ndim < 2 or not x.is_floating_point():
+        came = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+        raise ValueError(f"expected inputs of floating-point numbers, [images, ...], but got {came}")
+    arguments.finite("input", x, "drop or repair these images")
     identities = counter.identities(len(x), images, x.device)
-    E = x[0].numel()
+    E = x.shape[1:].numel()
     signed = 2 * counter.uniform(seed, identities, torch.arange(count), E + 1) - 1  # [B, N, E + 1] in (-1, 1)
     if norm == "max":
         step = signed[..., :E]
@@ -64,6 +72,18 @@ def average_stability(explanations: Tensor, around: Tensor, distance: Distance) 
         distance: see `faithlab.metrics.distance`.
 
     Returns:
-        [B] float64; NaN where one of the distances is not defined.
+        [B] float64; NaN where one of the distances is not defined, and nowhere else.
+
+    Raises:
+        ValueError: shapes that do not fit, no neighbour, or as the distance.
     """
+    if (
+        around.ndim != explanations.ndim + 1
+        or not around.shape[1:2].numel()
+        or (around.shape[:1] + around.shape[2:] != explanations.shape)
+    ):
+        raise ValueError(
+            "expected explanations [B, H, W] and those of their neighbours [B, N, H, W], but got "
+            f"{tuple(explanations.shape)} and {tuple(around.shape)}"
+        )
     return distance(around, explanations[:, None]).mean(-1)

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import masks
+from faithlab import arguments, masks
 from faithlab.engine import Score
+from faithlab.metrics.answers import ask
 
 
 class Curves(NamedTuple):
@@ -34,8 +35,9 @@ def trajectory(attribution: Tensor) -> Tensor:
     read from its end, LeRF.
 
     Raises:
-        ValueError: the attribution is not [B, F] or holds a NaN.
+        ValueError: as `faithlab.masks.order`.
     """
+    arguments.attribution(attribution)
     return attribution.shape[-1] - 1 - masks.order(attribution.flip(-1))
 
 
@@ -45,7 +47,14 @@ def curves(score: Score, order: Tensor) -> Curves:
     Args:
         score: see `faithlab.engine.scorer`.
         order: [B, F], most relevant first.
+
+    Returns:
+        The curves, never NaN.
+
+    Raises:
+        ValueError: an order that is no permutation of each input's features, a score that is NaN or infinite.
     """
+    masks.check_order(order)
     return Curves(_removing(score, order), _removing(score, order.flip(-1)))
 
 
@@ -54,7 +63,7 @@ def _removing(score: Score, order: Tensor) -> Tensor:
     curve = torch.empty(len(order), order.shape[-1] + 1, dtype=torch.float64, device=order.device)
     part = max(1, masks.BUDGET // max(1, order.numel()))
     for k in torch.arange(curve.shape[1], device=order.device).split(part):
-        curve[:, k] = score(masks.remove_top(order, k)).to(curve)
+        curve[:, k] = ask(score, masks.remove_top(order, k))
     return curve
 
 
@@ -76,10 +85,10 @@ def lerf_minus_morf(score: Score, attribution: Tensor) -> Tensor:
         attribution: [B, F].
 
     Returns:
-        [B] float64, a sum of F + 1 differences of scores.
+        [B] float64, a sum of F + 1 differences of scores; never NaN.
 
     Raises:
-        ValueError: the attribution is not [B, F] or holds a NaN.
+        ValueError: as `faithlab.masks.order`; a score that is NaN or infinite.
     """
     both = curves(score, trajectory(attribution))
     return (both.lerf - both.morf).sum(-1)
@@ -89,14 +98,15 @@ def insertion(score: Score, order: Tensor) -> Tensor:
     """The scores when k features are inserted into an empty input, most relevant first: [B, F + 1] float64, k = 0..F.
 
     Theorem 3.1: this is the LeRF curve read from its end, and inserting the least relevant first is the MoRF curve read
-    from its end, so that the areas are equal.
+    from its end, so that the areas are equal. Arguments and errors as in `curves`.
     """
+    masks.check_order(order)
     features = order.shape[-1]
     keep = torch.zeros(len(order), features + 1, features, dtype=torch.bool, device=order.device)
     for k in range(features):
         keep[:, k + 1] = keep[:, k]
         keep[torch.arange(len(order)), k + 1, order[:, k]] = True
-    return score(keep).double()
+    return ask(score, keep)
 
 
 def attainable_share(measured: Tensor, reached: Tensor) -> Tensor:
@@ -110,7 +120,17 @@ def attainable_share(measured: Tensor, reached: Tensor) -> Tensor:
 
     Returns:
         [B]; NaN where the search found no order better than chance (a model that ignores the input), so that there is
-        nothing to attain.
+        nothing to attain. Nothing else is NaN.
+
+    Raises:
+        ValueError: two shapes, or a value that is NaN or infinite.
     """
-    measured, reached = measured.double(), reached.double()
+    if measured.shape != reached.shape:
+        raise ValueError(
+            f"expected what was measured and what was reached of the same images, but got {tuple(measured.shape)} and "
+            f"{tuple(reached.shape)}"
+        )
+    measured, reached = measured.double(), reached.double().to(measured.device)
+    for name, values in (("measured value", measured), ("value that the search reached", reached)):
+        arguments.finite(name, values, "drop and count these images")
     return torch.where(reached > 0, measured / reached, torch.nan)

@@ -255,7 +255,7 @@ def scores(
 ) -> pd.DataFrame:
     """Few-class Fidelity of every attribution of every image, and where the set has masks its alignment with these.
 
-    An attribution with a NaN has no scores: they are NaN.
+    An attribution that holds NaN or an infinity has no scores: they are NaN, and `summary` counts them.
 
     Args:
         score: see `scorer`.
@@ -268,14 +268,14 @@ def scores(
     """
     parts = []
     for (name, refinement), attribution in tqdm(attributions.items(), desc="fidelity", mininterval=5):
-        broken = attribution.isnan().any(1).cpu()
-        attribution = attribution.nan_to_num()
+        broken = (~attribution.isfinite()).any(1)
+        attribution = attribution.masked_fill(broken[:, None], 0)
         areas = few_class.areas(score, attribution, steps=steps)
-        columns = {"fidelity": few_class.fid(areas, len(data.classes)), **areas._asdict()}
+        columns = {"fidelity": few_class.fid(areas, len(data.classes)), "mif": areas.mif, "lif": areas.lif}
         if data.masks is not None:
             columns["iou"] = alignment.iou(attribution, alignment.boxes(data.masks), *data.masks.shape[1:])
             columns["dice"] = alignment.dice(attribution, data.masks)
-        columns = {key: values.cpu().masked_fill(broken, torch.nan).numpy() for key, values in columns.items()}
+        columns = {key: values.cpu().masked_fill(broken.cpu(), torch.nan).numpy() for key, values in columns.items()}
         parts.append(pd.DataFrame({"explainer": name, "refinement": refinement, "image": range(len(data)), **columns}))
     return pd.concat(parts, ignore_index=True)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import torch
 
-from faithlab import engine
+from faithlab import engine, masks
 from faithlab.study import cross_training, published
 from faithlab.study.claims import UNTESTED, Claim, verdict
 from faithlab.zoo.sets import LabelledSet
@@ -99,7 +99,7 @@ def trained_conditions(data: str, parameters: Parameters) -> dict[str, Recipe]:
     for share in parameters["switched"]:
         found[f"switched {share:.0%}"] = dataclasses.replace(normal, switched=share)
     for share in parameters["limited"]:
-        limit = round(share * (normal.limit or _TASKS[data].examples))
+        limit = int(masks.counts([share], normal.limit or _TASKS[data].examples))
         found[f"limited {share:.0%}"] = dataclasses.replace(normal, limit=limit, epochs=round(normal.epochs / share))
     return found
 

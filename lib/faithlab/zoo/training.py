@@ -245,7 +245,8 @@ def mask_features(
     """
     n, F = len(x), segment_maps.count(features)
     own = torch.full((n, 1), F) if present is None else present.sum(1, keepdim=True)
-    lost = (torch.rand(n, 1, generator=generator) * (masks.bound(share, own[:, 0]) + 1)).long()
+    most = masks.bound(share, own[:, 0])
+    lost = (torch.rand(n, 1, generator=generator) * (most + 1)).long()
     order = masks.order(torch.rand(n, F, generator=generator), present)
     masked = _without_first(x, order, lost, features, absent)
     return masked if channels is None else torch.cat([masked[:, :channels], x[:, channels:]], dim=1)
