@@ -230,7 +230,7 @@ for share, network in networks.items():
             curves, sizes, settings, pixels.numel(), candidates=candidates, resamples=resamples, seed=seed
         )
         # Of the pixels ranked first, as many as the digit has, how many are the digit's?
-        first = masks.order(attribution)[:, : round(share * pixels.numel())].cpu()
+        first = masks.order(attribution)[:, : int(masks.counts([share], pixels.numel()))].cpu()
         overlap = tests[share].masks.flatten(1).gather(1, first).double().mean().item()
         found.append((share, name, read.fraction, read.low, read.high, overlap))
         rows.extend(
@@ -294,7 +294,8 @@ figure, grid_axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True)
 for axes, tried in zip(grid_axes, (0.6 * middle, middle, 1.5 * middle), strict=True):
     for (alpha, cap), curve in part.groupby(["alpha", "cap"]):
         counts = masks.counts(curve["size"].to_numpy(copy=True), pixels.numel())
-        gone = removed(counts, masks.removals(counts, pixels.numel(), alpha, cap), round(tried * pixels.numel()))
+        tried_pixels = int(masks.counts([tried], pixels.numel()))
+        gone = removed(counts, masks.removals(counts, pixels.numel(), alpha, cap), tried_pixels)
         axes.plot(gone, curve["ffid"], "o", markersize=3.5, label=f"α {alpha:g}, β {cap:g}")
     axes.set(
         title=f"size {tried:.2f}" + (" (true)" if tried == middle else ""),

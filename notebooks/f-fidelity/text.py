@@ -124,7 +124,7 @@ lengths = torch.cat([splits[name]["test"].present(chosen[name]).sum(1) for name 
 rows = []
 for d in sorted({int(lengths.min()), int(lengths.max())}):
     for share in (size_step, 0.5):
-        (s,) = masks.counts(torch.tensor([share]), d)
+        (s,) = masks.counts([share], d)
         of = {
             "Fidelity": masks.removals(s, d),
             "R-Fidelity": masks.removals(s, d, alpha),
@@ -414,7 +414,7 @@ Markdown(
     f"One of {most} texts is {1 / most:.4f} of accuracy. Between the best and the worst explanation lie, in the median over "
     f"sizes and under MoRF, {reach['MoRF', 'Fidelity']:.3f} of accuracy with Fidelity, {reach['MoRF', 'R-Fidelity']:.3f} with "
     f"R-Fidelity and {reach['MoRF', 'F-Fidelity']:.3f} with F-Fidelity, which masks "
-    f"{int(beta * lengths.max() + 1e-9)} tokens at most; under LeRF "
+    f"{masks.bound(beta, int(lengths.max()))} tokens at most; under LeRF "
     f"{reach['LeRF', 'Fidelity']:.3f}, {reach['LeRF', 'R-Fidelity']:.3f} and {reach['LeRF', 'F-Fidelity']:.3f}. "
     f"{len(noise_shares)} explanations share that range, so F-Fidelity's micro correlations rest on a few texts each. Macro "
     "correlations pool all sizes, and rest on more."

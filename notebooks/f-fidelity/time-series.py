@@ -64,7 +64,7 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, readouts, segments
+from faithlab import engine, masks, readouts, segments
 from faithlab.explainers import explain
 from faithlab.metrics.robustness import advise, robustness
 from faithlab.study import claims, f_fidelity, figures, published, roar, tables, trials
@@ -111,9 +111,12 @@ for name, of_split in splits.items():
             "channels": C,
             "steps": f"{lengths.min()}–{lengths.max()}" if lengths.min() < T else f"{T}",
             "classes": len(test.classes),
-            "F-Fidelity removes at most": f"{int(beta * lengths.min() + 1e-9)}–{int(beta * lengths.max() + 1e-9)} steps"
+            "F-Fidelity removes at most": "–".join(
+                f"{masks.bound(beta, int(n))}" for n in (lengths.min(), lengths.max())
+            )
+            + " steps"
             if lengths.min() < T
-            else f"{int(beta * T + 1e-9)} steps",
+            else f"{masks.bound(beta, T)} steps",
         }
     )
 tables.prose(pd.DataFrame(rows))

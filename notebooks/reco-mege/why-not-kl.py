@@ -48,6 +48,7 @@ from IPython.display import Markdown
 from scipy.stats import wasserstein_distance
 from torch.distributions import Normal, kl_divergence
 
+from faithlab import masks
 from faithlab.metrics import consistency
 from faithlab.study import claims, figures, reco, tables
 from faithlab.study.results import Run
@@ -151,7 +152,7 @@ chance = pd.DataFrame(
         (share, draw, rates, consistency.reco(distances[few:], distances[:few], rates))
         for share in shares
         for draw in range(chance_draws)
-        for few in [max(1, round(share * chance_pairs))]
+        for few in [max(1, int(masks.counts([share], chance_pairs)))]
         for distances in [torch.rand(chance_pairs, generator=generator, dtype=torch.float64)]
         for rates in ("balanced", "printed")
     ],

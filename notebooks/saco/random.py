@@ -169,9 +169,10 @@ rows = []
 for column, name in zip(grid.T, named, strict=True):
     attribution = attributions[subject.name][name]
     found = influences(score, attribution, groups)
-    cumulative = deletion.curve(score, attribution, torch.arange(groups + 1) / groups)
+    removed = torch.arange(groups + 1) / groups
+    cumulative = deletion.curve(score, attribution, removed)
     value = coefficient(found)[case].item()
-    aopc = deletion.loss(cumulative)[case].item()
+    aopc = deletion.loss(cumulative, removed)[case].item()
     salience, drop = found.salience[case].cpu(), found.drop[case].cpu()
     left = (cumulative[case, :1] - cumulative[case, 1:]).cpu()
     rows += [(name, i + 1, salience[i].item(), drop[i].item(), left[i].item(), value, aopc) for i in range(groups)]
@@ -200,7 +201,7 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 early = {
-    name: of.iloc[max(0, round(0.3 * groups) - 1)]["cumulative"]
+    name: of.iloc[max(0, int(masks.counts([0.3], groups)) - 1)]["cumulative"]
     for name, of in pd.read_csv(run.folder / "case.csv").groupby("explainer", sort=False)
 }
 Markdown(
