@@ -9,6 +9,9 @@ import pytorch_grad_cam
 import scipy.stats
 import torch
 from torch import nn
+from zennit.composites import ExcitationBackprop
+from zennit.rules import Pass
+from zennit.types import Activation
 
 import literal
 from faithlab import engine, explainers, readouts, segments, stats
@@ -575,6 +578,19 @@ def test_excitation_backprop_passes_on_all_relevance_and_no_more(architecture):
     # Also where two branches meet: each takes its share of what there is.
     attribution = explained("excitation-backprop", network(architecture))
     torch.testing.assert_close(attribution.sum(1), torch.ones(5), atol=1e-3, rtol=0)
+
+
+def test_excitation_backprop_is_zennits_where_each_operation_is_a_module_and_used_once():
+    model = nn.Sequential(
+        *(nn.Conv2d(3, 6, 3, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 8, 3, groups=2, padding=1), nn.LeakyReLU()),
+        *(nn.AvgPool2d(3), nn.Flatten(), nn.Linear(8, 6), nn.GELU(), nn.Linear(6, 4)),
+    )
+    composite = ExcitationBackprop(layer_map=[(Activation, Pass())], zero_params=["bias"])
+    with composite.context(model):
+        x = X.clone().requires_grad_()
+        (theirs,) = torch.autograd.grad(model(x), x, nn.functional.one_hot(TARGET, 4).float())
+    assert theirs.abs().max() > 0
+    assert_same(explained("excitation-backprop", model), segments.pool(theirs, PIXELS))
 
 
 def test_excitation_backprop_passes_through_the_standardisation_of_inputs():

@@ -96,11 +96,11 @@ def explain(
     """
     explainer = find(name)
     features = gate.check_inputs(model, x, target, segments, rows)
-    identities = draws.identities(len(x), images, x.device)
-    parts = [torch.zeros(0, features, device=x.device)]
-    x, target, segments = x.detach(), target.detach(), segments.to(x.device)
     # Ordinary tensors, also where the caller is in inference mode: nothing has a gradient there.
     with torch.inference_mode(False), gate.left_alone(model, x.device), gate.said_plainly():
+        x, segments = x.detach(), segments.to(x.device)
+        identities = draws.identities(len(x), images, x.device)
+        parts = [torch.zeros(0, features, device=x.device)]
         if len(x):
             gate.check_answers(model, x, target)
         for part in torch.arange(len(x), device=x.device).split(rows) if len(x) else ():
@@ -120,7 +120,7 @@ def explain(
                     f"explainer {name!r} gave infinite relevance; the model's gradients overflow, in a low precision "
                     "or by its weights"
                 )
-    return torch.cat(parts)
+        return torch.cat(parts)
 
 
 def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:

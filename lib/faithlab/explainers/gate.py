@@ -80,8 +80,18 @@ def check_answers(model: nn.Module, x: Tensor, target: Tensor) -> None:
             or with another input beside, or the model works on its inputs in place.
     """
     few = x[:2].clone()
-    logits = model(few)
-    if few._version:
+    version = few._version
+    try:
+        logits = model(few)
+    except RuntimeError as error:
+        formats = {parameter.dtype for parameter in model.parameters() if parameter.is_floating_point()}
+        if x.is_floating_point() and formats and x.dtype not in formats:
+            raise ValueError(
+                f"the inputs are {x.dtype}, but the model's weights {', '.join(map(str, formats))}, and it fails "
+                f"({error}); convert one of them"
+            ) from error
+        raise
+    if few._version != version:
         raise ValueError(
             "the model changes its inputs in place, so that what is explained is not what it was given; set "
             "inplace=False in its first layer, or let its forward begin with x.clone()"
@@ -153,7 +163,8 @@ def left_alone(model: nn.Module, device: torch.device) -> Iterator[None]:
                     now.clear()
                     now.update(before)
             for parameter, asked, gradient in parameters:
-                parameter.requires_grad_(asked)
+                if parameter.requires_grad != asked:
+                    parameter.requires_grad_(asked)
                 parameter.grad = gradient
 
 

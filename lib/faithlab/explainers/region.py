@@ -167,6 +167,8 @@ def iba(
                     f"what follows the layer {layer!r} does not take {samples} versions of each image; pass layer= the "
                     "name of one whose output alone is used"
                 )
+            if not logits.requires_grad:  # the information alone has a gradient, too
+                raise ValueError(f"no gradient of the logits reaches the layer {layer!r}: the model detaches them")
             wrong = cross_entropy(logits, target.repeat_interleave(samples), reduction="none").view(len(x), samples)
             cost = wrong.mean(1) + weight * _information(share, clean, mean, std).flatten(1).mean(1)
             (openness.grad,) = torch.autograd.grad(cost.sum(), openness)

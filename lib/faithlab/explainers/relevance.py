@@ -251,7 +251,16 @@ def relevances(model: nn.Module, x: Tensor, target: Tensor) -> tuple[attention.R
     """A forward under `propagating`: its record, its input in the graph, and the sum of the targets' logits.
 
     The gradient of the sum with respect to anything in the record, or to the input, is relevance: 1 at the logit.
+
+    Raises:
+        ValueError: half precision, in which the sums that relevance is divided by cancel to noise.
     """
+    low = torch.is_autocast_enabled(x.device.type)
+    if low or torch.finfo(gradable(x).dtype).eps > torch.finfo(torch.float32).eps:
+        raise ValueError(
+            f"LRP divides by sums that cancel, of which {'autocast' if low else x.dtype} leaves noise; explain the "
+            "model in float32: model.float(), x.float()"
+        )
     x = gradable(x)
     with torch.enable_grad():
         with attention.recorded(model, x) as record, propagating(model, RULES, PASSING):
@@ -306,22 +315,26 @@ def _normalised(function: Callable, x: Tensor, shape, weight=None, bias=None, ep
     return y if bias is None else y + bias
 
 
+def _check_norms(model: nn.Module) -> None:
+    for name, module in model.named_modules():
+        if "norm" in type(module).__name__.lower() and not isinstance(module, nn.LayerNorm):
+            raise ValueError(
+                f"the module {name!r} is a {type(module).__name__}; conservative-lrp has a rule for LayerNorm only"
+            )
+
+
 @register("conservative-lrp")
 def conservative_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Conservative LRP (Ali et al., ICML 2022): input x gradient, signed, [n, C, H, W].
 
     Attention weights and LayerNorm's divisors are constants to the gradient; both would otherwise break conservation.
     """
-    for name, module in model.named_modules():
-        if "norm" in type(module).__name__.lower() and not isinstance(module, nn.LayerNorm):
-            raise ValueError(
-                f"the module {name!r} is a {type(module).__name__}; conservative-lrp has a rule for LayerNorm only"
-            )
     x = gradable(x)
     softmaxes = [Tensor.softmax, torch.softmax, functional.softmax]
     rules = {**dict.fromkeys(softmaxes, _detached), functional.layer_norm: _normalised}
     with torch.enable_grad():
         with attention.recorded(model, x), Rules(model, rules, passing=None):
+            _check_norms(model)
             logits = model(x)
         (gradient,) = torch.autograd.grad(logits.gather(1, target[:, None]).sum(), x)
     return x.detach() * gradient
