@@ -9,6 +9,9 @@ import pytorch_grad_cam
 import scipy.stats
 import torch
 from torch import nn
+from zennit.composites import ExcitationBackprop
+from zennit.rules import Pass
+from zennit.types import Activation
 
 import literal
 from faithlab import engine, explainers, readouts, segments, stats
@@ -179,17 +182,136 @@ def test_does_not_depend_on_the_rows(name, rows):
     assert_same(explained(name, rows=rows), explained(name))
 
 
+HOOKS = [kind for kind in vars(nn.Module()) if kind.endswith(("hooks", "hooks_with_kwargs", "hooks_always_called"))]
+
+
+def condition(model: nn.Module) -> dict:
+    """All of a model that an explainer could leave changed."""
+    return {
+        "values": {key: value.clone() for key, value in model.state_dict().items()},
+        "layout": {key: value.stride() for key, value in model.state_dict().items()},
+        "training": {name: module.training for name, module in model.named_modules()},
+        "hooks": {(name, kind): dict(vars(m)[kind]) for name, m in model.named_modules() for kind in HOOKS},
+        "attributes": {name: set(vars(module)) for name, module in model.named_modules()},
+        "asks": {name: parameter.requires_grad for name, parameter in model.named_parameters()},
+        "gradients": {name: parameter.grad for name, parameter in model.named_parameters()},
+        "fused": [module.fused_attn for module in model.modules() if hasattr(module, "fused_attn")],
+        "own": {name: id(parameter) for name, parameter in model.named_parameters()},
+    }
+
+
+def assert_left_as(model: nn.Module, before: dict):
+    after = condition(model)
+    values = before["values"]
+    assert all(torch.equal(value, values[key]) for key, value in after.pop("values").items())
+    gradients = before["gradients"]
+    assert all(gradient is gradients[name] for name, gradient in after.pop("gradients").items())
+    assert after == {key: value for key, value in before.items() if key in after}
+
+
+def lived_in(name: str) -> nn.Module:
+    """An explainer's subject in use: partly frozen and partly training, with gradients, a hook, channels-last."""
+    model = subject(name)[0]
+    for number, parameter in enumerate(model.parameters()):
+        parameter.requires_grad_(number % 3 > 0)
+        parameter.grad = torch.full_like(parameter, 0.5) if number % 2 else None
+        if parameter.ndim == 4:
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+    for number, module in enumerate(model.modules()):
+        module.training = number % 2 == 0
+    return model
+
+
+def with_a_listener(model: nn.Module) -> list:
+    """Notes each output of the first layer without children, by a hook."""
+    first = next(module for module in model.modules() if not list(module.children()))
+    heard = []
+    first.register_forward_hook(lambda module, args, output: heard.append(output.shape))
+    return heard
+
+
+class BrokenOffError(Exception):
+    pass
+
+
 @every_explainer
-def test_leaves_the_model_and_the_inputs_alone(name):
-    model, inputs, _ = subject(name)
+def test_leaves_the_model_the_inputs_and_the_random_numbers_alone(name):
+    model = lived_in(name)
+    heard = with_a_listener(model)
+    _, inputs, features = subject(name)
     x = inputs.clone()
-    state = {key: value.clone() for key, value in model.state_dict().items()}
-    explained(name, model, x)
-    for key, value in model.state_dict().items():
-        assert torch.equal(value, state[key])
-    assert all(p.grad is None and p.requires_grad for p in model.parameters())
-    assert not any(m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in model.modules())
+    before = condition(model)
+    kept = {key: gradient.clone() for key, gradient in before["gradients"].items() if gradient is not None}
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    explain(name, model, x, TARGET, features, **QUICK.get(name, {}))
+    assert torch.equal(torch.rand(3), expected)
+    assert heard
+    assert_left_as(model, before)
+    assert all(torch.equal(before["gradients"][key], value) for key, value in kept.items())
     assert torch.equal(x, inputs)
+    assert not x.requires_grad
+    assert x.grad is None
+
+
+# At every forward that an explainer asks for; the first two are those of the gate.
+@every_explainer
+@pytest.mark.parametrize("forwards", [0, 1, 2, 3])
+def test_leaves_the_model_alone_where_it_breaks_off(name, forwards):
+    model, x, _ = subject(name)
+    left = iter(range(forwards))
+
+    def interrupt(module, args, output):
+        if next(left, None) is None:
+            raise BrokenOffError
+
+    last = [module for module in model.modules() if isinstance(module, nn.Linear)][-1]
+    hook = last.register_forward_hook(interrupt)
+    for number, module in enumerate(model.modules()):
+        module.training = number % 2 == 0
+    before = condition(model)
+    asked = True
+    try:
+        explained(name, model, x)
+        asked = False  # it needs no more forwards than that
+    except BrokenOffError:
+        pass
+    assert asked or forwards > 1
+    assert_left_as(model, before)
+    hook.remove()
+    model.eval()
+    assert_same(explained(name, model), explained(name))
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_what_an_explainer_of_the_users_leaves_behind_is_taken_away(raises):
+    def careless(model, x, target, images):
+        x = x.requires_grad_()
+        model.train().requires_grad_(False)
+        model.head[2].requires_grad_(True)
+        model.register_forward_hook(lambda module, args, output: None)
+        model.features[0].register_full_backward_hook(lambda module, one, other: None)
+        torch.manual_seed(0)
+        model(x).sum().backward()
+        if raises:
+            raise BrokenOffError
+        return x.grad
+
+    model = network()
+    model.eval()
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    before = condition(model)
+    x, generator = X.clone(), torch.get_rng_state()
+    try:
+        explain(careless, model, x, TARGET, PIXELS)
+    except BrokenOffError:
+        assert raises
+    before["values"] = condition(model)["values"]  # in training mode BatchNorm has counted, as it was told to
+    assert_left_as(model, before)
+    assert all((parameter.grad == 1).all() for parameter in model.parameters())
+    assert torch.equal(torch.get_rng_state(), generator)
     assert not x.requires_grad
     assert x.grad is None
 
@@ -197,9 +319,18 @@ def test_leaves_the_model_and_the_inputs_alone(name):
 @every_explainer
 def test_explains_the_model_in_eval_mode(name):
     training = subject(name)[0].train()
-    attribution = explained(name, training)
-    assert not training.training
-    assert torch.equal(attribution, explained(name))
+    assert torch.equal(explained(name, training), explained(name))
+    assert training.training
+
+
+@every_explainer
+def test_of_no_inputs_there_are_no_attributions(name):
+    assert explained(name, some=slice(0)).shape == (0, 12 if name in OF_TOKENS else 256)
+
+
+@every_explainer
+def test_of_one_input_it_is_what_it_is_among_others(name):
+    assert_same(explained(name, some=slice(2, 3)), explained(name)[2:3])
 
 
 @every_explainer
@@ -449,6 +580,19 @@ def test_excitation_backprop_passes_on_all_relevance_and_no_more(architecture):
     torch.testing.assert_close(attribution.sum(1), torch.ones(5), atol=1e-3, rtol=0)
 
 
+def test_excitation_backprop_is_zennits_where_each_operation_is_a_module_and_used_once():
+    model = nn.Sequential(
+        *(nn.Conv2d(3, 6, 3, 2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 8, 3, groups=2, padding=1), nn.LeakyReLU()),
+        *(nn.AvgPool2d(3), nn.Flatten(), nn.Linear(8, 6), nn.GELU(), nn.Linear(6, 4)),
+    )
+    composite = ExcitationBackprop(layer_map=[(Activation, Pass())], zero_params=["bias"])
+    with composite.context(model):
+        x = X.clone().requires_grad_()
+        (theirs,) = torch.autograd.grad(model(x), x, nn.functional.one_hot(TARGET, 4).float())
+    assert theirs.abs().max() > 0
+    assert_same(explained("excitation-backprop", model), segments.pool(theirs, PIXELS))
+
+
 def test_excitation_backprop_passes_through_the_standardisation_of_inputs():
     class Standardised(nn.Module):
         def __init__(self):
@@ -473,13 +617,13 @@ def test_excitation_backprop_of_one_layer_is_its_share_of_the_positive_contribut
     torch.testing.assert_close(attribution, (exciting / exciting.sum(1, keepdim=True)).detach().float())
 
 
-def test_excitation_backprop_of_a_model_that_cannot_be_traced_is_an_error():
-    class Untraceable(nn.Module):
+def test_excitation_backprop_follows_the_branch_that_is_taken():
+    class Branching(nn.Module):
         def forward(self, x):
             return x.flatten(1)[:, :4] if x.sum() > 0 else x.flatten(1)[:, 4:8]
 
-    with pytest.raises(ValueError, match=r"needs a model that torch\.fx can trace"):
-        explained("excitation-backprop", Untraceable())
+    found = explained("excitation-backprop", Branching())
+    assert_same(found, torch.zeros(5, 256).scatter(1, TARGET[:, None] + (4 if X.sum() <= 0 else 0), 1))
 
 
 # Perturbations and regions

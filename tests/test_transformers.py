@@ -99,11 +99,11 @@ def test_recording_changes_no_answer_and_leaves_the_model_as_it_was():
     model = small()
     model.blocks[0].attn.fused_attn = True
     model.blocks[1].attn.fused_attn = False
-    with torch.no_grad(), attention.recorded(model):
+    with torch.no_grad(), attention.recorded(model, X):
         recorded = model(X)
     torch.testing.assert_close(recorded, model(X))
     assert [block.attn.fused_attn for block in model.blocks] == [True, False]
-    with pytest.raises(KeyError), attention.recorded(model):
+    with pytest.raises(KeyError), attention.recorded(model, X):
         raise KeyError
     assert [block.attn.fused_attn for block in model.blocks] == [True, False]
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
@@ -280,7 +280,7 @@ def test_integrated_gradients_of_a_transformer_add_up_to_the_difference_of_two_f
 def test_a_linear_layer_hands_relevance_to_positive_products_only():
     x = torch.tensor([[1.0, -2.0, 3.0]], requires_grad=True)
     weight = torch.tensor([[4.0, -1.0, -5.0], [1.0, 1.0, 1.0]])
-    with relevance.propagating(nn.Identity()):
+    with relevance.propagating(nn.Identity(), relevance.RULES, relevance.PASSING):
         y = nn.functional.linear(x, weight, torch.tensor([7.0, 7.0]))
     assert y.tolist() == [[-2.0, 9.0]]  # the value is the layer's
     # Output 0 receives 4, 2 and nothing (-15); output 1 receives 1, nothing (-2) and 3.
@@ -290,7 +290,7 @@ def test_a_linear_layer_hands_relevance_to_positive_products_only():
 
 def test_a_skip_connection_shares_by_the_sums_of_both_sides():
     a, b = (torch.tensor([values], requires_grad=True) for values in ([3.0, 1.0], [1.0, -2.0]))
-    with relevance.propagating(nn.Identity()):
+    with relevance.propagating(nn.Identity(), relevance.RULES, relevance.PASSING):
         y = a + b  # 4, -1
     # By value: a receives 3/4 and -1 of its relevance 1 each, b 1/4 and 2; in sum -0.25 and 2.25, of 2 in all.
     of_a, of_b = torch.autograd.grad(y, (a, b), torch.ones(1, 2))
@@ -302,7 +302,7 @@ def test_a_skip_connection_shares_by_the_sums_of_both_sides():
 def test_attention_and_values_receive_half_each_by_hand():
     attended, values = torch.tensor([[[0.25, 0.75]]]), torch.tensor([[[4.0], [8.0]]])  # 1 + 6
     attended.requires_grad_(), values.requires_grad_()
-    with relevance.propagating(nn.Identity()):
+    with relevance.propagating(nn.Identity(), relevance.RULES, relevance.PASSING):
         y = attended @ values
     of_map, of_values = torch.autograd.grad(y, (attended, values), torch.full((1, 1, 1), 14.0))
     torch.testing.assert_close(of_map, torch.tensor([[[1.0, 6.0]]]))

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from faithlab import draws
 from faithlab import segments as segment_maps
+from faithlab.explainers import gate
 
 Explainer = Callable[..., Tensor]
 """(model, x [n, *S], target [n], images [n], **options) -> relevance per element, broadcastable to [n, *S]."""
@@ -42,6 +43,20 @@ def find(name: str | Explainer) -> Explainer:
     return _EXPLAINERS[name]
 
 
+def gradable(x: Tensor) -> Tensor:
+    """A copy of inputs that asks for gradients.
+
+    Raises:
+        ValueError: integers, which have none.
+    """
+    if not x.is_floating_point():
+        raise ValueError(
+            f"a gradient needs floating-point inputs, but got {x.dtype}; token ids are explained on their embeddings, "
+            "by the explainers whose names end in -embedding"
+        )
+    return x.detach().clone().requires_grad_()
+
+
 def explain(
     name: str | Explainer,
     model: nn.Module,
@@ -57,38 +72,55 @@ def explain(
 
     Args:
         name: one of `names()`, or an explainer itself.
-        model: maps inputs [n, *S] to logits [n, C]; put in eval mode.
-        x: inputs [B, *S].
-        target: [B] int64.
+        model: maps inputs [n, *S] to logits [n, C], each row from its input alone. It is explained in eval mode, and
+            left as it was.
+        x: inputs [B, *S], finite, on the model's device.
+        target: [B] int64, the class whose logit is explained.
         segments: which elements form one feature; an explainer's values are summed over a feature's elements.
-        images: [B] identities of the images, for explainers that draw random numbers; None: 0..B-1.
+        images: [B] identities of the images, for explainers that draw random numbers; None: 0..B-1. Torch's own
+            generators are left as they were.
         rows: images explained at once. The result does not depend on it.
         **options: of the explainer.
 
     Returns:
-        [B, F] float32, higher = more relevant.
+        [B, F] float32, higher = more relevant; NaN where an explainer has nothing to say.
 
     Raises:
         KeyError: no explainer of that name.
-        ValueError: the explainer gave a result that does not fit the input.
+        TypeError: no module, or no tensors.
+        ValueError: inputs, target or segments that do not fit, a model that the explainer cannot explain (see also
+            `faithlab.explainers.gate`), or an explainer whose result does not fit the input.
+
+    Warns:
+        UserWarning: the model's answers look like probabilities.
     """
     explainer = find(name)
-    model.eval()
-    identities = draws.identities(len(x), images, x.device)
-    parts = []
-    for part in torch.arange(len(x), device=x.device).split(rows):
-        relevance = explainer(model, x[part], target[part], identities[part], **options)
-        n, *shape = x[part].shape
-        # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
-        if relevance.shape[:1] != (n,) or relevance.ndim != x.ndim or not _broadcasts(relevance.shape[1:], shape):
-            raise ValueError(
-                f"explainer {name!r} gave shape {tuple(relevance.shape)} for inputs {tuple(x[part].shape)}; "
-                "expected a value per element, or one per element with broadcast channels"
-            )
-        # A map without channels belongs to each channel where the channels are features of their own.
-        relevance = relevance.expand(n, *torch.broadcast_shapes(relevance.shape[1:], segments.shape))
-        parts.append(segment_maps.pool(relevance.detach().float(), segments))
-    return torch.cat(parts)
+    features = gate.check_inputs(model, x, target, segments, rows)
+    # Ordinary tensors, also where the caller is in inference mode: nothing has a gradient there.
+    with torch.inference_mode(False), gate.left_alone(model, x.device), gate.said_plainly():
+        x, segments = x.detach(), segments.to(x.device)
+        identities = draws.identities(len(x), images, x.device)
+        parts = [torch.zeros(0, features, device=x.device)]
+        if len(x):
+            gate.check_answers(model, x, target)
+        for part in torch.arange(len(x), device=x.device).split(rows) if len(x) else ():
+            relevance = explainer(model, x[part], target[part], identities[part], **options)
+            n, *shape = x[part].shape
+            # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
+            if relevance.shape[:1] != (n,) or relevance.ndim != x.ndim or not _broadcasts(relevance.shape[1:], shape):
+                raise ValueError(
+                    f"explainer {name!r} gave shape {tuple(relevance.shape)} for inputs {tuple(x[part].shape)}; "
+                    "expected a value per element, or one per element with broadcast channels"
+                )
+            # A map without channels belongs to each channel where the channels are features of their own.
+            relevance = relevance.expand(n, *torch.broadcast_shapes(relevance.shape[1:], segments.shape))
+            parts.append(segment_maps.pool(relevance.detach().float(), segments))
+            if bool(parts[-1].isinf().any()):
+                raise ValueError(
+                    f"explainer {name!r} gave infinite relevance; the model's gradients overflow, in a low precision "
+                    "or by its weights"
+                )
+        return torch.cat(parts)
 
 
 def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:

@@ -23,7 +23,7 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from faithlab.explainers import register
+from faithlab.explainers import gradable, register
 
 
 class Record(NamedTuple):
@@ -39,25 +39,38 @@ class Record(NamedTuple):
 
 
 @contextmanager
-def recorded(model: nn.Module) -> Iterator[Record]:
-    """Record every layer's attention map and tokens, in the graph of the forward, while the context lasts.
+def recorded(model: nn.Module, x: Tensor) -> Iterator[Record]:
+    """Record every layer's attention map and tokens, in the graph of the forward on x, while the context lasts.
 
     Fused attention, which never forms the map, is off meanwhile; the model is left as it was.
 
     Raises:
-        ValueError: the model is no Vision Transformer of timm.
+        ValueError: the model is no Vision Transformer of timm, or one whose attention or pooling is of another kind, or
+            not for images of this size.
     """
     if not isinstance(model, VisionTransformer):
         raise ValueError(
             "this explainer needs a Vision Transformer of timm (VisionTransformer, DeiT), "
             f"but got {type(model).__name__}"
         )
+    if tuple(x.shape[-2:]) != tuple(model.patch_embed.img_size or ()):
+        raise ValueError(
+            f"the network is for images of {model.patch_embed.img_size}, but got {tuple(x.shape[-2:])}: it is not "
+            "known where its patches are"
+        )
+    if model.global_pool not in ("token", "avg"):
+        raise ValueError(
+            f"the network pools its tokens by {model.global_pool!r}; what it draws from each of them is known for "
+            "'token' and 'avg'"
+        )
+    blocks = list(dict.fromkeys(model.blocks))  # a layer that is used twice gets one hook, which sees both
+    layers = [getattr(block, "attn", None) for block in blocks]
+    if not all(hasattr(layer, "fused_attn") and hasattr(layer, "attn_drop") for layer in layers):
+        raise ValueError("the network has layers without a single attention map; this explainer cannot explain it")
     record = Record([], [])
-    layers = [block.attn for block in model.blocks]
     fused = [layer.fused_attn for layer in layers]
     hooks = [
-        block.register_forward_pre_hook(lambda module, inputs: record.tokens.append(inputs[0]))
-        for block in model.blocks
+        block.register_forward_pre_hook(lambda module, inputs: record.tokens.append(inputs[0])) for block in blocks
     ] + [
         # The dropout of the map sees it between its softmax and its use.
         layer.attn_drop.register_forward_hook(lambda module, inputs, output: record.attention.append(output))
@@ -67,6 +80,11 @@ def recorded(model: nn.Module) -> Iterator[Record]:
         for layer in layers:
             layer.fused_attn = False
         yield record
+        if not len(record.attention) == len(record.tokens) == len(model.blocks):
+            raise ValueError(
+                f"the network has {len(model.blocks)} layers, but its forward computed {len(record.attention)} "
+                "attention maps; this explainer cannot explain it"
+            )
     finally:
         for hook in hooks:
             hook.remove()
@@ -76,8 +94,8 @@ def recorded(model: nn.Module) -> Iterator[Record]:
 
 def forward(model: nn.Module, x: Tensor, target: Tensor) -> tuple[Record, Tensor]:
     """The record of a forward and the sum of the targets' logits, whose graph reaches the record and the input."""
-    with torch.enable_grad(), recorded(model) as record:
-        return record, model(x.detach().clone().requires_grad_()).gather(1, target[:, None]).sum()
+    with torch.enable_grad(), recorded(model, x) as record:
+        return record, model(gradable(x)).gather(1, target[:, None]).sum()
 
 
 def enlarged(model: VisionTransformer, tokens: Tensor, x: Tensor) -> Tensor:

@@ -1,11 +1,9 @@
 """The gradient family. The gradients are captum's; the noise is the counter's, so that no result depends on a batch."""
 
-import warnings
 from typing import Literal
 
 import torch
 from captum.attr import (
-    Deconvolution,
     InputXGradient,
     IntegratedGradients,
     LayerGradientXActivation,
@@ -15,14 +13,14 @@ from captum.attr import (
 from torch import Tensor, nn
 
 from faithlab import draws
-from faithlab.explainers import register
+from faithlab.explainers import gradable, register
 from faithlab.explainers.refine import smooth
 
 
 @register("gradient")
 def gradient(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Gradient of the target's logit, signed, [n, *S]."""
-    return Saliency(model).attribute(x.detach().clone().requires_grad_(), target, abs=False)
+    return Saliency(model).attribute(gradable(x), target, abs=False)
 
 
 @register("saliency")
@@ -34,25 +32,7 @@ def saliency(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Ten
 @register("input-x-gradient")
 def input_x_gradient(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Input times gradient (Shrikumar, Greenside, Shcherbina, Kundaje, 2016), signed, [n, *S]."""
-    return InputXGradient(model).attribute(x.detach().clone().requires_grad_(), target)
-
-
-@register("deconvolution")
-def deconvolution(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
-    """Deconvolution (Zeiler, Fergus, 2014), signed, [n, *S]: each ReLU keeps the positive part of its gradient instead.
-
-    Raises:
-        ValueError: the model has no nn.ReLU module whose gradient could be replaced.
-    """
-    if not any(isinstance(module, nn.ReLU) for module in model.modules()):
-        raise ValueError(
-            "deconvolution replaces the gradient of nn.ReLU modules, but the model has none (captum does not see ReLU6 "
-            "or functional ReLUs); without them it would be the plain gradient"
-        )
-    with warnings.catch_warnings():
-        # captum announces each time that it sets hooks, and removes them itself.
-        warnings.filterwarnings("ignore", "Setting backward hooks", UserWarning)
-        return Deconvolution(model).attribute(x.detach().clone().requires_grad_(), target)
+    return InputXGradient(model).attribute(gradable(x), target)
 
 
 @register("integrated-gradients")
@@ -71,6 +51,12 @@ def integrated_gradients(
     The baseline is a number, or the lowest or highest value of each input, as in Few-class Fidelity. `rule` is captum's
     name of the quadrature, such as "riemann_trapezoid".
     """
+    gradable(x)
+    if steps < 1 or (isinstance(baseline, str) and baseline not in ("min", "max")):
+        raise ValueError(
+            "expected at least one step and a baseline that is a number, 'min' or 'max', but got "
+            f"{steps} and {baseline!r}"
+        )
     if isinstance(baseline, str):
         lowest, highest = x.flatten(1).aminmax(dim=1)
         value = {"min": lowest, "max": highest}[baseline]
@@ -97,6 +83,12 @@ def expected_gradients(
         background: [R, *S] training inputs; Few-class Fidelity takes 200.
         seed: of the draws.
     """
+    shape = tuple(background.shape)
+    fits = len(shape) == x.ndim and all(s in (1, n) for s, n in zip(shape[1:], x.shape[1:], strict=True))
+    if not fits or not len(background):
+        raise ValueError(
+            f"expected at least one background input like {tuple(x.shape[1:])}, but got background {shape}"
+        )
     total = torch.zeros_like(x)
     for number, other in enumerate(background.to(x)):
         part = draws.uniform(seed, images, torch.tensor([number]), 1).to(x).view(-1, *[1] * (x.ndim - 1))
@@ -104,13 +96,32 @@ def expected_gradients(
     return total / len(background)
 
 
-def _embedding(model: nn.Module, layer: str) -> nn.Module:
-    """The embedding of a model for token ids, by its name among the model's children."""
+def _embedding(model: nn.Module, layer: str, x: Tensor) -> nn.Module:
+    """The embedding of a model for token ids, by its name among the model's children.
+
+    Raises:
+        ValueError: inputs that are no token ids, no such child, or one that does not make each token a vector, once.
+    """
+    if x.is_floating_point() or x.ndim != 2:
+        raise ValueError(f"expected token ids [n, T], integers, but got {x.dtype} {tuple(x.shape)}")
     children = dict(model.named_children())
     if layer not in children:
         raise ValueError(
             f"the model has no child {layer!r}; pass layer= the name of its embedding (its children: "
             f"{', '.join(children)})"
+        )
+    seen = []
+    hook = children[layer].register_forward_hook(lambda module, args, output: seen.append(output))
+    try:
+        with torch.no_grad():
+            model(x)
+    finally:
+        hook.remove()
+    shapes = [tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__ for output in seen]
+    if len(seen) != 1 or len(shapes[0]) != 3 or shapes[0][:2] != tuple(x.shape):
+        raise ValueError(
+            f"expected the layer {layer!r} to make a vector of each token [n, T, D] once in a forward, but for token "
+            f"ids {tuple(x.shape)} it ran {len(seen)} times and gave {', '.join(map(str, shapes)) or 'nothing'}"
         )
     return children[layer]
 
@@ -124,7 +135,7 @@ def input_x_gradient_embedding(
     Raises:
         ValueError: the model has no child called `layer`.
     """
-    return LayerGradientXActivation(model, _embedding(model, layer)).attribute(x, target).sum(-1)
+    return LayerGradientXActivation(model, _embedding(model, layer, x)).attribute(x, target).sum(-1)
 
 
 @register("integrated-gradients-embedding")
@@ -147,7 +158,7 @@ def integrated_gradients_embedding(
     Raises:
         ValueError: the model has no child called `layer`.
     """
-    tokens = _embedding(model, layer)
+    tokens = _embedding(model, layer, x)
     start = torch.full_like(x, baseline).where(x != padding, padding)
     relevance = LayerIntegratedGradients(model, tokens).attribute(
         x, start, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)

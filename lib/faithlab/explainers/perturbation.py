@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from faithlab import draws, engine, masks, readouts
 from faithlab import segments as segment_maps
 from faithlab.explainers import register
+from faithlab.explainers.gate import check_images
 
 
 @register("random")
@@ -34,10 +35,12 @@ def rise(
     Here a pixel is kept or removed, as the engine asks it; the original fades the squares into each other.
 
     Raises:
-        ValueError: inputs that are no images, or more cells than pixels.
+        ValueError: inputs that are no images, or more cells than pixels; no masks, or masks that are always the same.
     """
     if x.ndim != 4 or not 1 <= cells <= min(x.shape[-2:]):
         raise ValueError(f"rise explains images with at least {cells} x {cells} pixels, but got {tuple(x.shape)}")
+    if samples < 1 or not 0 < keep < 1:
+        raise ValueError(f"expected at least one mask and a probability between 0 and 1, but got {samples} and {keep}")
     height, width = x.shape[-2:]
     score = engine.scorer(
         model,
@@ -97,6 +100,9 @@ def shapley_sampling(
         baseline: what replaces a patch that is absent.
         seed: of the permutations.
     """
+    check_images(x, "shapley-sampling")
+    if samples < 1:
+        raise ValueError(f"expected at least one permutation, but got {samples}")
     players = segment_maps.patches(*x.shape[-2:], patch).to(x.device)
     with torch.random.fork_rng(range(torch.cuda.device_count())):  # captum draws from the global generator
         torch.manual_seed(seed)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from faithlab import draws
 from faithlab.explainers import Explainer, find
+from faithlab.explainers.gate import check_images
 
 
 def magnitude(explainer: str | Explainer) -> Explainer:
@@ -51,10 +52,12 @@ def smooth(
     inner = find(explainer)
 
     def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
+        if not x.is_floating_point():
+            raise ValueError(f"noise is added to floating-point inputs, but got {x.dtype}")
         span = (x.flatten(1).amax(1) - x.flatten(1).amin(1)).view(-1, *[1] * (x.ndim - 1))
         total = torch.zeros((), device=x.device)
         for draw in range(samples):
-            shift = draws.normal(seed, images, torch.tensor([draw]), x[0].numel()).view_as(x)
+            shift = draws.normal(seed, images, torch.tensor([draw]), x[0].numel()).view_as(x).to(x)
             total = total + inner(model, x + noise * span * shift, target, images, **options).detach() ** moment
         return total / samples
 
@@ -85,6 +88,7 @@ def region(explainer: str | Explainer) -> Explainer:
     inner = find(explainer)
 
     def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
+        check_images(x, "XRAI")
         maps = inner(model, x, target, images, **options).detach().sum(1)  # [n, H, W]
         pictures = x.movedim(1, -1).cpu().float().numpy()  # [n, H, W, C]
         averaged = [

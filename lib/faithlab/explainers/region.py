@@ -9,7 +9,8 @@ from torch.nn.functional import cross_entropy, interpolate
 
 from faithlab import draws, references
 from faithlab.explainers import register
-from faithlab.explainers.cam import _enlarge, _layer
+from faithlab.explainers.cam import _enlarge, forward_at
+from faithlab.explainers.gate import check_images
 
 
 @register("extremal-perturbation")
@@ -45,6 +46,11 @@ def extremal_perturbation(
     Returns:
         [n, 1, H, W], between 0 and the number of areas.
     """
+    check_images(x, "extremal-perturbation")
+    if steps < 1 or cells < 1 or not areas or not all(0 < area < 1 for area in areas):
+        raise ValueError(
+            f"expected at least one step and one cell, and areas between 0 and 1, but got {steps}, {cells} and {areas}"
+        )
     n, a = len(x), len(areas)
     hidden = references.blur(x, 0.1 * min(x.shape[-2:])).repeat_interleave(a, 0)
     shown, classes = x.repeat_interleave(a, 0), target.repeat_interleave(a)
@@ -58,7 +64,7 @@ def extremal_perturbation(
         with torch.enable_grad():
             height = height.detach().requires_grad_()
             mask = _smooth_maximum(height, bumps)  # [n * a, P]
-            spread = _at_size(mask, x)
+            spread = _at_size(mask, cells, x)
             logits = model(spread * shown + (1 - spread) * hidden)
             found = logits.gather(1, classes[:, None]).sum()
             miss = ((mask.sort(1).values - ideal.to(mask)) ** 2).mean(1).sum()
@@ -66,13 +72,13 @@ def extremal_perturbation(
         # Each of unit size, so that neither the scale of the logits nor that of the area decides.
         speed = 0.9 * speed + _unit(toward) - weight * _unit(away)
         height = (height + rate * _unit(speed)).clamp(0, 1)
-    masks = _at_size(_smooth_maximum(height.detach(), bumps), x)
+    masks = _at_size(_smooth_maximum(height.detach(), bumps), cells, x)
     return masks.view(n, a, 1, *x.shape[-2:]).sum(1)
 
 
 def _bumps(cells: int, x: Tensor) -> Tensor:
     """A round bump around each cell, [cells^2, P], on P points, four to a cell but no finer than the pixels."""
-    rows, columns = (min(4 * cells, side) for side in x.shape[-2:])
+    rows, columns = _points(cells, x)
     centre = (torch.arange(cells, dtype=x.dtype, device=x.device) + 0.5) / cells
     squared = [
         (centre[:, None] - (torch.arange(side, dtype=x.dtype, device=x.device) + 0.5) / side) ** 2
@@ -88,11 +94,14 @@ def _smooth_maximum(height: Tensor, bumps: Tensor, sharpness: float = 20.0) -> T
     return ((sharpness * values).softmax(1) * values).sum(1)
 
 
-def _at_size(mask: Tensor, x: Tensor) -> Tensor:
-    rows, columns = x.shape[-2:]
-    side = int(mask.shape[1] ** 0.5)
-    grid = mask.view(len(mask), 1, min(rows, side), -1)
-    return interpolate(grid, (rows, columns), mode="bilinear", align_corners=False)
+def _points(cells: int, x: Tensor) -> list[int]:
+    """How many points the mask has down and across."""
+    return [min(4 * cells, side) for side in x.shape[-2:]]
+
+
+def _at_size(mask: Tensor, cells: int, x: Tensor) -> Tensor:
+    grid = mask.view(len(mask), 1, *_points(cells, x))
+    return interpolate(grid, x.shape[-2:], mode="bilinear", align_corners=False)
 
 
 def _unit(change: Tensor) -> Tensor:
@@ -134,12 +143,13 @@ def iba(
         rate: learning rate.
         seed: of the noise.
     """
-    place = _layer(model, layer)
-    clean = _activation(model, place, x)  # [n, c, h, w]
+    if steps < 1 or samples < 1:
+        raise ValueError(f"expected at least one step and one sample, but got {steps} and {samples}")
+    clean = _activation(model, layer, x)  # [n, c, h, w]
     if examples is None:
         mean, std = clean.mean((2, 3), keepdim=True), clean.std((2, 3), keepdim=True)
     else:
-        seen = torch.cat([_activation(model, place, part) for part in examples.split(max(1, len(x)))])
+        seen = torch.cat([_activation(model, layer, part) for part in examples.split(max(1, len(x)))])
         mean, std = seen.mean(0, keepdim=True), seen.std(0, keepdim=True)
     std = std.nan_to_num(0.0).clamp(min=0.01)  # a channel without variation, or of one place
     openness = torch.full_like(clean, 5.0)  # before the sigmoid: at first nearly everything gets by
@@ -151,11 +161,14 @@ def iba(
             openness.requires_grad_()
             share = _blurred(openness.sigmoid())
             mixed = share[:, None] * clean[:, None] + (1 - share[:, None]) * (mean[:, None] + std[:, None] * noise)
-            hook = place.register_forward_hook(lambda module, inputs, output, m=mixed: m.flatten(0, 1))
-            try:
-                logits = model(x)  # [n * samples, classes], from the layer on
-            finally:
-                hook.remove()
+            _, logits = forward_at(model, layer, x, instead=mixed.flatten(0, 1))  # [n * samples, classes]
+            if len(logits) != len(x) * samples:
+                raise ValueError(
+                    f"what follows the layer {layer!r} does not take {samples} versions of each image; pass layer= the "
+                    "name of one whose output alone is used"
+                )
+            if not logits.requires_grad:  # the information alone has a gradient, too
+                raise ValueError(f"no gradient of the logits reaches the layer {layer!r}: the model detaches them")
             wrong = cross_entropy(logits, target.repeat_interleave(samples), reduction="none").view(len(x), samples)
             cost = wrong.mean(1) + weight * _information(share, clean, mean, std).flatten(1).mean(1)
             (openness.grad,) = torch.autograd.grad(cost.sum(), openness)
@@ -164,16 +177,10 @@ def iba(
     return _enlarge(nats / math.log(2), x)
 
 
-def _activation(model: nn.Module, place: nn.Module, x: Tensor) -> Tensor:
+@torch.no_grad()
+def _activation(model: nn.Module, layer: str, x: Tensor) -> Tensor:
     """The output of a layer."""
-    seen = []
-    hook = place.register_forward_hook(lambda module, inputs, output: seen.append(output.detach()))
-    try:
-        with torch.no_grad():
-            model(x)
-    finally:
-        hook.remove()
-    return seen[0]
+    return forward_at(model, layer, x)[0]
 
 
 def _blurred(share: Tensor) -> Tensor:

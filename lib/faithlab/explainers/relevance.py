@@ -21,22 +21,43 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from faithlab.explainers import attention, register
+from faithlab.explainers import attention, gradable, register
 
 Rule = Callable[..., Tensor]
 """(function, its arguments ...) -> the function's value, with another derivative."""
 
 
-class _Rules(TorchFunctionMode):
-    """While active, functions that have a rule are computed by it."""
+class Rules(TorchFunctionMode):
+    """While active, functions that have a rule are computed by it.
 
-    def __init__(self, rules: dict[Callable, Rule], passing: frozenset[Callable] | None):
+    Args:
+        model: whose forward will run; it is only looked at.
+        rules: function -> how it is computed instead.
+        passing: functions without a rule whose own derivative is right; None: all.
+
+    Attributes:
+        met: which of the rules' functions the forward has called.
+
+    Raises:
+        ValueError: a model whose functions cannot be seen: compiled, scripted, or run by several threads.
+    """
+
+    def __init__(self, model: nn.Module, rules: dict[Callable, Rule], passing: frozenset[Callable] | None):
         super().__init__()
+        for name, module in model.named_modules():
+            compiled = "_orig_mod" in module._modules or getattr(module, "_compiled_call_impl", None) is not None
+            if compiled or isinstance(module, _UNSEEN):
+                raise ValueError(
+                    f"the module {name or 'model'!r} is a {type(module).__name__}, compiled, scripted or spread over "
+                    "devices, so that its functions cannot get rules; explain the plain module"
+                )
         self._rules, self._passing = rules, passing
+        self.met: set[Callable] = set()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if function in self._rules:
+            self.met.add(function)
             return self._rules[function](function, *args, **kwargs)
         result = function(*args, **kwargs)
         if self._passing is None or function in self._passing:
@@ -45,21 +66,24 @@ class _Rules(TorchFunctionMode):
         if any(isinstance(part, Tensor) and part.requires_grad for part in results):
             name = getattr(function, "__name__", str(function))
             raise ValueError(
-                f"the model computes {name!r}, for which faithlab.explainers.relevance has no rule; "
-                "add one to its RULES, or explain this model with another method"
+                f"the model computes {name!r}, for which this explainer has no rule; explain the model with another "
+                "method, or add a rule to faithlab.explainers"
             )
         return result
 
 
+_UNSEEN = (torch.jit.ScriptModule, nn.DataParallel, nn.parallel.DistributedDataParallel)
+
+
 @contextmanager
-def propagating(model: nn.Module) -> Iterator[None]:
-    """While the context lasts, gradients of what the model computes are relevances by `RULES`."""
+def propagating(model: nn.Module, rules: dict[Callable, Rule], passing: frozenset[Callable] | None) -> Iterator[Rules]:
+    """While the context lasts, gradients of what the model computes are relevances by the rules, see `Rules`."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     try:
         for parameter in trainable:  # what asks for a gradient then is what has relevance: the input's descendants
             parameter.requires_grad_(False)
-        with _Rules(RULES, PASSING):
-            yield
+        with Rules(model, rules, passing) as active:
+            yield active
     finally:
         for parameter in trainable:
             parameter.requires_grad_()
@@ -69,13 +93,13 @@ def propagating(model: nn.Module) -> Iterator[None]:
 
 
 class _Redistribute(torch.autograd.Function):
-    """An operation's value, with a rule for its derivative: (value, rule, inputs ...) -> value."""
+    """An operation's value, with a rule for its derivative: ((value,), rule, inputs ...) -> value."""
 
     @staticmethod
-    def forward(ctx, value: Tensor, rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
+    def forward(ctx, values: tuple[Tensor], rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
         ctx.rule = rule
         ctx.save_for_backward(*inputs)
-        return value.view_as(value)
+        return values[0]
 
     @staticmethod
     def backward(ctx, relevance: Tensor):
@@ -83,8 +107,35 @@ class _Redistribute(torch.autograd.Function):
             return None, None, *ctx.rule(relevance, *(x.detach().requires_grad_() for x in ctx.saved_tensors))
 
 
-def _redistribute(value: Tensor, rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
-    return _Redistribute.apply(value.detach(), rule, *inputs)
+def redistribute(value: Tensor, rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
+    """An operation's new value whose derivative is a rule: (relevance, inputs ...) -> the relevance of each input."""
+    # In a tuple, the value is no input of the function, of which its output would be a view.
+    return _Redistribute.apply((value.detach(),), rule, *inputs)
+
+
+class _Elementwise(torch.autograd.Function):
+    """An operation on each element, perhaps in place, with another derivative: (x, operation, rule) -> value."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, operation: Callable[[Tensor], Tensor], rule: Callable[[Tensor], Tensor]) -> Tensor:
+        value = operation(x)
+        if value is x:
+            ctx.mark_dirty(x)
+        ctx.rule = rule
+        return value
+
+    @staticmethod
+    def backward(ctx, relevance: Tensor):
+        return ctx.rule(relevance), None, None
+
+
+def elementwise(rule: Callable[[Tensor], Tensor]) -> Rule:
+    """The rule of an operation on each element that hands what its output receives to its input, by a function."""
+    return lambda function, x, *args, **kwargs: _Elementwise.apply(x, lambda x: function(x, *args, **kwargs), rule)
+
+
+identity = elementwise(lambda relevance: relevance)
+"""Relevance passes unchanged: softmax, GELU, LayerNorm, and what scales its input."""
 
 
 def _ratio(a: Tensor, b: Tensor) -> Tensor:
@@ -98,18 +149,13 @@ def _contributions(relevance: Tensor, z: Tensor, inputs: tuple[Tensor, ...]) -> 
     return tuple(x.detach() * slope for x, slope in zip(inputs, slopes, strict=True))
 
 
-def _identity(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
-    """Relevance passes unchanged: softmax, GELU, LayerNorm, and what scales its input."""
-    return _redistribute(function(x, *args, **kwargs), lambda relevance, x: (relevance,), x)
-
-
 def _scaled(function: Callable, a: Tensor, b) -> Tensor:
     """A product with constants scales: relevance passes unchanged. A product of two that have relevance has no rule."""
     moving = [v for v in (a, b) if isinstance(v, Tensor) and v.requires_grad]
     if len(moving) > 1:
         raise ValueError("the model multiplies two activations element by element (a gate); there is no rule for it")
     value = function(a, b)
-    return _redistribute(value, lambda relevance, x: (relevance,), moving[0]) if moving else value
+    return redistribute(value, lambda relevance, x: (relevance,), moving[0]) if moving else value
 
 
 def _linear(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -121,7 +167,7 @@ def _linear(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None =
         # x is one of its two parts, the other is 0: what both receive is x's.
         return _contributions(relevance, z, (x,))
 
-    return _redistribute(function(x, weight, bias), rule, x)
+    return redistribute(function(x, weight, bias), rule, x)
 
 
 def _pixels(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None = None, *args) -> Tensor:
@@ -142,7 +188,7 @@ def _pixels(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None =
         )
         return (sum(_contributions(relevance, z, (x, low, high))),)
 
-    return _redistribute(function(x, weight, bias, *args), rule, x)
+    return redistribute(function(x, weight, bias, *args), rule, x)
 
 
 def _pair(function: Callable, a: Tensor, b: Tensor) -> Tensor:
@@ -167,7 +213,7 @@ def _pair(function: Callable, a: Tensor, b: Tensor) -> Tensor:
         ]
         return tuple(part.sum_to_size(v.shape) for part, v in zip(scaled, (a, b), strict=True))
 
-    return _redistribute(function(a, b), rule, a, b)
+    return redistribute(function(a, b), rule, a, b)
 
 
 def _mean(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
@@ -176,13 +222,13 @@ def _mean(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
     def rule(relevance: Tensor, x: Tensor) -> tuple[Tensor]:
         return _contributions(relevance, x.mean(*args, **kwargs), (x,))
 
-    return _redistribute(function(x, *args, **kwargs), rule, x)
+    return redistribute(function(x, *args, **kwargs), rule, x)
 
 
 RULES: dict[Callable, Rule] = {
     functional.linear: _linear,
     functional.conv2d: _pixels,
-    **dict.fromkeys([functional.layer_norm, functional.gelu, functional.relu, Tensor.softmax], _identity),
+    **dict.fromkeys([functional.layer_norm, functional.gelu, functional.relu, Tensor.softmax], identity),
     **dict.fromkeys([Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.div, Tensor.__truediv__], _scaled),
     **dict.fromkeys([Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.matmul, Tensor.__matmul__], _pair),
     Tensor.mean: _mean,
@@ -205,10 +251,19 @@ def relevances(model: nn.Module, x: Tensor, target: Tensor) -> tuple[attention.R
     """A forward under `propagating`: its record, its input in the graph, and the sum of the targets' logits.
 
     The gradient of the sum with respect to anything in the record, or to the input, is relevance: 1 at the logit.
+
+    Raises:
+        ValueError: half precision, in which the sums that relevance is divided by cancel to noise.
     """
-    x = x.detach().clone().requires_grad_()
+    low = torch.is_autocast_enabled(x.device.type)
+    if low or torch.finfo(gradable(x).dtype).eps > torch.finfo(torch.float32).eps:
+        raise ValueError(
+            f"LRP divides by sums that cancel, of which {'autocast' if low else x.dtype} leaves noise; explain the "
+            "model in float32: model.float(), x.float()"
+        )
+    x = gradable(x)
     with torch.enable_grad():
-        with attention.recorded(model) as record, propagating(model):
+        with attention.recorded(model, x) as record, propagating(model, RULES, PASSING):
             logits = model(x)
         return record, x, logits.gather(1, target[:, None]).sum()
 
@@ -260,16 +315,26 @@ def _normalised(function: Callable, x: Tensor, shape, weight=None, bias=None, ep
     return y if bias is None else y + bias
 
 
+def _check_norms(model: nn.Module) -> None:
+    for name, module in model.named_modules():
+        if "norm" in type(module).__name__.lower() and not isinstance(module, nn.LayerNorm):
+            raise ValueError(
+                f"the module {name!r} is a {type(module).__name__}; conservative-lrp has a rule for LayerNorm only"
+            )
+
+
 @register("conservative-lrp")
 def conservative_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Conservative LRP (Ali et al., ICML 2022): input x gradient, signed, [n, C, H, W].
 
     Attention weights and LayerNorm's divisors are constants to the gradient; both would otherwise break conservation.
     """
-    x = x.detach().clone().requires_grad_()
-    rules = {Tensor.softmax: _detached, functional.layer_norm: _normalised}
+    x = gradable(x)
+    softmaxes = [Tensor.softmax, torch.softmax, functional.softmax]
+    rules = {**dict.fromkeys(softmaxes, _detached), functional.layer_norm: _normalised}
     with torch.enable_grad():
-        with attention.recorded(model), _Rules(rules, passing=None):
+        with attention.recorded(model, x), Rules(model, rules, passing=None):
+            _check_norms(model)
             logits = model(x)
         (gradient,) = torch.autograd.grad(logits.gather(1, target[:, None]).sum(), x)
     return x.detach() * gradient
