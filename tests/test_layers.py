@@ -13,6 +13,8 @@ ORDER = [
     "references",
     "perturbed",
     "readouts",
+    "folding",
+    "preparation",
     "draws",
     "masks",
     "stats",

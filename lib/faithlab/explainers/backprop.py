@@ -27,7 +27,7 @@ def excitation_backprop(model: nn.Module, x: Tensor, target: Tensor, images: Ten
     Raises:
         ValueError: a model that torch.fx cannot trace, whose sums of branches cannot be found.
     """
-    network = _with_layers(engine.prepare(model, x.dtype))
+    network = _with_layers(engine.prepare(model, x, x.dtype))
     composite = ExcitationBackprop(layer_map=[((Activation, _WithConstant), Pass())], zero_params=["bias"])
     # The input asks for gradients here, so that it works where they are off.
     with torch.enable_grad(), composite.context(network):
