@@ -6,6 +6,7 @@ hangs on them or on what holds them, nothing else reads their weights, and no va
 The model keeps its own `forward`; only weights change.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 
@@ -71,8 +72,8 @@ class Watch:
             if isinstance(module, (*_LAYERS, nn.modules.batchnorm._BatchNorm)):
                 handles += [module.register_forward_pre_hook(self._enter), module.register_forward_hook(self._leave)]
         try:
-            with _Functions(self), _Operations(self):
-                answer = self._model(x)
+            with warnings.catch_warnings(action="ignore"), _Functions(self), _Operations(self):
+                answer = self._model(x.clone())
             for part in tree_leaves(answer):
                 self._used(part, "the model's answer")
         except Exception as error:
@@ -162,6 +163,8 @@ class Watch:
                 return self._spoiled[name] if name == norm else f"{name}: {self._spoiled[name]}"
             if self._calls[name] != 1:
                 return f"{name} is used {self._calls[name]} times"
+        if list(self._inputs.values()).count(self._inputs.get(norm)) > 1:
+            return f"{self._inputs[norm]} has more than one BatchNorm"
         if norm not in self._inputs:
             return "its input is not the output of a layer that could take it"
         layer = self._modules[self._inputs[norm]]
@@ -200,7 +203,7 @@ def fold(model: nn.Module, pairs: dict[str, str]) -> Callable[[], None]:
         _put(model, norm, nn.Identity())
 
     def undo() -> None:
-        for norm, normalise, linear, weight, bias in before:
+        for norm, normalise, linear, weight, bias in reversed(before):
             linear.weight, linear.bias = weight, bias
             _put(model, norm, normalise)
 

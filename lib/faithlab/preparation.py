@@ -225,24 +225,25 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
     target = precision or own
     twin, problem = _copied(model)
     if not len(x):
-        runner = twin or Lent(model)
-        return Prepared(runner.to(target) if target else runner, target or x.dtype)
+        runner = Lent(model) if twin is None else _cast(twin, target)
+        return Prepared(runner, target or x.dtype)
 
-    with evaluating(model, {name: module.training for name, module in twin.named_modules()} if twin else {}):
+    with evaluating(model, {} if twin is None else {name: part.training for name, part in twin.named_modules()}):
         x, expected = _own_answers(model, x, own if precision else None)
         spread, tolerance = _rounding(expected, own, x.device)
-        watch = Watch(twin, model, x[-1:]) if twin else None
+        watch = None if twin is None else Watch(twin, model, x[-1:])
         if watch and watch.strays:
             twin, problem = None, f"a copy would use {watch.strays} of the model itself"
         # Alone, then together with others: what this changes is rounding.
-        noise, _ = _difference(twin or Lent(model), x[:1], expected[:1])
+        runner = Lent(model) if twin is None else twin
+        noise = max(_difference(runner, x[i : i + 1], expected[i : i + 1])[0] for i in {0, len(x) - 1})
         steady = True
         if noise > tolerance:
             noise = 0.0
             if _difference(model, x, expected)[0] > tolerance:
                 steady = False
                 say("it gives other answers when it is asked again in eval mode, so that they could not be checked.")
-            elif twin and _difference(twin, x, expected)[0] > tolerance:
+            elif twin is not None and _difference(twin, x, expected)[0] > tolerance:
                 twin, problem = None, "a copy gives other answers"
             else:
                 say(
@@ -251,28 +252,27 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
                 )
 
     difference, folded, unfolded = noise, (), dict(watch.obstacles) if watch else {}
+    if twin is not None and steady:
+        tolerance += 10 * noise
+        difference, folded = _quickened(twin, x, expected, tolerance, watch.pairs, say)
+        unfolded |= dict.fromkeys(watch.pairs.keys() - set(folded), "folded, the network gave other answers")
+        if difference > tolerance:
+            twin, problem, difference, folded = None, "a copy gives other answers", noise, ()
     if twin is None:
         say(f"it is run itself, without a copy made for speed: {problem}. Its scores change when its weights do.")
         if target != own:
             say(f"it is run in its own precision, not in {target}.")
-            target = own
-    elif steady:
-        difference, folded = _quickened(twin, x, expected, tolerance + 10 * noise, watch.pairs, say)
-        unfolded |= dict.fromkeys(watch.pairs.keys() - set(folded), "the folded network gave other answers")
-    if target != own:
-        before = _trail(twin, x)[0] if steady else []
-        twin.to(target)
-        difference, problem = _difference(twin, x.to(target) if x.is_floating_point() else x, expected)
-        low = _rounding(expected, target, x.device, relative=_UNRELATED)[1]
-        if steady and difference > low:
-            x_low = x.to(target) if x.is_floating_point() else x
-            where = _where(before, _trail(twin, x_low), _UNRELATED)
-            say(f"in {target} it {problem or 'gives unrelated answers'}{where}; it is run in {own}.")
+    elif target != own:
+        low = x.to(target) if x.is_floating_point() else x
+        difference, problem = _difference(_cast(twin, target), low, expected)
+        if steady and difference > _rounding(expected, target, x.device, _UNRELATED)[1]:
             plain = _prepared(model, x, None)
+            where = _where(_trail(plain.model, x)[0], _trail(twin, low), _UNRELATED)
+            say(f"in {target} it {problem or 'gives unrelated answers'}{where}; it is run in its own precision.")
             return dataclasses.replace(plain, notes=(*notes, *plain.notes))
     return Prepared(
-        model=twin or Lent(model),
-        dtype=(target if precision and twin else None) or x.dtype,
+        model=Lent(model) if twin is None else twin,
+        dtype=x.dtype if twin is None or not precision else precision,
         classes=expected.shape[1],
         probabilities=_are_probabilities(model, expected, own, say),
         folded=folded,
@@ -292,31 +292,30 @@ def _quickened(
     say: Callable[[str], None],
 ) -> tuple[float, tuple[str, ...]]:
     """Change a copy in place as far as its answers stay: the largest difference, and the BatchNorms that are folded."""
-    changes = {
-        "with BatchNorm folded": lambda: fold(model, pairs),
-        "with channels-last weights": lambda: _channels_last(model),
-    }
-    if not pairs:
-        del changes["with BatchNorm folded"]
+    folding, layout = "with BatchNorm folded", "with channels-last weights"
+    changes = {folding: lambda: fold(model, pairs), layout: lambda: _channels_last(model)}
     undo = [change() for change in changes.values()]
     difference, _ = _difference(model, x, expected)
     if difference <= tolerance:
         return difference, tuple(pairs)
     for take_back in reversed(undo):
         take_back()
-    difference, folded = 0.0, ()
+    kept = set(changes)
     for name, change in changes.items():
         before, _ = _trail(model, x)
         take_back = change()
         changed, problem = _difference(model, x, expected)
-        if changed <= tolerance:
-            difference, folded = changed, folded or tuple(pairs)
-            continue
-        skipped = pairs.values() if "folded" in name else ()
-        where = _where(before, _trail(model, x), _ROUNDING_COARSE, skipped)
-        say(f"{name} it {problem or 'gives other answers'}{where}; it is run without, and slower.")
-        take_back()
-    return difference, folded
+        if changed > tolerance:
+            where = _where(before, _trail(model, x), _ROUNDING_COARSE, pairs.values() if name == folding else ())
+            say(f"{name} it {problem or 'gives other answers'}{where}; it is run without, and slower.")
+            take_back()
+            kept.remove(name)
+    return _difference(model, x, expected)[0], tuple(pairs) if folding in kept else ()
+
+
+def _cast(model: nn.Module, precision: torch.dtype | None) -> nn.Module:
+    """The model with its real numbers in a precision, in place; `Module.to` would cut complex ones down to real."""
+    return model._apply(lambda t: t.to(precision) if precision and t.is_floating_point() else t)
 
 
 def _channels_last(model: nn.Module) -> Callable[[], None]:
@@ -446,6 +445,8 @@ def _trail(model: nn.Module, x: Tensor) -> tuple[list[tuple[str, Tensor]], str |
 
     handles = []
     for name, module in model.named_modules():
+        if isinstance(module, torch.jit.ScriptModule):  # which takes no hooks
+            continue
         handles += [
             module.register_forward_pre_hook(lambda module, args, name=name: inside.append(name)),
             module.register_forward_hook(lambda module, args, output, name=name: leave(name, output)),
