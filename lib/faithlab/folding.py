@@ -232,7 +232,10 @@ class _Operations(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         self._watch.sees(function, (args, kwargs))
-        if _STEERS & set(function.tags):
+        places = function is torch.ops.aten.index.Tensor and not any(
+            part.dtype in (torch.bool, torch.uint8) for part in args[1] if part is not None
+        )
+        if _STEERS & set(function.tags) and not places:  # numbers that are places decide no size
             self._watch.steers(function)
         return function(*args, **(kwargs or {}))
 
