@@ -5,11 +5,14 @@ import warnings
 from collections.abc import Callable
 
 import pytest
+import timm
 import torch
+import torchvision
 from torch import nn
 
 import strange
 from faithlab import engine, preparation, readouts, segments
+from faithlab.study import profiles
 from faithlab.zoo import models
 from strange import IMAGES, settled
 
@@ -42,13 +45,12 @@ def everything(model: nn.Module) -> dict[str, object]:
     return found
 
 
-def check(build, x, segmentation, *, precision=None, tolerance=1e-4, says=None, masks=6) -> None:
+def check(build, x, segmentation, *, precision=None, tolerance=1e-4, says=None, masks=6, classes=4) -> None:
     """The engine against the model on inputs masked by hand, one at a time; differences relative to the spread."""
     model, own = built(build), in_eval(built(build))
     before, asked = everything(model), x.clone()
     keep = torch.rand(len(x), masks, segments.count(segmentation), generator=torch.Generator().manual_seed(2)) < 0.6
     keep[:, 0] = True
-    classes = range(4)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         scores = [
@@ -58,15 +60,15 @@ def check(build, x, segmentation, *, precision=None, tolerance=1e-4, says=None, 
                 readout=readouts.logit,
                 precision=precision,
             )(keep)
-            for c in classes
+            for c in range(classes)
         ]
     answers = torch.stack(scores, -1)
     expected = torch.empty_like(answers)
     with torch.no_grad():
         for b, m in itertools.product(range(len(x)), range(masks)):
             masked = torch.where(keep[b, m][segmentation].expand(x.shape[1:]), x[b], torch.zeros_like(x[b]))
-            expected[b, m] = own(masked[None].clone())[0, :4].float()
-    spread = (expected - expected.mean(-1, keepdim=True)).abs().max()
+            expected[b, m] = own(masked[None].clone())[0, :classes].float()
+    spread = (expected - expected.mean()).abs().max()
     assert expected.std(1).max() > 1e-3 * spread, "the answers do not depend on the input: nothing is compared"
     assert (answers - expected).abs().max() <= tolerance * spread
     assert torch.equal(x, asked)
@@ -150,3 +152,41 @@ def test_the_zoo(name):
     check(lambda: models.build(name, **options), x, segmentation)
     norms = [m for m in built(lambda: models.build(name, **options)).modules() if "BatchNorm" in type(m).__name__]
     assert len(preparation.prepare(built(lambda: models.build(name, **options)), x).folded) == len(norms)
+
+
+def family(entry: str) -> nn.Module:
+    """A network of torchvision or timm that uses its input: BatchNorm has the statistics of random images, changed."""
+    library, name, side = entry.split()
+    if library == "torchvision":
+        options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+        network = torchvision.models.get_model(name, weights=None, num_classes=4, **options)
+    else:
+        try:
+            network = timm.create_model(name, num_classes=4, img_size=int(side))
+        except TypeError:  # convolutional networks take any size
+            network = timm.create_model(name, num_classes=4)
+    network.eval()
+    with torch.no_grad():
+        for module in network.modules():
+            if isinstance(module, nn.Linear) and not module.weight.any():
+                nn.init.normal_(module.weight, std=0.1)
+        norms = [m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+        for norm in norms:
+            norm.train().momentum = 1.0
+            norm.weight.uniform_(0.5, 1.5)
+            norm.bias.normal_(std=0.3)
+        network(torch.randn(8, 3, int(side), int(side)))
+        for norm in norms:
+            norm.running_mean += 0.2 * norm.running_var.sqrt() * torch.randn_like(norm.running_mean)
+            norm.running_var *= torch.empty_like(norm.running_var).uniform_(0.7, 1.4)
+    return network
+
+
+@pytest.mark.parametrize("entry", profiles.defaults("cost/models")["networks"])
+def test_families(entry, monkeypatch):
+    """Those of the book's page, in training mode."""
+    monkeypatch.setattr("test_battery.settled", lambda model: model)
+    side = int(entry.split()[-1])
+    x = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(5))
+    patches = torch.arange(side).view(side, 1).expand(side, side).contiguous() * 4 // side
+    check(lambda: family(entry).train(), x, patches, tolerance=1e-3, masks=3, classes=2)

@@ -353,6 +353,40 @@ def test_random_answers_and_those_of_a_batch_are_said_and_no_seed_is_moved():
         scorer(together)
 
 
+class Steep(Net):
+    """Rounding grows a thousandfold and more."""
+
+    def forward(self, x):
+        return (super().forward(x) * 3e4).sin()
+
+
+def test_a_model_whose_rounding_is_large_is_told_so_and_made_fast():
+    with pytest.warns(UserWarning, match="rounding moves its answers"):
+        prepared = preparation.prepare(Steep(), X)
+    assert prepared.folded == ("bn",)
+
+
+class Caches(Net):
+    """Keeps a table for the next forward, in the precision of this one."""
+
+    table = None
+
+    def forward(self, x):
+        if self.table is None:
+            self.table = self.fc.bias * 2
+        assert self.table.dtype == self.fc.bias.dtype
+        return super().forward(x) + self.table
+
+
+def test_what_a_model_keeps_from_the_check_is_forgotten():
+    model = Caches()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared = preparation.prepare(model, X, torch.bfloat16)
+    assert model.table is None
+    assert prepared.logits(X.bfloat16()).isfinite().all()
+
+
 def test_a_model_is_told_of_once():
     model = Random()
     with pytest.warns(UserWarning, match="asked again"):

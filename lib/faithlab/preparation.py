@@ -23,7 +23,7 @@ from faithlab.readouts import Logits
 INPUTS = 4
 """Inputs on which a prepared model is compared with the model itself, at most."""
 
-_ROUNDING = 1e-4  # parts of the logits' spread that pass for the rounding of float32 in a deep network
+_ROUNDING = 1e-3  # parts of the logits' spread that pass for the rounding of float32 in a deep network
 _ROUNDING_COARSE = 2e-2  # where float32 products may be rounded to ten bits
 _UNRELATED = 0.5  # parts of the logits' spread that no low precision explains
 _SAID: WeakIdKeyDictionary = WeakIdKeyDictionary()  # model -> what was said of it
@@ -170,6 +170,10 @@ def evaluating(model: nn.Module, flags: Mapping[str, bool]) -> Iterator[None]:
                     buffer.copy_(values)
 
 
+def _flags(model: nn.Module) -> dict[str, bool]:
+    return {name: module.training for name, module in model.named_modules()}
+
+
 def _contents(value: object) -> dict | None:
     return dict(value) if isinstance(value, dict) else None
 
@@ -228,10 +232,13 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
         runner = Lent(model) if twin is None else _cast(twin, target)
         return Prepared(runner, target or x.dtype)
 
-    with evaluating(model, {} if twin is None else {name: part.training for name, part in twin.named_modules()}):
+    with evaluating(model, {} if twin is None else _flags(twin)):
         x, expected = _own_answers(model, x, own if precision else None)
         spread, tolerance = _rounding(expected, own, x.device)
-        watch = None if twin is None else Watch(twin, model, x[-1:])
+        watch = None
+        if twin is not None:
+            with evaluating(twin, _flags(twin)):
+                watch = Watch(twin, model, x[-1:])
         if watch and watch.strays:
             twin, problem = None, f"a copy would use {watch.strays} of the model itself"
         # Alone, then together with others: what this changes is rounding.
@@ -239,13 +246,18 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
         noise = max(_difference(runner, x[i : i + 1], expected[i : i + 1])[0] for i in {0, len(x) - 1})
         steady = True
         if noise > tolerance:
-            noise = 0.0
             if _difference(model, x, expected)[0] > tolerance:
                 steady = False
                 say("it gives other answers when it is asked again in eval mode, so that they could not be checked.")
             elif twin is not None and _difference(twin, x, expected)[0] > tolerance:
                 twin, problem = None, "a copy gives other answers"
+            elif _difference(model, _shaken(x), expected)[0] > noise / 10:
+                say(
+                    "rounding moves its answers by more than a thousandth of their spread, as it would if an input "
+                    "changed by a few millionths. No more can be promised of its scores."
+                )
             else:
+                noise = 0.0
                 say(
                     "its answer to an input depends on the other inputs of the same forward, as with a BatchNorm that "
                     "has no running statistics. So will its scores; rows decides which inputs share a forward."
@@ -387,8 +399,14 @@ def _own_answers(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> 
 
 
 def _answers(model: nn.Module, x: Tensor) -> Tensor:
-    """Float64, of a copy of the inputs: a model may write into them."""
-    return checked(model(x.clone()), len(x)).double()
+    """Float64, of a copy of the inputs: a model may write into them, and keep what it computed."""
+    with evaluating(model, _flags(model)):
+        return checked(model(x.clone()), len(x)).double()
+
+
+def _shaken(x: Tensor) -> Tensor:
+    """Inputs changed by a few units in the last place."""
+    return x * (1 + 8 * torch.finfo(x.dtype).eps) if x.is_floating_point() else x
 
 
 def _difference(model: nn.Module, x: Tensor, expected: Tensor) -> tuple[float, str]:
