@@ -14,6 +14,8 @@ ORDER = [
     "references",
     "perturbed",
     "readouts",
+    "folding",
+    "preparation",
     "draws",
     "masks",
     "stats",

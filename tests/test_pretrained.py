@@ -62,10 +62,10 @@ def test_the_standardisation_is_the_one_of_the_weights(photographs):
 
 def test_the_engine_folds_every_batch_norm():
     network = loaded("efficientnet-lite0")
-    prepared = engine.prepare(network)
+    x = torch.randn(2, 3, 224, 224, generator=torch.Generator().manual_seed(1))
+    prepared = engine.prepare(network, x)
     assert norms(network) == 49
     assert norms(prepared) == 0
-    x = torch.randn(2, 3, 224, 224, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         assert torch.allclose(prepared(x), network(x), atol=1e-3)
 
@@ -152,10 +152,10 @@ def test_torchvision_networks_have_features_and_head(monkeypatch, name):
     with torch.no_grad():
         assert torch.allclose(network(x), fresh(x), atol=1e-4)
         assert network.features(x).ndim == 4
-        assert torch.allclose(engine.prepare(network)(x), fresh(x), atol=1e-3)
+        assert torch.allclose(engine.prepare(network, x)(x), fresh(x), atol=1e-3)
     if name == "resnet18":
         assert norms(network) == 20
-        assert norms(engine.prepare(network)) == 0
+        assert norms(engine.prepare(network, x)) == 0
 
 
 def test_a_network_without_a_last_map_is_refused(monkeypatch):

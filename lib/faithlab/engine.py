@@ -1,22 +1,22 @@
 """The only place that runs a model on masked inputs.
 
 `scorer` closes over a model, a batch of inputs and what to read off; the function it returns takes keep-masks and
-gives numbers. Metrics are arithmetic on these numbers. What makes it fast is here and nowhere else: BatchNorm folded
-into the convolutions, channels-last weights, bfloat16 where asked, full forwards filled with images x masks.
+gives numbers. Metrics are arithmetic on these numbers. What makes it fast is here and nowhere else: full forwards
+filled with images x masks, through a copy that `faithlab.preparation` has made fast and compared with the model.
+
+The answers are those of the model in eval mode, whatever its mode is. The copy is made by `scorer`: what happens to the
+model, the inputs, the target or the segments afterwards changes nothing. Where no copy can be made a warning says so.
 
 Memory: beside the model, the inputs and the caller's masks, a score call holds one block of at most `rows` masked
 inputs and the activations of one forward over them, whatever the number of images and masks.
 """
 
-import copy
-import warnings
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.fx.experimental.optimization import fuse
 
-from faithlab import references
+from faithlab import preparation, references
 from faithlab import segments as segment_maps
 from faithlab.readouts import probability
 
@@ -38,24 +38,17 @@ def native_precision(device: torch.device | str = "cpu") -> torch.dtype:
     return torch.bfloat16 if native else torch.float32
 
 
-def prepare(model: nn.Module, precision: torch.dtype = torch.float32) -> nn.Module:
-    """A copy of a model made for fast forwards: eval mode, BatchNorm folded, channels-last, in `precision`.
+def prepare(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -> nn.Module:
+    """A copy of a model made for fast forwards, in eval mode, compared with the model itself on the first of inputs x.
 
-    The copy computes the same function up to rounding. A model whose graph cannot be traced keeps its BatchNorm.
+    It computes the same function up to rounding: BatchNorm is folded, weights are channels-last and in `precision`, as
+    far as that holds. See `faithlab.preparation.prepare`, also for errors and warnings.
     """
-    model = copy.deepcopy(model).eval().requires_grad_(False)
-    if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules()):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                model = fuse(model)
-        except Exception:
-            # torch.fx raises whatever the model's own code raises on a symbolic input. Folding is an optimisation:
-            # the unfolded model computes the same function.
-            pass
-    return model.to(precision).to(memory_format=torch.channels_last)
+    return preparation.prepare(model, x, precision).model
 
 
+@torch.inference_mode(False)
+@torch.no_grad()
 def scorer(
     model: nn.Module,
     x: Tensor,
@@ -64,35 +57,38 @@ def scorer(
     segments: Tensor,
     reference: Reference = references.zero,
     readout: Readout = probability,
-    precision: torch.dtype = torch.float32,
+    precision: torch.dtype | None = None,
     rows: int | None = None,
 ) -> Score:
     """A function from keep-masks to the model's answers on the masked inputs.
 
     Args:
-        model: maps inputs [n, *S] to logits [n, C].
+        model: maps inputs [n, *S] to logits [n, C]; `faithlab.readouts.Logits` makes such a model of another. Answers
+            that are probabilities are read as such, with a warning.
         x: inputs [B, *S], on the model's device.
         target: [B] int64, the class to read off.
         segments: which elements form one feature, see `faithlab.segments`; F features.
-        reference: what stands in for a removed feature, see `faithlab.references`.
+        reference: what stands in for a removed feature, see `faithlab.references`: inputs [B, *S] to one number, to one
+            input [*S], or to [1 or B, ...] that broadcasts to the inputs.
         readout: what to read off the logits, see `faithlab.readouts`.
-        precision: of the forward; the readout is always computed in float32.
+        precision: of the forward; None: the model's own, whatever that is, so that a model in half precision answers as
+            it does by itself. The readout is always computed in float32.
         rows: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
 
     Returns:
         score: keep [B, M, F] bool -> [B, M] float32, or keep [R, F] bool and images [R] -> [R] float32, see `Score`.
 
     Raises:
-        ValueError: (here) shapes that do not fit, NaN in x; (from score) a mask of the wrong shape or type, a target
-            that is no class of the model, NaN in the model's answer.
+        TypeError: no module, or what is no tensor.
+        ValueError: (here) shapes, devices or number formats that do not fit, NaN in x, a reference that is not finite,
+            a model that does not answer with logits, a target that is no class; (from score) a mask of the wrong shape
+            or type, NaN in the model's answer.
     """
-    if x.shape[:1] != target.shape or target.dtype != torch.int64:
-        raise ValueError(
-            f"expected one int64 target per input, shape {tuple(x.shape[:1])}, but got "
-            f"{target.dtype} {tuple(target.shape)}"
-        )
-    if x.is_floating_point() and bool(x.isnan().any()):
-        raise ValueError("the inputs hold NaN; drop or repair them before scoring")
+    _check_inputs(x, target)
+    _check_tensor("segments", segments)
+    if rows is not None and rows < 1:
+        raise ValueError(f"expected at least one masked input per forward, but got rows={rows}")
+    x, target, segments = x.detach(), target.clone(), segments.clone()
     features = segment_maps.count(segments)
     try:
         segments.expand(x.shape[1:])
@@ -100,22 +96,24 @@ def scorer(
         raise ValueError(
             f"segments {tuple(segments.shape)} do not broadcast to the shape of one input {tuple(x.shape[1:])}"
         ) from None
-    stand_in = reference(x)
+    stand_in = _stand_in(reference, x)
+    prepared = preparation.prepare(model, _probe(x, stand_in, segments, rows), precision)
+    if prepared.classes:
+        _check_classes(target, prepared.classes)
     if x.is_floating_point():
-        x, stand_in = x.to(precision), stand_in.to(precision)
+        x, stand_in = x.to(prepared.dtype), stand_in.to(prepared.dtype)
     # Two numbers chosen between by their bits, other ^ ((one ^ other) & mask): exact for any number, and several times
     # faster on a CPU than torch.where, whose mask has another element size.
     kind = _BITS[x.element_size()]
-    # One stand-in per input or one for all, its other sizes as small as the reference gave them.
-    stand_in = stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *stand_in.shape).contiguous().view(kind)
+    stand_in = stand_in.clone(memory_format=torch.contiguous_format).view(kind)
     difference = x.contiguous().view(kind) ^ stand_in
     spread = segment_maps.spreading(segments, x.device)
-    runner = prepare(model, precision)
-    lowest, highest = (int(target.min()), int(target.max())) if len(target) else (0, 0)
     limit = rows or _rows(x)
 
-    @torch.inference_mode()
+    @torch.inference_mode(False)
+    @torch.no_grad()
     def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
+        _check_tensor("keep-masks", keep)
         if images is not None:
             _check_pairs(keep, images, len(x), features)
             images = images.to(x.device)
@@ -136,9 +134,9 @@ def scorer(
                 i, m = pending.pop()
                 try:
                     answers[i, m] = _answer(keep[i, m], inputs(i))
-                except (torch.OutOfMemoryError, RuntimeError) as error:
+                except RuntimeError as error:
                     size = (i.stop - i.start) * (m.stop - m.start)
-                    if size == 1 or not _out_of_memory(error):
+                    if size == 1 or not preparation.out_of_memory(error):
                         raise
                     limit = min(limit, (size + 1) // 2)
                     pending += [_within(i, m, part) for part in _blocks(i.stop - i.start, m.stop - m.start, limit)]
@@ -160,15 +158,7 @@ def scorer(
         masked = _taken(difference, images)[:, None] & shown
         masked ^= behind[:, None]
         masked = masked.view(x.dtype).view(-1, *shape[2:])
-        logits = runner(masked).float()
-        if logits.ndim != 2 or len(logits) != len(masked):
-            raise ValueError(f"expected logits [{len(masked)}, classes], but the model gave {tuple(logits.shape)}")
-        if lowest < 0 or highest >= logits.shape[1]:
-            raise ValueError(
-                f"expected targets 0..{logits.shape[1] - 1} for a model of {logits.shape[1]} classes, but got "
-                f"{lowest}..{highest}"
-            )
-        logits = logits.view(*shape[:2], -1)
+        logits = prepared.logits(masked).view(*shape[:2], -1)
         # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
         broken = logits.isnan().any(-1)
         return readout(logits, target[images][:, None].expand(shape[:2])).masked_fill(broken, torch.nan)
@@ -177,45 +167,135 @@ def scorer(
 
 
 def classifier(
-    model: nn.Module, *, precision: torch.dtype = torch.float32, rows: int | None = None
+    model: nn.Module, *, precision: torch.dtype | None = None, rows: int | None = None
 ) -> Callable[[Tensor], Tensor]:
     """A function from whole inputs to the probabilities of all classes, as fast as `scorer` makes its forwards.
 
+    The copy of the model is made, and compared with it, on the first inputs that are asked about.
+
     Args:
         model: maps inputs [n, *S] to logits [n, N].
-        precision: of the forward; the softmax is always computed in float32.
+        precision: of the forward; None: the model's own. The softmax is always computed in float32.
         rows: inputs per forward; None chooses for the device.
 
     Returns:
-        classify: inputs [n, *S] on the model's device -> [n, N] float32.
+        classify: inputs [n, *S] on the model's device -> [n, N] float32. It raises what `scorer` does.
     """
-    runner = prepare(model, precision)
+    prepared: preparation.Prepared | None = None
 
-    @torch.inference_mode()
+    @torch.inference_mode(False)
+    @torch.no_grad()
     def classify(x: Tensor) -> Tensor:
-        x = x.to(precision) if x.is_floating_point() else x
-        return torch.cat([runner(part).float().softmax(-1) for part in x.split(rows or _rows(x))])
+        nonlocal prepared
+        _check_inputs(x)
+        if prepared is None or prepared.classes is None:
+            prepared = preparation.prepare(model, x, precision)
+        return torch.cat([part.softmax(-1) for part in _logits(prepared, x, rows or _rows(x))])
 
     return classify
 
 
+@torch.inference_mode(False)
+@torch.no_grad()
 def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtype, rows: int = 256) -> dict[str, float]:
     """How far a precision moves a model's answers from float32: state it beside every number computed in it.
+
+    Where the model cannot run in the precision, the engine's answers are those in its own, and so are these.
 
     Returns:
         `argmax`: fraction of inputs whose predicted class is the same; `probability`: mean absolute change of the
         target's probability; `largest`: the largest such change.
     """
+    _check_inputs(x, target)
     answers = []
-    with torch.inference_mode():
-        for p in (torch.float32, precision):
-            runner = prepare(model, p)
-            inputs = x.to(p) if x.is_floating_point() else x
-            answers.append(torch.cat([runner(part).float() for part in inputs.split(rows)]))
+    for p in (torch.float32, precision):
+        prepared = preparation.prepare(model, x, p)
+        answers.append(torch.cat(_logits(prepared, x, rows)))
     reference, other = answers
+    _check_classes(target, reference.shape[1])
     change = (probability(reference, target) - probability(other, target)).abs()
     same = (reference.argmax(-1) == other.argmax(-1)).float().mean()
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
+
+
+def _logits(prepared: preparation.Prepared, x: Tensor, rows: int) -> list[Tensor]:
+    """Logits of whole inputs, part by part; of a copy of each part, which the model may write into."""
+    x = x.detach().to(prepared.dtype) if x.is_floating_point() else x
+    return [prepared.logits(part.clone()).clone() for part in x.split(rows)]
+
+
+def _check_tensor(what: str, value: object) -> None:
+    if not isinstance(value, Tensor):
+        kind = type(value)
+        raise TypeError(
+            f"expected {what} as a torch.Tensor, but got {kind.__module__}.{kind.__name__}; use torch.as_tensor"
+        )
+
+
+def _check_inputs(x: Tensor, target: Tensor | None = None) -> None:
+    _check_tensor("inputs", x)
+    if x.ndim < 2:
+        raise ValueError(f"expected inputs [B, *S], a batch, but got {tuple(x.shape)}; of one input make x[None]")
+    if x.is_floating_point() and bool(x.isnan().any()):
+        raise ValueError("the inputs hold NaN; drop or repair them before scoring")
+    if target is None:
+        return
+    _check_tensor("targets", target)
+    if x.shape[:1] != target.shape or target.dtype != torch.int64:
+        raise ValueError(
+            f"expected one int64 target per input, shape {tuple(x.shape[:1])}, but got "
+            f"{target.dtype} {tuple(target.shape)}"
+        )
+    if target.device != x.device:
+        raise ValueError(f"expected targets on {x.device}, where the inputs are, but they are on {target.device}")
+
+
+def _check_classes(target: Tensor, classes: int) -> None:
+    lowest, highest = int(target.min()), int(target.max())
+    if lowest < 0 or highest >= classes:
+        raise ValueError(
+            f"expected targets 0..{classes - 1} for a model of {classes} classes, but got {lowest}..{highest}"
+        )
+
+
+def _stand_in(reference: Reference, x: Tensor) -> Tensor:
+    """What the reference gives for inputs [B, *S], as [1 or B, ...] that broadcasts to them."""
+    stand_in = reference(x)
+    _check_tensor("what the reference gives", stand_in)
+    stand_in = stand_in.detach()
+    shape, one = tuple(stand_in.shape), tuple(x.shape[1:])
+    if shape == one and shape[0] == len(x):
+        raise ValueError(
+            f"the reference gives {shape} for inputs {tuple(x.shape)}: one for all inputs, or one part for each? Give "
+            f"it as many dimensions as the inputs have, {(1, *one)} for the first; keepdim=True keeps them"
+        )
+    fits = stand_in.ndim == x.ndim and all(size in (1, whole) for size, whole in zip(shape, x.shape, strict=True))
+    if shape not in ((), one) and not fits:
+        raise ValueError(
+            f"expected a reference of one number, of one input {one}, or one that broadcasts to the inputs "
+            f"{tuple(x.shape)} with as many dimensions, but it gives {shape}"
+        )
+    if stand_in.device != x.device:
+        raise ValueError(f"the inputs are on {x.device}, but the reference gives numbers on {stand_in.device}")
+    exact = x.is_floating_point() or torch.equal(stand_in.to(x.dtype).to(stand_in.dtype), stand_in)
+    if stand_in.is_floating_point() != x.is_floating_point() or not exact:
+        raise ValueError(f"expected a reference of {x.dtype}, as the inputs are, but it gives {stand_in.dtype}")
+    if not bool(stand_in.isfinite().all()):
+        raise ValueError("the reference gives numbers that are not finite; repair it, or the inputs that it is made of")
+    return stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *shape)
+
+
+def _probe(x: Tensor, stand_in: Tensor, segments: Tensor, rows: int | None) -> Tensor:
+    """Some masked inputs as they will be asked about: two whole ones, and each with every other feature removed."""
+    if not len(x):
+        return x
+    whole, other = torch.ones_like(segments, dtype=torch.bool), segments % 2 == 0
+    middle = len(x) // 2
+    asked = [(0, whole), (middle, whole), (0, other), (middle, ~other)][: rows or preparation.INPUTS]
+    asked = asked[:1] + asked[2:] if middle == 0 else asked
+    return torch.stack(
+        [torch.where(keep.to(x.device), x[i], stand_in[i if len(stand_in) > 1 else 0]) for i, keep in asked]
+    )
 
 
 def _taken(inputs: Tensor, images: slice | Tensor) -> Tensor:
@@ -269,7 +349,3 @@ def _within(images: slice, masks: slice, part: tuple[slice, slice]) -> tuple[sli
         slice(images.start + i.start, images.start + i.stop),
         slice(masks.start + m.start, masks.start + m.stop),
     )
-
-
-def _out_of_memory(error: Exception) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

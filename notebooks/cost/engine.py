@@ -85,8 +85,8 @@ def seconds(work):
 variants = {
     "float32": (network, torch.float32, torch.contiguous_format),
     "+ channels-last": (network, torch.float32, torch.channels_last),
-    "+ BatchNorm folded": (engine.prepare(network, torch.float32), torch.float32, torch.channels_last),
-    f"+ {str(native).removeprefix('torch.')}": (engine.prepare(network, native), native, torch.channels_last),
+    "+ BatchNorm folded": (engine.prepare(network, x, torch.float32), torch.float32, torch.channels_last),
+    f"+ {str(native).removeprefix('torch.')}": (engine.prepare(network, x, native), native, torch.channels_last),
 }
 
 

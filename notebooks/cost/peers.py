@@ -141,7 +141,7 @@ def our_flipping(precision):
 
 def our_sensitivity(precision):
     generator = torch.Generator().manual_seed(seed)
-    runner = engine.prepare(network, precision)
+    runner = engine.prepare(network, x, precision)
     shift = 0.02 * (2 * torch.rand(noisy * images, *x.shape[1:], generator=generator) - 1).to(x)
     asked = torch.cat([x, x.repeat(noisy, 1, 1, 1) + shift]).to(precision)
     maps = explain("saliency", runner, asked, y.repeat(noisy + 1), values)
@@ -270,7 +270,11 @@ def floor(work, precision=None):
                 model(inputs[:count])
 
 
-prepared = {(m, p): engine.prepare(m, p) for m in (network, grey_network) for p in {torch.float32, native}}
+prepared = {
+    (m, p): engine.prepare(m, inputs, p)
+    for m, inputs in ((network, x), (grey_network, grey))
+    for p in {torch.float32, native}
+}
 
 
 def seconds(work):

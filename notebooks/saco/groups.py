@@ -322,7 +322,7 @@ def timed_on(network):
         target = network(x).argmax(1)
     attribution = explain("saliency", network, x, target, pixels)
     count = timed_images * (K + 1)
-    exact, fast = engine.prepare(network, torch.float32), engine.prepare(network, native)
+    exact, fast = engine.prepare(network, x, torch.float32), engine.prepare(network, x, native)
     score_exact, score_fast = scorer(network, target, torch.float32), scorer(network, target, native)
     work = {
         "plain loop, float32": lambda: in_a_loop(network, target, attribution),

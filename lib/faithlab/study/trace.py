@@ -325,7 +325,7 @@ def speed(
         plain_annealing(model, x[some], target[some], segments, order[some], **options)
         asked = (count + 1) * len(x[some])  # the first order is evaluated, too
         rates.append((name, "p", len(x[some]), 2 * (features + 1), asked / (clock() - began)))
-    runner, inputs = engine.prepare(model, precision), x[torch.arange(rows) % len(x)].to(precision)
+    runner, inputs = engine.prepare(model, x, precision), x[torch.arange(rows) % len(x)].to(precision)
     for readout, score in scorers.items():
         options = steps_of(steps, readout) | {"score_range": RANGE[readout], "seed": seed}
         first = search.anneal(score, order, **options | {"steps": 1})

@@ -1,0 +1,499 @@
+"""A user's model made ready for fast forwards, and the check that it still gives the model's own answers.
+
+What is run is a copy in eval mode that keeps the model's `forward`, its hooks and its control flow. BatchNorm is folded
+(see `faithlab.folding`), weights get the layout channels-last and the precision asked for. Each is compared with the
+model itself on a few inputs, and taken back with a warning where answers differ by more than rounding.
+"""
+
+import copy
+import dataclasses
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from faithlab.folding import Watch, fold
+from faithlab.readouts import Logits
+
+INPUTS = 4
+"""Inputs on which a prepared model is compared with the model itself, at most."""
+
+_ROUNDING = 1e-3  # parts of the logits' spread that pass for the rounding of float32 in a deep network
+_ROUNDING_COARSE = 2e-2  # where float32 products may be rounded to ten bits
+_UNRELATED = 0.5  # parts of the logits' spread that no low precision explains
+_SAID: WeakIdKeyDictionary = WeakIdKeyDictionary()  # model -> what was said of it
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """A model as the engine runs it.
+
+    Attributes:
+        model: maps inputs of `dtype` to what the user's model answers.
+        dtype: of inputs that are floating-point.
+        classes: of the model; None where there was no input to ask about.
+        probabilities: whether the model answers with probabilities, not logits.
+        folded: BatchNorms that are part of the layer before them now.
+        unfolded: other BatchNorms, and why.
+        difference: largest difference from the model's own answers on the inputs of the check.
+        spread: largest distance of a logit there from its row's mean: what `difference` is to be compared with.
+        notes: what was said in warnings.
+    """
+
+    model: nn.Module
+    dtype: torch.dtype
+    classes: int | None = None
+    probabilities: bool = False
+    folded: tuple[str, ...] = ()
+    unfolded: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    difference: float = 0.0
+    spread: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Inputs [n, *S] to logits [n, C] float32; of probabilities, their logarithm. A model may write into `x`.
+
+        Raises:
+            ValueError: the answer is of another form.
+        """
+        answer = checked(self.model(x), len(x)).float()
+        return answer.log() if self.probabilities else answer
+
+
+def prepare(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -> Prepared:
+    """A model ready for fast forwards, compared with the model itself on some inputs.
+
+    The model is asked about the inputs in eval mode and left as it was: its flags, buffers and other attributes are put
+    back. Hooks are part of what it computes: they run in every forward, and one that counts or collects does so.
+
+    Args:
+        model: maps inputs [n, *S] to logits [n, C].
+        x: inputs [n, *S] like those that will be asked about; the first `INPUTS` are used. Without any nothing is
+            checked, and so nothing is changed.
+        precision: of the forward; None: the model's own.
+
+    Raises:
+        TypeError: not a module, or not a tensor.
+        ValueError: a model that is not initialised, is elsewhere than the inputs, or does not answer with logits.
+    """
+    _check(model, x)
+    x = x.detach()[:INPUTS]
+    devices = [x.device] if x.device.type == "cuda" else []
+    # Ordinary tensors where the caller is in inference mode, too: what a forward keeps may be used in training later.
+    with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng(devices):
+        try:
+            return _prepared(model, x.clone(), precision)
+        except RuntimeError as error:
+            if len(x) < 2 or not out_of_memory(error):
+                raise
+    return prepare(model, x[: len(x) // 2], precision)
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether an error says that a forward did not fit into memory."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def checked(answer: object, rows: int) -> Tensor:
+    """A model's answer to so many inputs, if it is [rows, C] with two classes or more.
+
+    Raises:
+        ValueError: it is not; the message says what to wrap the model in.
+    """
+    if isinstance(answer, Tensor) and answer.ndim == 2 and len(answer) == rows and answer.shape[1] > 1:
+        return answer
+    shape = tuple(answer.shape) if isinstance(answer, Tensor) else None
+    read, names = "", "Logits"
+    if shape is None:
+        given = f"a {type(answer).__name__}"
+        read = f"lambda answer: answer{_place_of_logits(answer, rows)}"
+    elif shape in ((rows,), (rows, 1)):
+        given = f"one number for each input, {shape}. If it is the logit of the second of two classes"
+        read, names = "two_classes", "Logits, two_classes"
+    elif len(shape) > 2 and shape[0] == rows:
+        given = f"{shape}. If these are logits at many places, of which you want the mean"
+        read = f"lambda answer: answer.mean({tuple(range(2, len(shape)))})"
+    else:
+        raise ValueError(f"expected logits [{rows}, classes] for {rows} inputs, but the model gave {shape}")
+    raise ValueError(
+        f"expected logits [{rows}, classes], but the model gave {given}; wrap it:\n"
+        f"    from faithlab.readouts import {names}\n"
+        f"    model = Logits(model, {read})"
+    )
+
+
+def _place_of_logits(answer: object, rows: int) -> str:
+    """How to reach the first part of an answer that could be logits."""
+    if isinstance(answer, Mapping):
+        parts = [(f"[{key!r}]", value) for key, value in answer.items()]
+    elif isinstance(answer, tuple | list):
+        parts = [(f"[{place}]", value) for place, value in enumerate(answer)]
+    else:
+        parts = [(f".{name}", value) for name, value in getattr(answer, "__dict__", {}).items()]
+    fitting = (way for way, value in parts if isinstance(value, Tensor) and value.ndim == 2 and len(value) == rows)
+    return next(fitting, ".logits")
+
+
+@contextmanager
+def evaluating(model: nn.Module, flags: Mapping[str, bool]) -> Iterator[None]:
+    """While the context lasts, modules have these training flags, False if not named; then all is put back.
+
+    What is put back: all attributes of all modules, and the values of buffers.
+    """
+    before = [
+        (module, module.training, {key: (value, _contents(value)) for key, value in vars(module).items()})
+        for module in model.modules()
+    ]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        for name, module in model.named_modules():
+            module.training = flags.get(name, False)
+        yield
+    finally:
+        for module, training, attributes in before:
+            for key in vars(module).keys() - attributes.keys():
+                del vars(module)[key]
+            for key, (value, contents) in attributes.items():
+                vars(module)[key] = value
+                if contents is not None:
+                    value.clear()
+                    value.update(contents)
+            module.training = training
+        with torch.no_grad():
+            for buffer, values in buffers:
+                if not torch.equal(buffer, values):
+                    buffer.copy_(values)
+
+
+def _flags(model: nn.Module) -> dict[str, bool]:
+    return {name: module.training for name, module in model.named_modules()}
+
+
+def _contents(value: object) -> dict | None:
+    return dict(value) if isinstance(value, dict) else None
+
+
+class Lent(nn.Module):
+    """A model that cannot be copied: itself, in eval mode while it runs, and put back after each forward."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        vars(self)["lent"] = model  # not as a child: what is done to this module must not reach the user's
+
+    def forward(self, x: Tensor) -> object:
+        """The model's answer."""
+        with evaluating(self.lent, {}):
+            return self.lent(x)
+
+
+def _check(model: nn.Module, x: Tensor) -> None:
+    if isinstance(model, type):
+        raise TypeError(f"expected a model, but got the class {model.__name__}; make one: {model.__name__}(...)")
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"expected a torch.nn.Module, but got a {type(model).__name__}. Wrap a function of the inputs:\n"
+            "    class Model(torch.nn.Module):\n"
+            "        forward = staticmethod(function)"
+        )
+    if not isinstance(x, Tensor):
+        raise TypeError(f"expected the inputs as a torch.Tensor, but got a {type(x).__name__}; use torch.as_tensor")
+    devices = set()
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+            raise ValueError(f"{name} of the model has no values yet; call the model on an input, and train it, first")
+        devices.add(tensor.device)
+    if devices and x.device not in devices:
+        raise ValueError(
+            f"the inputs are on {x.device}, but the model is on {' and '.join(sorted(map(str, devices)))}; move one of "
+            "them with .to(device)"
+        )
+
+
+def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Prepared:
+    """The same, where nothing is differentiated."""
+    notes: list[str] = []
+
+    def say(text: str) -> None:
+        notes.append(text)
+        said = _SAID.setdefault(model, set())
+        if text not in said:
+            said.add(text)
+            warnings.warn(f"{type(model).__name__}: {text}", stacklevel=5)
+
+    own = _own_precision(model)
+    target = precision or own
+    twin, problem = _copied(model)
+    if not len(x):
+        runner = Lent(model) if twin is None else _cast(twin, target)
+        return Prepared(runner, target or x.dtype)
+
+    with evaluating(model, {} if twin is None else _flags(twin)):
+        x, expected = _own_answers(model, x, own if precision else None)
+        spread, tolerance = _rounding(expected, own, x.device)
+        watch = None
+        if twin is not None:
+            with evaluating(twin, _flags(twin)):
+                watch = Watch(twin, model, x[-1:])
+        if watch and watch.strays:
+            twin, problem = None, f"a copy would use {watch.strays} of the model itself"
+        # Alone, then together with others: what this changes is rounding.
+        runner = Lent(model) if twin is None else twin
+        noise = max(_difference(runner, x[i : i + 1], expected[i : i + 1])[0] for i in {0, len(x) - 1})
+        steady = True
+        if noise > tolerance:
+            if _difference(model, x, expected)[0] > tolerance:
+                steady = False
+                say("it gives other answers when it is asked again in eval mode, so that they could not be checked.")
+            elif twin is not None and _difference(twin, x, expected)[0] > tolerance:
+                twin, problem = None, "a copy gives other answers"
+            elif _difference(model, _shaken(x), expected)[0] > noise / 10:
+                say(
+                    "rounding moves its answers by more than a thousandth of their spread, as it would if an input "
+                    "changed by a few millionths. No more can be promised of its scores."
+                )
+            else:
+                noise = 0.0
+                say(
+                    "its answer to an input depends on the other inputs of the same forward, as with a BatchNorm that "
+                    "has no running statistics. So will its scores; rows decides which inputs share a forward."
+                )
+
+    difference, folded, unfolded = noise, (), dict(watch.obstacles) if watch else {}
+    if twin is not None and steady:
+        tolerance += 10 * noise
+        difference, folded = _quickened(twin, x, expected, tolerance, watch.pairs, say)
+        unfolded |= dict.fromkeys(watch.pairs.keys() - set(folded), "folded, the network gave other answers")
+        if difference > tolerance:
+            twin, problem, difference, folded = None, "a copy gives other answers", noise, ()
+    if twin is None:
+        say(f"it is run itself, without a copy made for speed: {problem}. Its scores change when its weights do.")
+        if target != own:
+            say(f"it is run in its own precision, not in {target}.")
+    elif target != own:
+        low = x.to(target) if x.is_floating_point() else x
+        difference, problem = _difference(_cast(twin, target), low, expected)
+        if steady and difference > _rounding(expected, target, x.device, _UNRELATED)[1]:
+            plain = _prepared(model, x, None)
+            where = _where(_trail(plain.model, x)[0], _trail(twin, low), _UNRELATED)
+            say(f"in {target} it {problem or 'gives unrelated answers'}{where}; it is run in its own precision.")
+            return dataclasses.replace(plain, notes=(*notes, *plain.notes))
+    return Prepared(
+        model=Lent(model) if twin is None else twin,
+        dtype=x.dtype if twin is None or not precision else precision,
+        classes=expected.shape[1],
+        probabilities=_are_probabilities(model, expected, own, say),
+        folded=folded,
+        unfolded=unfolded,
+        difference=difference,
+        spread=spread,
+        notes=tuple(notes),
+    )
+
+
+def _quickened(
+    model: nn.Module,
+    x: Tensor,
+    expected: Tensor,
+    tolerance: float,
+    pairs: Mapping[str, str],
+    say: Callable[[str], None],
+) -> tuple[float, tuple[str, ...]]:
+    """Change a copy in place as far as its answers stay: the largest difference, and the BatchNorms that are folded."""
+    folding, layout = "with BatchNorm folded", "with channels-last weights"
+    changes = {folding: lambda: fold(model, pairs), layout: lambda: _channels_last(model)}
+    undo = [change() for change in changes.values()]
+    difference, _ = _difference(model, x, expected)
+    if difference <= tolerance:
+        return difference, tuple(pairs)
+    for take_back in reversed(undo):
+        take_back()
+    kept = set(changes)
+    for name, change in changes.items():
+        before, _ = _trail(model, x)
+        take_back = change()
+        changed, problem = _difference(model, x, expected)
+        if changed > tolerance:
+            where = _where(before, _trail(model, x), _ROUNDING_COARSE, pairs.values() if name == folding else ())
+            say(f"{name} it {problem or 'gives other answers'}{where}; it is run without, and slower.")
+            take_back()
+            kept.remove(name)
+    return _difference(model, x, expected)[0], tuple(pairs) if folding in kept else ()
+
+
+def _cast(model: nn.Module, precision: torch.dtype | None) -> nn.Module:
+    """The model with its real numbers in a precision, in place; `Module.to` would cut complex ones down to real."""
+    return model._apply(lambda t: t.to(precision) if precision and t.is_floating_point() else t)
+
+
+def _channels_last(model: nn.Module) -> Callable[[], None]:
+    """Give the weights of two-dimensional convolutions the layout channels-last; returns what takes it back."""
+    before = []
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d | nn.ConvTranspose2d) and "weight" in module._parameters:
+            before.append((module.weight, module.weight.data))
+            module.weight.data = module.weight.data.contiguous(memory_format=torch.channels_last)
+
+    def undo() -> None:
+        for weight, data in before:
+            weight.data = data
+
+    return undo
+
+
+class _Unlinked(TorchFunctionMode):
+    """Copies tensors that have a history, too, without it: old-style weight norm keeps such."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is Tensor.__deepcopy__ and not args[0].is_leaf:
+            tensor, memo = args
+            memo[id(tensor)] = tensor.detach().clone()
+            return memo[id(tensor)]
+        return function(*args, **(kwargs or {}))
+
+
+def _copied(model: nn.Module) -> tuple[nn.Module | None, str]:
+    """A deep copy in eval mode without gradients, or None and why there is none."""
+    try:
+        with _Unlinked():
+            twin = copy.deepcopy(model)
+    except Exception as error:
+        # What an attribute of somebody's module raises when it is copied can be anything.
+        return None, f"it cannot be deep-copied ({_said(error)})"
+    if not isinstance(twin, nn.Module):
+        return None, f"its deep copy is a {type(twin).__name__}"
+    own = {id(part) for part in (*model.modules(), *model.parameters())}
+    if any(id(part) in own for part in (*twin.modules(), *twin.parameters())):
+        return None, "its deep copy shares layers with it"
+    try:
+        twin.eval()
+    except NotImplementedError:  # an exported program
+        for module in twin.modules():
+            module.training = False
+    for parameter in twin.parameters():
+        parameter.requires_grad_(False).grad = None
+    return twin, ""
+
+
+def _own_precision(model: nn.Module) -> torch.dtype | None:
+    """The precision of a model's weights, None without weights or where it is mixed."""
+    found = {parameter.dtype for parameter in model.parameters() if parameter.is_floating_point()}
+    return found.pop() if len(found) == 1 else None
+
+
+def _own_answers(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> tuple[Tensor, Tensor]:
+    """The model's answers to inputs in a precision, or as they are; if it takes them only in its own, in that."""
+    x = x.to(precision) if precision and x.is_floating_point() else x
+    try:
+        return x, _answers(model, x)
+    except RuntimeError:
+        own = _own_precision(model)
+        if not own or own == x.dtype or not x.is_floating_point():
+            raise
+    x = x.to(own)
+    return x, _answers(model, x)
+
+
+def _answers(model: nn.Module, x: Tensor) -> Tensor:
+    """Float64, of a copy of the inputs: a model may write into them, and keep what it computed."""
+    with evaluating(model, _flags(model)):
+        return checked(model(x.clone()), len(x)).double()
+
+
+def _shaken(x: Tensor) -> Tensor:
+    """Inputs changed by a few units in the last place."""
+    return x * (1 + 8 * torch.finfo(x.dtype).eps) if x.is_floating_point() else x
+
+
+def _difference(model: nn.Module, x: Tensor, expected: Tensor) -> tuple[float, str]:
+    """The largest difference of a model's answers from those expected; infinite, and why, where it gives none."""
+    try:
+        answers = _answers(model, x)
+    except Exception as error:
+        if isinstance(error, RuntimeError) and out_of_memory(error):
+            raise
+        return math.inf, f"fails ({_said(error)})"
+    if answers.shape != expected.shape:
+        return math.inf, f"answers {tuple(answers.shape)}"
+    same = (answers == expected) | (answers.isnan() & expected.isnan())
+    return (answers - expected).abs().nan_to_num(math.inf, math.inf).masked_fill(same, 0).max().item(), ""
+
+
+def _rounding(
+    expected: Tensor, precision: torch.dtype | None, device: torch.device, relative: float = _ROUNDING
+) -> tuple[float, float]:
+    """The spread of logits within their rows, and the largest difference that passes for rounding."""
+    finite = expected.masked_fill(~expected.isfinite(), math.nan)
+    spread = (finite - finite.nanmean(1, keepdim=True)).abs().nan_to_num(0).max().item()
+    unit = torch.finfo(precision or torch.float32).eps
+    if device.type == "cuda" or torch.get_float32_matmul_precision() != "highest":
+        relative = max(relative, _ROUNDING_COARSE)
+    return spread, max(relative, 8 * unit) * spread + 8 * unit * finite.abs().nan_to_num(0).max().item()
+
+
+def _are_probabilities(
+    model: nn.Module, expected: Tensor, precision: torch.dtype | None, say: Callable[[str], None]
+) -> bool:
+    """Whether all rows of answers are in 0..1 and sum to one, unless the model is wrapped in `Logits`."""
+    if isinstance(model, Logits):
+        return False
+    slack = max(1e-4, 4 * torch.finfo(precision or torch.float32).eps)
+    among = bool((expected >= 0).all()) and bool(((expected.sum(1) - 1).abs() <= slack).all())
+    if among:
+        say(
+            "it answers with probabilities, not with logits (all are in 0..1, and each row sums to one). They are read "
+            "as such, without a second softmax: their logarithms are taken for logits. If they are logits, say so with "
+            "faithlab.readouts.Logits(model); if not, Logits(model, torch.log) says this without a warning."
+        )
+    return among
+
+
+def _trail(model: nn.Module, x: Tensor) -> tuple[list[tuple[str, Tensor]], str | None]:
+    """What each module puts out in a forward, in order, and the module in which it broke off."""
+    outputs, inside = [], []
+
+    def leave(name: str, output: object) -> None:
+        inside.pop()
+        if isinstance(output, Tensor):
+            outputs.append((name, output.double()))
+
+    handles = []
+    for name, module in model.named_modules():
+        if isinstance(module, torch.jit.ScriptModule):  # which takes no hooks
+            continue
+        handles += [
+            module.register_forward_pre_hook(lambda module, args, name=name: inside.append(name)),
+            module.register_forward_hook(lambda module, args, output, name=name: leave(name, output)),
+        ]
+    try:
+        model(x.clone())
+    except Exception:
+        return outputs, inside[-1] if inside else ""
+    finally:
+        for handle in handles:
+            handle.remove()
+    return outputs, None
+
+
+def _where(
+    before: list[tuple[str, Tensor]],
+    after: tuple[list[tuple[str, Tensor]], str | None],
+    relative: float,
+    skipped: object = (),
+) -> str:
+    """In words, the first module whose output is another one than before."""
+    outputs, broken = after
+    for (name, one), (_, other) in zip(before, outputs, strict=False):
+        same = one.shape == other.shape and bool((other - one).abs().amax() <= relative * one.abs().amax())
+        if name not in skipped and not same:
+            return f", first at {name!r}" if name else ""
+    return f", at {broken!r}" if broken else ""
+
+
+def _said(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

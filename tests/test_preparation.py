@@ -1,0 +1,416 @@
+"""What the engine says of models and inputs that it cannot run as they are given, before anything is scored."""
+
+import dataclasses
+import re
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from faithlab import engine, preparation, readouts, segments
+from faithlab.readouts import Logits, two_classes
+
+X = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+TARGET = torch.tensor([0, 3, 1, 1, 2])
+PATCHES = segments.patches(8, 8, 2)
+KEEP = torch.rand(5, 6, 16, generator=torch.Generator().manual_seed(1)) < 0.6
+
+
+class Net(nn.Module):
+    """A network whose answer is made of its logits by `answer`."""
+
+    def __init__(self, answer=lambda logits: logits, classes=4):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.bn, self.fc = nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.Linear(6, classes)
+        self.answer = answer
+        with torch.no_grad():
+            self.bn.running_mean.normal_()
+            self.fc.weight.mul_(4)
+
+    def forward(self, x):
+        return self.answer(self.fc(self.bn(self.conv(x)).relu().mean((2, 3))))
+
+
+def scorer(model=None, x=X, target=TARGET, **options):
+    return engine.scorer(Net() if model is None else model, x, target, **{"segments": PATCHES} | options)
+
+
+@dataclasses.dataclass
+class Output:
+    """As libraries answer."""
+
+    loss: object
+    scores: torch.Tensor
+
+
+WRONG_ANSWERS = {
+    "tuple": (lambda z: (None, z), r"a tuple; .*\n.*import Logits\n.*lambda answer: answer\[1\]\)"),
+    "dict": (lambda z: {"loss": None, "out": z}, r"a dict; .*\n.*\n.*lambda answer: answer\['out'\]\)"),
+    "dataclass": (lambda z: Output(None, z), r"a Output; .*\n.*\n.*lambda answer: answer.scores\)"),
+    "nothing": (lambda z: None, "a NoneType"),
+    "numpy": (lambda z: z.detach().numpy(), "a ndarray"),
+    "map": (lambda z: z[:, :, None, None].expand(-1, -1, 2, 2), r"\(4, 4, 2, 2\).*\n.*\n.*answer.mean\(\(2, 3\)\)"),
+    "one number": (
+        lambda z: z[:, 0],
+        r"one number for each input, \(4,\).*\n.*two_classes\n.*Logits\(model, two_classes",
+    ),
+    "one column": (lambda z: z[:, :1], r"one number for each input, \(4, 1\).*\n.*\n.*two_classes"),
+    "other rows": (lambda z: z[:1], r"for 4 inputs, but the model gave \(1, 4\)"),
+    "a number": (lambda z: z.sum(), r"the model gave \(\)"),
+}
+
+
+@pytest.mark.parametrize(("answer", "message"), WRONG_ANSWERS.values(), ids=WRONG_ANSWERS)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        scorer,
+        lambda model: engine.classifier(model)(X),
+        lambda model: engine.agreement(model, X, TARGET, torch.bfloat16),
+    ],
+    ids=["scorer", "classifier", "agreement"],
+)
+def test_an_answer_that_is_no_logits_is_an_error_that_says_what_to_wrap_it_in(answer, message, ask):
+    with pytest.raises(ValueError, match=r"expected logits \[4, classes\]") as raised:
+        ask(Net(answer))
+    assert re.search(message, str(raised.value)), raised.value
+
+
+@pytest.mark.parametrize("name", ["tuple", "dict", "dataclass", "one number"])
+def test_the_wrapping_that_the_message_offers_works(name):
+    model = Net(WRONG_ANSWERS[name][0])
+    with pytest.raises(ValueError, match="wrap it") as raised:
+        scorer(model)
+    _, *lines = str(raised.value).splitlines()
+    scope = {"model": model}
+    exec("\n".join(line.strip() for line in lines), scope)
+    target = TARGET.clamp(max=1) if name == "one number" else TARGET
+    logits = Net().eval()(X)
+    if name == "one number":
+        logits = torch.stack([torch.zeros(5), logits[:, 0]], 1)
+    got = scorer(scope["model"], target=target)(torch.ones_like(KEEP[:, :1]))[:, 0]
+    expected = logits.softmax(1).gather(1, target[:, None])[:, 0]
+    torch.testing.assert_close(got, expected.detach(), atol=1e-5, rtol=0)
+
+
+def test_two_classes_are_a_sigmoid():
+    z = torch.randn(6, generator=torch.Generator().manual_seed(0)) * 4
+    for logit in (z, z[:, None]):
+        probabilities = readouts.probability(two_classes(logit), torch.ones(6, dtype=torch.int64))
+        torch.testing.assert_close(probabilities, z.sigmoid())
+
+
+# Probabilities
+
+
+def test_probabilities_are_said_and_not_softmaxed_twice():
+    model = Net(lambda z: z.softmax(1))
+    with pytest.warns(UserWarning, match="answers with probabilities, not with logits"):
+        score = scorer(model)
+    plain = scorer(Net())
+    torch.testing.assert_close(score(KEEP), plain(KEEP), atol=1e-5, rtol=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # said once
+        odds = scorer(model, readout=readouts.log_odds)(KEEP)
+        shares = engine.classifier(model)(X)
+    torch.testing.assert_close(odds, scorer(Net(), readout=readouts.log_odds)(KEEP), atol=1e-4, rtol=0)
+    torch.testing.assert_close(shares, Net().eval()(X).softmax(1).detach(), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_probabilities_of_half_precision_are_said(dtype):
+    with pytest.warns(UserWarning, match="answers with probabilities"):
+        scorer(Net(lambda z: z.softmax(1)).to(dtype), X.to(dtype))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda z: z, lambda z: z.log_softmax(1), lambda z: z.sigmoid(), lambda z: z - z.mean(1, keepdim=True) + 0.25],
+    ids=["logits", "log-probabilities", "sigmoids", "logits that sum to one"],
+)
+def test_what_only_resembles_probabilities_is_taken_for_logits(answer):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = scorer(Net(answer))(torch.ones_like(KEEP[:, :1]))[:, 0]
+    expected = Net(answer).eval()(X).softmax(1).gather(1, TARGET[:, None])[:, 0]
+    torch.testing.assert_close(got, expected.detach(), atol=1e-5, rtol=0)
+
+
+def test_logits_says_what_an_answer_is():
+    shares = Net(lambda z: z.softmax(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_logits, as_shares = scorer(Logits(shares))(KEEP), scorer(Logits(shares, torch.log))(KEEP)
+    torch.testing.assert_close(as_shares, scorer(Net())(KEEP), atol=1e-5, rtol=0)
+    assert (as_logits - as_shares).abs().max() > 0.1
+
+
+# What is no model, or no tensor
+
+
+def function(x):
+    return x.flatten(1)[:, :4]
+
+
+NO_MODELS = {
+    "a function": (function, "expected a torch.nn.Module, but got a function. Wrap"),
+    "a class": (Net, r"got the class Net; make one: Net\("),
+    "a state dict": (Net().state_dict(), "but got a OrderedDict"),
+}
+
+
+@pytest.mark.parametrize(("model", "message"), NO_MODELS.values(), ids=NO_MODELS)
+def test_what_is_no_module_is_an_error(model, message):
+    with pytest.raises(TypeError, match=message):
+        scorer(model)
+    with pytest.raises(TypeError, match=message):
+        engine.classifier(model)(X)
+
+
+def test_a_function_is_wrapped_as_the_message_says():
+    with pytest.raises(TypeError) as raised:
+        scorer(function)
+    scope = {"torch": torch, "function": function}
+    exec("\n".join(line[4:] for line in str(raised.value).splitlines()[1:]), scope)
+    expected = function(X).softmax(1).gather(1, TARGET[:, None])
+    torch.testing.assert_close(scorer(scope["Model"]())(torch.ones_like(KEEP[:, :1])), expected)
+
+
+NO_TENSORS = {
+    "inputs": ({"x": X.numpy()}, "expected inputs as a torch.Tensor, but got numpy.ndarray"),
+    "targets": ({"target": TARGET.numpy()}, "expected targets as a torch.Tensor, but got numpy.ndarray"),
+    "a list of targets": ({"target": TARGET.tolist()}, "expected targets as a torch.Tensor, but got builtins.list"),
+    "segments": ({"segments": PATCHES.numpy()}, "expected segments as a torch.Tensor, but got numpy.ndarray"),
+    "a reference": ({"reference": lambda x: 0.0}, "what the reference gives as a torch.Tensor, but got builtins.float"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), NO_TENSORS.values(), ids=NO_TENSORS)
+def test_what_is_no_tensor_is_an_error(options, message):
+    with pytest.raises(TypeError, match=message):
+        scorer(**options)
+
+
+@pytest.mark.parametrize(
+    ("keep", "error", "message"),
+    [
+        (np.ones((5, 2, 16), bool), TypeError, "expected keep-masks as a torch.Tensor, but got numpy.ndarray"),
+        (torch.ones(5, 2, 16, dtype=torch.int64), ValueError, r"boolean keep-mask .* but got torch.int64"),
+        (torch.ones(5, 2, 16, dtype=torch.uint8), ValueError, r"boolean keep-mask .* but got torch.uint8"),
+    ],
+    ids=["numpy", "integers", "bytes"],
+)
+def test_masks_that_are_not_boolean_tensors_are_an_error(keep, error, message):
+    with pytest.raises(error, match=message):
+        scorer()(keep)
+
+
+OTHER_WRONG = {
+    "one input": ({"x": X[0, 0, 0], "target": TARGET}, r"a batch, but got \(8,\)"),
+    "no rows": ({"rows": 0}, "rows=0"),
+    "model elsewhere": ({"model": Net().to("meta")}, "inputs are on cpu, but the model is on meta"),
+    "target elsewhere": ({"target": TARGET.to("meta")}, "targets on cpu, where the inputs are, but they are on meta"),
+    "target too high": ({"target": TARGET + 1}, r"targets 0\.\.3 for a model of 4 classes, but got 1\.\.4"),
+    "not initialised": (
+        {"model": nn.Sequential(nn.Flatten(), nn.LazyLinear(4))},
+        "1.weight of the model has no values",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), OTHER_WRONG.values(), ids=OTHER_WRONG)
+def test_other_wrong_arguments_are_an_error(options, message):
+    with pytest.raises(ValueError, match=message):
+        scorer(**options)
+
+
+# References
+
+ROWS = torch.randn(5, 5, generator=torch.Generator().manual_seed(4))  # five inputs of five numbers
+
+
+class Rows(nn.Linear):
+    def __init__(self):
+        torch.manual_seed(0)
+        super().__init__(5, 4)
+
+
+REFERENCES = {
+    "width or batch": (ROWS, lambda x: x.mean(1), "one for all inputs, or one part for each"),
+    "batch": (ROWS[:4], lambda x: x.mean(1), r"but it gives \(4,\)"),
+    "last dimensions": (X, lambda x: x[0, 0], r"but it gives \(8, 8\)"),
+    "channels": (X, lambda x: x.mean((2, 3)), r"but it gives \(5, 3\)"),
+    "batch where it is the width": (X.repeat(2, 1, 1, 1)[:8], lambda x: x.mean((1, 2, 3)), r"but it gives \(8,\)"),
+    "other inputs": (X, lambda x: x[:2], r"but it gives \(2, 3, 8, 8\)"),
+    "too many": (X, lambda x: x[None], r"but it gives \(1, 5, 3, 8, 8\)"),
+    "infinite": (X, lambda x: x[:1] / 0, "not finite"),
+    "NaN": (X, lambda x: x.new_full((), torch.nan), "not finite"),
+    "integers": (
+        X,
+        lambda x: torch.tensor(1),
+        "reference of torch.float32, as the inputs are, but it gives torch.int64",
+    ),
+    "elsewhere": (X, lambda x: x[:1].to("meta"), "reference gives numbers on meta"),
+}
+
+
+@pytest.mark.parametrize(("x", "reference", "message"), REFERENCES.values(), ids=REFERENCES)
+def test_a_reference_of_another_shape_or_kind_is_an_error(x, reference, message):
+    model, segmentation = (Rows(), torch.arange(5)) if x.ndim == 2 else (Net(), PATCHES)
+    with pytest.raises(ValueError, match=message):
+        engine.scorer(model, x, torch.zeros(len(x), dtype=torch.int64), segments=segmentation, reference=reference)
+
+
+def test_an_integer_reference_that_does_not_fit_is_an_error():
+    x = torch.randint(9, (3, 6), dtype=torch.uint8)
+    with pytest.raises(ValueError, match="expected a reference of torch"):
+        engine.scorer(Net(), x, TARGET[:3], segments=torch.arange(6), reference=lambda x: torch.tensor(300))
+
+
+# What happens afterwards
+
+
+def test_what_is_changed_afterwards_changes_nothing():
+    model, x, target, segmentation = Net(), X.clone(), TARGET.clone(), PATCHES.flip(0).contiguous()
+    stand_in = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(5))
+    score = engine.scorer(model, x, target, segments=segmentation, reference=lambda x: stand_in)
+    before = score(KEEP)
+    with torch.no_grad():
+        for tensor in (x, stand_in, target, segmentation, *model.parameters(), *model.buffers()):
+            tensor.zero_()
+    assert torch.equal(score(KEEP), before)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize(
+    "asked_in", [torch.enable_grad, torch.no_grad, torch.inference_mode], ids=["grad", "no grad", "inference"]
+)
+def test_the_answers_are_ordinary_tensors(copied, asked_in):
+    model = Net()
+    if not copied:
+        model.__deepcopy__ = None
+        vars(model)["file"] = open(__file__)  # noqa: SIM115
+    with asked_in(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        score = scorer(model, X.clone().requires_grad_() if asked_in is torch.enable_grad else X)
+        answers = [score(KEEP), score(KEEP[0], torch.zeros(6, dtype=torch.int64)), engine.classifier(model)(X)]
+    for answer in answers:
+        assert not answer.is_inference()
+        assert not answer.requires_grad
+        weight = torch.ones((), requires_grad=True)
+        (answer * weight).sum().backward()
+        answer += 1
+    (model(X).sum()).backward()  # nothing that it keeps is an inference tensor
+    assert model.fc.weight.grad is not None
+
+
+# Precision, randomness, batches
+
+
+class Overflows(Net):
+    """Numbers that half precision does not have."""
+
+    def forward(self, x):
+        return super().forward(x) + (x * 1e5 - x * 1e5).mean((1, 2, 3))[:, None]
+
+
+class NotInHalf(Net):
+    """An operation that bfloat16 lacks."""
+
+    def forward(self, x):
+        return super().forward(torch.fft.fft2(x).real)
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "message"),
+    [
+        (Overflows, torch.float16, "in torch.float16 it gives unrelated"),
+        (NotInHalf, torch.bfloat16, "in torch.bfloat16 it fails"),
+    ],
+)
+def test_a_precision_that_breaks_a_model_is_said_and_not_used(model, precision, message):
+    with pytest.warns(UserWarning, match=message):
+        score = scorer(model(), precision=precision)
+    torch.testing.assert_close(score(KEEP), scorer(model())(KEEP), atol=1e-5, rtol=0)
+
+
+class Random(Net):
+    def forward(self, x):
+        return super().forward(x) + torch.randn(len(x), 1)
+
+
+def test_random_answers_and_those_of_a_batch_are_said_and_no_seed_is_moved():
+    state = torch.get_rng_state()
+    with pytest.warns(UserWarning, match="gives other answers when it is asked again"):
+        scorer(Random())
+    assert torch.equal(torch.get_rng_state(), state)
+    together = Net()
+    together.bn = nn.BatchNorm2d(6, track_running_stats=False)
+    with pytest.warns(UserWarning, match="depends on the other inputs of the same forward"):
+        scorer(together)
+
+
+class Steep(Net):
+    """Rounding grows a thousandfold and more."""
+
+    def forward(self, x):
+        return (super().forward(x) * 3e4).sin()
+
+
+def test_a_model_whose_rounding_is_large_is_told_so_and_made_fast():
+    with pytest.warns(UserWarning, match="rounding moves its answers"):
+        prepared = preparation.prepare(Steep(), X)
+    assert prepared.folded == ("bn",)
+
+
+class Caches(Net):
+    """Keeps a table for the next forward, in the precision of this one."""
+
+    table = None
+
+    def forward(self, x):
+        if self.table is None:
+            self.table = self.fc.bias * 2
+        assert self.table.dtype == self.fc.bias.dtype
+        return super().forward(x) + self.table
+
+
+def test_what_a_model_keeps_from_the_check_is_forgotten():
+    model = Caches()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared = preparation.prepare(model, X, torch.bfloat16)
+    assert model.table is None
+    assert prepared.logits(X.bfloat16()).isfinite().all()
+
+
+def test_a_model_is_told_of_once():
+    model = Random()
+    with pytest.warns(UserWarning, match="asked again"):
+        scorer(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scorer(model)
+    with pytest.warns(UserWarning, match="asked again"):
+        scorer(Random())
+
+
+def test_a_hook_on_all_modules_keeps_batchnorm():
+    handle = nn.modules.module.register_module_forward_hook(lambda module, args, output: output * 0.9)
+    try:
+        prepared = preparation.prepare(Net(), X)
+        assert prepared.unfolded == {"bn": "a hook on all modules"}
+        torch.testing.assert_close(prepared.logits(X), Net().eval()(X).detach())
+    finally:
+        handle.remove()
+    assert preparation.prepare(Net(), X).folded == ("bn",)
+
+
+def test_a_classifier_does_not_write_into_its_inputs():
+    x = X.clone()
+    engine.classifier(nn.Sequential(nn.ReLU(inplace=True), Net()))(x)
+    engine.agreement(nn.Sequential(nn.ReLU(inplace=True), Net()), x, TARGET, torch.bfloat16)
+    assert torch.equal(x, X)
