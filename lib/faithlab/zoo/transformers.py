@@ -59,7 +59,8 @@ def load(name: str, data: str, classes: int, weights: Path | str | None = None) 
     if not isinstance(network, VisionTransformer):
         raise ValueError(f"{name} is a {type(network).__name__}, not a Vision Transformer of timm")
     state = network.state_dict().values()
-    origins.use("pretrained", name, source=source, sha256=fingerprint(*(tensor.numpy() for tensor in state)))
+    checksum = fingerprint(*(tensor.numpy() for tensor in state))
+    origins.use("pretrained", f"{name}-{data}", source=source, sha256=checksum)
     return network.eval()
 
 
