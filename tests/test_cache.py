@@ -189,3 +189,105 @@ def test_a_waiting_job_says_what_it_waits_for(tmp_path, caplog, monkeypatch):
         pass
     holder.join()
     assert f"waiting for another job that is making {path}" in caplog.text
+
+
+# With a checksum
+
+
+def sealed(path: Path, content: str = "content") -> Path:
+    with cache.write_with_checksum(path) as temporary:
+        temporary.write_text(content)
+    return path
+
+
+def test_a_file_has_its_checksum_beside_it_as_sha256sum_writes_it(tmp_path):
+    path = sealed(tmp_path / "file")
+    digest = "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73"  # printf content | sha256sum
+    assert (tmp_path / "file.sha256").read_text() == f"{digest}  file\n"
+    assert cache.verified(path) == b"content"
+    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "file.sha256"]
+
+
+@given(st.binary(min_size=1, max_size=300), st.data())
+def test_any_flipped_bit_is_found(tmp_path_factory, content, data):
+    path = tmp_path_factory.mktemp("flipped") / "file"
+    with cache.write_with_checksum(path) as temporary:
+        temporary.write_bytes(content)
+    assert cache.verified(path)
+    changed = bytearray(content)
+    changed[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(changed)
+    assert cache.verified(path) is None
+
+
+def test_a_file_that_is_not_there_is_nothing_to_tell(tmp_path, caplog):
+    assert cache.verified(tmp_path / "file") is None
+    sealed(tmp_path / "file").unlink()  # as after a writer that was killed between the two
+    assert cache.verified(tmp_path / "file") is None
+    assert not caplog.records
+
+
+def test_a_writer_that_fails_leaves_the_old_file_and_its_checksum(tmp_path):
+    path = sealed(tmp_path / "file", "old")
+
+    def fail():
+        with cache.write_with_checksum(path) as temporary:
+            temporary.write_text("new")
+            raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        fail()
+    assert cache.verified(path)
+    assert path.read_text() == "old"
+
+
+def test_a_file_and_its_checksum_are_removed_together(tmp_path):
+    for _ in range(2):
+        cache.remove(sealed(tmp_path / "file"))
+        cache.remove(tmp_path / "file")
+        assert not any(tmp_path.iterdir())
+
+
+def test_what_is_there_is_read_without_a_lock_and_what_is_not_is_made_under_it(tmp_path, monkeypatch):
+    path, locked = tmp_path / "folder" / "file", []
+    original = cache.lock
+    monkeypatch.setattr(cache, "lock", lambda path: locked.append(path) or original(path))
+    made = []
+
+    def once():
+        return cache.once(path, lambda: made.append(sealed(path)), bytes.decode)
+
+    assert once() == once() == "content"
+    assert len(made) == len(locked) == 1
+    (path.parent / ".file.lock").unlink(missing_ok=True)
+    once()
+    assert sorted(path.parent.iterdir()) == [path, path.with_name("file.sha256")]
+
+
+def test_a_file_that_is_never_whole_is_an_error(tmp_path):
+    with pytest.raises(RuntimeError, match="file was made again and is not whole"):
+        cache.once(tmp_path / "file", lambda: sealed(tmp_path / "file"), lambda content: None)
+
+
+def _make_once(path: Path, made: Path, together) -> None:
+    def make() -> None:
+        with made.open("a") as file:
+            file.write("x")
+        time.sleep(1)  # for the other one to look, and find no whole file
+        sealed(path)
+
+    together.wait()
+    assert cache.once(path, make, bytes.decode) == "content"
+
+
+def test_two_processes_make_a_damaged_file_once(tmp_path):
+    sealed(tmp_path / "file", "other").write_text("damaged")
+    context = multiprocessing.get_context("spawn")
+    job = (tmp_path / "file", tmp_path / "made", context.Barrier(2))
+    workers = [context.Process(target=_make_once, args=job) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    assert (tmp_path / "made").read_text() == "x"

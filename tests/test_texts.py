@@ -13,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import safe_open
 
 from faithlab import engine, masks, readouts, references
 from faithlab.explainers import explain
@@ -367,7 +368,7 @@ def test_roar_orders_the_tokens_of_a_text_before_its_padding(learnable):
     )
     assert not network.training
     (stored,) = (cache.folder() / "orders").glob("*.safetensors")
-    with training.safe_open(stored, "pt") as file:
+    with safe_open(stored, "pt") as file:
         order = file.get_tensor("order").long()
     present = datasets.load("sst2", "train", **learnable.data_options).present()
     assert torch.equal(order.sort(1).values, torch.arange(LENGTH).expand_as(order))

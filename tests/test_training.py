@@ -1,17 +1,24 @@
 """A recipe is trained once, resumed where it was killed, and gives the same weights every time."""
 
 import dataclasses
+import errno
+import hashlib
 import itertools
+import json
+import os
+from datetime import datetime
 
 import pytest
 import scipy.stats
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import nn
 
 from faithlab import segments
-from faithlab.zoo import datasets, training
+from faithlab.zoo import cache, datasets, origins, training
 from faithlab.zoo.sets import ImageSet, TextSet
-from faithlab.zoo.training import Recipe, trained
+from faithlab.zoo.training import Orders, Recipe, trained
 
 GENERATOR = torch.Generator().manual_seed(0)
 LABELS = torch.arange(24) % 3
@@ -24,6 +31,7 @@ def images(std=(0.3, 0.3, 0.3)) -> ImageSet:
     return ImageSet(inputs, LABELS, ("red", "green", "blue"), (0.4, 0.4, 0.4), std)
 
 
+SOME = Orders("some", "source")
 RECIPE = Recipe("colours", "cnn3", epochs=3, model_options={"classes": 3, "width": 2}, batch=10, rate=0.03)
 
 
@@ -60,6 +68,13 @@ def assert_same_weights(one: nn.Module, other: nn.Module):
         assert torch.equal(value, other.state_dict()[name]), name
 
 
+def flipped(path):
+    """Flip a bit in the last tenth of a file, where the numbers are."""
+    content = bytearray(path.read_bytes())
+    content[-len(content) // 10] ^= 64
+    path.write_bytes(content)
+
+
 def elsewhere(monkeypatch, folder, name):
     """Another, empty cache."""
     monkeypatch.setenv("FAITHLAB_CACHE", str(folder / name))
@@ -83,7 +98,7 @@ OTHER_VALUES = {
     "augment": True,
     "mask_share": 0.1,
     "mask_channels": 1,
-    "orders": "some",
+    "orders": Orders("some"),
     "optimiser": "adamw",
     "start": RECIPE,
     "precision": "bfloat16",
@@ -106,10 +121,12 @@ def test_a_change_of_the_start_of_the_start_is_another_network():
     assert tuned.key() != other.key()
 
 
-def test_a_change_of_the_networks_layers_is_another_network(monkeypatch):
-    before = RECIPE.key()
-    monkeypatch.setitem(training.models._BUILDERS, "cnn3", lambda **options: nn.Linear(2, 2))
-    assert RECIPE.key() != before
+def test_a_change_of_the_networks_layers_is_another_file(folder, monkeypatch):
+    """Also where the change is in another package, whose source does not count."""
+    before, original = training.weights(RECIPE), training.models.build
+    monkeypatch.setattr(training.models, "build", lambda *a, **k: nn.Sequential(original(*a, **k), nn.ReLU()))
+    assert training.weights(RECIPE) != before
+    assert training.weights(RECIPE).name.startswith(f"{RECIPE.key()}-")
 
 
 def test_the_order_of_the_options_is_no_change():
@@ -140,6 +157,30 @@ def test_a_recipe_that_cannot_be_is_an_error(wrong, message):
 # Once
 
 
+def misplaced(path):
+    """Another network's file under this one's name, whole with its checksum."""
+    with cache.write_with_checksum(path) as temporary:
+        save_file({"weight": torch.zeros(2)}, temporary, metadata={"file": "another"})
+    return "not what it should be"
+
+
+def sealed_junk(path):
+    with cache.write_with_checksum(path) as temporary:
+        temporary.write_text("junk")
+    return "not what it should be"
+
+
+# What each does to a file -> what is said.
+DAMAGES = {
+    "flipped": lambda path: flipped(path) or "is damaged or was changed",
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:100]) and "is damaged or was changed",
+    "without checksum": lambda path: path.with_name(f"{path.name}.sha256").unlink() or "has no checksum beside it",
+    "empty checksum": lambda path: path.with_name(f"{path.name}.sha256").write_text("") or "is damaged or was changed",
+    "another's": misplaced,
+    "junk": sealed_junk,
+}
+
+
 def test_training_learns_and_the_second_call_takes_the_kept_weights(folder, steps):
     network = trained(dataclasses.replace(RECIPE, epochs=15), "cpu")
     assert not network.training
@@ -150,18 +191,106 @@ def test_training_learns_and_the_second_call_takes_the_kept_weights(folder, step
     assert steps.taken == taken
 
 
-def test_damaged_weights_are_reported_and_trained_again(folder, caplog):
-    network = trained(RECIPE)
-    (path,) = (folder / "weights").glob("*.safetensors")
-    path.write_bytes(path.read_bytes()[:100])
-    assert_same_weights(trained(RECIPE), network)
-    assert "is damaged" in caplog.text
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_weights_are_told_and_trained_again(damage, folder, caplog, steps):
+    network = trained(RECIPE, "cpu")
+    taken, said = steps.taken, DAMAGES[damage](training.weights(RECIPE))
+    assert_same_weights(trained(RECIPE, "cpu"), network)
+    assert steps.taken == 2 * taken
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert said in told
+    assert "will be made again" in told
+    trained(RECIPE, "cpu")
+    assert steps.taken == 2 * taken
+    assert len(caplog.records) == 1
 
 
 def test_nothing_but_the_weights_is_left_in_the_cache(folder):
     trained(RECIPE, "cpu")
-    left = [path.name for path in (folder / "weights").iterdir() if path.suffix != ".lock"]
-    assert left == [f"{RECIPE.key()}.safetensors"]
+    left = {path.name for path in (folder / "weights").iterdir() if path.suffix != ".lock"}
+    name = training.weights(RECIPE).name
+    assert left == {name, f"{name}.sha256"}
+
+
+def test_other_code_trains_the_network_again_and_both_are_kept(folder, monkeypatch, steps):
+    original = trained(RECIPE, "cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Recipe, "source", lambda recipe: "0123456789abcdef")
+        trained(RECIPE, "cpu")
+    assert steps.taken == 2 * 9
+    assert_same_weights(trained(RECIPE, "cpu"), original)
+    assert steps.taken == 2 * 9
+
+
+def test_weights_say_where_they_come_from(folder):
+    trained(RECIPE, "cpu")
+    with safe_open(training.weights(RECIPE), "pt") as file:
+        about = file.metadata()
+    assert json.loads(about.pop("recipe")) == json.loads(json.dumps(dataclasses.asdict(RECIPE)))
+    assert (about["key"], about["source"]) == (RECIPE.key(), RECIPE.source())
+    assert (about["torch"], about["device"]) == (torch.__version__, "cpu")
+    assert about["dirty"] in ("true", "false", "")
+    assert float(about["seconds"]) >= 0
+    assert datetime.fromisoformat(about["date"]).tzinfo is not None
+    assert about["cpu"] == origins.processor()
+    assert len(about["commit"]) in (0, 40)
+
+
+def test_weights_that_are_there_need_nothing_that_may_be_written(folder, monkeypatch):
+    network = trained(RECIPE, "cpu")
+    orders = Orders("some", "source")
+    training.keep_orders(orders, lambda block: torch.arange(4).expand(block.stop - block.start, 4), 24)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"}
+    for path in folder.rglob("*.lock"):
+        path.unlink()
+    closed(monkeypatch)
+    assert_same_weights(trained(RECIPE, "cpu"), network)
+    training.keep_orders(orders, pytest.fail, 24)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    with pytest.raises(cache.CacheUnavailable, match=r"cannot store .* its disk is read-only.*set FAITHLAB_CACHE"):
+        trained(dataclasses.replace(RECIPE, seed=1), "cpu")
+
+
+def closed(monkeypatch):
+    """From now on the disk is read-only: for root, too, whom no mode of a folder stops."""
+    refused = OSError(errno.EROFS, "Read-only file system")
+    opened, made = os.open, os.mkdir
+
+    def open_to_read(path, flags, *args, **options):
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise refused
+        return opened(path, flags, *args, **options)
+
+    def make(path, *args, **options):
+        if os.path.exists(path):
+            return made(path, *args, **options)
+        raise refused
+
+    monkeypatch.setattr(os, "open", open_to_read)
+    monkeypatch.setattr(os, "mkdir", make)
+
+
+def test_what_a_process_has_used_is_listed_once_with_its_origin(folder, monkeypatch):
+    monkeypatch.setattr(origins, "_USED", {})
+    recipe = dataclasses.replace(RECIPE, orders=SOME)
+    training.keep_orders(SOME, lambda block: torch.arange(64).expand(block.stop - block.start, 64), 24)
+    for one in (recipe, RECIPE, RECIPE):
+        trained(one, "cpu")
+    used = origins.used()
+    assert [(entry["kind"], entry["name"]) for entry in used] == [
+        ("orders", "some"),
+        ("network", recipe.key()),
+        ("network", RECIPE.key()),
+    ]
+    assert [entry["source"] for entry in used] == ["source", recipe.source(), RECIPE.source()]
+    path = training.weights(RECIPE)
+    assert used[-1]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (used[-1]["torch"], used[-1]["device"]) == (torch.__version__, "cpu")
+    assert used[-1]["dirty"] in (True, False, None)
+    assert isinstance(used[-1]["seconds"], float)
+    assert json.loads(json.dumps(used)) == used
+    used.clear()
+    assert origins.used()
 
 
 def test_the_same_recipe_gives_the_same_weights_elsewhere(folder, monkeypatch):
@@ -209,6 +338,71 @@ def test_a_run_killed_twice_resumes_all_the_same(folder, monkeypatch, steps):
             trained(RECIPE, "cpu")
     steps.kill_at = None
     assert_same_weights(trained(RECIPE, "cpu"), whole)
+
+
+def killed(recipe, steps, kill_at=5):
+    """Where the state of a killed training of a recipe is."""
+    steps.taken, steps.kill_at = 0, kill_at
+    with pytest.raises(KeyboardInterrupt):
+        trained(recipe, "cpu")
+    steps.taken, steps.kill_at = 0, None
+    return training.weights(recipe).with_suffix(".checkpoint")
+
+
+def resealed(path, **changes):
+    """Change the state, with a checksum that fits."""
+    state = torch.load(path, weights_only=True) | changes
+    with cache.write_with_checksum(path) as temporary:
+        torch.save({name: value for name, value in state.items() if value is not None}, temporary)
+
+
+JUNK = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:100]),
+    "flipped": lambda path: flipped(path),
+    "text": lambda path: path.write_text("junk"),
+    "without checksum": lambda path: path.with_name(f"{path.name}.sha256").unlink(),
+    "no state": lambda path: resealed(path, network=None),
+    "another recipe": lambda path: resealed(path, belongs=["other-recipe", f"torch {torch.__version__}"]),
+    "another torch": lambda path: resealed(path, belongs=[path.stem, "torch 1.0"]),
+    "another shape": lambda path: resealed(path, network=nn.Linear(2, 2).state_dict()),
+    "another optimiser": lambda path: resealed(path, optimiser=torch.optim.SGD([torch.zeros(1)], 1).state_dict()),
+    "no number of epochs": lambda path: resealed(path, epoch="two"),
+    "too many epochs": lambda path: resealed(path, epoch=RECIPE.epochs + 1),
+}
+
+
+@pytest.mark.parametrize("junk", JUNK)
+def test_a_junk_checkpoint_is_thrown_away_with_a_word_and_training_starts_anew(
+    junk, folder, monkeypatch, steps, caplog
+):
+    whole = trained(RECIPE, "cpu")
+    elsewhere(monkeypatch, folder, "b")
+    path = killed(RECIPE, steps)
+    JUNK[junk](path)
+    assert_same_weights(trained(RECIPE, "cpu"), whole)
+    assert steps.taken == 9
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert str(path) in told
+    assert "thrown away" in told or "made again" in told
+
+
+@pytest.mark.parametrize("junk", ["truncated", "another recipe"])
+def test_a_junk_checkpoint_is_not_met_again_by_the_run_after(junk, folder, steps, caplog):
+    JUNK[junk](killed(RECIPE, steps))
+    assert not killed(RECIPE, steps, kill_at=2).exists()
+    assert len(caplog.records) == 1
+    trained(RECIPE, "cpu")
+    assert len(caplog.records) == 1
+
+
+def test_the_seconds_of_killed_runs_count(folder, steps):
+    resealed(killed(RECIPE, steps, kill_at=4), seconds=1000.0, device="an old GPU")
+    killed(RECIPE, steps, kill_at=4)  # after another epoch, in this process
+    trained(RECIPE, "cpu")
+    with safe_open(training.weights(RECIPE), "pt") as file:
+        about = file.metadata()
+    assert 1000 < float(about["seconds"]) < 1300
+    assert about["device"] == "an old GPU, cpu"
 
 
 def test_a_diverging_loss_is_an_error_that_names_the_epoch_and_the_rate(folder, monkeypatch):
@@ -336,6 +530,32 @@ def test_a_text_loses_tokens_to_the_mask_and_no_padding():
 # ROAR
 
 
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_orders_are_told_and_made_again(damage, folder, caplog):
+    made = []
+
+    def make(block):
+        made.append(block)
+        return torch.arange(4).expand(block.stop - block.start, 4)
+
+    training.keep_orders(SOME, make, 24, block=10)
+    said = DAMAGES[damage](training._orders_path(SOME, 10))
+    if "should" not in said:
+        with pytest.raises(ValueError, match="hold 10 examples, not 24"):
+            training._stored_orders(SOME, 24)
+    training.keep_orders(SOME, make, 24, block=10)
+    assert said in caplog.text
+    assert made[3:] == [slice(10, 20)]
+    assert len(training._stored_orders(SOME, 24)) == 24
+
+
+def test_orders_of_another_source_are_other_orders_and_another_file_but_the_same_recipe(folder):
+    one, other = (dataclasses.replace(RECIPE, orders=Orders("some", source)) for source in ("a", "b"))
+    assert one.key() == other.key()
+    assert training.weights(one) != training.weights(other)
+    assert training._orders_path(one.orders, 0) != training._orders_path(other.orders, 0)
+
+
 def test_stored_orders_are_made_once_and_block_by_block(folder):
     made = []
 
@@ -346,17 +566,17 @@ def test_stored_orders_are_made_once_and_block_by_block(folder):
         return torch.arange(4).expand(block.stop - block.start, 4)
 
     with pytest.raises(KeyboardInterrupt):
-        training.keep_orders("some", make, 24, block=10)
-    training.keep_orders("some", make, 24, block=10)
+        training.keep_orders(SOME, make, 24, block=10)
+    training.keep_orders(SOME, make, 24, block=10)
     assert made == [slice(0, 10), slice(10, 20), slice(20, 24), slice(20, 24)]
-    assert training._stored_orders("some", 24).shape == (24, 4)
+    assert training._stored_orders(SOME, 24).shape == (24, 4)
     with pytest.raises(ValueError, match="hold 24 examples, not 25"):
-        training._stored_orders("some", 25)
+        training._stored_orders(SOME, 25)
 
 
 def test_roar_removes_the_first_of_each_examples_own_order(folder, monkeypatch):
     orders = torch.stack([torch.randperm(64, generator=GENERATOR) for _ in range(24)])
-    training.keep_orders("some", lambda block: orders[block], 24)
+    training.keep_orders(SOME, lambda block: orders[block], 24)
     seen = []
     original = training._without_first
 
@@ -366,7 +586,7 @@ def test_roar_removes_the_first_of_each_examples_own_order(folder, monkeypatch):
 
     monkeypatch.setattr(training, "_without_first", spy)
     data = images(std=(0.3, 0.3, 0.3))
-    trained(dataclasses.replace(RECIPE, orders="some", epochs=60), "cpu")
+    trained(dataclasses.replace(RECIPE, orders=SOME, epochs=60), "cpu")
     counts = torch.cat([c for _, _, c, _ in seen]).flatten()
     assert len(counts) == 24 * 60
     # A share drawn uniformly: 0 to 64 pixels, each number equally likely.
@@ -385,7 +605,7 @@ def test_roar_removes_the_first_of_each_examples_own_order(folder, monkeypatch):
 
 def test_roar_without_its_orders_is_an_error(folder):
     with pytest.raises(ValueError, match="make them with keep_orders"):
-        trained(dataclasses.replace(RECIPE, orders="nowhere"), "cpu")
+        trained(dataclasses.replace(RECIPE, orders=Orders("nowhere")), "cpu")
 
 
 def test_an_augmented_image_is_a_shifted_and_perhaps_mirrored_one():
@@ -404,13 +624,13 @@ def test_an_augmented_image_is_a_shifted_and_perhaps_mirrored_one():
 
 
 def test_the_cycle_rises_over_a_fifth_and_falls_to_zero():
-    factor = [training._rate("cycle", 50)(step) for step in range(51)]
+    factor = [training._SCHEDULES["cycle"](50)(step) for step in range(51)]
     assert factor[0] == pytest.approx(0.1)
     assert factor[9] == factor[10] == 1
     assert factor[30] == pytest.approx(0.5)  # half-way between 10 and 50
     assert factor[50] == pytest.approx(0)
     assert factor[10:] == sorted(factor[10:], reverse=True)
-    assert {training._rate("constant", 50)(step) for step in range(50)} == {1.0}
+    assert {training._SCHEDULES["constant"](50)(step) for step in range(50)} == {1.0}
 
 
 # Folds

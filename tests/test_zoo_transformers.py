@@ -5,9 +5,9 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from faithlab.zoo import transformers
+from faithlab.zoo import origins, transformers
 from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.sources import DatasetUnavailable
+from faithlab.zoo.sources import DatasetUnavailable, fingerprint
 
 NAME = "test_vit"  # timm's own small one, 160 x 160
 
@@ -18,7 +18,8 @@ def images(size=32):
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
-def test_weights_of_a_folder_are_loaded(tmp_path, suffix):
+def test_weights_of_a_folder_are_loaded(tmp_path, suffix, monkeypatch):
+    monkeypatch.setattr(origins, "_USED", {})
     torch.manual_seed(0)
     made = timm.create_model(NAME, num_classes=3)
     path = tmp_path / f"{NAME}-mine{suffix}"
@@ -26,6 +27,13 @@ def test_weights_of_a_folder_are_loaded(tmp_path, suffix):
     found = transformers.load(NAME, "mine", 3, tmp_path)
     assert not found.training
     assert all(torch.equal(found.state_dict()[key], value) for key, value in made.state_dict().items())
+    (*_, used) = origins.used()
+    assert used == {
+        "kind": "pretrained",
+        "name": f"{NAME}-mine",
+        "source": f"the file {path.name}",
+        "sha256": fingerprint(*(value.numpy() for value in made.state_dict().values())),
+    }
 
 
 def test_a_folder_without_the_weights_is_an_error_that_names_the_file(tmp_path):

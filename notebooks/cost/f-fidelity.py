@@ -66,7 +66,7 @@ from faithlab.metrics.fidelity import remaining
 from faithlab.study import claims, f_fidelity, figures, published, roar, tables
 from faithlab.study.results import Run, recorded
 from faithlab.zoo import cache, datasets
-from faithlab.zoo.training import Recipe, trained
+from faithlab.zoo.training import Recipe, trained, weights
 
 figures.theme()
 run = Run("cost/f-fidelity", globals())
@@ -111,7 +111,8 @@ def empty_cache():
     with tempfile.TemporaryDirectory() as place:
         (Path(place) / "datasets").symlink_to(full / "datasets")
         (Path(place) / "weights").mkdir()
-        shutil.copy(full / "weights" / f"{original.key()}.safetensors", Path(place) / "weights")
+        for file in (full / "weights").glob(f"{weights(original).stem}.*"):  # with its checksum
+            shutil.copy(file, Path(place) / "weights")
         os.environ[cache.VARIABLE] = place
         try:
             yield

@@ -10,11 +10,12 @@ import hashlib
 import json
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from faithlab import masks
-from faithlab.explainers import explain
-from faithlab.zoo import datasets, training
+from faithlab.explainers import explain, find
+from faithlab.zoo import datasets, lineage, training
+from faithlab.zoo.sets import LabelledSet
 
 
 def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> nn.Module:
@@ -25,37 +26,42 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
     return training.trained(dataclasses.replace(recipe, orders=ordered(recipe, explained, explainer, **options)))
 
 
-def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> str:
-    """Explain the training examples of a recipe and store the orders of their features under a name, for its `orders`.
+def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> training.Orders:
+    """Explain the training examples of a recipe and store the orders of their features, for its `orders`.
 
-    They are stored block by block: a killed run goes on from there.
+    They are stored block by block: a killed run goes on from there. Orders of another network's source, or of another
+    explainer's, are other orders.
 
     Args:
         recipe: how to train. The training examples are explained in its precision.
         explained: the recipe of the network whose explanations are taken.
         explainer: its name in `faithlab.explainers`.
         **options: of the explainer.
-
-    Returns:
-        The name.
     """
     data = datasets.load(recipe.data, "train", **recipe.data_options).take(slice(recipe.limit))
-    features = data.features()
     network = training.trained(explained)
-    device = next(network.parameters()).device
-
-    def order(block: slice) -> torch.Tensor:
-        x, y = data.model_inputs(block).to(device), data.labels[block].to(device)
-        present = data.present(block)
-        present = None if present is None else present.to(device)
-        identities = torch.arange(block.start, block.stop, device=device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
-            attribution = explain(explainer, network, x, y, features, images=identities, **options)
-        return masks.order(attribution, present)
-
     # The recipe's data options are among the options: they may decide what the features are.
     chosen = [explained.key(), explainer, options | recipe.data_options, len(data), recipe.precision]
     about = json.dumps(chosen, sort_keys=True)
     name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
-    training.keep_orders(name, order, len(data))
-    return name
+    code, facts = datasets.makers(recipe.data)
+    source = lineage.of((_order, find(explainer), *code), recipe=recipe, facts=(explained.source(), *facts)).key
+    orders = training.Orders(name, source)
+    training.keep_orders(
+        orders, lambda block: _order(explainer, network, data, block, recipe.precision, options), len(data)
+    )
+    return orders
+
+
+def _order(
+    explainer: str, network: nn.Module, data: LabelledSet, block: slice, precision: str, options: dict
+) -> Tensor:
+    """The features of some examples from most to least relevant, [n, F]."""
+    device = next(network.parameters()).device
+    x, y = data.model_inputs(block).to(device), data.labels[block].to(device)
+    present = data.present(block)
+    present = None if present is None else present.to(device)
+    identities = torch.arange(block.start, block.stop, device=device)
+    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        attribution = explain(explainer, network, x, y, data.features(), images=identities, **options)
+    return masks.order(attribution, present)

@@ -2,23 +2,36 @@
 
 A file that others share is written in three steps: hold its `lock`, look again whether somebody else has made it
 meanwhile, and write it with `write_atomically`. A job that is killed half-way leaves a hidden folder beside the
-file; the next holder of the lock removes it.
+file; the next holder of the lock removes it. `once` takes these steps, for files that have their sha256 beside them.
 """
 
 import errno
+import hashlib
 import logging
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import filelock
 import platformdirs
 
-__all__ = ["VARIABLE", "CacheUnavailable", "folder", "lock", "scratch", "write_atomically"]
+__all__ = [
+    "VARIABLE",
+    "CacheUnavailable",
+    "folder",
+    "lock",
+    "once",
+    "remove",
+    "scratch",
+    "verified",
+    "write_atomically",
+    "write_with_checksum",
+]
 
 VARIABLE = "FAITHLAB_CACHE"
 """The environment variable that moves the cache."""
@@ -33,6 +46,7 @@ _CLOSED = {
     errno.EEXIST: "a file of its name is in the way",
 }
 _log = logging.getLogger(__name__)
+_Content = TypeVar("_Content")
 
 
 class CacheUnavailable(OSError):  # noqa: N818, the word error would add nothing
@@ -120,6 +134,86 @@ def write_atomically(path: Path) -> Iterator[Path]:
         _flush(temporary)
         temporary.replace(path)
         _flush(path.parent)
+
+
+@contextmanager
+def write_with_checksum(path: Path) -> Iterator[Path]:
+    """As `write_atomically`, and the file's sha256 is put beside it, as `sha256sum` writes it, for `verified`."""
+    path = Path(path)
+    with write_atomically(path) as temporary:
+        yield temporary
+        if temporary.is_file():
+            # First the checksum: whoever looks between the two, or after a writer killed there, finds no whole file.
+            with write_atomically(_beside(path)) as beside:
+                with temporary.open("rb") as file:
+                    checksum = hashlib.file_digest(file, "sha256").hexdigest()
+                beside.write_text(f"{checksum}  {path.name}\n", encoding="utf-8")
+
+
+def verified(path: Path, *, tell: bool = True) -> bytes | None:
+    """The content of a file that is as `write_with_checksum` wrote it; None where there is none, or another.
+
+    It is read once, so that what is used is what was verified: not a map of a file that may change later. Nothing is
+    locked or written. What was found instead of the file is logged as a warning, unless `tell` is off.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+        found = hashlib.sha256(content).hexdigest()
+        expected = _beside(path).read_text(encoding="utf-8").partition(" ")[0]
+    except FileNotFoundError as error:
+        if path.exists() and tell:
+            _log.warning("%s has no checksum beside it (%s) and will be made again", path, Path(error.filename).name)
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        found, expected = str(error), ""
+    if found == expected:
+        return content
+    if tell:
+        said = f"sha256 expected {expected or 'none'}, found {found}"
+        _log.warning("%s is damaged or was changed and will be made again: %s", path, said)
+    return None
+
+
+def remove(path: Path) -> None:
+    """Remove a file and its checksum, if they are there."""
+    for part in (Path(path), _beside(Path(path))):
+        part.unlink(missing_ok=True)
+
+
+def once(path: Path, make: Callable[[], None], read: Callable[[bytes], _Content | None]) -> _Content:
+    """What a file holds, which is made first where there is none that is whole.
+
+    A file that is there is read without a lock, so that a cache that may not be written serves what it holds.
+
+    Args:
+        path: of the file.
+        make: makes the file, by `write_with_checksum`.
+        read: what its bytes mean; None: it is whole, but not what it should be.
+
+    Raises:
+        CacheUnavailable: it is not there, and cannot be stored.
+    """
+
+    def look(tell: bool = True) -> _Content | None:
+        if (content := verified(path, tell=tell)) is None:
+            return None
+        if (found := read(content)) is None and tell:
+            _log.warning("%s is whole, but not what it should be, and will be made again", path)
+        return found
+
+    if (found := look()) is None:
+        with lock(path):
+            if (found := look(tell=False)) is None:
+                make()
+                found = look()
+    if found is None:
+        raise RuntimeError(f"{path} was made again and is not whole; look for errors of its disk")
+    return found
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
 
 
 @contextmanager

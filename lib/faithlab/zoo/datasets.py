@@ -37,6 +37,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -524,6 +525,27 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         return _MADE[name](split, **options)
     if COLLECTIONS[name].kind is TextSet:
         return _texts(name, split, **options)
+    return _published(name, split, **options)
+
+
+def makers(name: str) -> tuple[tuple[Callable, ...], tuple[object, ...]]:
+    """What makes a set of its stored arrays: functions and classes, and facts, for keys of what is trained on it.
+
+    A set that `load` does not know has none.
+    """
+    if name in _MADE:
+        code, facts = makers(_FROM.get(name, ""))
+        return (_MADE[name], *code), facts
+    if name not in COLLECTIONS:
+        return (), ()
+    known = COLLECTIONS[name]
+    code = (_texts if known.kind is TextSet else _published, known.kind)
+    named = (known.classes,) if callable(known.classes) else ()
+    return (*code, *named), (known.mean, known.std, known.checksums, *(() if named else known.classes))
+
+
+def _published(name: str, split: str, **options: object) -> LabelledSet:
+    """Return images or series as they were published."""
     collection = COLLECTIONS[name]
     known = {SeriesSet: ["unit"], ImageSet: ["standardised"]}[collection.kind]
     if unknown := options.keys() - set(known):
@@ -632,15 +654,25 @@ def _texts(name: str, split: str, **options: object) -> TextSet:
     return TextSet(ids, stored[split]["labels"], COLLECTIONS[name].classes, vocabulary)
 
 
-def _own(name: str, read: Callable[..., ImageSet], *needed: str) -> Callable[..., ImageSet]:
-    """A set that is read from the reader's own files, whose places have to be given."""
+def _imagenet_folder(split: str, **options: object) -> ImageSet:
+    _check_places("imagenet-folder", imagenet, options, "path")
+    return imagenet.folder(**options)
 
-    def made(split: str, **options: object) -> ImageSet:
-        if missing := [option for option in needed if not options.get(option)]:
-            raise TypeError(f"{name} needs {' and '.join(missing)}, where your files lie; see {read.__module__}")
-        return read(split, **options)
 
-    return made
+def _imagenet_vehicles(split: str, **options: object) -> ImageSet:
+    _check_places("imagenet-vehicles", vehicles, options, "path", "boxes")
+    return vehicles.from_imagenet(split, **options)
+
+
+def _ct_contrast(split: str, **options: object) -> ImageSet:
+    _check_places("ct-contrast", ct, options, "path")
+    return ct.load(split, **options)
+
+
+def _check_places(name: str, module: ModuleType, options: Mapping[str, object], *needed: str) -> None:
+    """A set that is read from the reader's own files has to be told where they are."""
+    if missing := [option for option in needed if not options.get(option)]:
+        raise TypeError(f"{name} needs {' and '.join(missing)}, where your files lie; see {module.__name__}")
 
 
 # Sets that are made on the way, from others or from files of the reader's own, and take options.
@@ -648,10 +680,11 @@ _MADE = {
     "colored-mnist": _colored,
     "colored-mnist-halves": _halves,
     "cifar10-vehicles": _vehicles,
-    "imagenet-folder": _own("imagenet-folder", lambda split, **options: imagenet.folder(**options), "path"),
-    "imagenet-vehicles": _own("imagenet-vehicles", vehicles.from_imagenet, "path", "boxes"),
-    "ct-contrast": _own("ct-contrast", ct.load, "path"),
+    "imagenet-folder": _imagenet_folder,
+    "imagenet-vehicles": _imagenet_vehicles,
+    "ct-contrast": _ct_contrast,
 }
+_FROM = {"colored-mnist": "mnist", "colored-mnist-halves": "mnist", "cifar10-vehicles": "cifar10"}
 
 
 def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:

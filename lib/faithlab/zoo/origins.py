@@ -1,0 +1,66 @@
+"""Where stored weights come from: what is noted in their files, and which of them this process has used."""
+
+import functools
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+__all__ = ["about", "processor", "use", "used"]
+
+_USED: dict[tuple[str, str], dict[str, object]] = {}
+
+
+def about() -> dict[str, str]:
+    """What made something here and now: commit and dirty (of this package's code), cpu, date; "" is unknown."""
+    commit, dirty = _commit()
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"commit": commit, "dirty": dirty, "cpu": processor(), "date": date}
+
+
+def use(kind: str, name: str, **facts: object) -> None:
+    """Note that this process uses something that was stored; the same one is noted once."""
+    _USED[kind, name] = {"kind": kind, "name": name, **facts}
+
+
+def used() -> list[dict[str, object]]:
+    """Every network that this process has loaded, and every set of orders, in the order of their first use.
+
+    Returns:
+        A dictionary each, of plain values that JSON can hold: kind, name, source and sha256, and what else is known.
+
+        * kind "network", trained by `faithlab.zoo.training`: name is the recipe's key, source the key of the code that
+          trained it (`faithlab.zoo.lineage`), sha256 that of the file; commit, dirty, torch, device, cpu, date and
+          seconds are of its training, not of this process.
+        * kind "orders", of ROAR: likewise, source is the key of the code that explained; sha256 is of their first file.
+        * kind "pretrained", by others: name; source says where the weights come from; sha256 is of the weights in
+          their order.
+    """
+    return [dict(entry) for entry in _USED.values()]
+
+
+@functools.cache
+def _commit() -> tuple[str, str]:
+    """The commit of this package's repository, and "true" where the package differs from it."""
+    folder = Path(__file__).parents[1]
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", __file__)  # another repository may hold the environment of this package
+        return git("rev-parse", "HEAD"), "true" if git("status", "--porcelain", "--", ".") else "false"
+    except (OSError, subprocess.CalledProcessError):
+        return "", ""
+
+
+@functools.cache
+def processor() -> str:
+    """The model of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []  # not Linux
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
