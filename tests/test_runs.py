@@ -291,15 +291,22 @@ def test_what_ran_in_a_kernel_is_what_was_sent(repository, monkeypatch):
 
 
 def test_the_networks_of_a_run_are_part_of_its_provenance(repository, monkeypatch):
-    alike = {"commit": "abcdef0123", "torch": "2.14.1", "device": "cpu"}
-    used = [{"key": "mnist-<a>", **alike}, {"key": "mnist-b", **alike}, {"key": "c", **alike, "commit": None}]
-    monkeypatch.setitem(sys.modules, "faithlab.zoo.training", types.SimpleNamespace(used=lambda: used))
+    alike = {"kind": "network", "commit": "abcdef0123", "dirty": False, "torch": "2.14.1", "device": "cpu"}
+    used = [
+        {"name": "mnist-<a>", **alike},
+        {"kind": "pretrained", "name": "resnet", "source": "timm 1"},
+        {"name": "mnist-b", **alike},
+        {"name": "c", **alike, "commit": "", "dirty": None},
+    ]
+    monkeypatch.setitem(sys.modules, "faithlab.zoo.origins", types.SimpleNamespace(used=lambda: used))
     run = started()
     run.save(FRAME, "scores")
     page = run.finish()._repr_html_()
     assert json.loads((run.folder / "provenance.json").read_text())["networks"] == used
-    assert "<code>mnist-&lt;a&gt;</code>, <code>mnist-b</code>: commit abcdef012, torch 2.14.1, cpu" in page
-    monkeypatch.setitem(sys.modules, "faithlab.zoo.training", types.SimpleNamespace())
+    assert "network of commit abcdef012, torch 2.14.1, cpu: <code>mnist-&lt;a&gt;</code>, <code>mnist-b</code>" in page
+    assert "network of no commit, torch 2.14.1, cpu: <code>c</code>" in page
+    assert "pretrained, timm 1: <code>resnet</code>" in page
+    monkeypatch.delitem(sys.modules, "faithlab.zoo.origins")
     assert provenance.networks() == []
 
 

@@ -170,10 +170,12 @@ def _version(name: str) -> str | None:
 
 
 def networks() -> list[dict[str, Any]]:
-    """The trained networks that this process has loaded: with commit, torch and device of their training."""
-    training = sys.modules.get("faithlab.zoo.training")  # a notebook that has not imported it has trained nothing
-    used = getattr(training, "used", None)
-    return used() if used else []
+    """The networks (and ROAR's orders) that this process has loaded, as `faithlab.zoo.origins.used` notes them.
+
+    Of what was trained here: with commit, torch and device of the training.
+    """
+    origins = sys.modules.get("faithlab.zoo.origins")  # a notebook that has not imported it has loaded none
+    return origins.used() if origins else []
 
 
 def machine() -> dict[str, Any]:

@@ -233,13 +233,17 @@ def _listed(values: Mapping[str, Any]) -> str:
 
 
 def _networks(used: list[Mapping[str, Any]]) -> str:
-    """Trained networks as lines of HTML, one for all that were trained alike."""
+    """Networks as lines of HTML, one for all that come from the same place."""
     alike: dict[str, list[str]] = {}
     for network in used:
-        commit = f"commit {network['commit'][:9]}" if network.get("commit") else "no commit"
-        how = f"{commit}, torch {network.get('torch')}, {network.get('device')}"
-        alike.setdefault(how, []).append(f"<code>{html.escape(str(network['key']))}</code>")
-    return "<br>".join(f"{', '.join(names)}: {html.escape(how)}" for how, names in alike.items()) or "none"
+        if network["kind"] == "pretrained":
+            origin = f"pretrained, {network['source']}"
+        else:
+            commit = f"commit {network['commit'][:9]}" if network.get("commit") else "no commit"
+            commit += " with local changes" if network.get("dirty") else ""
+            origin = f"{network['kind']} of {commit}, torch {network.get('torch')}, {network.get('device')}"
+        alike.setdefault(origin, []).append(f"<code>{html.escape(str(network['name']))}</code>")
+    return "<br>".join(f"{html.escape(origin)}: {', '.join(names)}" for origin, names in alike.items()) or "none"
 
 
 def _duration(seconds: float) -> str:
