@@ -137,14 +137,14 @@ def test_only_the_pipeline_writes_the_folder_of_a_profile(repository, capsys):
 
 
 def test_the_pipeline_says_once_that_it_runs_a_notebook(repository):
-    run = started()
-    run.save(FRAME, "scores")
-    nested = by_hand()  # in a process that the notebook starts
-    nested.save(FRAME, "scores")
-    nested.finish()
-    assert not (repository / "build/quick").exists()
-    run.finish()
-    assert (repository / "build/quick/results/part/one/scores.csv").exists()
+    known = provenance.identity("part/one", {}, provenance.script_digest("part/one"), provenance.library())
+    with provenance.announced("part/one", known):
+        run, nested = by_hand(), by_hand()  # the second as in a process that the notebook starts
+    for each in (nested, run):
+        each.save(FRAME, "scores")
+        each.finish()
+    assert run.folder == repository / "build/quick/results/part/one"
+    assert nested.folder == repository / "build/quick+by-hand/results/part/one"
 
 
 def test_a_copy_that_kept_the_name_of_its_origin_is_an_error(repository):
