@@ -32,21 +32,7 @@ def files(*patterns):
 # Everything a number depends on besides its own notebook. The versions of the libraries are part of it.
 CODE = files("lib/faithlab/**/*.py", "data/**/*.csv", "data/**/*.json", "requirements.lock")
 PAGES = files("book/**/*", "_config.yml", "CHANGELOG.md")
-CONTENTS = yaml.safe_load(Path("book/_toc.yml").read_text())
-
-
-def listed(entry):
-    """Files named anywhere in the table of contents."""
-    if isinstance(entry, str):
-        return []
-    if isinstance(entry, list):
-        return [name for item in entry for name in listed(item)]
-    here = [entry["file"]] if "file" in entry else []
-    return here + [name for value in entry.values() for name in listed(value)]
-
-
-NOTEBOOKS = [name.removeprefix("notebooks/") for name in listed(CONTENTS) if name.startswith("notebooks/")]
-
+NOTEBOOKS = places.pages()
 
 # Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seed=1"
 ONE = config.get("notebook")

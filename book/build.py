@@ -14,14 +14,31 @@ from pathlib import Path
 
 import scoreboard
 
-from faithlab.study import places, profiles
+from faithlab.study import places, profiles, results
 
 STAGED = ("_config.yml", "CHANGELOG.md", "book", "data")
 
 
+def check(profile: str) -> list[str]:
+    """What does not belong together in a profile's build, as lines for a reader; none where the book can be made.
+
+    Every page must be of the run that left its tables, and the recorded runs must be whole: other pages of the book
+    show tables of both.
+    """
+    names = places.pages()
+    wrong = {name: found for name in names if (found := results.page_faults(name, profile))}
+    lines = [f"  {name}: {'; '.join(found)}" for name, found in wrong.items()]
+    kept = [f"  {fault}" for name in names for fault in results.recorded_faults(name)]
+    if lines:
+        lines = ["Pages and tables that do not belong together:", *lines, results.remedy(list(wrong), profile)]
+    if kept:
+        lines += ["Recorded runs that are not whole:", *kept, "Bring them back: git checkout -- data/results"]
+    return lines
+
+
 def stage(profile: str, site: Path) -> None:
-    """Copy pages, executed notebooks and results of a profile into a fresh folder ``site``."""
-    root, built = places.root(), places.build() / profile
+    """Copy pages, executed notebooks and results of this book into a fresh folder ``site``."""
+    root = places.root()
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)
     hidden = shutil.ignore_patterns(".*", "__pycache__")
@@ -30,10 +47,14 @@ def stage(profile: str, site: Path) -> None:
             shutil.copytree(root / name, site / name, ignore=hidden)
         else:
             shutil.copy(root / name, site / name)
-    shutil.copytree(built / "executed", site / "notebooks", ignore=shutil.ignore_patterns("*.failed.ipynb"))
-    scoreboard.write(built / "results", site / "book" / "_measured")
-    # html_extra_path: what lies in here is copied to the root of the site.
-    shutil.copytree(built / "results", site / "extra" / "results", ignore=hidden)
+    # html_extra_path: what lies in extra/ is copied to the root of the site.
+    tables = site / "extra" / "results"
+    for name in places.pages():
+        page = site / "notebooks" / f"{name}.ipynb"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(places.executed(name, profile), page)
+        results.copy(places.results(name, profile), tables / name)
+    scoreboard.write(tables, site / "book" / "_measured")
 
 
 def build(site: Path, html: Path) -> int:
@@ -57,6 +78,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Stage and build the book.")
     parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
     profile = parser.parse_args().profile
+    if wrong := check(profile):
+        print("\n".join(["The book is not built.", *wrong]), file=sys.stderr)
+        return 1
     folder = places.build() / profile
     stage(profile, folder / "site")
     return build(folder / "site", folder / "html")

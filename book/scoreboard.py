@@ -4,6 +4,7 @@ The pages include what `write` leaves, so that no number on them is typed.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -13,7 +14,7 @@ import seaborn as sns
 
 from faithlab.study import figures, published
 from faithlab.study.claims import VERDICTS
-from faithlab.study.results import recorded
+from faithlab.study.results import UNHASHED, recorded, recorded_runs
 from faithlab.study.trials import IDEAL
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "◐", "✗", "–"), strict=True))
@@ -27,10 +28,12 @@ def write(results: Path, target: Path) -> None:
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
         target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `sizes.md`,
-            `robustness.md`, `reco-rates.md`.
+            `robustness.md`, `reco-rates.md`, `recorded.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
+
+    (target / "recorded.md").write_text(_recorded(recorded_runs()), encoding="utf-8")
 
     judged = [_judged(path.parent, path.parent.relative_to(results).as_posix()) for path in results.rglob("claims.csv")]
     if judged:
@@ -71,6 +74,21 @@ def _judged(folder: Path, page: str) -> pd.DataFrame:
     other = kept.frame.set_index("id").reindex(claims["id"])
     longer = [kept.profile if known else "" for known in other["verdict"].notna()]
     return claims.assign(longer=longer, other_verdict=other["verdict"].array, other=other["evidence"].array)
+
+
+def _recorded(runs: list[Mapping]) -> str:
+    """The recorded runs and where they came from, as a table."""
+    head = "| Page | Profile | Date | Commit | Notebook | Ran on |\n|---|---|---|---|---|---|\n"
+    rows = []
+    for run in runs:
+        name = run["notebook"]
+        commit = f"{(run['commit'] or 'none')[:9]}" + (" with local changes" if run["dirty"] else "")
+        notebook = run["notebook_sha256"] if run["notebook_sha256"] == UNHASHED else f"`{run['notebook_sha256'][:9]}`"
+        rows.append(
+            f"| [{name}](../notebooks/{name}) | {run['profile']} | {run['date'][:10]} | {commit} | {notebook}"
+            f" | {run['gpu'] or run['cpu']} |"
+        )
+    return head + "\n".join(rows) + "\n"
 
 
 def _folder(paper: str) -> str:

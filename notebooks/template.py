@@ -30,6 +30,9 @@
 # make notebook NAME=mine PARAMS="images=32 seed=1"
 # ```
 #
+# What you run in Jupyter or with papermill goes to a folder of its own, `build/quick+by-hand` or `build/quick+edited-...`,
+# and the last cell prints which; only `make` writes what the book shows.
+#
 # To put it into the book, add `- file: notebooks/mine` to `book/_toc.yml`. If it needs data, or other parameters in
 # other profiles, say so in `notebooks/profiles.yml`.
 

@@ -4,13 +4,14 @@ import json
 import subprocess
 import sys
 from datetime import datetime
+from pathlib import Path
 
 import nbformat
 import pandas as pd
 import papermill
 import pytest
 
-from faithlab.study import execute, places, profiles
+from faithlab.study import execute, places, profiles, results
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -23,6 +24,12 @@ REQUIRED = {
     "seconds": float,
     "commit": (str, type(None)),
     "dirty": (bool, type(None)),
+    "run": str,
+    "notebook_sha256": str,
+    "code_sha256": str,
+    "pipeline": bool,
+    "edited": bool,
+    "networks": list,
     "python": str,
     "versions": dict,
     "device": str,
@@ -49,6 +56,9 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
     provenance = json.loads((folder / "provenance.json").read_text())
     for key, kind in REQUIRED.items():
         assert isinstance(provenance[key], kind), key
+    assert provenance["pipeline"]
+    assert not provenance["edited"]
+    assert results.page_faults(name, "smoke") == []
     assert provenance["parameters"] | {"profile": "smoke"} == json.loads(json.dumps(profiles.resolve(name, "smoke")))
     assert all(provenance["versions"].values())
     assert datetime.fromisoformat(provenance["date"]).tzinfo
@@ -66,10 +76,10 @@ def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, mo
     notebook = places.root() / "notebooks" / "template.ipynb"
     small = {"explainers": ["random"], "train": 500, "images": 8}
     papermill.execute_notebook(notebook, "out.ipynb", parameters=small, progress_bar=False)
-    # Not the profile's parameters, so not in the profile's folder.
-    assert not (tmp_path / "build/quick").exists()
-    (folder,) = (tmp_path / "build").iterdir()
-    assert folder.name == "quick+explainers=_random_+train=500+images=8"
+    # Not the profile's parameters and not the pipeline, so not in the profile's folder.
+    (folder,) = (tmp_path / "build").glob("quick*")
+    assert folder.name == "quick+explainers=_random_+train=500+images=8+by-hand"
+    assert str(folder) in Path("out.ipynb").read_text()
     assert len(pd.read_csv(folder / "results/template/curves.csv")) == 11
 
 

@@ -1,5 +1,6 @@
 """The pipeline remakes what is stale and only that, shown on a small project of two notebooks and one page."""
 
+import json
 import os
 import shutil
 import signal
@@ -9,6 +10,8 @@ import textwrap
 import time
 from pathlib import Path
 
+import jupytext
+import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -108,16 +111,29 @@ class Project:
         assert old in text
         self.write(name, text.replace(old, new))
 
-    def start(self, profile: str = "quick", goal: tuple[str, ...] = ("book",)) -> subprocess.Popen:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("FAITHLAB_", "MAKE"))} | {
+    def environment(self) -> dict[str, str]:
+        return {k: v for k, v in os.environ.items() if not k.startswith(("FAITHLAB_", "MAKE"))} | {
             "PATH": os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(self.folder / "lib"),
             "FAITHLAB_GPUS": "",
         }
+
+    def run(self, *command: str) -> str:
+        """What a command prints that a user types in the folder of the project."""
+        ran = subprocess.run(command, cwd=self.folder, env=self.environment(), capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    def results(self, run: str = "quick") -> dict[str, bytes]:
+        """Every file that the notebooks of a run have left."""
+        folder = self.folder / "build" / run / "results"
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def start(self, profile: str = "quick", goal: tuple[str, ...] = ("book",)) -> subprocess.Popen:
         return subprocess.Popen(
             ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2"],
             cwd=self.folder,
-            env=environment,
+            env=self.environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -194,6 +210,80 @@ def test_one_notebook_runs_with_parameters_of_its_own_and_leaves_the_profile_alo
     assert "part/b has no parameter 'sise'" in output
     assert "Did you mean 'size'?" in output
     assert "Traceback" not in output
+
+
+def test_an_experiment_leaves_the_book_alone_and_the_book_takes_no_tables_of_another_run(tmp_path):
+    project = Project(tmp_path)
+    project.build_pages_quickly()
+    project.write(".gitignore", "build/\n.snakemake/\nran.log\n*.log\n__pycache__/\n")
+    for command in ("init -q", "add -A", "-c user.name=n -c user.email=e commit -qm one"):
+        project.run("git", *command.split())
+    project.make()
+    kept = project.results()
+    page = tmp_path / "build/quick/executed/part/b.ipynb"
+    says = json.loads(page.read_text())["metadata"]["faithlab"]
+    record = json.loads(kept["part/b/provenance.json"])
+    assert (says["run"], says["notebook_sha256"]) == (record["run"], record["notebook_sha256"])
+    assert (record["pipeline"], record["edited"], record["dirty"]) == (True, False, False)
+
+    # As it was seen: a copy with a line of its own, and the parameters of the profile.
+    notebook = jupytext.read(tmp_path / "notebooks/part/b.py")
+    nbformat.write(notebook, tmp_path / "build/same.ipynb")
+    (saves,) = [cell for cell in notebook.cells if "range(size)" in cell.source]
+    saves.source = saves.source.replace("range(size)", "[9] * size")
+    nbformat.write(notebook, tmp_path / "build/copy.ipynb")
+    for copy in ("same", "copy"):
+        project.run("papermill", f"build/{copy}.ipynb", f"build/{copy}-out.ipynb", "-k", "python3", "-p", "size", "3")
+    assert project.results() == kept
+    same = project.results("quick+by-hand")
+    assert same["part/b/values.csv"] == kept["part/b/values.csv"]
+    assert {k: json.loads(same["part/b/provenance.json"])[k] for k in ("run", "edited", "dirty", "pipeline")} == {
+        "run": record["run"],
+        "edited": False,
+        "dirty": False,
+        "pipeline": False,
+    }
+    (edited,) = (tmp_path / "build").glob("quick+edited-*")
+    other = project.results(edited.name)
+    assert other["part/b/values.csv"].split() == [b"value", b"9", b"9", b"9"]
+    experiment = json.loads(other["part/b/provenance.json"])
+    assert (experiment["edited"], experiment["dirty"], experiment["pipeline"]) == (True, True, False)
+    assert experiment["run"] != record["run"]
+    assert str(edited) in (tmp_path / "build/copy-out.ipynb").read_text()
+    # The page is written elsewhere, so the tables are, too.
+    shutil.rmtree(tmp_path / "build/quick+by-hand")
+    project.run(sys.executable, "-m", "faithlab.study.execute", "part/b", "--out", "build/mine.ipynb")
+    assert project.results() == kept
+    assert set(project.results("quick+by-hand")) == set(same)
+    assert project.make() == []
+
+    # The tables of the experiment put by force beside the page of the build, and a table changed.
+    for name in ("values.csv", "provenance.json"):
+        shutil.copy(edited / "results/part/b" / name, tmp_path / "build/quick/results/part/b" / name)
+    (tmp_path / "build/quick/results/a/values.csv").write_text("value\n7\n")
+    project.edit("book/home.md", "# Home", "# Welcome")
+    process = project.start()
+    output = process.communicate()[0]
+    assert process.returncode
+    assert f"part/b: the page is of run {record['run']}, its tables are of run {experiment['run']}" in output
+    assert "a: the table values is not the one that the run saved" in output
+    (remedy,) = [line.split(": ", 1)[1] for line in output.splitlines() if "rm -f" in line]
+    project.run("sh", "-c", remedy.replace("make book", "make book VENV=none CORES=2"))
+    assert {name: text for name, text in project.results().items() if name.endswith(".csv")} == {
+        name: text for name, text in kept.items() if name.endswith(".csv")
+    }
+
+
+def test_a_notebook_must_finish_the_run_that_the_pipeline_asked_for(tmp_path):
+    project = Project(tmp_path)
+    project.edit("notebooks/part/b.py", 'run = Run("part/b"', 'size = 4\nrun = Run("part/b"')
+    project.edit("notebooks/a.py", 'Run("a"', 'Run("part/b"')  # a copy that kept the name of its origin
+    process = project.start(goal=("book",))
+    output = process.communicate()[0]
+    assert process.returncode
+    assert 'notebooks/a.py says Run("part/b", ...) and would replace the tables of part/b' in output
+    assert "part/b ran, but left no tables of this run" in output
+    assert not project.results()
 
 
 def test_a_build_goes_on_after_an_interrupt_and_after_a_failure(tmp_path):

@@ -1,11 +1,17 @@
 """Profiles, runs and their results: what is shown of a profile is that profile, and files are whole or not there."""
 
 import json
+import runpy
+import subprocess
+import sys
+import types
 
+import jupytext
+import nbformat
 import pandas as pd
 import pytest
 
-from faithlab.study import places, profiles, results
+from faithlab.study import places, profiles, provenance, results
 
 SCRIPT = """
 # ---
@@ -37,8 +43,27 @@ def repository(tmp_path, monkeypatch):
 FRAME = pd.DataFrame({"metric": ["a", "b"], "value": [0.1, 1 / 3]})
 
 
-def started(**changes) -> results.Run:
+def by_hand(**changes) -> results.Run:
+    """A run that the pipeline knows nothing of; nor does anybody know what code ran."""
     return results.Run("part/one", {"profile": "quick", "images": 64, "levels": [0.1, 0.2], "other": 1} | changes)
+
+
+def started(**changes) -> results.Run:
+    """A run as the pipeline starts it."""
+    known = provenance.identity("part/one", changes, provenance.script_digest("part/one"), provenance.library())
+    with provenance.announced("part/one", known):
+        return by_hand(**changes)
+
+
+def finished(table="scores", frame=None, **changes) -> results.Run:
+    """A finished run of the pipeline, with the page that `study.execute` writes."""
+    run = started(**changes)
+    run.save(FRAME if frame is None else frame, table)
+    run.finish()
+    page = jupytext.read(places.script("part/one"))
+    page.metadata["faithlab"] = results.page_identity(json.loads((run.folder / "provenance.json").read_text()))
+    places.write(places.executed("part/one", run.profile), nbformat.writes(page))
+    return run
 
 
 def test_a_profile_is_the_defaults_with_its_changes(repository):
@@ -83,13 +108,63 @@ def test_a_misspelt_key_or_profile_or_notebook_is_an_error(repository):
 
 
 def test_a_changed_parameter_gets_a_folder_of_its_own(repository):
-    assert started().folder == repository / "build/quick/results/part/one"
-    assert started(images=32).folder == repository / "build/quick+images=32/results/part/one"
-    long = started(levels=list(range(100))).folder.relative_to(repository / "build").parts[0]
+    def folder(run):
+        run.save(FRAME, "scores")
+        run.finish()
+        return run.folder.relative_to(repository / "build").as_posix()
+
+    assert folder(started()) == "quick/results/part/one"
+    assert folder(started(images=32)) == "quick+images=32/results/part/one"
+    long = folder(started(levels=list(range(100)))).split("/")[0]
     assert len(long) <= 80
     assert long.startswith("quick+levels=_0_1_2_")
     with pytest.raises(KeyError):
         results.Run("part/one", {"profile": "quick", "images": 64})
+
+
+def test_only_the_pipeline_writes_the_folder_of_a_profile(repository, capsys):
+    kept = finished()
+    before = {path.name: path.read_bytes() for path in kept.folder.iterdir()}
+    run = by_hand()
+    run.save(FRAME.assign(value=[5, 6]), "scores")
+    stamp = run.finish()
+    assert run.folder == repository / "build/quick+by-hand/results/part/one"
+    assert str(run.folder) in capsys.readouterr().out
+    assert "run by hand" in repr(stamp)
+    assert str(run.folder / "scores.csv") in stamp._repr_html_()
+    assert "href" not in stamp._repr_html_()
+    assert {path.name: path.read_bytes() for path in kept.folder.iterdir()} == before
+
+
+def test_the_pipeline_says_once_that_it_runs_a_notebook(repository):
+    known = provenance.identity("part/one", {}, provenance.script_digest("part/one"), provenance.library())
+    with provenance.announced("part/one", known):
+        run, nested = by_hand(), by_hand()  # the second as in a process that the notebook starts
+    for each in (nested, run):
+        each.save(FRAME, "scores")
+        each.finish()
+    assert run.folder == repository / "build/quick/results/part/one"
+    assert nested.folder == repository / "build/quick+by-hand/results/part/one"
+
+
+def test_a_copy_that_kept_the_name_of_its_origin_is_an_error(repository):
+    with (
+        provenance.announced("part/mine", {"run": "1"}),
+        pytest.raises(ValueError, match=r'notebooks/part/mine.py says Run\("part/one", .* Run\("part/mine"'),
+    ):
+        by_hand()
+
+
+def test_a_run_that_fails_leaves_the_tables_of_the_last_one(repository):
+    finished()
+    again = started()
+    again.save(FRAME.assign(value=[5, 6]), "scores")
+    assert results.page_faults("part/one", "quick") == []
+    pd.testing.assert_frame_equal(pd.read_csv(again.folder / "scores.csv").assign(value=FRAME["value"]), FRAME)
+    third = started()
+    third.save(FRAME, "new")
+    third.finish()
+    assert sorted(path.name for path in third.folder.iterdir()) == ["new.csv", "provenance.json"]
 
 
 def test_tables_come_back_as_they_were_saved(repository):
@@ -98,21 +173,214 @@ def test_tables_come_back_as_they_were_saved(repository):
     run.save(FRAME.set_index("metric"), "indexed")
     run.finish()
     for table in ("scores", "indexed"):
-        pd.testing.assert_frame_equal(results.read("part/one", table, "quick"), FRAME, check_exact=True)
-    assert results.read("part/one", "scores", "paper") is None
+        saved = pd.read_csv(repository / f"build/quick/results/part/one/{table}.csv")
+        pd.testing.assert_frame_equal(saved, FRAME, check_exact=True)
     with pytest.raises(ValueError, match="'none' is empty"):
         run.save(FRAME.head(0), "none")
 
 
 def test_a_finished_run_leaves_no_table_of_an_earlier_one(repository):
-    run = started()
-    run.save(FRAME, "old")
-    run.finish()
+    old = finished("old")
+    assert (old.folder / "old.csv").exists()
     again = started()
     again.save(FRAME, "new")
-    assert (again.folder / "old.csv").exists()  # kept until the new run is whole
+    assert (old.folder / "old.csv").exists()  # kept until the new run is whole
     again.finish()
     assert sorted(path.name for path in again.folder.iterdir()) == ["new.csv", "provenance.json"]
+    assert not again.folder.with_name("unfinished").exists()
+
+
+RUNS = """
+# %%
+import pandas as pd
+from faithlab.study.results import Run
+
+run = Run("part/one", globals())
+run.save(pd.DataFrame({"value": [images]}), "scores")
+
+# %%
+run.finish()
+"""
+
+
+def committed(repository, *patterns) -> None:
+    """Make the repository one of git, with everything committed."""
+    (repository / ".gitignore").write_text("build/\n")
+    for command in ("init -q", "add -A", "-c user.name=n -c user.email=e commit -qm one"):
+        subprocess.run(["git", "-C", str(repository), *command.split()], check=True)
+
+
+@pytest.mark.parametrize(("change", "folder", "dirty"), [("", "by-hand", False), ("+ 1", "edited-", True)])
+def test_a_script_that_python_runs_is_known_by_its_file(repository, change, folder, dirty):
+    script = repository / "notebooks/part/one.py"
+    script.write_text(script.read_text() + RUNS)
+    committed(repository)
+    copy = repository / "build/copy.py"
+    copy.parent.mkdir()
+    copy.write_text(script.read_text().replace("[images]", f"[images {change}]" if change else "[images]"))
+    runpy.run_path(str(copy))
+    (found,) = (repository / "build").glob("quick*")
+    assert found.name.startswith(f"quick+{folder}")
+    record = json.loads((found / "results/part/one/provenance.json").read_text())
+    assert (record["dirty"], record["edited"], record["pipeline"]) == (dirty, dirty, False)
+    assert (record["notebook_sha256"] == provenance.script_digest("part/one")) is not dirty
+    if not dirty:
+        known = provenance.identity(
+            "part/one", profiles.resolve("part/one"), record["notebook_sha256"], provenance.library()
+        )
+        assert record["run"] == known["run"]  # the id is the one that the pipeline gives
+
+
+def test_a_script_that_is_changed_while_it_runs_is_dirty(repository):
+    committed(repository)
+    run = started()
+    script = repository / "notebooks/part/one.py"
+    script.write_text(script.read_text() + RUNS)
+    committed(repository)
+    run.save(FRAME, "scores")
+    run.finish()
+    record = json.loads((run.folder / "provenance.json").read_text())
+    assert record["edited"]
+    assert record["dirty"]
+
+
+def test_the_id_of_a_run_is_that_of_its_code_and_parameters():
+    def run(name="a", parameters=(), notebook=("x = 1",), code="0"):
+        return provenance.identity(name, dict(parameters), provenance.digest(list(notebook)), code)["run"]
+
+    changed = [run("b"), run(parameters={"x": 1}), run(notebook=["x = 2"]), run(notebook=["x =", "1"]), run(code="1")]
+    assert len({run(), *changed}) == 6
+    assert run(parameters={"x": 1, "y": (1,)}) == run(parameters={"y": [1], "x": 1})
+
+
+def test_the_hash_of_a_notebook_is_that_of_its_code(repository):
+    script = repository / "notebooks/part/one.py"
+    before = provenance.script_digest("part/one")
+    script.write_text(script.read_text() + "\n# %% [markdown]\n# More words.\n")
+    assert provenance.script_digest("part/one") == before
+    executed = jupytext.read(script)
+    injected = nbformat.v4.new_code_cell("images = 3", metadata={"tags": ["injected-parameters"]})
+    executed.cells.append(injected)
+    assert provenance.digest(provenance.cells(executed)) == before
+
+
+def sent(monkeypatch, *inputs) -> list[str] | None:
+    """What is known to have run in a kernel that was sent these inputs."""
+    history = types.SimpleNamespace(input_hist_raw=["", *inputs])
+    kernel = types.SimpleNamespace(user_ns={}, history_manager=history)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: kernel))
+    return provenance.ran("part/one", kernel.user_ns)
+
+
+def test_what_ran_in_a_kernel_is_what_was_sent(repository, monkeypatch):
+    script = repository / "notebooks/part/one.py"
+    script.write_text(script.read_text() + "\n# %%\nx = 1\n\n# %%\n# Parameters\ny = 2\n")
+    own = provenance.cells(jupytext.read(script))
+    injected = '# Parameters\nprofile = "quick"\n'
+    for same in (own, own[:1], [own[0], injected, *own[1:]], [f"{own[0]}\n", "", *own[1:]]):
+        assert not provenance.edited("part/one", sent(monkeypatch, *same))
+    others = (
+        [own[0], "x = 2"],
+        [own[0], own[2], own[1]],  # another order
+        [*own, "z = 3"],
+        [*own[:2], own[2].replace("2", "3")],  # a cell that looks like papermill's where papermill puts none
+        [own[0].replace("64", "63"), *own[1:]],
+    )
+    for other in others:
+        assert provenance.edited("part/one", sent(monkeypatch, *other)), other
+
+
+def test_the_networks_of_a_run_are_part_of_its_provenance(repository, monkeypatch):
+    alike = {"kind": "network", "commit": "abcdef0123", "dirty": False, "torch": "2.14.1", "device": "cpu"}
+    used = [
+        {"name": "mnist-<a>", **alike},
+        {"kind": "pretrained", "name": "resnet", "source": "timm 1"},
+        {"name": "mnist-b", **alike},
+        {"name": "c", **alike, "commit": "", "dirty": None},
+    ]
+    monkeypatch.setitem(sys.modules, "faithlab.zoo.origins", types.SimpleNamespace(used=lambda: used))
+    run = started()
+    run.save(FRAME, "scores")
+    page = run.finish()._repr_html_()
+    assert json.loads((run.folder / "provenance.json").read_text())["networks"] == used
+    assert "network of commit abcdef012, torch 2.14.1, cpu: <code>mnist-&lt;a&gt;</code>, <code>mnist-b</code>" in page
+    assert "network of no commit, torch 2.14.1, cpu: <code>c</code>" in page
+    assert "pretrained, timm 1: <code>resnet</code>" in page
+    monkeypatch.delitem(sys.modules, "faithlab.zoo.origins")
+    assert provenance.networks() == []
+
+
+def edit_page(repository):
+    path = places.executed("part/one", "quick")
+    path.write_text(path.read_text().replace("0.2", "0.3"))
+
+
+def edit_table(repository):
+    path = places.results("part/one", "quick") / "scores.csv"
+    path.write_text(path.read_text().replace("0.1", "0.2"))
+
+
+def add_table(repository):
+    (places.results("part/one", "quick") / "other.csv").write_text("a\n1\n")
+
+
+def take_table(repository):
+    (places.results("part/one", "quick") / "scores.csv").unlink()
+
+
+def other_run(repository):
+    run = started(images="64")  # as a run with other code would: same folder, another id
+    run._label = "quick"
+    run.save(FRAME, "scores")
+    run.finish()
+
+
+def same_run_again(repository):
+    run = started()
+    run.save(FRAME.assign(value=[5, 6]), "scores")
+    run.finish()
+
+
+def unhashed(repository):
+    path = places.results("part/one", "quick") / "provenance.json"
+    record = json.loads(path.read_text())
+    del record["run"], record["notebook_sha256"]
+    path.write_text(json.dumps(record))
+
+
+def take_page(repository):
+    places.executed("part/one", "quick").unlink()
+
+
+def take_provenance(repository):
+    (places.results("part/one", "quick") / "provenance.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (edit_page, "the code on the page is not the code that ran"),
+        (edit_table, "the table scores is not the one that the run saved"),
+        (add_table, "the table other is not of this run"),
+        (take_table, "the table scores is missing"),
+        (other_run, "the page is of run .*, its tables are of run "),
+        (same_run_again, "the tables are of another time than the page"),
+        (unhashed, "made before notebooks were hashed"),
+        (take_page, "there is no executed page"),
+        (take_provenance, "the run did not finish"),
+    ],
+)
+def test_pages_and_tables_that_do_not_belong_together_are_found_and_not_recorded(repository, capsys, change, message):
+    finished()
+    assert results.page_faults("part/one", "quick") == []
+    change(repository)
+    (fault,) = results.page_faults("part/one", "quick")[:1]
+    assert pd.Series([fault]).str.contains(message).all()
+    assert results.main(["promote", "part/one"]) == 1
+    shown = capsys.readouterr().err
+    assert fault in shown
+    assert "make book PROFILE=quick" in shown
+    assert not (repository / "data").exists()
 
 
 def test_the_stamp_shows_parameters_and_links_to_tables(repository):
@@ -131,14 +399,36 @@ def test_the_stamp_shows_parameters_and_links_to_tables(repository):
 def test_promoted_results_are_found_and_paper_comes_before_quick(repository):
     assert results.recorded("part/one", "scores") is None
     for profile, frame in [("quick", FRAME), ("paper", FRAME.assign(value=[1.5, 2.5]))]:
-        run = started(profile=profile)
-        run.save(frame, "scores")
-        run.finish()
+        finished(frame=frame, profile=profile)
         assert results.main(["promote", "--profile", profile, "part/one"]) == 0
         found = results.recorded("part/one", "scores")
         assert found.profile == found.provenance["profile"] == profile
         pd.testing.assert_frame_equal(found.frame, frame)
     assert results.main(["promote", "part/two"]) == 1
+
+
+def test_a_run_recorded_before_notebooks_were_hashed_stays_readable_and_says_so(repository):
+    finished()
+    results.promote("part/one", "quick")
+    path = places.recorded("part/one", "quick") / "provenance.json"
+    record = json.loads(path.read_text())
+    assert results.recorded("part/one", "scores").provenance["run"] == record["run"]
+    del record["run"], record["notebook_sha256"], record["tables"]["scores"]["sha256"]
+    path.write_text(json.dumps(record))
+    found = results.recorded("part/one", "scores")
+    pd.testing.assert_frame_equal(found.frame, FRAME)
+    assert found.provenance["run"] == found.provenance["notebook_sha256"] == "made before notebooks were hashed"
+
+
+def test_a_recorded_table_that_was_changed_is_an_error(repository):
+    finished()
+    table = results.promote("part/one", "quick") / "scores.csv"
+    table.write_bytes(table.read_bytes().replace(b"\n", b"\r\n"))  # as git may write it
+    results.recorded("part/one", "scores")
+    table.write_text(table.read_text().replace("0.1", "0.9"))
+    with pytest.raises(ValueError, match="scores is not the one that the run saved"):
+        results.recorded("part/one", "scores")
+    assert len(results.recorded_faults("part/one")) == 1
 
 
 def test_a_crash_while_writing_leaves_the_old_file(repository, monkeypatch):

@@ -17,20 +17,34 @@ def results(tmp_path, monkeypatch):
     monkeypatch.delenv("FAITHLAB_BUILD", raising=False)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks/profiles.yml").touch()
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book/_toc.yml").write_text(
+        "root: book/home\nparts: [{chapters: [{file: notebooks/saco/one}, {file: notebooks/trace/two}]}]\n"
+    )
     run(places.results("saco/one", "quick"), "quick", [("a", "SaCo", REPRODUCED), ("b", "SaCo", FAILED)])
     run(places.results("trace/two", "quick"), "quick", [("c", "TRACE", UNTESTED)])
     # The recorded run knows one claim less, and its claims come in another order.
     run(places.recorded("saco/one", "long"), "long", [("z", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)])
-    run(places.recorded("trace/two", "quick"), "quick", [("c", "TRACE", REPRODUCED)])
+    run(places.recorded("trace/two", "quick"), "quick", [("c", "TRACE", REPRODUCED)], notebook_sha256="ab" * 32)
     return tmp_path / "build/quick/results"
 
 
-def run(folder, profile, claims):
+def run(folder, profile, claims, **more):
     folder.mkdir(parents=True)
     table = pd.DataFrame(claims, columns=["id", "paper", "verdict"])
     table = table.assign(where="Table 1", claim="Claim " + table["id"], evidence=profile + " " + table["id"])
     table.to_csv(folder / "claims.csv", index=False)
-    (folder / "provenance.json").write_text(json.dumps({"profile": profile}))
+    provenance = {
+        "notebook": folder.relative_to(folder.parents[1]).as_posix(),
+        "profile": profile,
+        "date": "2026-11-21T18:40:01+00:00",
+        "commit": "0123456789abcdef",
+        "dirty": False,
+        "gpu": None,
+        "cpu": "a processor",
+        "tables": {"claims": {"rows": len(table)}},
+    } | more
+    (folder / "provenance.json").write_text(json.dumps(provenance))
 
 
 def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
@@ -47,6 +61,16 @@ def test_beside_a_verdict_stands_that_of_a_run_in_another_profile(results, tmp_p
     assert first.endswith("[one](../../notebooks/saco/one) |")
     assert "✗<br>not reproduced | Claim b | Table 1 | quick b |" in second  # which the recorded run does not know
     assert "Recorded" not in (tmp_path / "out/claims-trace.md").read_text()
+
+
+def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
+    scoreboard.write(results, tmp_path / "out")
+    first, second = (tmp_path / "out/recorded.md").read_text().splitlines()[2:]
+    assert first == (
+        "| [saco/one](../notebooks/saco/one) | long | 2026-11-21 | 012345678 | made before notebooks were hashed"
+        " | a processor |"
+    )
+    assert "| `ababababa` |" in second
 
 
 def test_the_answer_counts_a_negative_correlation_as_right_where_it_should_be_negative():

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import itertools
+import json
 import os
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import yaml
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from faithlab.study import places, profiles
+from faithlab.study import places, profiles, provenance, results
 
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
 KEPT_LANGUAGE_INFO = ("name", "file_extension", "mimetype", "pygments_lexer")
@@ -36,7 +37,8 @@ def execute(
     Args:
         name: the notebook, for example ``f-fidelity/images``.
         profile: ``smoke``, ``quick`` or ``paper``.
-        out: where the executed copy goes; by default into the build folder.
+        out: where the executed copy goes; by default into the build folder. Anywhere else it is a run by hand, and its
+            tables do not replace those of the page that stays in the build folder.
         overrides: parameters that differ from the profile's.
 
     Returns:
@@ -44,11 +46,17 @@ def execute(
 
     Raises:
         ValueError: a parameter which the notebook does not have.
-        CellError: a cell raised. The partly executed copy is beside ``out`` as ``<name>.failed.ipynb``.
+        CellError: a cell raised, or none finished the run. The partly executed copy is beside ``out`` as
+            ``<name>.failed.ipynb``.
     """
     parameters = profiles.resolve(name, profile, overrides)
-    out = Path(out) if out else places.executed(name, profiles.label(name, profile, parameters))
+    label = profiles.label(name, profile, parameters)
+    built = places.executed(name, label)
+    out = Path(out) if out else built
     notebook = jupytext.read(places.script(name))
+    code = provenance.digest(provenance.cells(notebook))
+    known = provenance.identity(name, parameters, code, provenance.library())
+    pipeline = out.resolve() == built.resolve()
     for index, cell in enumerate(notebook.cells):
         cell.id = f"cell-{index}"  # jupytext draws random ids
     given = {k: v for k, v in parameters.items() if k == "profile" or v != profiles.defaults(name)[k]}
@@ -56,7 +64,8 @@ def execute(
     failed.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
     try:
-        with gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
+        announced = provenance.announced(name, known) if pipeline else contextlib.nullcontext()
+        with announced, gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
             ran = papermill.execute_notebook(
                 notebook,
                 str(failed),
@@ -73,9 +82,24 @@ def execute(
             )
     except PapermillExecutionError as error:
         raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}") from None
-    places.write(out, nbformat.writes(_comparable(ran)) + "\n")
+    page = _comparable(ran)
+    tables = places.results(name, label if pipeline else f"{label}+{results.BY_HAND}")
+    page.metadata["faithlab"] = nbformat.from_dict(_left(tables, name, known["run"]))
+    places.write(out, nbformat.writes(page) + "\n")
     failed.unlink()
     return out
+
+
+def _left(folder: Path, name: str, run: str) -> dict[str, Any]:
+    """The identity of a run by what it has left in the folder of its tables."""
+    path = folder / "provenance.json"
+    record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if record.get("run") != run:
+        raise CellError(
+            f'{name} ran, but left no tables of this run in {folder}. A notebook says  run = Run("{name}", globals())'
+            " after its parameters, which it then leaves as they are, and  run.finish()  at its end."
+        )
+    return results.page_identity(record)
 
 
 def _announcer(name: str, notebook: nbformat.NotebookNode):

@@ -4,6 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+import yaml
+
 
 def root() -> Path:
     """Folder of the repository (the one that holds ``notebooks/profiles.yml``).
@@ -50,6 +52,21 @@ def notebooks() -> list[str]:
     return sorted(p.relative_to(folder).with_suffix("").as_posix() for p in folder.rglob("*.py"))
 
 
+def pages() -> list[str]:
+    """Names of the notebooks that are pages of the book, in the order of its table of contents."""
+
+    def listed(entry) -> list[str]:
+        if isinstance(entry, list):
+            return [name for item in entry for name in listed(item)]
+        if not isinstance(entry, dict):
+            return []
+        here = [entry["file"]] if "file" in entry else []
+        return here + [name for value in entry.values() for name in listed(value)]
+
+    contents = yaml.safe_load((root() / "book" / "_toc.yml").read_text(encoding="utf-8"))
+    return [name.removeprefix("notebooks/") for name in listed(contents) if name.startswith("notebooks/")]
+
+
 def executed(name: str, profile: str) -> Path:
     """Executed copy of a notebook."""
     return build() / profile / "executed" / f"{name}.ipynb"
@@ -58,6 +75,11 @@ def executed(name: str, profile: str) -> Path:
 def results(name: str, profile: str) -> Path:
     """Folder of the tables and the provenance which a notebook saves when it runs."""
     return build() / profile / "results" / name
+
+
+def unfinished(name: str, profile: str) -> Path:
+    """Folder of the tables of a notebook that is still running, or has failed."""
+    return build() / "unfinished" / profile / name
 
 
 def recorded(name: str, profile: str) -> Path:

@@ -2,33 +2,35 @@
 
 A notebook says at its top ``run = Run("f-fidelity/images", globals())``, saves each table with
 :meth:`Run.save` and shows ``run.finish()`` at its end. Tables and ``provenance.json`` go to
-``build/<profile>/results/<notebook>/``. ``python -m faithlab.study.results promote --profile quick f-fidelity/images``
-copies them to ``data/results/``, to be committed; :func:`recorded` finds them there.
+``build/<profile>/results/<notebook>/`` where the pipeline runs it, and to a folder beside it where anybody else does.
+``python -m faithlab.study.results promote --profile quick f-fidelity/images`` copies them to ``data/results/``, to be
+committed; :func:`recorded` finds them there.
 """
 
 import argparse
+import contextlib
+import hashlib
 import html
 import json
 import os
 import platform
-import resource
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pandas as pd
 
-from faithlab.study import places, profiles
+from faithlab.study import places, profiles, provenance
 
-VERSIONED = ("faithlab", "torch", "torchvision", "captum", "numpy", "pandas")
 RECORDED_ORDER = ("paper", "long", "quick")
+BY_HAND = "by-hand"
+UNHASHED = "made before notebooks were hashed"
 
 
 class Run:
@@ -36,24 +38,37 @@ class Run:
 
     Args:
         name: the notebook, for example ``f-fidelity/images``.
-        variables: the notebook's ``globals()``, or any mapping that holds every name of its parameters cell. Where a
-            value differs from the profile's, the results go to a folder of their own, such as
-            ``build/quick+images=32``.
+        variables: the notebook's ``globals()``, or any mapping that holds every name of its parameters cell.
+
+    Only the pipeline writes to the folder of a profile. What differs from it goes to a folder that says how:
+    ``build/quick+images=32`` with another parameter; ``build/quick+by-hand`` where papermill, Jupyter or Python ran the
+    notebook as it is; ``build/quick+edited-1a2b3c4d`` where the code that they ran is not that of its script.
 
     Attributes:
-        folder: where tables and provenance go.
+        folder: where the tables are: apart while the notebook runs, so that a run that fails replaces nothing, and in
+            their place when it has finished.
 
     Raises:
         KeyError: a parameter of the notebook is not among the variables.
+        ValueError: the pipeline runs a notebook of another name.
     """
 
     def __init__(self, name: str, variables: Mapping[str, Any]):
         self.name = name
         parameters = {key: variables[key] for key in profiles.defaults(name)}
-        self.folder = places.results(name, profiles.label(name, parameters["profile"], parameters))
+        self._label = profiles.label(name, parameters["profile"], parameters)
+        self._variables = variables
+        self._told = provenance.told(name)
+        self._code = provenance.library()
+        self._commit, self._dirty = provenance.commit()
         self.profile = parameters.pop("profile")
         self.parameters = parameters
+        self.folder = places.unfinished(name, self._label)
+        if not self._told:  # of which any number may run at once
+            self.folder = self.folder / f"{platform.node()}-{os.getpid()}"
         self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.glob("*.csv"):
+            left.unlink()
         self._tables: dict[str, dict[str, Any]] = {}
         self._started = time.perf_counter()
 
@@ -69,8 +84,9 @@ class Run:
             raise ValueError(f"{self.name}: the table {table!r} is empty, so something before it went wrong.")
         named = any(level is not None for level in frame.index.names)
         frame = frame.reset_index() if named else frame
-        self._tables[table] = {"rows": len(frame), "columns": [str(column) for column in frame.columns]}
-        places.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
+        path = places.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
+        columns = [str(column) for column in frame.columns]
+        self._tables[table] = {"rows": len(frame), "columns": columns, "sha256": _digest(path)}
 
     def download(self, table: str) -> "Download":
         """A link to a saved table for the page of this notebook.
@@ -80,28 +96,69 @@ class Run:
         """
         if table not in self._tables:
             raise KeyError(f"{self.name} has saved {', '.join(self._tables) or 'no table'}, not {table!r}.")
-        return Download(self.name, table, self.folder / f"{table}.csv")
+        return Download(self.name, table, self._place()[0] / f"{table}.csv", linked=bool(self._told))
 
     def finish(self) -> "Stamp":
-        """Stop the clock, write ``provenance.json`` beside the tables and return the stamp for the page.
+        """Stop the clock, put the tables in their place with ``provenance.json`` and return the stamp for the page.
 
-        Tables of an earlier run which this one did not save are removed.
+        Tables of an earlier run which this one did not save are removed. A run by hand prints where its tables are.
         """
-        provenance = {
+        place, identity, edited = self._place()
+        _, dirty = provenance.commit()
+        record = {
             "notebook": self.name,
             "profile": self.profile,
             "parameters": self.parameters,
+            **identity,
+            "pipeline": bool(self._told),
+            "edited": edited,
             "tables": self._tables,
+            "networks": provenance.networks(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - self._started, 2),
-            **_code(),
-            **_machine(),
+            "commit": self._commit,
+            "dirty": True if edited else self._dirty or dirty,
+            **provenance.versions(),
+            **provenance.machine(),
         }
-        for path in self.folder.glob("*.csv"):
+        self._settle(place)
+        places.write(place / "provenance.json", json.dumps(record, indent=2, default=str) + "\n")
+        if not self._told:
+            print(f"{self.name} ran by hand, and the tables of the book are as they were. Its own are in {place}")
+        return Stamp(record, [self.download(table) for table in self._tables])
+
+    def _place(self) -> tuple[Path, dict[str, str | None], bool | None]:
+        """Where the tables belong by what is known so far; the run's identity; whether it differs from the script.
+
+        Both are unknown (``None``) where nobody knows what code ran.
+        """
+        if self._told:
+            script = provenance.script_digest(self.name)
+            return places.results(self.name, self._label), self._told, self._told["notebook_sha256"] != script
+        code = provenance.ran(self.name, self._variables)
+        edited = provenance.edited(self.name, code) if code is not None else None
+        suffix = BY_HAND
+        identity = {"run": None, "notebook_sha256": None, "code_sha256": self._code}
+        if code is not None:
+            notebook = provenance.digest(code) if edited else provenance.script_digest(self.name)
+            parameters = self.parameters | {"profile": self.profile}
+            identity = provenance.identity(self.name, parameters, notebook, self._code)
+            suffix = f"edited-{notebook[:8]}" if edited else suffix
+        return places.results(self.name, f"{self._label}+{suffix}"), identity, edited
+
+    def _settle(self, place: Path) -> None:
+        """Move the tables, and nothing else stays in either folder of what was there."""
+        before, self.folder = self.folder, place
+        if before != place:
+            place.mkdir(parents=True, exist_ok=True)
+            for table in self._tables:
+                os.replace(before / f"{table}.csv", place / f"{table}.csv")
+            (before / "provenance.json").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # it holds what is not of this run
+                before.rmdir()
+        for path in place.glob("*.csv"):
             if path.stem not in self._tables:
                 path.unlink()
-        places.write(self.folder / "provenance.json", json.dumps(provenance, indent=2, default=str) + "\n")
-        return Stamp(provenance, [self.download(table) for table in self._tables])
 
 
 @dataclass(frozen=True)
@@ -111,11 +168,14 @@ class Download:
     name: str
     table: str
     path: Path
+    linked: bool = True
 
     def __repr__(self) -> str:
         return str(self.path)
 
     def _repr_html_(self) -> str:
+        if not self.linked:  # a run by hand is not part of the site
+            return f"<code>{html.escape(str(self.path))}</code>"
         # The page is notebooks/<name>.html: one step up for notebooks/, one for every folder in the name.
         up = "../" * (1 + self.name.count("/"))
         href = html.escape(f"{up}results/{self.name}/{self.table}.csv", quote=True)
@@ -134,7 +194,8 @@ class Stamp:
         commit = f"commit {p['commit'][:9]}" if p["commit"] else "no commit"
         commit += " with local changes" if p["dirty"] else ""
         took = f"{_duration(p['seconds'])} on {p['gpu'] or p['cpu']}"
-        return f"{p['profile']} profile · {p['date'][:10]} · {commit} · {took}"
+        by = "" if p["pipeline"] else ", run by hand"
+        return f"{p['profile']} profile{by} · {p['date'][:10]} · {commit} · {took}"
 
     def __repr__(self) -> str:
         return f"Provenance: {self._head()}"
@@ -144,6 +205,7 @@ class Stamp:
         rows = {
             "Tables": ", ".join(download._repr_html_() for download in self.downloads) or "none",
             "Parameters": _listed(p["parameters"]),
+            "Networks": _networks(p["networks"]),
             "Versions": _listed(p["versions"]),
             "Machine": html.escape(
                 f"{p['cpu']}, {p['cores']} cores, {p['threads']} threads" + (f"; {p['gpu']}" if p["gpu"] else "")
@@ -152,7 +214,11 @@ class Stamp:
                 f"{p['peak_memory_mb']} MB"
                 + (f"; {p['peak_gpu_memory_mb']} MB on the GPU" if p["peak_gpu_memory_mb"] else "")
             ),
-            "Run": html.escape(f"{p['date']}, Python {p['python']}, {p['system']}"),
+            "Run": html.escape(
+                f"{p['run'] or 'not known'}, notebook {(p['notebook_sha256'] or 'not known')[:9]}"
+                + (" (not that of the repository)" if p["edited"] else "")
+                + f", {p['date']}, Python {p['python']}, {p['system']}"
+            ),
         }
         body = "".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in rows.items())
         return (
@@ -166,69 +232,85 @@ def _listed(values: Mapping[str, Any]) -> str:
     return ", ".join(f"<code>{html.escape(f'{key}={value}')}</code>" for key, value in values.items()) or "none"
 
 
+def _networks(used: list[Mapping[str, Any]]) -> str:
+    """Networks as lines of HTML, one for all that come from the same place."""
+    alike: dict[str, list[str]] = {}
+    for network in used:
+        if network["kind"] == "pretrained":
+            origin = f"pretrained, {network['source']}"
+        else:
+            commit = f"commit {network['commit'][:9]}" if network.get("commit") else "no commit"
+            commit += " with local changes" if network.get("dirty") else ""
+            origin = f"{network['kind']} of {commit}, torch {network.get('torch')}, {network.get('device')}"
+        alike.setdefault(origin, []).append(f"<code>{html.escape(str(network['name']))}</code>")
+    return "<br>".join(f"{html.escape(origin)}: {', '.join(names)}" for origin, names in alike.items()) or "none"
+
+
 def _duration(seconds: float) -> str:
     """A duration for a reader."""
     return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
 
 
-def _code() -> dict[str, Any]:
-    """Commit, whether anything differs from it, and versions."""
-
-    def git(*arguments: str) -> str | None:
-        command = ["git", "-C", str(places.root()), *arguments]
-        try:
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        except (OSError, subprocess.CalledProcessError):
-            return None  # an exported tree has no history; the stamp says so
-
-    commit = git("rev-parse", "HEAD")
-    return {
-        "commit": commit,
-        "dirty": bool(git("status", "--porcelain")) if commit else None,
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in VERSIONED},
-    }
+def _digest(table: Path) -> str:
+    """SHA-256 of a table's text, whatever ends its lines: git may change that."""
+    return hashlib.sha256(table.read_text(encoding="utf-8").encode()).hexdigest()
 
 
-def _version(name: str) -> str | None:
-    """Installed version of a distribution."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+def faults(folder: Path) -> list[str]:
+    """What does not belong together in a folder of results: tables that are not those of its ``provenance.json``.
+
+    Of a run that was made before tables were hashed only the names are compared.
+    """
+    if not (folder / "provenance.json").is_file():
+        return ["there is no provenance.json, so the run did not finish"]
+    tables = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["tables"]
+    there = {path.stem: path for path in sorted(folder.glob("*.csv"))}
+    found = [f"the table {table} is missing" for table in tables if table not in there]
+    for table, path in there.items():
+        if table not in tables:
+            found.append(f"the table {table} is not of this run")
+        elif tables[table].get("sha256", _digest(path)) != _digest(path):
+            found.append(f"the table {table} is not the one that the run saved")
+    return found
 
 
-def _machine() -> dict[str, Any]:
-    """Processor, GPU and peak memory of this process. Torch is asked only where the notebook has imported it."""
-    torch = sys.modules.get("torch")
-    on_gpu = torch is not None and torch.cuda.is_available() and torch.cuda.max_memory_allocated() > 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    megabyte = 2**20 if sys.platform == "darwin" else 2**10  # macOS counts bytes, Linux kilobytes
-    return {
-        "device": "cuda" if on_gpu else "cpu",
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads() if torch else 1,
-        "gpu": torch.cuda.get_device_name() if on_gpu else None,
-        "peak_memory_mb": round(peak / megabyte),
-        "peak_gpu_memory_mb": round(torch.cuda.max_memory_allocated() / 2**20) if on_gpu else None,
-        "system": f"{platform.system()} {platform.machine()}",
-    }
+def page_identity(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What an executed page says of its run in its metadata, by which its tables are known.
+
+    Args:
+        record: the ``provenance.json`` of the run.
+    """
+    tables = {table: about["sha256"] for table, about in record["tables"].items()}
+    return {"run": record["run"], "notebook_sha256": record["notebook_sha256"], "tables": tables}
 
 
-def _cpu() -> str:
-    """Model of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []  # not Linux
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+def recorded_faults(name: str) -> list[str]:
+    """What does not belong together in the recorded runs of a notebook, with the names of their folders."""
+    folders = [places.recorded(name, profile) for profile in RECORDED_ORDER]
+    return [f"{folder}: {fault}" for folder in folders if folder.is_dir() for fault in faults(folder)]
 
 
-def read(name: str, table: str, profile: str) -> pd.DataFrame | None:
-    """A table of the current build; ``None`` where that notebook has not run in this profile."""
-    path = places.results(name, profile) / f"{table}.csv"
-    return pd.read_csv(path) if path.is_file() else None
+def page_faults(name: str, profile: str) -> list[str]:
+    """What does not belong together of a notebook in a build: its page, its tables and their provenance."""
+    path, folder = places.executed(name, profile), places.results(name, profile)
+    found = faults(folder)
+    if not path.is_file():
+        return [*found, "there is no executed page"]
+    if not (folder / "provenance.json").is_file():
+        return found
+    record = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    page = nbformat.read(path, as_version=4)
+    says = page.metadata.get("faithlab")
+    if says is None or "run" not in record:
+        return [*found, f"the page or its tables were {UNHASHED}"]
+    expected = page_identity(record)
+    if says["notebook_sha256"] != provenance.digest(provenance.cells(page)):
+        found.append("the code on the page is not the code that ran")
+    if (says["run"], says["notebook_sha256"]) != (expected["run"], expected["notebook_sha256"]):
+        found.append(f"the page is of run {says['run']}, its tables are of run {expected['run']}")
+    elif says["tables"] != expected["tables"]:
+        found.append("the tables are of another time than the page")
+    return found
 
 
 @dataclass(frozen=True)
@@ -247,29 +329,57 @@ class Recorded:
 
 
 def recorded(name: str, table: str) -> Recorded | None:
-    """The best recorded run of a table (``paper`` before ``long`` before ``quick``); ``None`` where there is none."""
+    """The best recorded run of a table (``paper`` before ``long`` before ``quick``); ``None`` where there is none.
+
+    Raises:
+        ValueError: the table is not the one that the recorded run saved.
+    """
     for profile in RECORDED_ORDER:
         folder = places.recorded(name, profile)
         if (folder / f"{table}.csv").is_file():
-            return Recorded(
-                pd.read_csv(folder / f"{table}.csv"),
-                profile,
-                json.loads((folder / "provenance.json").read_text(encoding="utf-8")),
-            )
+            return Recorded(pd.read_csv(folder / f"{table}.csv"), profile, _recorded_provenance(folder))
     return None
+
+
+def recorded_runs() -> list[dict[str, Any]]:
+    """The provenance of every recorded run of a page, by page and profile."""
+    folders = [places.recorded(name, profile) for name in places.pages() for profile in RECORDED_ORDER]
+    return [_recorded_provenance(folder) for folder in folders if folder.is_dir()]
+
+
+def _recorded_provenance(folder: Path) -> dict[str, Any]:
+    """The provenance of a recorded run whose files belong together; it says so where it is older than its hash."""
+    if found := faults(folder):
+        raise ValueError(f"{folder}: {'; '.join(found)}. Restore it with git, or record the run again.")
+    record = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    return {"run": UNHASHED, "notebook_sha256": UNHASHED} | record
 
 
 def promote(name: str, profile: str) -> Path:
     """Copy the results of a run into ``data/results/``, in place of what was recorded there.
 
     Raises:
-        FileNotFoundError: that notebook has not finished a run in this profile.
+        ValueError: that notebook has not finished a run in this profile, or its page and tables are of different runs.
     """
     source, target = places.results(name, profile), places.recorded(name, profile)
-    if not (source / "provenance.json").is_file():
-        raise FileNotFoundError(f"{name} has no finished run in {source}. Run: make book PROFILE={profile}")
+    if found := page_faults(name, profile):
+        raise ValueError(f"{name} has no run in {source} to record: {'; '.join(found)}. {remedy([name], profile)}")
     shutil.rmtree(target, ignore_errors=True)
-    return shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*"))
+    return copy(source, target)
+
+
+def copy(source: Path, target: Path) -> Path:
+    """Copy the tables of a run with their provenance, and nothing else that is in the folder."""
+    target.mkdir(parents=True)
+    for path in [*source.glob("*.csv"), source / "provenance.json"]:
+        shutil.copy(path, target)
+    return target
+
+
+def remedy(names: list[str], profile: str) -> str:
+    """What to type so that notebooks run again in a build."""
+    pages = " ".join(os.path.relpath(places.executed(name, profile)) for name in names)
+    return f"Run again what does not fit: rm -f {pages} && make book PROFILE={profile}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -283,7 +393,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         for name in options.names:
             print(f"{name}: recorded in {promote(name, options.profile)}")
-    except FileNotFoundError as error:
+    except ValueError as error:
         print(error, file=sys.stderr)
         return 1
     return 0

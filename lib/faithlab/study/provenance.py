@@ -1,0 +1,205 @@
+"""What a number came from: the code that ran, the library, the networks and the machine.
+
+The pipeline (`study.execute`) tells a notebook in the environment that it runs in its name, and which run this is. A
+notebook that is not told so runs by hand (papermill, Jupyter, a copy), and its tables go to a folder of their own.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jupytext
+from nbformat import NotebookNode
+
+import faithlab
+from faithlab.study import places
+
+VERSIONED = ("faithlab", "torch", "torchvision", "captum", "numpy", "pandas")
+VARIABLE = "FAITHLAB_RUN"
+"""Environment variable in which the pipeline describes the run, as JSON; a user has no reason to set it."""
+
+
+def cells(notebook: NotebookNode) -> list[str]:
+    """The code of a notebook: its cells, without empty ones and without what papermill injected."""
+    return [
+        cell.source.strip()
+        for cell in notebook.cells
+        if cell.cell_type == "code" and cell.source.strip() and not _tagged(cell, "injected-parameters")
+    ]
+
+
+def digest(code: list[str]) -> str:
+    """SHA-256 of a notebook's code: the same for the script, its pair and an executed copy. Text does not count."""
+    return hashlib.sha256(json.dumps(code).encode()).hexdigest()
+
+
+def script_digest(name: str) -> str:
+    """`digest` of a notebook as it is in the repository now."""
+    return digest(cells(jupytext.read(places.script(name))))
+
+
+def library() -> str:
+    """SHA-256 of the sources of the library that is imported."""
+    folder = Path(faithlab.__file__).parent
+    sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.py")}
+    return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
+
+
+def identity(name: str, parameters: Mapping[str, Any], notebook: str, code: str) -> dict[str, str]:
+    """What a run is known by: no time and no chance, so that the same run made again has the same id.
+
+    Args:
+        name: the notebook.
+        parameters: all its parameters, with the profile.
+        notebook: `digest` of its code.
+        code: `library` at the start of the run.
+
+    Returns:
+        ``run``, the id, and the hashes that it is made of.
+    """
+    text = json.dumps([name, parameters, notebook, code], sort_keys=True, default=str)
+    return {"run": hashlib.sha256(text.encode()).hexdigest()[:16], "notebook_sha256": notebook, "code_sha256": code}
+
+
+@contextlib.contextmanager
+def announced(name: str, known: Mapping[str, str]) -> Iterator[None]:
+    """While this holds, a kernel that is started is told that it runs a notebook for the pipeline.
+
+    Args:
+        name: the notebook.
+        known: its `identity`.
+    """
+    os.environ[VARIABLE] = json.dumps({"notebook": name, **known})
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE, None)
+
+
+def told(name: str) -> dict[str, str] | None:
+    """What the pipeline said about this run, its `identity`; ``None`` in a run by hand.
+
+    It is said once: what the notebook starts in its turn does not run for the pipeline.
+
+    Raises:
+        ValueError: the pipeline runs another notebook, so this one has kept the name of that it was copied from.
+    """
+    text = os.environ.pop(VARIABLE, None)
+    if text is None:
+        return None
+    known = json.loads(text)
+    asked = known.pop("notebook")
+    if asked != name:
+        raise ValueError(
+            f'notebooks/{asked}.py says Run("{name}", ...) and would replace the tables of {name}.'
+            f' Change the line to Run("{asked}", ...).'
+        )
+    return known
+
+
+def ran(name: str, variables: Mapping[str, Any]) -> list[str] | None:
+    """The code that this process has run of a notebook so far, by whatever means; ``None`` where nobody knows.
+
+    In a kernel it is what was sent, cell after cell: the file that is open in an editor may say something else.
+
+    Args:
+        name: the notebook.
+        variables: its ``globals()``.
+    """
+    kernel = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
+    file = variables.get("__file__")
+    if file and not (kernel and kernel.user_ns is variables):
+        return cells(jupytext.read(file))
+    if not kernel:
+        return None
+    sent = [text.strip() for text in kernel.history_manager.input_hist_raw[1:] if text.strip()]
+    script = jupytext.read(places.script(name))
+    own, parameters = cells(script), [cell.source.strip() for cell in script.cells if _tagged(cell, "parameters")]
+    # papermill's cell has no tag here, but it follows the parameters. What is in it is known from the parameters.
+    return [
+        text
+        for before, text in zip([None, *sent], sent, strict=False)
+        if not (before in parameters and text.startswith("# Parameters\n") and text not in own)
+    ]
+
+
+def edited(name: str, code: list[str]) -> bool:
+    """Whether code that ran is another than the notebook's script has in its first cells, or in another order."""
+    return code != cells(jupytext.read(places.script(name)))[: len(code)]
+
+
+def _tagged(cell: NotebookNode, tag: str) -> bool:
+    """Whether a cell has a tag."""
+    return tag in cell.metadata.get("tags", [])
+
+
+def commit() -> tuple[str | None, bool | None]:
+    """The commit of the repository, and whether anything differs from it; an exported tree has no history."""
+
+    def git(*arguments: str) -> str | None:
+        command = ["git", "-C", str(places.root()), *arguments]
+        try:
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            return None
+
+    head = git("rev-parse", "HEAD")
+    return head, bool(git("status", "--porcelain")) if head else None
+
+
+def versions() -> dict[str, Any]:
+    """Versions of Python and of what a number depends on most."""
+    return {"python": platform.python_version(), "versions": {name: _version(name) for name in VERSIONED}}
+
+
+def _version(name: str) -> str | None:
+    """Installed version of a distribution."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def networks() -> list[dict[str, Any]]:
+    """The networks (and ROAR's orders) that this process has loaded, as `faithlab.zoo.origins.used` notes them.
+
+    Of what was trained here: with commit, torch and device of the training.
+    """
+    origins = sys.modules.get("faithlab.zoo.origins")  # a notebook that has not imported it has loaded none
+    return origins.used() if origins else []
+
+
+def machine() -> dict[str, Any]:
+    """Processor, GPU and peak memory of this process. Torch is asked only where the notebook has imported it."""
+    torch = sys.modules.get("torch")
+    on_gpu = torch is not None and torch.cuda.is_available() and torch.cuda.max_memory_allocated() > 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    megabyte = 2**20 if sys.platform == "darwin" else 2**10  # macOS counts bytes, Linux kilobytes
+    return {
+        "device": "cuda" if on_gpu else "cpu",
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads() if torch else 1,
+        "gpu": torch.cuda.get_device_name() if on_gpu else None,
+        "peak_memory_mb": round(peak / megabyte),
+        "peak_gpu_memory_mb": round(torch.cuda.max_memory_allocated() / 2**20) if on_gpu else None,
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _cpu() -> str:
+    """Model of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []  # not Linux
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
