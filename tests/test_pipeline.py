@@ -29,7 +29,7 @@ NOTEBOOK = """
 # %% tags=["parameters"]
 profile = "quick"
 size = 3
-seconds = 0
+seconds = 0.0
 
 # %%
 import time

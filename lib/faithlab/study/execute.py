@@ -14,11 +14,11 @@ import filelock
 import jupytext
 import nbformat
 import papermill
-import yaml
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
 from faithlab.study import places, profiles
+from faithlab.study.parameters import given as read_parameters
 
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
 KEPT_LANGUAGE_INFO = ("name", "file_extension", "mimetype", "pygments_lexer")
@@ -35,7 +35,7 @@ def execute(
 
     Args:
         name: the notebook, for example ``f-fidelity/images``.
-        profile: ``smoke``, ``quick`` or ``paper``.
+        profile: ``smoke``, ``quick``, ``long`` or ``paper``.
         out: where the executed copy goes; by default into the build folder.
         overrides: parameters that differ from the profile's.
 
@@ -43,10 +43,12 @@ def execute(
         The path of the executed copy.
 
     Raises:
-        ValueError: a parameter which the notebook does not have.
+        ValueError: a parameter which the notebook does not have, or a value which it cannot have; files of the reader's
+            own that it needs are missing.
         CellError: a cell raised. The partly executed copy is beside ``out`` as ``<name>.failed.ipynb``.
     """
     parameters = profiles.resolve(name, profile, overrides)
+    profiles.require_files({name: parameters})
     out = Path(out) if out else places.executed(name, profiles.label(name, profile, parameters))
     notebook = jupytext.read(places.script(name))
     for index, cell in enumerate(notebook.cells):
@@ -162,10 +164,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
     add_parameter_option(parser)
     options = parser.parse_args(arguments)
-    overrides = {key: yaml.safe_load(value) for key, value in options.parameter}
     try:
-        out = execute(options.name, options.profile, options.out, overrides)
-    except (ValueError, FileNotFoundError, CellError) as error:
+        out = execute(options.name, options.profile, options.out, read_parameters(options.parameter))
+    except (ValueError, FileNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except CellError as error:
         print(error, file=sys.stderr)
         return 1
     print(f"Executed copy: {out}")

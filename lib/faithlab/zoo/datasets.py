@@ -46,6 +46,7 @@ from torch import Tensor
 from faithlab.zoo import cache, colored, ct, formats, imagenet, series, texts, vehicles
 from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
 from faithlab.zoo.sources import (
+    OWN,
     DatasetUnavailable,
     DebianPackage,
     Download,
@@ -57,7 +58,7 @@ from faithlab.zoo.sources import (
     obtain,
 )
 
-__all__ = ["COLLECTIONS", "Collection", "fetch", "load", "names"]
+__all__ = ["COLLECTIONS", "Collection", "fetch", "load", "missing", "names"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -550,6 +551,25 @@ def fetch(name: str) -> dict[str, Path]:
     return {split: _path(name, split) for split in COLLECTIONS[name].checksums}
 
 
+def missing(name: str, **options: object) -> str | None:
+    """Say in one line why a set of the reader's own files cannot be read; None: it can, or it is no such set.
+
+    A few of its files are read, for which it takes seconds.
+
+    Args:
+        name: a set.
+        options: of `load`.
+    """
+    if name not in OWN:
+        return None
+    try:
+        for split in ("train", "test"):
+            load(name, split, **options | {"limit": 1})
+    except (DatasetUnavailable, TypeError, ValueError, OSError) as error:
+        return " ".join(str(error).split())
+    return None
+
+
 def _path(name: str, *parts: str) -> Path:
     return cache.folder() / "datasets" / ".".join((name, *parts, "safetensors"))
 
@@ -632,12 +652,12 @@ def _texts(name: str, split: str, **options: object) -> TextSet:
     return TextSet(ids, stored[split]["labels"], COLLECTIONS[name].classes, vocabulary)
 
 
-def _own(name: str, read: Callable[..., ImageSet], *needed: str) -> Callable[..., ImageSet]:
+def _own(name: str, read: Callable[..., ImageSet]) -> Callable[..., ImageSet]:
     """A set that is read from the reader's own files, whose places have to be given."""
 
     def made(split: str, **options: object) -> ImageSet:
-        if missing := [option for option in needed if not options.get(option)]:
-            raise TypeError(f"{name} needs {' and '.join(missing)}, where your files lie; see {read.__module__}")
+        if unknown := [option for option in OWN[name] if not options.get(option)]:
+            raise TypeError(f"{name} needs {' and '.join(unknown)}, where your files lie; see {read.__module__}")
         return read(split, **options)
 
     return made
@@ -648,9 +668,9 @@ _MADE = {
     "colored-mnist": _colored,
     "colored-mnist-halves": _halves,
     "cifar10-vehicles": _vehicles,
-    "imagenet-folder": _own("imagenet-folder", lambda split, **options: imagenet.folder(**options), "path"),
-    "imagenet-vehicles": _own("imagenet-vehicles", vehicles.from_imagenet, "path", "boxes"),
-    "ct-contrast": _own("ct-contrast", ct.load, "path"),
+    "imagenet-folder": _own("imagenet-folder", lambda split, **options: imagenet.folder(**options)),
+    "imagenet-vehicles": _own("imagenet-vehicles", vehicles.from_imagenet),
+    "ct-contrast": _own("ct-contrast", ct.load),
 }
 
 
