@@ -52,7 +52,7 @@ book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
 	@test -n '$(NAME)' || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
-	@$(SNAKEMAKE) notebook=$(NAME) params='$(PARAMS)'
+	@$(SNAKEMAKE) notebook=$(NAME) params="$$PARAMS"
 
 test: $(READY)  ## the test suite
 	@python -m pytest

@@ -7,12 +7,12 @@
 import json
 import os
 import shlex
+import sys
 from pathlib import Path
 
 import yaml
-from snakemake.exceptions import WorkflowError
 
-from faithlab.study import places, profiles
+from faithlab.study import parameters, places, profiles
 
 PROFILE = config.get("profile", "quick")
 BUILD = os.path.relpath(places.build())
@@ -34,25 +34,40 @@ CODE = files("lib/faithlab/**/*.py", "data/**/*.csv", "data/**/*.json", "require
 PAGES = files("book/**/*", "_config.yml", "CHANGELOG.md")
 NOTEBOOKS = places.pages()
 
-# Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seed=1"
+# Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seeds=[0,1]"
 ONE = config.get("notebook")
-GIVEN = dict(word.split("=", 1) for word in str(config.get("params") or "").split())
+WRITTEN = str(config.get("params") or "")
 
 
 def resolved(name, run):
     """All parameters of a notebook: the profile's, and in a run of your own those that were given."""
-    given = {} if run == PROFILE else {key: yaml.safe_load(value) for key, value in GIVEN.items()}
-    return profiles.resolve(name, PROFILE, given)
+    return profiles.resolve(name, PROFILE, {} if run == PROFILE else parameters.given(GIVEN))
 
 
-if ONE:
-    try:
+# What is wrong with the parameters is said in a few lines, before Snakemake says anything.
+try:
+    GIVEN = parameters.split(WRITTEN)
+    if ONE:
         RUN = profiles.label(ONE, PROFILE, resolved(ONE, "own"))
-    except (ValueError, FileNotFoundError) as error:
-        raise WorkflowError(str(error))
-    GOAL = f"{BUILD}/{RUN}/executed/{ONE}.ipynb"
-else:
-    GOAL = f"{BOOK}/html/index.html"
+        GOAL = f"{BUILD}/{RUN}/executed/{ONE}.ipynb"
+    else:
+        GOAL = f"{BOOK}/html/index.html"
+    if workflow.is_main_process:
+        CHOSEN = {name: resolved(name, "own") for name in ([ONE] if ONE else NOTEBOOKS)}
+except (ValueError, FileNotFoundError) as error:
+    print(error, file=sys.stderr)
+    sys.exit(2)
+
+
+onstart:
+    # Everything that is missing, at once, before anything is trained.
+    try:
+        profiles.require_files(CHOSEN)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        if not ONE:
+            print(f"What needs none of these runs alone: make notebook NAME=... PROFILE={PROFILE}", file=sys.stderr)
+        sys.exit(2)
 
 
 wildcard_constraints:
@@ -92,7 +107,7 @@ rule train:
         data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
     params:
         parameters=lambda w: json.dumps(resolved(w.name, w.run), sort_keys=True),
-        given=lambda w: "" if w.run == PROFILE else shlex.join(x for k, v in GIVEN.items() for x in ("-p", k, v)),
+        given=lambda w: "" if w.run == PROFILE else shlex.join(x for k, v in GIVEN for x in ("-p", k, v)),
     output:
         touch(f"{BUILD}/{{run}}/trained/{{name}}/{{part}}-of-{{parts}}"),
     threads: lambda w: max(1, workflow.cores // 2)
@@ -125,7 +140,7 @@ rule notebook:
     params:
         # The resolved values, not profiles.yml: editing that file reruns only the notebooks that it changes.
         parameters=lambda w: json.dumps(resolved(w.name, w.run), sort_keys=True),
-        given=lambda w: "" if w.run == PROFILE else shlex.join(x for k, v in GIVEN.items() for x in ("-p", k, v)),
+        given=lambda w: "" if w.run == PROFILE else shlex.join(x for k, v in GIVEN for x in ("-p", k, v)),
     output:
         executed=f"{BUILD}/{{run}}/executed/{{name}}.ipynb",
         provenance=f"{BUILD}/{{run}}/results/{{name}}/provenance.json",

@@ -26,6 +26,7 @@ SCRIPT = """
 profile = "quick"
 images: int = 64
 levels = (0.1, 0.2)
+data = "digits"
 """
 
 
@@ -43,9 +44,12 @@ def repository(tmp_path, monkeypatch):
 FRAME = pd.DataFrame({"metric": ["a", "b"], "value": [0.1, 1 / 3]})
 
 
+DEFAULTS = {"profile": "quick", "images": 64, "levels": (0.1, 0.2), "data": "digits"}
+
+
 def by_hand(**changes) -> results.Run:
     """A run that the pipeline knows nothing of; nor does anybody know what code ran."""
-    return results.Run("part/one", {"profile": "quick", "images": 64, "levels": [0.1, 0.2], "other": 1} | changes)
+    return results.Run("part/one", DEFAULTS | {"levels": [0.1, 0.2], "other": 1} | changes)
 
 
 def started(**changes) -> results.Run:
@@ -67,7 +71,7 @@ def finished(table="scores", frame=None, **changes) -> results.Run:
 
 
 def test_a_profile_is_the_defaults_with_its_changes(repository):
-    assert profiles.defaults("part/one") == {"profile": "quick", "images": 64, "levels": (0.1, 0.2)}
+    assert profiles.defaults("part/one") == DEFAULTS
     assert profiles.resolve("part/one", "smoke")["images"] == 8
     assert profiles.resolve("part/one", "smoke", {"images": 9})["images"] == 9
     assert profiles.needs("part/one") == profiles.Needs(data=("digits",))
@@ -75,7 +79,7 @@ def test_a_profile_is_the_defaults_with_its_changes(repository):
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
-    [({"image": 3}, "Did you mean 'images'.*Known: images, levels"), ({"profile": "paper"}, "--profile")],
+    [({"image": 3}, "Did you mean 'images'.*Known: images, levels, data"), ({"profile": "paper"}, "--profile")],
 )
 def test_a_parameter_that_a_notebook_does_not_have_is_an_error(repository, overrides, message):
     with pytest.raises(ValueError, match=message):
@@ -117,7 +121,7 @@ def test_a_changed_parameter_gets_a_folder_of_its_own(repository):
     assert folder(started(images=32)) == "quick+images=32/results/part/one"
     long = folder(started(levels=list(range(100)))).split("/")[0]
     assert len(long) <= 80
-    assert long.startswith("quick+levels=_0_1_2_")
+    assert long.startswith("quick+levels=_0.0_1.0_")
     with pytest.raises(KeyError):
         results.Run("part/one", {"profile": "quick", "images": 64})
 
@@ -384,12 +388,12 @@ def test_pages_and_tables_that_do_not_belong_together_are_found_and_not_recorded
 
 
 def test_the_stamp_shows_parameters_and_links_to_tables(repository):
-    run = started(images="<64>")
+    run = started(data="<64>")
     run.save(FRAME, "scores")
     stamp = run.finish()
     page = stamp._repr_html_()
     assert 'href="../../results/part/one/scores.csv"' in page
-    assert "<code>images=&lt;64&gt;</code>" in page
+    assert "<code>data=&lt;64&gt;</code>" in page
     assert repr(stamp).startswith("Provenance: quick profile · ")
     assert "no commit" in repr(stamp)  # the folder of this test has no history
     with pytest.raises(KeyError, match="not 'score'"):

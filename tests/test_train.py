@@ -40,12 +40,19 @@ def test_a_part_of_as_many_as_there_are_folds_is_one_fold_of_every_condition():
 
 
 def test_parameters_of_ones_own_are_those_of_the_networks(asked):
-    assert train.main([PAGE, "--profile", "smoke", "-p", "switched", "[]", "-p", "limited", "[]"]) == 0
-    assert len(asked) == profiles.resolve(PAGE, "smoke")["folds"]
+    assert train.main([PAGE, "--profile", "smoke", "-p", "retrained", "[mnist]", "-p", "folds", "3"]) == 0
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("part", [("3", "3"), ("-1", "3"), ("0", "0")])
+def test_a_part_that_there_is_not_is_an_error(asked, capsys, part):
+    assert train.main([PAGE, "--profile", "smoke", "--part", *part]) == 2
+    assert "0 <= I < N" in capsys.readouterr().err
+    assert not asked
 
 
 def test_a_notebook_without_networks_to_train_ahead_is_an_error(asked, capsys):
-    assert train.main(["template"]) == 1
+    assert train.main(["template"]) == 2
     assert "does not say what template trains" in capsys.readouterr().err
     assert not asked
 

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,11 +16,11 @@ import filelock
 import jupytext
 import nbformat
 import papermill
-import yaml
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
 from faithlab.study import places, profiles, provenance, results
+from faithlab.study.parameters import given as read_parameters
 
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
 KEPT_LANGUAGE_INFO = ("name", "file_extension", "mimetype", "pygments_lexer")
@@ -36,7 +37,7 @@ def execute(
 
     Args:
         name: the notebook, for example ``f-fidelity/images``.
-        profile: ``smoke``, ``quick`` or ``paper``.
+        profile: ``smoke``, ``quick``, ``long`` or ``paper``.
         out: where the executed copy goes; by default into the build folder. Anywhere else it is a run by hand, and its
             tables do not replace those of the page that stays in the build folder.
         overrides: parameters that differ from the profile's.
@@ -45,11 +46,13 @@ def execute(
         The path of the executed copy.
 
     Raises:
-        ValueError: a parameter which the notebook does not have.
+        ValueError: a parameter which the notebook does not have, or a value which it cannot have; files of the reader's
+            own that it needs are missing.
         CellError: a cell raised, or none finished the run. The partly executed copy is beside ``out`` as
             ``<name>.failed.ipynb``.
     """
     parameters = profiles.resolve(name, profile, overrides)
+    profiles.require_files({name: parameters})
     label = profiles.label(name, profile, parameters)
     built = places.executed(name, label)
     out = Path(out) if out else built
@@ -167,6 +170,7 @@ def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def add_parameter_option(parser: argparse.ArgumentParser) -> None:
     """Add ``-p NAME VALUE``, which may be given several times, to a command line."""
+    parser._negative_number_matcher = re.compile(r"-\.?\d")  # as of Python 3.14: -1e-3 is a number, no option
     parser.add_argument(
         "-p",
         "--parameter",
@@ -186,10 +190,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
     add_parameter_option(parser)
     options = parser.parse_args(arguments)
-    overrides = {key: yaml.safe_load(value) for key, value in options.parameter}
     try:
-        out = execute(options.name, options.profile, options.out, overrides)
-    except (ValueError, FileNotFoundError, CellError) as error:
+        out = execute(options.name, options.profile, options.out, read_parameters(options.parameter))
+    except (ValueError, FileNotFoundError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except CellError as error:
         print(error, file=sys.stderr)
         return 1
     print(f"Executed copy: {out}")

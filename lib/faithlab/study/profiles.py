@@ -22,15 +22,15 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jupytext
-import yaml
 
-from faithlab.study import places
+from faithlab.study import parameters, places
+from faithlab.study.parameters import ParameterError
 
 PROFILES = ("smoke", "quick", "long", "paper")
 
@@ -96,7 +96,10 @@ def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
 @functools.cache
 def _profiles(path: Path, changed: int) -> Mapping[str, Any]:
     """``profiles.yml``, read again when it has changed."""
-    return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    try:
+        return parameters.read(path.read_text(encoding="utf-8")) or {}
+    except ValueError as error:
+        raise ParameterError(f"notebooks/profiles.yml is no YAML: {error}.") from None
 
 
 def _entry(name: str) -> Mapping[str, Any]:
@@ -124,25 +127,106 @@ def resolve(name: str, profile: str = "quick", overrides: Mapping[str, Any] | No
     """All parameters of a run: the notebook's defaults, then the profile's, then ``overrides``.
 
     Raises:
-        ValueError: an unknown profile, or a parameter which the notebook does not have.
+        ParameterError: an unknown profile, a parameter which the notebook does not have, or a value which it cannot have; see
+            `faithlab.study.parameters`.
     """
     if profile not in PROFILES:
-        raise ValueError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
-    parameters = defaults(name)
-    changes = [("notebooks/profiles.yml", _entry(name).get(profile) or {}), ("the command", overrides or {})]
-    for source, values in changes:
+        raise ParameterError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
+    values = defaults(name)
+    sources = dict.fromkeys(values, "its parameters cell")
+    changes = [
+        (f"notebooks/profiles.yml, {profile}", _entry(name).get(profile) or {}),
+        ("the command", overrides or {}),
+    ]
+    for source, changed in changes:
+        _known(name, changed, source)
+        values |= changed
+        sources |= dict.fromkeys(changed, source)
+    return _checked(name, values, sources) | {"profile": profile}
+
+
+def given(name: str, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a notebook that runs, whoever started it.
+
+    Args:
+        name: the notebook.
+        variables: its ``globals()``, or any mapping that holds every name of its parameters cell.
+
+    Raises:
+        KeyError: a parameter of the notebook is not among the variables.
+        ParameterError: as in :func:`resolve`; also where papermill was given a parameter that the notebook does not
+            have, or the parameters name files of the reader's own that are not there.
+    """
+    found = {key: variables[key] for key in defaults(name)}
+    _known(name, parameters.injected(variables) - {"profile"}, "papermill")
+    if found["profile"] not in PROFILES:
+        raise ParameterError(f"Unknown profile {found['profile']!r}. Known: {', '.join(PROFILES)}.")
+    found = _checked(name, found, dict.fromkeys(found, "the notebook"))
+    require_files({name: found})
+    return found
+
+
+def _known(name: str, asked: Iterable[str], source: str) -> None:
+    """Raise ParameterError where the notebook does not have a parameter."""
+    known = [key for key in defaults(name) if key != "profile"]
+    for key in asked:
+        if key not in known:
+            close = difflib.get_close_matches(key, known)
+            raise ParameterError(
+                f"{name} has no parameter {key!r} (asked for by {source}"
+                + (", set by --profile alone" if key == "profile" else "")
+                + ")."
+                + (f" Did you mean {close[0]!r}?" if close and key != "profile" else "")
+                + f" Known: {', '.join(known)}."
+            )
+
+
+def _checked(name: str, values: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """The values as their rules have them; one line of a ParameterError for each that may not be."""
+    profiled = [_entry(name).get(profile) or {} for profile in PROFILES]
+    checked, lines = {}, []
+    for key, default in defaults(name).items():
+        rule = parameters.rule(key, default, [changed[key] for changed in profiled if key in changed])
+        try:
+            checked[key] = rule.checked(values[key])
+        except ValueError as error:
+            lines.append(f"{name}: {key} must be {error}; {sources[key]} gave {parameters.written(values[key])}.")
+    if lines:
+        raise ParameterError("\n".join(lines))
+    return checked
+
+
+def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
+    """Look for the files of the reader's own that notebooks will read, before anything else is done.
+
+    A set of `faithlab.zoo.sources.OWN` that is the value of a parameter such as ``photographs`` lies where
+    ``photographs_options`` say, or ``photographs_path``, or ``path``.
+
+    Args:
+        chosen: notebook -> all its parameters.
+
+    Raises:
+        ParameterError: some are missing. Each set has one line, which says for which notebooks it is and what to do.
+    """
+    from faithlab.zoo import sources  # only here: Snakemake reads profiles many times
+
+    wanted = {}
+    for name, values in chosen.items():
         for key, value in values.items():
-            if key not in parameters or key == "profile":
-                close = difflib.get_close_matches(key, parameters)
-                raise ValueError(
-                    f"{name} has no parameter {key!r} (asked for by {source}"
-                    + (", set by --profile alone" if key == "profile" else "")
-                    + ")."
-                    + (f" Did you mean {close[0]!r}?" if close and key != "profile" else "")
-                    + f" Known: {', '.join(p for p in parameters if p != 'profile')}."
-                )
-            parameters[key] = value
-    return parameters | {"profile": profile}
+            for own in {value} & sources.OWN.keys() if isinstance(value, str) else ():
+                place = next((p for p in (f"{key}_options", f"{key}_path", "path") if values.get(p)), f"{key}_path")
+                options = values.get(place) if place.endswith("_options") else {"path": values.get(place)}
+                wanted.setdefault((own, json.dumps(options)), []).append(f"{name} ({place})")
+    if not wanted:
+        return
+    from faithlab.zoo import datasets  # it brings torch
+
+    lines = []
+    for (own, options), who in wanted.items():
+        if reason := datasets.missing(own, **json.loads(options)):
+            lines.append(f"Missing: {own}, for {', '.join(who)}: {reason}")
+    if lines:
+        raise ParameterError("\n".join(lines))
 
 
 def changes(name: str, profile: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,11 +51,13 @@ class Run:
     Raises:
         KeyError: a parameter of the notebook is not among the variables.
         ValueError: the pipeline runs a notebook of another name.
+        ParameterError: a parameter has a value that it cannot have, or one was given that the notebook does not have;
+            files of the reader's own are missing. See `profiles.given`.
     """
 
     def __init__(self, name: str, variables: Mapping[str, Any]):
         self.name = name
-        parameters = {key: variables[key] for key in profiles.defaults(name)}
+        parameters = profiles.given(name, variables)
         self._label = profiles.label(name, parameters["profile"], parameters)
         self._variables = variables
         self._told = provenance.told(name)

@@ -105,7 +105,7 @@ def subjects(
             chosen = test.take(slice(images))
             x, accuracy = chosen.model_inputs(), training.accuracy(model, test)
         else:
-            options = {"path": path, "limit": images} if path else {}
+            options = {"path": path, "limit": images} if data == "imagenet-folder" else {}
             chosen = datasets.load(data, "test", **options).take(slice(images))
             model = transformers.load(name, data, len(chosen.classes), weights)
             model = model.to("cuda" if torch.cuda.is_available() else "cpu")

@@ -12,9 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
-from faithlab.study import execute, profiles
+from faithlab.study import execute, parameters, profiles
 
 
 def recipes(name: str, parameters: Mapping[str, Any]) -> list:
@@ -40,18 +38,21 @@ def main(arguments: list[str] | None = None) -> int:
     )
     execute.add_parameter_option(parser)
     options = parser.parse_args(arguments)
-    overrides = {key: yaml.safe_load(value) for key, value in options.parameter}
     first, parts = options.part
     with execute.gpu():
         from faithlab.zoo import training  # once a GPU has been chosen
 
         try:
-            chosen = recipes(options.name, profiles.resolve(options.name, options.profile, overrides))[first::parts]
+            if not 0 <= first < parts:
+                raise ValueError(f"--part takes I and N with 0 <= I < N, but got {first} {parts}.")
+            chosen = profiles.resolve(options.name, options.profile, parameters.given(options.parameter))
+            profiles.require_files({options.name: chosen})
+            asked = recipes(options.name, chosen)[first::parts]
         except (ValueError, FileNotFoundError) as error:
             print(error, file=sys.stderr)
-            return 1
-        for number, recipe in enumerate(chosen, start=1):
-            print(f"{options.name}  {number}/{len(chosen)}  {recipe.key()}", file=sys.stderr)
+            return 2
+        for number, recipe in enumerate(asked, start=1):
+            print(f"{options.name}  {number}/{len(asked)}  {recipe.key()}", file=sys.stderr)
             training.trained(recipe)
     return 0
 

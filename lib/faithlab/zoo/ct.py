@@ -30,20 +30,23 @@ CLASSES = ("no contrast agent", "contrast agent")
 WINDOW = (-1000.0, 600.0)
 """Hounsfield units that become black and white: air, and dense bone or contrast agent."""
 
+_COLUMNS = ("file", "slice", "contrast", "split", "mask")
 _TYPES = {"MET_SHORT": "<i2", "MET_USHORT": "<u2", "MET_INT": "<i4", "MET_UCHAR": "u1", "MET_FLOAT": "<f4"}
 
 
-def load(split: str, path: Path | str, size: int = 224) -> ImageSet:
+def load(split: str, path: Path | str, size: int = 224, limit: int | None = None) -> ImageSet:
     """Read the slices of a split, resized to a square, from a folder with a table `slices.csv`.
 
     Args:
         split: "train" or "test".
         path: the folder.
         size: height and width in pixels.
+        limit: only the first so many slices; None: all.
 
     Raises:
         DatasetUnavailable: there is no such table, or it has no slice of this split.
-        ValueError: a slice whose label is neither in the table nor in its file; some of the slices have masks.
+        ValueError: the table lacks a column; a slice's label is neither in the table nor in its file; only some slices
+            have masks.
     """
     path = Path(path).expanduser()
     table = path / "slices.csv"
@@ -54,7 +57,9 @@ def load(split: str, path: Path | str, size: int = 224) -> ImageSet:
             "documentation of faithlab.zoo.ct."
         )
     rows = pd.read_csv(table, dtype=str, keep_default_na=False)
-    rows = rows[rows["split"] == split].to_dict("records")
+    if lacking := [column for column in _COLUMNS if column not in rows]:
+        raise ValueError(f"{table} lacks the columns {', '.join(lacking)}; see the documentation of faithlab.zoo.ct")
+    rows = rows[rows["split"] == split].to_dict("records")[:limit]
     if not rows:
         raise DatasetUnavailable(f"{table} has no slice whose split is {split!r}")
     images, labels, masks = zip(*(_read(path, row, size) for row in rows), strict=True)

@@ -47,6 +47,7 @@ from torch import Tensor
 from faithlab.zoo import cache, colored, ct, formats, imagenet, series, texts, vehicles
 from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
 from faithlab.zoo.sources import (
+    OWN,
     DatasetUnavailable,
     DebianPackage,
     Download,
@@ -58,7 +59,7 @@ from faithlab.zoo.sources import (
     obtain,
 )
 
-__all__ = ["COLLECTIONS", "Collection", "fetch", "load", "names"]
+__all__ = ["COLLECTIONS", "Collection", "fetch", "load", "missing", "names"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -572,6 +573,25 @@ def fetch(name: str) -> dict[str, Path]:
     return {split: _path(name, split) for split in COLLECTIONS[name].checksums}
 
 
+def missing(name: str, **options: object) -> str | None:
+    """Say in one line why a set of the reader's own files cannot be read; None: it can, or it is no such set.
+
+    A few of its files are read, for which it takes seconds.
+
+    Args:
+        name: a set.
+        options: of `load`.
+    """
+    if name not in OWN:
+        return None
+    try:
+        for split in ("train", "test"):
+            load(name, split, **options | {"limit": 1})
+    except (DatasetUnavailable, TypeError, ValueError, OSError) as error:
+        return " ".join(str(error).split())
+    return None
+
+
 def _path(name: str, *parts: str) -> Path:
     return cache.folder() / "datasets" / ".".join((name, *parts, "safetensors"))
 
@@ -655,23 +675,23 @@ def _texts(name: str, split: str, **options: object) -> TextSet:
 
 
 def _imagenet_folder(split: str, **options: object) -> ImageSet:
-    _check_places("imagenet-folder", imagenet, options, "path")
+    _check_places("imagenet-folder", imagenet, options)
     return imagenet.folder(**options)
 
 
 def _imagenet_vehicles(split: str, **options: object) -> ImageSet:
-    _check_places("imagenet-vehicles", vehicles, options, "path", "boxes")
+    _check_places("imagenet-vehicles", vehicles, options)
     return vehicles.from_imagenet(split, **options)
 
 
 def _ct_contrast(split: str, **options: object) -> ImageSet:
-    _check_places("ct-contrast", ct, options, "path")
+    _check_places("ct-contrast", ct, options)
     return ct.load(split, **options)
 
 
-def _check_places(name: str, module: ModuleType, options: Mapping[str, object], *needed: str) -> None:
+def _check_places(name: str, module: ModuleType, options: Mapping[str, object]) -> None:
     """A set that is read from the reader's own files has to be told where they are."""
-    if missing := [option for option in needed if not options.get(option)]:
+    if missing := [option for option in OWN[name] if not options.get(option)]:
         raise TypeError(f"{name} needs {' and '.join(missing)}, where your files lie; see {module.__name__}")
 
 

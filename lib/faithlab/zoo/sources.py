@@ -26,6 +26,7 @@ import pooch
 from faithlab.zoo import cache
 
 __all__ = [
+    "OWN",
     "Archive",
     "Arrays",
     "DatasetUnavailable",
@@ -42,6 +43,13 @@ __all__ = [
 
 Arrays = tuple[np.ndarray, np.ndarray]
 """Inputs uint8 [N, C, H, W] and labels int64 [N]."""
+
+OWN = {
+    "imagenet-folder": ("path",),
+    "imagenet-vehicles": ("path", "boxes"),
+    "ct-contrast": ("path",),
+}
+"""Sets that are read from files of the reader's own, with the options of `datasets.load` that say where these lie."""
 
 _TIMEOUT = (5, 30)  # seconds to connect, and between two packets
 _log = logging.getLogger(__name__)
