@@ -461,13 +461,6 @@ def test_pairs_survive_where_memory_runs_out(error):
     torch.testing.assert_close(score(keep, images), scorer()(keep, images), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("rows", [2, 5, 16, 100])
-def test_an_input_is_answered_bit_by_bit_alike_beside_any_others(rows):
-    # A search takes other steps where an answer differs in its last bit. Alone an input may meet another routine.
-    keep, images = pairs(40)
-    assert torch.equal(scorer(rows=rows)(keep, images), scorer(rows=40)(keep, images))
-
-
 def test_pairs_that_do_not_fit_are_an_error():
     keep, images = pairs()
     with pytest.raises(ValueError, match=r"boolean keep-mask \[pairs, 16\], but got torch.float32 \(23, 16\)"):
