@@ -243,7 +243,7 @@ def test_bfloat16_is_close_and_agreement_says_how_close():
     assert not torch.equal(rough, exact)
     torch.testing.assert_close(rough, exact, atol=0.03, rtol=0)
 
-    report = engine.agreement(model, IMAGES, TARGET, torch.bfloat16, rows=2)
+    report = engine.agreement(model, IMAGES, TARGET, torch.bfloat16)
     shown = torch.ones(5, 1, 16, dtype=torch.bool)
     change = torch.stack(
         [
@@ -254,6 +254,9 @@ def test_bfloat16_is_close_and_agreement_says_how_close():
     assert report["probability"] == pytest.approx(change.abs().mean().item(), rel=1e-3)
     assert report["largest"] == pytest.approx(change.abs().max().item(), rel=1e-3)
     assert 0 < report["probability"] <= report["largest"] < 0.03
+    in_parts = engine.agreement(model, IMAGES, TARGET, torch.bfloat16, rows=2)
+    assert in_parts["probability"] == pytest.approx(report["probability"], abs=2e-3)
+    assert in_parts["largest"] == pytest.approx(report["largest"], abs=2e-3)
 
 
 def test_float32_agrees_with_itself():
