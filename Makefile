@@ -31,10 +31,10 @@ SNAKEMAKE = snakemake --cores $(CORES) --resources gpu=$(words $(subst $(comma),
 	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
-.PHONY: help book notebook test check lint sync lab lock unlock clean
+.PHONY: help book notebook test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 	@echo 'Variables: PROFILE=smoke|quick|long|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
 
 # Installed again when the lock or the package description changes. --no-deps: the lock alone says what is installed.
@@ -56,6 +56,12 @@ notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="ima
 
 test: $(READY)  ## the test suite
 	@python -m pytest
+
+# Older instructions, and every product rounded by its shape: what AMX does to a batch, on any processor.
+FOREIGN := $(patsubst %,tests/test_%.py,engine search conformance saco mufidelity consistency explainers peers trace)
+
+test-foreign: $(READY)  ## what rounding could decide, tested with the rounding of another processor
+	@ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 python -m pytest --foreign $(FOREIGN)
 
 check: $(READY)  ## open every page of the built book in a browser (needs chromium)
 	@python tests/check_book.py $(HTML)

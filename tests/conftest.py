@@ -1,15 +1,66 @@
-"""What the whole suite shares: reproducible property tests, and the skipping of tests that need a CUDA device."""
+"""What the whole suite shares: reproducible property tests, the rounding of another processor, what needs a GPU."""
+
+import os
+from contextlib import nullcontext
 
 import pytest
 import torch
 from hypothesis import settings
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 # A busy machine must not fail a property, and a failure must come back on the next run.
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("suite")
 
 # The suite's models are tiny: threads only wait for each other, and for whatever else runs on the machine.
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--foreign", action="store_true", help="round every product of tensors by its shape")
+
+
+class Foreign(TorchFunctionMode):
+    """A processor that multiplies tensors of another shape by another routine, as those with AMX do.
+
+    The last bits of a convolution then depend on its batch. Each number is moved by up to its own rounding and that of
+    the numbers beside it, always alike for one shape. What has few binary digits is exact in any routine and stays.
+    """
+
+    PRODUCTS = frozenset(
+        getattr(place, name)
+        for place, names in {
+            nn.functional: ("conv1d", "conv2d", "conv3d", "linear", "scaled_dot_product_attention"),
+            torch: ("einsum", "matmul", "bmm", "mm"),
+            Tensor: ("__matmul__", "matmul", "bmm", "mm"),
+        }.items()
+        for name in names
+    )
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **kwargs or {})
+        product = function in self.PRODUCTS and type(found) is Tensor and found.is_floating_point() and found.numel()
+        return found + self._rounding(found.detach()) if product else found
+
+    @staticmethod
+    def _rounding(found: Tensor) -> Tensor:
+        generator = torch.Generator(found.device).manual_seed(hash(found.shape) & 0xFFFF)
+        exact = found.to(torch.promote_types(found.dtype, torch.float32))
+        noise = torch.empty_like(exact).uniform_(-1, 1, generator=generator)
+        unit = torch.finfo(found.dtype).eps
+        if found.dtype in (torch.bfloat16, torch.float16):  # sums are in float32, so that few numbers round otherwise
+            moved, grid = torch.where(noise.abs() < 1 / 256, noise.sign() * unit * exact, 0), 1
+        else:
+            moved, grid = noise * unit * (exact.abs() + exact.square().mean().sqrt()), 1 / 256
+        few_digits = exact % grid == 0
+        return ((exact + moved).to(found.dtype) - found).masked_fill(few_digits | ~exact.isfinite(), 0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def processor(request):
+    with Foreign() if request.config.getoption("foreign") else nullcontext():
+        yield
 
 
 def pytest_collection_modifyitems(items):

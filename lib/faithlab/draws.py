@@ -59,7 +59,7 @@ def uniform(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
 
 
 def normal(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
-    """Standard normal float32 numbers, [B, N, F]; arguments as in `bits`."""
+    """Standard normal float32 numbers, [B, N, F]; arguments as in `bits`. Their last bit may be the processor's."""
     return torch.special.ndtri(uniform(seed, images, draws, size)).float()
 
 

@@ -17,8 +17,12 @@ best possible. The chains of all images and restarts go in lock-step, so that th
 `Remembered` answers a subset that was asked before without a forward. `answers` asks about all subsets of a few
 features at once: then `optimum` is exact, and every search is a matter of look-ups.
 
-Random numbers belong to (seed, image, step), so that a chain takes the same steps in any batch, as far as the score
-gives an input the same number in any batch.
+What is promised: random numbers belong to (seed, image, step), and a chain hears the answers to its own questions only.
+So where the score gives an input the same number in any batch, an image takes the same steps in any batch, beside any
+number of restarts, with or without a memory, a range or an interrupt. A network's answers differ in their last bits by
+the other inputs of the forward, the number of threads and the processor. A decision that is as close as that can fall
+either way, and paths part. Values are still those of the orders returned, up to rounding, and the search is as good;
+orders and paths may differ. (Forwards of a fixed shape would hide some of it, for 1.4 to 4 times the time.)
 """
 
 import logging
@@ -130,8 +134,7 @@ class _Problem:
         """
         if not len(keep):
             return torch.zeros(0, dtype=torch.float64, device=keep.device)
-        alone = len(keep) == 1  # which a processor multiplies by another routine, that rounds otherwise
-        answers = self.score(keep.expand(2, -1), images.expand(2))[:1] if alone else self.score(keep, images)
+        answers = self.score(keep, images)
         if answers.shape != (len(keep),):
             raise ValueError(
                 f"expected one answer for each pair of a mask and an image, [{len(keep)}], but the score gave "
@@ -352,7 +355,7 @@ def anneal(
 
     A neighbour is taken if it is at least as good, or with probability exp(-loss / temperature); the temperature falls
     by the factor `cooling` at every step; the best order ever seen is kept. An interrupt (Ctrl-C) ends any search with
-    what it has, and `resume` goes on from there to the same result as without the interrupt.
+    what it has, and `resume` goes on from there as if there had been none.
 
     Args:
         score: see `faithlab.engine.scorer`.
@@ -364,7 +367,7 @@ def anneal(
         neighbour: one of `NEIGHBOURS`; the paper takes the swap.
         restarts: chains per image, all in the same batch; those after the first start at random orders.
         score_range: lowest and highest number that the score can give, (0, 1) for probabilities. Proposals that cannot
-            be taken any more are given up then, which changes no result. None: not known, all is asked.
+            be taken any more are given up then, which changes no decision. None: not known, all is asked.
         seed: of the proposals.
         images: [B] identities of the images; None: 0..B-1.
         resume: what an earlier call with the same arguments and fewer steps returned.
@@ -380,7 +383,7 @@ def anneal(
     arguments.number("cooling", cooling, "above 0 and up to 1", lambda v: 0 < v <= 1)
     problem = _Problem(score, objective, len(order), score_range)
     identity, owner, start = _several(order, restarts, seed, images)
-    # A chain takes the same steps however many others there are.
+    # A chain makes the same proposals however many others there are.
     stream = torch.arange(restarts, device=order.device) << 32
 
     def advance(step: int, state: _State) -> _State:

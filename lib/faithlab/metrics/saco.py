@@ -69,6 +69,9 @@ def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: 
 def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
     """The faithfulness coefficient of groups (Algorithm 1), [B] float64 in [-1, 1].
 
+    Two losses that are equal up to the score's rounding may fall either way and turn the whole weight of their pair. So
+    ask in float32, and expect other digits where that happens: in another batch or on another processor.
+
     Args:
         groups: as `influences` gives them.
         ratio: weigh a pair by s_i / s_j in place of s_i - s_j, the variant that section 5.5 argues against.
