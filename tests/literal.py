@@ -75,17 +75,20 @@ def fid(ask, relevance: list[float], s: int, sign: str) -> float:
     return ask(everything) - ask(everything - set(removable(relevance, s, sign)))
 
 
-def rfid(ask, relevance, s, sign, *, alpha, cap=None, draws, seed, image) -> float:
+def rfid(ask, relevance, s, sign, *, alpha, cap=None, draws, seed, image, own=None) -> float:
     """Eq. 3 and 4: a random alpha of what fid removes, averaged over draws; with a cap (beta), eq. 6.
 
-    A uniformly random subset of exact size: the first so many of the removable features in a random order.
+    A uniformly random subset of exact size: the first so many of the removable features in a random order. `own` are
+    the features that the input has, where it has not all.
     """
     features = len(relevance)
     everything = set(range(features))
-    target = removable(relevance, s, sign)
+    own = everything if own is None else set(own)
+    ranked = [feature for feature in ranking(relevance) if feature in own]
+    target = ranked[:s] if sign == "+" else ranked[s:]
     number = half_up(exact(alpha) * len(target))
     if cap is not None:
-        number = min(number, math.floor(exact(cap) * features))
+        number = min(number, math.floor(exact(cap) * len(own)))
     losses = []
     for draw in range(draws):
         removed = [f for f in random_order(seed, image, draw, features) if f in target][:number]
@@ -168,7 +171,7 @@ def few_class_areas(ask, relevance: list[float], steps: int) -> tuple[float, flo
         counts = [half_up(Fraction(k, steps) * len(relevance)) for k in range(steps + 1)]
         return area([ask(everything - set(order[:count])) for count in counts], shares)
 
-    return area_of(ranking(relevance)), area_of(ranking([-r for r in relevance]))
+    return area_of(ranking(relevance)), area_of(ranking(relevance)[::-1])
 
 
 def few_class_fidelity(ask, relevance: list[float], classes: int, steps: int) -> float:
@@ -303,30 +306,33 @@ def saco(ask, relevance: list[float], groups: int, ratio: bool = False) -> float
     return coefficient / total if total else math.nan
 
 
-def deletion_curve(ask, relevance: list[float]) -> list[float]:
-    """The answers without the top 0, 10, ..., 100 %."""
-    order, everything = ranking(relevance), set(range(len(relevance)))
-    sizes = [half_up(Fraction(k, 10) * len(relevance)) for k in range(11)]
+def deletion_curve(ask, order: list[int]) -> list[float]:
+    """The answers without the first 0, 10, ..., 100 % of an order."""
+    everything = set(range(len(order)))
+    sizes = [half_up(Fraction(k, 10) * len(order)) for k in range(11)]
     return [ask(everything - set(order[:s])) for s in sizes]
 
 
 def deletion_area(ask, relevance: list[float]) -> float:
-    return area(deletion_curve(ask, relevance), [k / 10 for k in range(11)])
+    return area(deletion_curve(ask, ranking(relevance)), [k / 10 for k in range(11)])
+
+
+def mean_loss(curve: list[float]) -> float:
+    return sum(curve[0] - answer for answer in curve) / len(curve)
 
 
 def mean_change(ask, relevance: list[float]) -> float:
     """LOdds, where `ask` answers with log-odds."""
-    curve = deletion_curve(ask, relevance)
-    return sum(answer - curve[0] for answer in curve) / len(curve)
+    return -mean_loss(deletion_curve(ask, ranking(relevance)))
 
 
 def aopc(ask, relevance: list[float]) -> float:
-    return -mean_change(ask, relevance)
+    return mean_loss(deletion_curve(ask, ranking(relevance)))
 
 
 def comprehensiveness(ask, relevance: list[float]) -> float:
     """The least relevant features first."""
-    return aopc(ask, [-r for r in relevance])
+    return mean_loss(deletion_curve(ask, ranking(relevance)[::-1]))
 
 
 # TRACE (Wang, Wang, 2024)

@@ -58,7 +58,7 @@ def fidelities(name: str, alpha: float = 1.0, cap: float | None = None, draws: i
         return fidelity(score, attribution, torch.tensor(FRACTIONS), images=images, **options).value
 
     def minus(score, attribution, images):
-        return fidelity(score, -attribution, 1 - torch.tensor(FRACTIONS), images=images, **options).value
+        return fidelity(score, attribution, FRACTIONS, direction="LeRF", images=images, **options).value
 
     def row(sign, sizes):
         if alpha == 1 and cap is None:
@@ -151,7 +151,12 @@ def cumulative() -> list[Metric]:
         entry("AUC", lambda score, a: deletion.area(deletion.curve(score, a)), literal.deletion_area, -1),
         entry("AOPC", lambda score, a: deletion.loss(deletion.curve(score, a)), literal.aopc, +1),
         entry("LOdds", lambda score, a: -deletion.loss(deletion.curve(score, a)), literal.mean_change, -1),
-        entry("Comp", lambda score, a: deletion.loss(deletion.curve(score, -a)), literal.comprehensiveness, -1),
+        entry(
+            "Comp",
+            lambda score, a: deletion.loss(deletion.curve(score, a, direction="LeRF")),
+            literal.comprehensiveness,
+            -1,
+        ),
     ]
 
 

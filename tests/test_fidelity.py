@@ -87,18 +87,68 @@ def test_where_nothing_is_removed_nothing_is_lost(options, attribution, seed):
     assert estimate.error[0, 0] == 0
 
 
-@given(distinct, seeds)
-def test_least_relevant_first_is_most_relevant_first_of_the_negated_attribution(attribution, seed):
-    w = weights(seed)[0].tolist()
-    got = fidelity(score_of(weights(seed)), -attribution, FRACTIONS).value[0].tolist()
+@st.composite
+def tied(draw):
+    """Inputs of 1 to 9 features in a batch padded to 9 (odd: halves are half counts), with scores of 0, 1 or 2."""
+    relevance = draw(st.lists(st.lists(st.integers(0, 2), min_size=9, max_size=9), min_size=1, max_size=3))
+    present = draw(st.lists(st.lists(st.booleans(), min_size=9, max_size=9), min_size=len(relevance), max_size=3))
+    whole = draw(st.booleans())
+    present = torch.tensor(present[: len(relevance)]) | whole
+    present[:, 4] = True
+    fractions = draw(st.lists(st.sampled_from([0, 0.1, 0.25, 0.3, 0.5, 0.7, 0.75, 0.9, 1]), min_size=1, max_size=4))
+    return torch.tensor(relevance).float(), None if whole else present, fractions
 
-    def ask(kept):
-        return torch.tensor(sum(w[f] for f in kept), dtype=torch.float64).sigmoid().item()
 
-    # Removing the s least relevant of F is keeping only the top F - s: Fid- of size F - s.
-    sizes = [literal.size(f, F) for f in FRACTIONS.tolist()]
-    expected = [literal.fid(ask, attribution[0].tolist(), F - s, "-") for s in sizes]
-    assert got == pytest.approx(expected, abs=1e-12)
+@settings
+@pytest.mark.parametrize(("direction", "sign"), [("MoRF", "+"), ("LeRF", "-")])
+@given(tied(), seeds)
+def test_both_directions_speak_of_the_same_top_under_ties_and_half_counts(options, direction, sign, asked, seed):
+    attribution, present, fractions = asked
+    here = torch.ones_like(attribution, dtype=torch.bool) if present is None else present
+    w = torch.randn(attribution.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    images = torch.arange(len(attribution)) + 7
+
+    def score(keep):
+        return torch.einsum("bmf,bf->bm", (keep & here[:, None]).double(), w)
+
+    drawn = {"images": images, "present": present, "seed": seed, **options}
+    measured = fidelity(score, attribution, fractions, direction=direction, **drawn).value
+    for b, relevance in enumerate(attribution.tolist()):
+        own = here[b].nonzero().flatten().tolist()
+
+        def ask(kept, b=b):
+            return sum(w[b, feature].item() for feature in kept if here[b, feature])
+
+        literally = {"alpha": 1.0, "draws": 1, **options, "seed": seed, "image": int(images[b]), "own": own}
+        sizes = [literal.size(fraction, len(own)) for fraction in fractions]
+        expected = [literal.rfid(ask, relevance, s, sign, **literally) for s in sizes]
+        assert measured[b].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+@given(tied())
+def test_what_one_direction_removes_the_other_keeps(asked):
+    attribution, present, fractions = asked
+    seen = []
+
+    def watched(keep):
+        seen.append(keep)
+        return torch.zeros(keep.shape[:2])
+
+    for direction in ("MoRF", "LeRF"):
+        remaining(watched, attribution, fractions, direction=direction, present=present)
+    morf, lerf = seen
+    removed = ~morf
+    absent = torch.zeros_like(attribution, dtype=torch.bool) if present is None else ~present
+    assert torch.equal(removed, lerf & ~absent[:, None])
+
+
+def test_only_where_nothing_ties_is_least_relevant_first_the_negated_attribution():
+    # Two of three features tie for the second place: keeping the top 2 is keeping 2 and the first of the equals, 0.
+    attribution = torch.tensor([[1.0, 1.0, 2.0]])
+    weight = torch.tensor([[1.0, 10.0, 100.0]])
+    left = remaining(lambda keep: (keep * weight[:, None]).sum(-1), attribution, [2 / 3, 0.5], direction="LeRF").value
+    # Half of three features is two, halves up, in both directions.
+    assert left.tolist() == [[101, 101]]
 
 
 @given(seeds)
@@ -239,16 +289,15 @@ def test_features_that_an_input_has_not_count_for_nothing(cap, sign):
 
     # The padding's own scores are the largest, then the smallest: neither matters.
     loud = attribution.masked_fill(~present, 1e9)
-    signed, shares = (loud, fractions) if sign == "+" else (-loud, 1 - fractions)
-    measured = fidelity(score, signed, shares, present=present, **options).value
+    direction = "MoRF" if sign == "+" else "LeRF"
+    measured = fidelity(score, loud, fractions, direction=direction, present=present, **options).value
     for text, length in enumerate(LENGTHS):
         relevance = attribution[text, :length].tolist()
 
         def ask(kept, text=text):
             return float(torch.sigmoid(sum((weights[text, f].double() for f in kept), torch.zeros(()).double())))
 
-        sizes = [literal.size(s, length) for s in shares.tolist()]
-        sizes = sizes if sign == "+" else [length - s for s in sizes]
+        sizes = [literal.size(s, length) for s in fractions.tolist()]
         expected = [literal.rfid(ask, relevance, s, sign, image=text, **options) for s in sizes]
         assert measured[text].tolist() == pytest.approx(expected, abs=1e-9)
 

@@ -18,7 +18,7 @@ def score(keep):
 
 
 def honest(attribution):
-    return remaining(score, attribution, FRACTIONS), remaining(score, -attribution, 1 - FRACTIONS)
+    return remaining(score, attribution, FRACTIONS), remaining(score, attribution, FRACTIONS, direction="LeRF")
 
 
 def blind(attribution):

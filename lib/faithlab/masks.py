@@ -4,10 +4,15 @@ A keep-mask is boolean, True = kept. Sizes are counts of features; `counts` and 
 by one rule, used by the metrics and by the closed form they are tested against.
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from faithlab import draws as counter
+
+Direction = Literal["MoRF", "LeRF"]
+"""Which end of an attribution's order goes first: the most relevant features or the least relevant ones."""
 
 BUDGET = 1 << 25
 """Elements (bytes) of the keep-masks that a metric makes at a time: sizes and draws are cut into parts of at most this,
@@ -15,17 +20,22 @@ or of one mask per image where that is more. With the orders beside them, a metr
 max(BUDGET, images x features x 8 bytes), whatever the number of sizes and draws."""
 
 
-def order(attribution: Tensor, present: Tensor | None = None) -> Tensor:
+def order(attribution: Tensor, present: Tensor | None = None, direction: Direction = "MoRF") -> Tensor:
     """Features from most to least relevant: [B, F] -> [B, F] int64; of equal scores the smaller index comes first.
+
+    LeRF is the same order read from its end, so that the two agree on what the top s features are. The order of the
+    negated attribution is another one wherever scores are equal.
 
     Args:
         attribution: [B, F].
         present: [B, F] bool, which features an input has (a text has no more tokens than it is long); those it has
-            not come last, whatever their score. None: all.
+            not come last in both directions, whatever their score. None: all.
+        direction: "MoRF", the most relevant first, or "LeRF", the least relevant first.
 
     Raises:
-        ValueError: the attribution is not [B, F] or holds a NaN.
+        ValueError: the attribution is not [B, F] or holds a NaN; an unknown direction.
     """
+    _check_direction(direction)
     if attribution.ndim != 2:
         raise ValueError(
             f"expected an attribution per feature, [images, features], but got shape {tuple(attribution.shape)}; "
@@ -39,8 +49,13 @@ def order(attribution: Tensor, present: Tensor | None = None) -> Tensor:
         )
     order = attribution.argsort(dim=-1, descending=True, stable=True)
     if present is None:
+        return order if direction == "MoRF" else order.flip(-1)
+    order = order.gather(-1, (~present.gather(-1, order)).byte().argsort(dim=-1, stable=True))
+    if direction == "MoRF":
         return order
-    return order.gather(-1, (~present.gather(-1, order)).byte().argsort(dim=-1, stable=True))
+    features = order.shape[-1]
+    # From the last feature that an input has to its first; below zero begin those that it has not.
+    return order.gather(-1, (present.sum(-1, keepdim=True) - 1 - torch.arange(features).to(order.device)) % features)
 
 
 def place(order: Tensor) -> Tensor:
@@ -62,13 +77,24 @@ def counts(fractions: Tensor, features: int | Tensor) -> Tensor:
     return (_per_input(features) * fractions.to(_device(features)) + 0.5 + 1e-9).floor().long()
 
 
+def removable(fractions: Tensor, features: int | Tensor, direction: Direction = "MoRF") -> Tensor:
+    """How many features may be removed at a size: the top s (MoRF), or all but the top s (LeRF); int64 like `counts`.
+
+    Both directions speak of the same top s, that of `counts`: F - s is not the size of the fraction 1 - s / F, which
+    rounds halves the other way. In the order of the same direction (see `order`) they are the first ones.
+    """
+    _check_direction(direction)
+    sizes = counts(fractions, features)
+    return sizes if direction == "MoRF" else _per_input(features).to(sizes) - sizes
+
+
 def removals(counts: Tensor, features: int | Tensor, alpha: float = 1.0, cap: float | None = None) -> Tensor:
-    """How many of the top s features are removed: min(alpha * s, cap * F), F-Fidelity's eq. 6; int64 like `counts`.
+    """How many of n removable features are removed: min(alpha * n, cap * F), F-Fidelity's eq. 6; int64 like `counts`.
 
     Args:
-        counts: [K] or [B, K] sizes s.
+        counts: [K] or [B, K] numbers n of `removable`.
         features: number of features F, or [B].
-        alpha: share of the s features that is removed, rounded half up to a count.
+        alpha: share of the n features that is removed, rounded half up to a count.
         cap: upper bound as a fraction of F (the paper's beta), rounded down to a count; None: no bound.
 
     Raises:
@@ -79,6 +105,13 @@ def removals(counts: Tensor, features: int | Tensor, alpha: float = 1.0, cap: fl
             raise ValueError(f"expected {name} between 0 and 1, but got {value}")
     removed = (alpha * counts.double() + 0.5 + 1e-9).floor().long()
     return removed if cap is None else removed.minimum((cap * _per_input(features) + 1e-9).floor().long())
+
+
+def _check_direction(direction: str) -> None:
+    if direction not in ("MoRF", "LeRF"):
+        raise ValueError(
+            f'expected direction "MoRF", most relevant first, or "LeRF", least relevant first, but got {direction!r}'
+        )
 
 
 def _per_input(features: int | Tensor) -> Tensor:
@@ -133,13 +166,13 @@ def remove_from_top(
 ) -> Tensor:
     """Keep all but a uniformly random subset, of exact size, of the first s features (F-Fidelity, eq. 3, 4 and 6).
 
-    Each draw puts all features of an image in a random order; of the first s features by attribution, the
-    `removals` that come first in the random order are removed. The random order belongs to the image and the draw
+    Each draw puts all features of an image in a random order; of the first s features of the order, the `removals`
+    that come first in the random order are removed. The random order belongs to the image and the draw
     alone, so that sizes, explainers and both directions share it (common random numbers).
 
     Args:
-        order: [B, F], most relevant first.
-        counts: [K] or [B, K] sizes s, increasing or not.
+        order: [B, F], of `order`, in the direction of the removal.
+        counts: [K] or [B, K] numbers s of `removable`, increasing or not.
         removals: likewise, removals <= counts.
         seed: seed of the draws.
         images: [B] identities of the images.

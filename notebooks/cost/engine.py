@@ -145,8 +145,8 @@ options = {"alpha": 0.5, "cap": 0.1, "draws": draws, "seed": seed}
 def on_the_engine(count, precision):
     """F-Fidelity, both directions, the first `count` images."""
     score = engine.scorer(network, x[:count], y[:count], segments=pixels, readout=readouts.hit, precision=precision)
-    for signed, sizes in ((attribution, fractions), (-attribution, 1 - fractions)):
-        remaining(score, signed[:count], sizes, **options)
+    for direction in ("MoRF", "LeRF"):
+        remaining(score, attribution[:count], fractions, direction=direction, **options)
 
 
 @torch.inference_mode()
@@ -155,13 +155,12 @@ def in_a_loop(count):
     features = pixels.numel()
     for image, target, scores in zip(x[:count], y[:count], attribution[:count], strict=True):
         order = scores.argsort(descending=True)
-        for ranked, sizes in ((order, fractions), (order.flip(0), 1 - fractions)):
-            for share in sizes.tolist():
-                top = ranked[: round(share * features)]
-                taken = min(round(0.5 * len(top)), int(0.1 * features))
+        for size in (round(share * features) for share in fractions.tolist()):
+            for removable in (order[:size], order[size:]):
+                taken = min(round(0.5 * len(removable)), int(0.1 * features))
                 masks = torch.ones(draws, features, device=device)
                 for mask in masks:
-                    mask[top[torch.randperm(len(top), device=device)[:taken]]] = 0
+                    mask[removable[torch.randperm(len(removable), device=device)[:taken]]] = 0
                 logits = network(image * masks.view(draws, 1, *x.shape[-2:]))
                 (logits.argmax(1) == target).float().mean()
 

@@ -138,7 +138,7 @@ def evaluate(judge, explainer, **options):
     """Explain the test images, and read off the accuracy that remains in both directions."""
     attribution = explain(explainer, network, x, y, pixels)
     score = engine.scorer(judge, x, y, segments=pixels, readout=readouts.hit, precision=fast)
-    return [remaining(score, a, s, **options) for a, s in ((attribution, fractions), (-attribution, 1 - fractions))]
+    return [remaining(score, attribution, fractions, direction=d, **options) for d in ("MoRF", "LeRF")]
 
 
 evaluate(network, "saliency")  # warms up

@@ -381,8 +381,8 @@ def f_fidelity(images, sizes, draws, precision):
         network, many[:images], labels[:images], segments=pixels, readout=readouts.hit, precision=precision
     )
     fractions = torch.arange(1, sizes + 1, dtype=torch.float64) / (sizes + 1)
-    for signed, shares in ((maps, fractions), (-maps, 1 - fractions)):
-        remaining(score, signed[:images], shares, alpha=0.5, cap=0.1, draws=draws, seed=seed)
+    for direction in ("MoRF", "LeRF"):
+        remaining(score, maps[:images], fractions, direction=direction, alpha=0.5, cap=0.1, draws=draws, seed=seed)
 
 
 records = []

@@ -98,8 +98,10 @@ def measure(setting, original, tuned, chosen, draws):
     for name, explainer in EXPLAINERS.items():
         attributions[name] = a = explain(explainer, original, x, y, pixels)
         options = {"alpha": alpha, "cap": beta, "draws": draws, "seed": seed}
-        losses = {"FFid+": fidelity(score, a, fractions, **options)}
-        losses["FFid-"] = fidelity(score, -a, 1 - fractions, **options)
+        losses = {
+            "FFid+": fidelity(score, a, fractions, direction="MoRF", **options),
+            "FFid-": fidelity(score, a, fractions, direction="LeRF", **options),
+        }
         rows += [
             pd.DataFrame(loss.value.cpu().numpy(), columns=fractions.numpy().round(6))
             .rename_axis(index="image")

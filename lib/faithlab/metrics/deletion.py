@@ -7,13 +7,13 @@ With x_k the input without its top 0, 10, ..., 100 % of the features (Wu et al.,
     LOdds   mean over k of  log-odds(y | x_k) - log-odds(y | x)               lower is better
     Comp    as AOPC, but the least relevant features are removed first        lower is better
 
-All four are arithmetic on a `curve`. What is read off the model is the score's readout, and the order is the sign of
-the attribution a:
+All four are arithmetic on a `curve`. What is read off the model is the score's readout; the least relevant features
+come first in the direction "LeRF":
 
     AUC   = area(curve(score of faithlab.readouts.hit, a))
     AOPC  = loss(curve(score of faithlab.readouts.probability, a))
     LOdds = -loss(curve(score of faithlab.readouts.log_odds, a))
-    Comp  = loss(curve(score of faithlab.readouts.probability, -a))
+    Comp  = loss(curve(score of faithlab.readouts.probability, a, direction="LeRF"))
 
 Comprehensiveness has the paper's direction here, and its name; elsewhere (DeYoung et al., 2020) that name means the
 loss without the most relevant features, and this is their sufficiency.
@@ -35,23 +35,25 @@ def curve(
     attribution: Tensor,
     fractions: Sequence[float] | Tensor = STEPS,
     *,
+    direction: masks.Direction = "MoRF",
     present: Tensor | None = None,
 ) -> Tensor:
-    """The score when the most relevant features are removed, more at each step.
+    """The score when the most, or the least, relevant features are removed, more at each step.
 
     Args:
         score: see `faithlab.engine.scorer`.
-        attribution: [B, F]; negate it to remove the least relevant features first.
-        fractions: [K] removed fractions of the features.
+        attribution: [B, F].
+        fractions: [K] removed fractions of the features, in either direction.
+        direction: "MoRF" removes from the most relevant end, "LeRF" from the least relevant end of the same order.
         present: [B, F] bool, which features an input has; the fractions are of those. None: all.
 
     Returns:
         [B, K] float64.
 
     Raises:
-        ValueError: NaN in the attribution, fractions outside [0, 1].
+        ValueError: NaN in the attribution, fractions outside [0, 1], an unknown direction.
     """
-    order = masks.order(attribution, present)
+    order = masks.order(attribution, present, direction)
     counts = masks.counts(fractions, order.shape[1] if present is None else present.sum(1))
     return score(masks.remove_top(order, counts)).double()
 

@@ -8,8 +8,8 @@ classes. Pixels are replaced by those of a perturbed image (`faithlab.perturbed`
 
     Fid = 1 - (|1 - A_LIF| + |1/N - A_MIF|) / (1 + (N - 1) / N)            in [0, 1], higher is better      (eq. 1)
 
-LIF is MIF of the negated attribution. The class that is followed is the score's target: the predicted class, the true
-one, or each in turn.
+LIF is the order of MIF read from its end. The class that is followed is the score's target: the predicted class, the
+true one, or each in turn.
 """
 
 from typing import NamedTuple
@@ -28,13 +28,14 @@ class Areas(NamedTuple):
     lif: Tensor
 
 
-def curve(score: Score, attribution: Tensor, *, steps: int = 100) -> Tensor:
-    """The probability when 0, 1/steps, ..., all of the most important features are replaced.
+def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: masks.Direction = "MoRF") -> Tensor:
+    """The probability when 0, 1/steps, ..., all of the most, or of the least, important features are replaced.
 
     Args:
         score: probabilities, see `faithlab.engine.scorer`.
-        attribution: [B, F]; negate it for the least important features first.
+        attribution: [B, F].
         steps: 100 are the paper's steps of 1 %.
+        direction: "MoRF", which the paper calls MIF, or "LeRF", its LIF.
 
     Returns:
         [B, steps + 1] float64.
@@ -42,7 +43,7 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100) -> Tensor:
     Raises:
         ValueError: NaN in the attribution, or a score that is no probability.
     """
-    order = masks.order(attribution)
+    order = masks.order(attribution, direction=direction)
     counts = masks.counts(_shares(steps), order.shape[1])
     parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())))
     found = torch.cat([score(masks.remove_top(order, part)) for part in parts], 1).double()
@@ -57,7 +58,8 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100) -> Tensor:
 
 def areas(score: Score, attribution: Tensor, *, steps: int = 100) -> Areas:
     """Both areas of an attribution; arguments and errors as in `curve`."""
-    return Areas(*(stats.auc(curve(score, sign * attribution, steps=steps), _shares(steps)) for sign in (1, -1)))
+    curves = (curve(score, attribution, steps=steps, direction=direction) for direction in ("MoRF", "LeRF"))
+    return Areas(*(stats.auc(each, _shares(steps)) for each in curves))
 
 
 def fid(areas: Areas, classes: int) -> Tensor:

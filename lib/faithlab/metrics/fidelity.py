@@ -11,12 +11,12 @@ Explainable AI", 2024), with y the label, f the classifier, F features, s the ex
 
 The published metrics are named choices of the arguments of `fidelity`, with the readout `faithlab.readouts.hit`:
 
-    Fid+  = fidelity(score, a, s / F)                       Fid-  = fidelity(score, -a, 1 - s / F)
-    RFid+ = fidelity(score, a, s / F, alpha=0.5, draws=50)  RFid- = fidelity(score, -a, 1 - s / F, alpha=0.5, draws=50)
-    FFid+ = RFid+ with cap=0.1 on the fine-tuned model      FFid- = RFid- with cap=0.1 on the fine-tuned model
+    Fid+  = fidelity(score, a, s / F)                            Fid-, RFid-, FFid- = the same, direction="LeRF"
+    RFid+ = fidelity(score, a, s / F, alpha=0.5, draws=50)
+    FFid+ = RFid+ with cap=0.1 on the fine-tuned model
 
-Where the paper's tables say MoRF and LeRF they mean the accuracy that remains, `remaining` with the arguments of the +
-and of the - metric.
+Where the paper's tables say MoRF and LeRF they mean the accuracy that remains, `remaining` in these directions. Both
+speak of the same top s features at a size: of equal scores the smaller index comes first in either.
 """
 
 from collections.abc import Callable
@@ -35,6 +35,7 @@ def remaining(
     attribution: Tensor,
     fractions: Tensor,
     *,
+    direction: masks.Direction = "MoRF",
     alpha: float = 1.0,
     cap: float | None = None,
     draws: int = 1,
@@ -43,13 +44,14 @@ def remaining(
     present: Tensor | None = None,
     subset: Callable[..., Tensor] = masks.remove_from_top,
 ) -> Estimate:
-    """Each input's mean score when (some of) its most relevant features are removed.
+    """Each input's mean score when (some of) its most, or its least, relevant features are removed.
 
     Args:
         score: see `faithlab.engine.scorer`.
-        attribution: [B, F]; negate it to remove the least relevant features.
-        fractions: [K] sizes s as fractions of the F features.
-        alpha: share of the s features that is removed, chosen at random (eq. 3); 1 removes all of them.
+        attribution: [B, F].
+        fractions: [K] sizes s as fractions of the F features, rounded half up to counts, in both directions.
+        direction: "MoRF" removes the top s features (eq. 1 and 3), "LeRF" all but the top s (eq. 2 and 4).
+        alpha: share of these s or F - s features that is removed, chosen at random; 1 removes all of them.
         cap: at most this fraction of all F features is removed (beta in eq. 6); None: no bound.
         draws: number N of random subsets to average over; where nothing is random one is enough and is used.
         seed: seed of the subsets.
@@ -63,13 +65,14 @@ def remaining(
         Mean scores [B, K] float64 over the draws, and their standard errors.
 
     Raises:
-        ValueError: NaN in the attribution, fractions, alpha or cap outside [0, 1], fewer than one draw.
+        ValueError: NaN in the attribution, fractions, alpha or cap outside [0, 1], fewer than one draw, an unknown
+            direction.
     """
     if draws < 1:
         raise ValueError(f"expected at least one draw, but got {draws}")
-    order = masks.order(attribution, present)
+    order = masks.order(attribution, present, direction)
     features = order.shape[1] if present is None else present.sum(1)
-    counts = masks.counts(fractions, features)
+    counts = masks.removable(fractions, features, direction)
     removals = masks.removals(counts, features, alpha, cap)
     identities = counter.identities(len(order), images, order.device)
     mean = torch.empty(len(order), counts.shape[-1], dtype=torch.float64, device=order.device)
@@ -96,7 +99,7 @@ def remaining(
 
 
 def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) -> Estimate:
-    """What each input's score loses when (some of) its most relevant features are removed.
+    """What each input's score loses when (some of) its most, or its least, relevant features are removed.
 
     Arguments and errors as in `remaining`.
 

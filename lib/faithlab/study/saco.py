@@ -226,7 +226,7 @@ def measure(
             "AUC": deletion.area(deletion.curve(score[readouts.hit], attribution, **own)),
             "AOPC": deletion.loss(odds.sigmoid()),  # the probability, without asking the model again
             "LOdds": -deletion.loss(odds),
-            "Comp.": deletion.loss(deletion.curve(score[readouts.probability], -attribution, **own)),
+            "Comp.": deletion.loss(deletion.curve(score[readouts.probability], attribution, direction="LeRF", **own)),
         }
         frames += [tidy(value, network=subject.name, explainer=explainer, metric=m) for m, value in values.items()]
     return pd.concat(frames, ignore_index=True)

@@ -32,7 +32,10 @@ ORDER = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
 
 def morf_and_lerf(score: Score, fractions: Tensor, **options) -> Curves:
     """A metric of `faithlab.metrics.fidelity.remaining` in both directions; `options` are its arguments."""
-    return lambda a: (remaining(score, a, fractions, **options), remaining(score, -a, 1 - fractions, **options))
+    return lambda a: (
+        remaining(score, a, fractions, direction="MoRF", **options),
+        remaining(score, a, fractions, direction="LeRF", **options),
+    )
 
 
 def fidelities(
