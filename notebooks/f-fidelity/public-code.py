@@ -17,7 +17,7 @@
 # %% [markdown]
 # # The paper and its public code
 #
-# The authors' code does not do what their paper says, in eleven places. *Which of them matter?* Each that can be switched on
+# In a dozen places the authors' code does something else than their paper says. *Which of them matter?* Each that can be switched on
 # is switched on here, alone, and the same degraded explanations of the same images are ranked again; at the end all are on
 # together. The list itself, with what we do and why, is on [](../../book/f-fidelity/deviations).
 
@@ -83,7 +83,7 @@ run = Run("f-fidelity/public-code", globals())
 # first channel is masked. And it always removes exactly $\lfloor \beta d \rfloor$ pixels, where the paper draws a number up to it.
 #
 # *ROAR* differs once, and for good. The number of pixels to remove is a share of the *first dimension* of the explanation: a map
-# of three channels loses at most 2 of its 3072 values, a map of one channel nothing. Its "retrained" network is trained on
+# of three channels loses at most 2 of its 3072 values, a map of one channel nothing, a map without channels 31 of 1024. Its "retrained" network is trained on
 # whole images.
 #
 # *SG-SQ* differs in kind. The code squares noisy *Integrated Gradients*: 10 copies, with noise of standard deviation 1 after
