@@ -98,6 +98,7 @@ OTHER_VALUES = {
     "augment": True,
     "mask_share": 0.1,
     "mask_channels": 1,
+    "mask_exactly": True,
     "orders": Orders("some"),
     "optimiser": "adamw",
     "start": RECIPE,
@@ -499,6 +500,14 @@ def test_only_the_first_channels_are_masked_where_asked():
     )
     assert torch.equal(one[:, 0], every[:, 0])
     assert torch.equal(one[:, 1:], x[:, 1:])
+
+
+def test_every_image_loses_the_same_number_where_that_is_asked():
+    x = torch.rand(500, 3, 8, 8, generator=GENERATOR) + 1
+    masked = training.mask_features(x, segments.pixels(8, 8), 0.1, torch.Generator().manual_seed(0), exactly=True)
+    lost = (masked == 0).all(1).flatten(1)
+    assert (lost.sum(1) == 6).all()  # floor(0.1 * 64)
+    assert lost.any(0).all()
 
 
 def test_a_share_of_0_masks_nothing():

@@ -86,6 +86,7 @@ class Recipe:
             steps, tokens), 0 up to this fraction of them, is removed; 0: none.
         mask_channels: only the first so many channels are masked, as in the public code of F-Fidelity, whose masks
             reach one; None: all.
+        mask_exactly: every example loses that fraction, as in the public code of F-Fidelity, not up to it.
         orders: ROAR: stored orders of each training example's features, see `keep_orders`; every time an example is
             seen it lacks the first features of its order, a share drawn uniformly from 0 to 1. None: whole.
         start: the recipe whose weights training starts from (fine-tuning); None: fresh weights.
@@ -109,6 +110,7 @@ class Recipe:
     augment: bool = False
     mask_share: float = 0.0
     mask_channels: int | None = None
+    mask_exactly: bool = False
     orders: Orders | None = None
     start: "Recipe | None" = None
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -294,6 +296,7 @@ def mask_features(
     present: Tensor | None = None,
     absent: float = 0,
     channels: int | None = None,
+    exactly: bool = False,
 ) -> Tensor:
     """Remove a random subset of each example's features (F-Fidelity, eq. 5).
 
@@ -305,6 +308,7 @@ def mask_features(
         present: [n, F] bool, which features an example has, and which `share` refers to; None: all.
         absent: the value that a removed feature gets.
         channels: images only: mask the first so many channels; None: all.
+        exactly: each example loses floor(beta * F) features.
 
     Returns:
         [n, *S].
@@ -312,7 +316,7 @@ def mask_features(
     n, F = len(x), segment_maps.count(features)
     own = torch.full((n, 1), F) if present is None else present.sum(1, keepdim=True)
     most = masks.bound(share, own[:, 0])
-    lost = (torch.rand(n, 1, generator=generator) * (most + 1)).long()
+    lost = most if exactly else (torch.rand(n, 1, generator=generator) * (most + 1)).long()
     order = masks.order(torch.rand(n, F, generator=generator), present)
     masked = _without_first(x, order, lost, features, absent)
     return masked if channels is None else torch.cat([masked[:, :channels], x[:, channels:]], dim=1)
@@ -444,6 +448,7 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
             x = _augment(x, generator)
         if recipe.mask_share:
             options = {"present": data.present(index), "absent": data.ABSENT, "channels": recipe.mask_channels}
+            options["exactly"] = recipe.mask_exactly
             x = mask_features(x, features, recipe.mask_share, generator, **options)
         if recipe.orders is not None:
             own = features.max() + 1 if data.present(index) is None else data.present(index).sum(1, keepdim=True)
