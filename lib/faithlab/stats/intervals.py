@@ -10,7 +10,7 @@ Which interval (`METHODS`), decided by simulation (tests/test_coverage.py):
   (Hesterberg, 2015, "expanded percentile"), which lifts the coverage of a mean of 100 by half a percent;
 - below, Student's interval on the jackknife's pseudo-values, which for a mean is Student's own;
 - for a rate of hits Wilson's, below 100 images and wherever fewer than `RARE` images are on the rarer side. The number
-  of independent trials is p (1 - p) / (standard error)^2, between the images and all their hits;
+  of independent trials is about p (1 - p) / (standard error)^2, between the images and all their hits;
 - for a paired difference of two such rates, under the same condition on the images that differ, Wald's interval with
   one more image for and one against (Bonett and Price, 2012);
 - none where all images are alike and no such rule knows more: a sample without spread does not tell how far the next
@@ -148,7 +148,7 @@ def estimate(
         raise ValueError(f"expected at least 1000 resamples, but got {resamples}")
     single = cells is None and contrasts is None
     gathered = gather(table, statistic(of), [{}] if cells is None else list(cells), labels)
-    found = of_gathered(gathered, contrasts, resamples=resamples, seed=seed)
+    found = intervals(gathered, resampled(gathered, resamples, seed), contrasts)
     if not single:
         return found
     pooled, each, between = (
@@ -157,24 +157,38 @@ def estimate(
     return replace(found, pooled=pooled, each=each, between=between, method=found.method.squeeze(0))
 
 
-def of_gathered(
-    gathered: Gathered,
-    contrasts: Tensor | None = None,
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
-    picks: Sequence[Tensor] | None = None,
-) -> Estimate:
-    """`estimate` of rows that are at hand.
+def resampled(
+    gathered: Gathered, resamples: int = 1000, seed: int = 0, picks: Sequence[Tensor] | None = None
+) -> Tensor:
+    """The statistic of the images as they are and of every resample: [networks, 1 + R, cells, ...].
+
+    The resamples are the bootstrap's from `FEW` images on, below the jackknife's, one for each image.
 
     Args:
         gathered: the rows.
-        contrasts: as in `estimate`.
-        resamples: as in `estimate`, without the bound.
-        seed: as in `estimate`.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
         picks: for simulations: of each data set, the images [n] that a new data set of the same size consists of.
     """
-    cells = len(gathered.rows[0])
+    jackknife = _least(gathered) < FEW
+    weights = _jackknife(gathered.images, picks) if jackknife else _bootstrap(gathered.images, resamples, seed, picks)
+    return gathered(weights)
+
+
+def _least(gathered: Gathered) -> int:
+    """Images of the network and data set that has the fewest."""
+    return int(gathered.counts.min())
+
+
+def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = None) -> Estimate:
+    """The estimate of linear combinations of the cells.
+
+    Args:
+        gathered: the rows.
+        values: [networks, 1 + R, cells, ...] from `resampled`.
+        contrasts: as in `estimate`.
+    """
+    cells = values.shape[2]
     matrix = torch.eye(cells) if contrasts is None else torch.as_tensor(contrasts)
     matrix = matrix.double()
     if matrix.ndim != 2 or matrix.shape[1] != cells:
@@ -182,9 +196,7 @@ def of_gathered(
             f"expected contrasts [contrasts, {cells}], one column for each cell, but got {tuple(matrix.shape)}"
         )
     counts = torch.cat([torch.tensor([gathered.images]), gathered.counts])  # [pooled and networks, data sets]
-    few = int(counts.min()) < FEW
-    weights = _jackknife(gathered.images, picks) if few else _bootstrap(gathered.images, resamples, seed, picks)
-    values = gathered(weights)  # [networks, 1 + R, cells, ...]
+    few = _least(gathered) < FEW
     scale = values[:, 0].abs().nan_to_num(0).amax()
     values = torch.einsum("qc,urc...->urq...", matrix, values)
     values = torch.cat([values.mean(0, keepdim=True), values])
@@ -309,7 +321,9 @@ def _jackknife(counts: Sequence[int], picks: Sequence[Tensor] | None) -> list[Te
 def _wilson(p: Tensor, error: Tensor, n: Tensor, hits: Tensor) -> tuple[Tensor, Tensor]:
     """Wilson's interval; `hits` is how many hits an image has at most."""
     z = float(scipy.stats.norm.isf(TAIL))
-    trials = torch.where(error > 0, p * (1 - p) / error**2, n).clamp(min=n, max=n * hits)
+    # Variance over that of n independent trials. One image more in favour of no gain: few say little.
+    share = (n * n * error**2 + 1) / (n * p * (1 - p) + 1)
+    trials = (n / share).clamp(min=n, max=n * hits)
     centre, half = p + z**2 / (2 * trials), z * (p * (1 - p) / trials + z**2 / (4 * trials**2)).clamp(min=0).sqrt()
     return (centre - half) / (1 + z**2 / trials), (centre + half) / (1 + z**2 / trials)
 
