@@ -15,18 +15,21 @@ ORDER = [
     "readouts",
     "draws",
     "masks",
+    "scores",
     "stats",
     "engine",
     "explainers",
     "zoo",
     "metrics",
     "search",
+    "claims",
     "study",
 ]
 UNKNOWN = {
     "zoo": {"explainers"},
     "metrics": {"explainers", "zoo"},
     "search": {"explainers", "zoo"},
+    "claims": {"engine", "explainers", "zoo", "metrics", "search"},
 }
 
 

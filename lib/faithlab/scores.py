@@ -396,7 +396,7 @@ def _blocks(table: pa.Table) -> Iterator[Block]:
         for name in LABELS:
             value = columns[name][first].as_py()
             if value is not None:
-                labels[name] = value
+                labels[name] = _label(name, value)
         together = places[-1] - first == len(places) - 1  # stable order: then they are neighbours
         piece = {
             name: columns[name].slice(first, len(places)) if together else columns[name].take(pa.array(places))

@@ -8,6 +8,9 @@ Which interval (`METHODS`), decided by simulation (tests/test_coverage.py):
 
 - from 100 images on the percentiles of the bootstrap, at tails widened by Student's factor sqrt(n / (n - 1)) t / z
   (Hesterberg, 2015, "expanded percentile"), which lifts the coverage of a mean of 100 by half a percent;
+  Where a resample is worse than its table by more than a quarter of the standard error on average (the largest of many
+  rates, ReCo), they are moved back by twice this bias (Efron and Tibshirani, 1993, section 10.3). ReCo itself is then
+  covered by 88 % of the intervals with 100 images (73 % without), 91 % with 300 (83 %): judge its differences;
 - below, Student's interval on the jackknife's pseudo-values, which for a mean is Student's own;
 - for a rate of hits Wilson's, below 100 images and wherever fewer than `RARE` images are on the rarer side. The number
   of independent trials is about p (1 - p) / (standard error)^2, between the images and all their hits;
@@ -35,6 +38,8 @@ FEW = 100
 """Below this number of images the bootstrap is not used."""
 RARE = 20
 """A rate with fewer images than this on its rarer side is near 0 or 1."""
+BIASED = 0.25
+"""A bias of less than this share of the standard error is left alone."""
 METHODS = ("bootstrap", "Student", "Wilson", "Bonett and Price", "none")
 
 
@@ -221,6 +226,9 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         ]
         low, high = ends
         error = _nan_std(replicates) * (n / (n - 1)).sqrt()
+        bias = replicates.nanmean(1) - point
+        shift = torch.where(bias.abs() > BIASED * error, 2 * bias, 0)
+        low, high = low - shift, high - shift
         lost = replicates.isnan()
         undefined = int(lost[0].flatten(1).any(1).sum())
         low, high = (torch.where(lost.double().mean(1) > 0.05, torch.nan, end) for end in (low, high))

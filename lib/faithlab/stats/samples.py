@@ -84,10 +84,14 @@ def mean(sample: Sample) -> Tensor:
 
 
 def area(sample: Sample) -> Tensor:
-    """The area under the mean curve, divided by the range of the sizes."""
-    if sample.sizes is None:
+    """The area under the mean curve, divided by the range of the sizes: the mean of the images' areas."""
+    return replace(sample, values=_area(sample.values, sample.sizes)[:, None], sizes=None).mean()
+
+
+def _area(values: Tensor, sizes: Tensor | None) -> Tensor:
+    if sizes is None:
         raise ValueError("the area needs scores at several sizes, but these have a single value")
-    return auc(sample.mean(), sample.sizes)
+    return auc(values, sizes)
 
 
 def mege(same: Sample) -> Tensor:
@@ -146,6 +150,13 @@ def ranked_alike(*samples: Sample) -> Tensor:
     return pearson(rank(means[..., :half]), rank(means[..., half:]))
 
 
+_OF_AN_IMAGE: Mapping[Function, Callable[[Tensor, Tensor | None], Tensor]] = {
+    mean: lambda values, sizes: values[:, 0] if sizes is None else values,
+    area: _area,
+}
+"""Statistics that are the weighted mean of a number of each image: all cells are one matrix product."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """The rows of one cell on one network: `values` [rows, K], `images` as in `Sample`, the data set's number."""
@@ -194,8 +205,16 @@ class Gathered:
             weights: of each data set, [R, images].
         """
         answers = []
+        of_image = _OF_AN_IMAGE.get(self.statistic.function) if len(self.statistic.over) == 1 else None
         for network, kept in zip(self.rows, self.kept, strict=True):
             own = [w if len(k) == w.shape[1] else w[:, k] for w, k in zip(weights, kept, strict=True)]
+            if of_image is not None and len(own) == 1 and network[0][0].images is None:
+                values = torch.stack(
+                    [of_image(cell[0].values, self.sizes) for cell in network], 1
+                )  # [images, cells, ...]
+                means = own[0] @ values.flatten(1) / own[0].sum(1, keepdim=True)
+                answers.append(means.unflatten(1, values.shape[1:]))
+                continue
             cells = [
                 self.statistic.function(*(Sample(r.values, r.images, own[r.dataset], self.sizes) for r in cell))
                 for cell in network
@@ -218,15 +237,15 @@ class Gathered:
         for network, (kept,) in zip(self.rows, self.kept, strict=True):
             own, columns = order[kept], []
             for argument in zip(*network, strict=True):  # one sample of the statistic in every cell
-                identities = [torch.arange(len(r.values)) if r.images is None else r.images for r in argument]
-                target = torch.cat([own[image, c] for c, image in enumerate(identities)])
-                values, image = torch.cat([r.values for r in argument]), torch.cat(identities)
-                moved = []
-                for c, r in enumerate(argument):
-                    here = (target == c).nonzero().flatten()
-                    if r.images is None:
-                        here = here[image[here].argsort()]
-                    moved.append(Rows(values[here], None if r.images is None else image[here], r.dataset))
+                if argument[0].images is None:
+                    values = torch.stack([r.values for r in argument], 1)  # [images, cells, K]
+                    values = values.scatter(1, own[..., None].expand_as(values), values).unbind(1)
+                    columns.append([Rows(v, None, 0) for v in values])
+                    continue
+                # Rows with pairs: an image may have another number of them in each cell.
+                target = torch.cat([own[r.images, c] for c, r in enumerate(argument)])
+                values, images = torch.cat([r.values for r in argument]), torch.cat([r.images for r in argument])
+                moved = [Rows(values[target == c], images[target == c], 0) for c in range(len(argument))]
                 columns.append(moved)
             rows.append(tuple(zip(*columns, strict=True)))
         return replace(self, rows=tuple(rows))
