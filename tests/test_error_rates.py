@@ -53,7 +53,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("images", "hits"), [(120, False), (120, True), (40, False)])
+@pytest.mark.parametrize(
+    ("images", "hits"), [pytest.param(120, False, marks=pytest.mark.slow), (40, True), (40, False)]
+)
 def test_chance_is_rarely_reproduced(kind, images, hits):
     """Under chance a part is judged true in at most 5 % of the runs, whatever its kind."""
     rates = claims.error_rate(claim(KINDS[kind](table([1.0, 0.5, 0.0], images=images, hits=hits))))
@@ -82,10 +84,10 @@ def test_many_parts_together_are_still_rarely_reproduced():
 
 def test_a_stable_random_order_is_best_of_k_once_in_k():
     t = table([1.0, 0.5, 0.0, -0.5, -1.0])
-    best = claims.error_rate(claim(claims.best(t, "explainer", "a")), 300)
-    assert best.stable == pytest.approx(1 / 5, abs=0.07)
-    order = claims.error_rate(claim(claims.in_order(t, "explainer", "abcde")), 300)
-    assert order.stable == pytest.approx(1 / 120, abs=0.02)
+    best = claims.error_rate(claim(claims.best(t, "explainer", "a")), 100)
+    assert best.stable == pytest.approx(1 / 5, abs=0.12)
+    order = claims.error_rate(claim(claims.in_order(t, "explainer", "abcde")), 100)
+    assert order.stable == pytest.approx(1 / 120, abs=0.04)
     assert f"stable random order {best.stable:.2f}" in str(best)
     assert claims.error_rate(claim(claims.above(t, 0, explainer="a")), 10).stable is None
 
@@ -116,7 +118,7 @@ def test_the_same_seed_gives_the_same_rates():
 
 
 def drawn(truth, g, *, images=1000) -> Estimate:
-    """The estimate of one contrast in units of its standard error on one network, of networks with these true values."""
+    """An estimate whose networks have these true values, in units of the standard error of one."""
     each = torch.as_tensor(truth, dtype=torch.float64) + torch.randn(len(truth), generator=g)
     value, n = each.mean()[None], len(truth)
     pooled = Interval(value, value - 1.96 / n**0.5, value + 1.96 / n**0.5)

@@ -17,7 +17,7 @@ for a false "partly". Therefore each part of a claim of more than four is judged
 by Bonferroni's inequality, whatever the dependence of the parts, a false failure (or success) happens in fewer than one
 claim in ten. Within a part, one failing contrast of Q is enough, so that the tail on the failing side is shared by the
 contrasts; on the holding side all are needed, and nothing is shared. For "depends on the network", where each of N
-networks could be the one, the networks' intervals have tails of 10 % / (k (N - 1)), at most 2.5 %.
+networks could be the one, the networks' intervals have tails of 10 % / (k N), at most 2.5 %.
 An interval at another tail is the 95 % interval with its halves stretched by the ratio of Student's quantiles.
 """
 
@@ -31,7 +31,7 @@ from functools import cached_property
 from typing import Any
 
 import pandas as pd
-import scipy.stats
+import scipy.special
 import torch
 from torch import Tensor
 
@@ -83,7 +83,7 @@ def outcome(estimate: Estimate, low: float, high: float, parts: int = 1) -> str:
         return HOLDS
     if bool((_outside(estimate.pooled.widened(wide[1]), low, high) & off.all(0)).any()):
         return FAILS
-    own = tail(parts, len(estimate.networks) - 1)
+    own = tail(parts, len(estimate.networks))
     holds = _inside(estimate.each.widened(estimate.stretch(own)), low, high).all(1)
     fails = _outside(estimate.each.widened(estimate.stretch(own / contrasts)), low, high).any(1)
     return DEPENDS if bool(holds.any() and fails.any()) else OPEN
@@ -97,8 +97,8 @@ def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -
     lies on the other side, that network's interval does. Infinite at distance 0, NaN without an interval.
     """
     level = tail(parts)
-    z, stretch = float(scipy.stats.norm.isf(level)), estimate.stretch(level)
-    factor = ((z + float(scipy.stats.norm.ppf(POWER))) / z) ** 2
+    z, stretch = -float(scipy.special.ndtri(level)), estimate.stretch(level)
+    factor = ((z + float(scipy.special.ndtri(POWER))) / z) ** 2
     pooled, each = estimate.pooled.widened(stretch), estimate.each.widened(stretch)
 
     def needed(interval: Interval) -> Tensor:
