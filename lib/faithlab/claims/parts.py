@@ -4,15 +4,15 @@ A part is one or more contrasts (linear combinations of a statistic of cells) an
 all of them shall lie. One part per cell that the claim's sentence quantifies over: "for every explainer" is one each;
 "the best", "falls with every step", "in the right order" are one, with all contrasts inside.
 
-| a claim says | part | contrasts | side |
-|---|---|---|---|
-| above, below | `above`, `below` | x | beyond the bar |
-| better than | `better` | x - y, paired | above 0 |
-| the best of K | `best` | x - y_j, every rival j | above 0 |
-| falls with every step, in the right order | `in_order` | adjacent, paired | above 0 |
-| hardly, does not depend, equal | `within` | x, or x - y, signed | within the margin |
-| weak, about 0.2 | `agrees` | x | the printed range, wider by a margin |
-| always, never, exactly | `counted` | none: a fact is counted | |
+What a claim says, the part, its contrasts and their side:
+
+    above, below                              above, below   x                            beyond the bar
+    better than                               better         x - y, paired                above 0
+    the best of K                             best           x - y_j, every rival j       above 0
+    falls with every step, in the right order in_order       adjacent, paired             above 0
+    hardly, does not depend, equal            within         x, or x - y, signed          within the margin
+    weak, about 0.2                           agrees         x                            the printed range, wider
+    always, never, exactly                    counted        none: a fact is counted
 """
 
 from collections.abc import Mapping, Sequence
@@ -353,6 +353,6 @@ def _part(
         # A rival without a printed number leaves the contrasts of the others alone.
         printed = torch.stack([(row[row != 0] * numbers[row != 0]).sum() for row in matrix]).tolist()
     gathered = gather(table, statistic(of), cells, labels)
-    if gathered.sizes is not None and resampled(gathered).ndim > 3:
+    if gathered.sizes is not None and gathered([torch.ones(1, n).double() for n in gathered.images]).ndim > 3:
         raise ValueError(f"{name}: the statistic gives a curve over sizes; choose its `area`, or another number")
     return Part(name, kind, low, high, contrasts, gathered, matrix, tuple(printed or ()), reason)

@@ -2,7 +2,7 @@
 
 A part *holds* if the pooled interval and every single network's estimate lie on the claimed side, in all contrasts. It
 *fails* if in one contrast both lie on the other side. It *depends on the network* if one network's interval lies on the
-claimed side and another's on the other. Else it is *open*.
+claimed side and another's on the other. Else it is *open*. The verdict of all parts:
 
     reproduced     all parts hold
     contradicted   all parts fail
