@@ -10,7 +10,7 @@ Which interval (`METHODS`), decided by simulation (tests/test_coverage.py):
   (Hesterberg, 2015, "expanded percentile"), which lifts the coverage of a mean of 100 by half a percent;
   Where a resample is worse than its table by more than a quarter of the standard error on average (the largest of many
   rates, ReCo), they are moved back by twice this bias (Efron and Tibshirani, 1993, section 10.3). ReCo itself is then
-  covered by 88 % of the intervals with 100 images (73 % without), 91 % with 300 (83 %): judge its differences, whose
+  covered by 83 % of the intervals with 100 images (73 % without), 88 % with 300 (84 %): judge its differences, whose
   biases cancel and which are covered by 96 %;
 - below, Student's interval on the jackknife's pseudo-values, which for a mean is Student's own;
 - for a rate of hits Wilson's, below 100 images and wherever fewer than `RARE` images are on the rarer side. The number
