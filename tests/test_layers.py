@@ -18,18 +18,21 @@ ORDER = [
     "preparation",
     "draws",
     "masks",
+    "scores",
     "stats",
     "engine",
     "explainers",
     "zoo",
     "metrics",
     "search",
+    "claims",
     "study",
 ]
 UNKNOWN = {
     "zoo": {"explainers"},
     "metrics": {"explainers", "zoo"},
     "search": {"explainers", "zoo"},
+    "claims": {"engine", "explainers", "zoo", "metrics", "search"},
 }
 
 

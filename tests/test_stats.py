@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from faithlab import stats
-from faithlab.stats import Estimate
+from faithlab.stats import MonteCarlo
 
 # Few different values, so that ties are the rule.
 rows = st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=12)
@@ -92,7 +92,7 @@ def test_bootstrap_counts_how_often_each_example_was_picked():
 
 
 def test_the_error_of_a_mean_of_independent_estimates_adds_in_squares():
-    estimate = Estimate(torch.tensor([[1.0, 2.0], [3.0, 6.0]]), torch.tensor([[3.0, 0.0], [4.0, 2.0]]))
+    estimate = MonteCarlo(torch.tensor([[1.0, 2.0], [3.0, 6.0]]), torch.tensor([[3.0, 0.0], [4.0, 2.0]]))
     mean = estimate.mean()
     assert mean.value.tolist() == [2, 4]
     assert mean.error.tolist() == [2.5, 1.0]  # sqrt(9 + 16) / 2, sqrt(0 + 4) / 2

@@ -28,7 +28,7 @@ from faithlab import arguments, masks
 from faithlab import draws as counter
 from faithlab.engine import Score
 from faithlab.metrics.answers import ask
-from faithlab.stats import Estimate
+from faithlab.stats import MonteCarlo
 
 
 def remaining(
@@ -44,7 +44,7 @@ def remaining(
     images: Tensor | None = None,
     present: Tensor | None = None,
     subset: Callable[..., Tensor] = masks.remove_from_top,
-) -> Estimate:
+) -> MonteCarlo:
     """Each input's mean score when (some of) its most, or its least, relevant features are removed.
 
     Args:
@@ -96,10 +96,10 @@ def remaining(
                 error[:, k] = ((squares / draws - mean[:, k] ** 2).clamp(min=0) / (draws - 1)).sqrt()
             elif sizes is not settled:
                 error[:, k] = torch.nan  # a single draw does not tell how far another would be
-    return Estimate(mean, error)
+    return MonteCarlo(mean, error)
 
 
-def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) -> Estimate:
+def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) -> MonteCarlo:
     """What each input's score loses when (some of) its most, or its least, relevant features are removed.
 
     Arguments and errors as in `remaining`.
@@ -109,4 +109,4 @@ def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) ->
     """
     left = remaining(score, attribution, fractions, **options)
     nothing_removed = torch.ones_like(attribution, dtype=torch.bool)[:, None]  # [B, 1, F]
-    return Estimate(ask(score, nothing_removed) - left.value, left.error)
+    return MonteCarlo(ask(score, nothing_removed) - left.value, left.error)

@@ -16,10 +16,10 @@ from faithlab.engine import Score
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import ranking
 from faithlab.metrics.fidelity import remaining
-from faithlab.stats import Estimate
+from faithlab.stats import MonteCarlo
 from faithlab.study import tables
 
-Curves = Callable[[Tensor], tuple[Estimate, Estimate]]
+Curves = Callable[[Tensor], tuple[MonteCarlo, MonteCarlo]]
 """Attribution [B, F] -> the scores that remain under MoRF and under LeRF at each size, two estimates [B, K]."""
 
 IDEAL = {"MoRF vs GT": -1, "LeRF vs GT": 1, "MoRF vs LeRF": -1}

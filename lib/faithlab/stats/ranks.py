@@ -1,4 +1,4 @@
-"""Batched statistics: estimates with their errors, ranks, rank correlation, areas, bootstrap intervals."""
+"""Batched arithmetic: Monte-Carlo means with their errors, ranks, rank correlation, areas, bootstrap weights."""
 
 from typing import NamedTuple
 
@@ -8,8 +8,8 @@ from torch import Tensor
 from faithlab import arguments
 
 
-class Estimate(NamedTuple):
-    """A Monte-Carlo estimate: `value` and its standard `error`, of one shape.
+class MonteCarlo(NamedTuple):
+    """A mean over random draws: `value` and its standard `error`, of one shape. It knows nothing of images.
 
     The error is the standard error of the mean over random draws: 0 where nothing is random, NaN where a single draw
     of something random leaves it unknown.
@@ -18,9 +18,9 @@ class Estimate(NamedTuple):
     value: Tensor
     error: Tensor
 
-    def mean(self, dim: int = 0) -> "Estimate":
+    def mean(self, dim: int = 0) -> "MonteCarlo":
         """The mean over a dimension whose entries were drawn independently, with the error of that mean."""
-        return Estimate(self.value.mean(dim), (self.error**2).sum(dim).sqrt() / self.value.shape[dim])
+        return MonteCarlo(self.value.mean(dim), (self.error**2).sum(dim).sqrt() / self.value.shape[dim])
 
 
 def rank(values: Tensor) -> Tensor:

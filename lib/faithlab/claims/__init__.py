@@ -1,0 +1,41 @@
+"""Claims as declarations: parts on a long table, the verdict that follows, and how often it would be wrong."""
+
+from faithlab.claims.error_rates import ErrorRates, error_rate
+from faithlab.claims.parts import Part, above, agrees, below, best, better, counted, in_order, premise, within
+from faithlab.claims.verdicts import (
+    CONTRADICTED,
+    PARTLY,
+    REPRODUCED,
+    UNDECIDED,
+    UNTESTED,
+    VERDICTS,
+    Claim,
+    Judged,
+    Verdict,
+    judge,
+)
+
+__all__ = [
+    "CONTRADICTED",
+    "PARTLY",
+    "REPRODUCED",
+    "UNDECIDED",
+    "UNTESTED",
+    "VERDICTS",
+    "Claim",
+    "ErrorRates",
+    "Judged",
+    "Part",
+    "Verdict",
+    "above",
+    "agrees",
+    "below",
+    "best",
+    "better",
+    "counted",
+    "error_rate",
+    "in_order",
+    "judge",
+    "premise",
+    "within",
+]

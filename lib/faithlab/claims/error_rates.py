@@ -1,0 +1,136 @@
+"""How often the rule of verdicts would be wrong about a claim, by simulation on the claim's own table.
+
+Under chance the truth of every part is moved to where the claim is just not true:
+
+- a part that compares cells (`better`, `best`, `in_order`): the cells of every image change places at random, in the
+  same way for all networks and for all parts with as many cells;
+- a part with a bar or a margin: images are drawn anew from the table, and the estimates are moved so that the table's
+  own value lies on the bar, for every network;
+- premises and counted facts stay as they are.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from faithlab import draws
+from faithlab.claims.parts import PAIRED, Part
+from faithlab.claims.verdicts import REPRODUCED, VERDICTS, Claim, judge_part, rule
+from faithlab.stats import Estimate
+from faithlab.stats.intervals import intervals, resampled
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """How often a claim would get each verdict.
+
+    Attributes:
+        claim: its id.
+        runs: simulations.
+        chance: verdict -> number of simulations under chance; gated: `REPRODUCED` is false there.
+        stable: share of stable random orders (the same for every image) that satisfy the sentence; for one best of K
+            about 1 / K; None where nothing is compared.
+        power: share of simulations with the printed effect that are reproduced; None where no effect is printed.
+        exempt: all parts are counted facts, so that chance has no say.
+    """
+
+    claim: str
+    runs: int
+    chance: Counter
+    stable: float | None
+    power: float | None
+    exempt: bool
+
+    @property
+    def reproduced(self) -> int:
+        """False "reproduced" under chance."""
+        return 0 if self.exempt else self.chance[REPRODUCED]
+
+    def __str__(self) -> str:
+        if self.exempt:
+            return f"{self.claim}: counted facts, exempt"
+        text = f"{self.claim}: under chance " + ", ".join(f"{self.chance[v]} {v}" for v in VERDICTS if self.chance[v])
+        text += f" of {self.runs}"
+        text += "" if self.stable is None else f"; stable random order {self.stable:.2f}"
+        return text + ("" if self.power is None else f"; power at the printed effect {self.power:.2f}")
+
+
+def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int = 1000) -> ErrorRates:
+    """Simulate a claim under chance, under stable random orders, and at the printed effect.
+
+    The table is the one that the claim was declared on; declare it on another to ask about another.
+
+    Args:
+        claim: the claim.
+        runs: simulations under chance and at the printed effect; of random orders at most 100.
+        seed: of the simulations.
+        resamples: of the bootstrap within each.
+    """
+    tested = [part for part in claim.parts if part.gathered is not None and not part.premise]
+    if not tested:
+        return ErrorRates(claim.id, runs, Counter(), None, None, True)
+
+    def simulate(estimated: Callable[[Part, int], Estimate], count: int) -> Counter:
+        return Counter(_verdict(claim, estimated, run) for run in range(count))
+
+    def chance(part: Part, run: int) -> Estimate:
+        if part.kind in PAIRED and part.gathered.exchangeable:
+            order = _order(part, seed, run)
+            moved = part.gathered.permuted(order)
+            return intervals(moved, resampled(moved, resamples), part.matrix)
+        value = part.estimate.value
+        edges = torch.tensor([edge for edge in (part.low, part.high) if abs(edge) != float("inf")], dtype=torch.float64)
+        nearest = edges[(value[:, None] - edges).abs().nan_to_num(0).argmin(1)]
+        return _redrawn(part, nearest, seed, run, resamples)
+
+    def stable(part: Part, run: int) -> Estimate:
+        if part.kind not in PAIRED:
+            return part.estimate
+        cells = torch.arange(part.matrix.shape[1])
+        one = draws.permutations(seed + 1, torch.zeros(1), torch.tensor([run]), len(cells))[0, 0]
+        return intervals(part.gathered, part.resampled, part.matrix[:, one])
+
+    def printed(part: Part, run: int) -> Estimate:
+        return _redrawn(part, torch.tensor(part.printed, dtype=torch.float64), seed, run, resamples)
+
+    orders = min(runs, 100)
+    compared = any(part.kind in PAIRED for part in tested)
+    known = all(part.printed_holds is not None for part in tested)
+    return ErrorRates(
+        claim.id,
+        runs,
+        simulate(chance, runs),
+        simulate(stable, orders)[REPRODUCED] / orders if compared else None,
+        simulate(printed, runs)[REPRODUCED] / runs if known else None,
+        False,
+    )
+
+
+def _verdict(claim: Claim, estimated: Callable[[Part, int], Estimate], run: int) -> str:
+    own, premises = [], []
+    for part in claim.parts:
+        simulated = None if part.premise or part.gathered is None else estimated(part, run)
+        (premises if part.premise else own).append(judge_part(part, claim.size, simulated).outcome)
+    return rule(own, premises)
+
+
+def _order(part: Part, seed: int, run: int) -> Tensor:
+    """A permutation of the cells for every image, [images, cells]."""
+    (images,) = part.gathered.images
+    return draws.permutations(seed, torch.arange(images), torch.tensor([run]), part.matrix.shape[1])[:, 0]
+
+
+def _redrawn(part: Part, truth: Tensor, seed: int, run: int, resamples: int) -> Estimate:
+    """The estimate from images drawn anew, moved as if the table's own value were `truth` for every network."""
+    picks = [
+        (draws.uniform(seed + 2 + d, torch.tensor([run]), torch.zeros(1), n)[0, 0] * n).long()
+        for d, n in enumerate(part.gathered.images)
+    ]
+    found = intervals(part.gathered, resampled(part.gathered, resamples, picks=picks), part.matrix)
+    own = part.estimate
+    return replace(
+        found, pooled=found.pooled.shifted(truth - own.value), each=found.each.shifted(truth - own.each.value)
+    )

@@ -1,0 +1,358 @@
+"""The kinds of parts that a claim has, as declarations on a long table.
+
+A part is one or more contrasts (linear combinations of a statistic of cells) and a claimed side, an open range in which
+all of them shall lie. One part per cell that the claim's sentence quantifies over: "for every explainer" is one each;
+"the best", "falls with every step", "in the right order" are one, with all contrasts inside.
+
+What a claim says, the part, its contrasts and their side:
+
+    above, below                              above, below   x                            beyond the bar
+    better than                               better         x - y, paired                above 0
+    the best of K                             best           x - y_j, every rival j       above 0
+    falls with every step, in the right order in_order       adjacent, paired             above 0
+    hardly, does not depend, equal            within         x, or x - y, signed          within the margin
+    weak, about 0.2                           agrees         x                            the printed range, wider
+    always, never, exactly                    counted        none: a fact is counted
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from faithlab.scores import Label, Scores
+from faithlab.stats import Estimate, Statistic, mean
+from faithlab.stats.intervals import intervals, resampled
+from faithlab.stats.samples import Function, Gathered, Labels, gather, statistic
+
+INFINITY = float("inf")
+PAIRED = ("better", "best", "in_order")
+"""Kinds that compare cells, so that under chance the cells of an image can change places."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that a claim says; make one with the functions below.
+
+    Attributes:
+        name: for a reader.
+        kind: the function that made it.
+        low: the claimed side is above this,
+        high: and below this.
+        contrasts: what each contrast compares.
+        gathered: the rows it is judged by; None for a counted fact.
+        matrix: [contrasts, cells].
+        printed: of each contrast, what the paper's own numbers give; NaN where it prints none.
+        reason: of the margin, or of the count.
+        premise: whether the claim cannot be tested where this fails.
+        count: of a counted fact, how many cases are as claimed.
+        cases: of how many.
+    """
+
+    name: str
+    kind: str
+    low: float = -INFINITY
+    high: float = INFINITY
+    contrasts: tuple[str, ...] = ()
+    gathered: Gathered | None = field(default=None, repr=False)
+    matrix: Tensor | None = field(default=None, repr=False)
+    printed: tuple[float, ...] = ()
+    reason: str = ""
+    premise: bool = False
+    count: int = 0
+    cases: int = 0
+
+    @cached_property
+    def resampled(self) -> Tensor:
+        """The statistic under all resamples, see `faithlab.stats.intervals.resampled`."""
+        return resampled(self.gathered)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """The contrasts with their intervals."""
+        return intervals(self.gathered, self.resampled, self.matrix)
+
+    @property
+    def printed_holds(self) -> bool | None:
+        """Whether the paper's own numbers lie on the claimed side; None where it does not print them all."""
+        if not self.printed or any(value != value for value in self.printed):
+            return None
+        return all(self.low < value < self.high for value in self.printed)
+
+
+def above(
+    table: Scores,
+    bar: float,
+    *,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    printed: float | None = None,
+    **labels: Any,
+) -> Part:
+    """The statistic is above a bar.
+
+    Args:
+        table: the long table.
+        bar: the bar.
+        of: the statistic, see `faithlab.stats.estimate`.
+        name: for a reader; None: the labels.
+        printed: the paper's own number.
+        **labels: labels of the rows.
+    """
+    return _part("above", table, of, [{}], [[1]], labels, name, printed, low=bar)
+
+
+def below(
+    table: Scores,
+    bar: float,
+    *,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    printed: float | None = None,
+    **labels: Any,
+) -> Part:
+    """The statistic is below a bar; arguments as in `above`."""
+    return _part("below", table, of, [{}], [[1]], labels, name, printed, high=bar)
+
+
+def better(
+    table: Scores,
+    x: Labels,
+    y: Labels,
+    *,
+    less: bool = False,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    printed: Sequence[float] | None = None,
+    **labels: Any,
+) -> Part:
+    """The statistic of x is greater than that of y on the same images.
+
+    Args:
+        table: the long table.
+        x: labels of the rows that shall be better.
+        y: labels of those that they are compared with.
+        less: less is better.
+        of: the statistic.
+        name: for a reader.
+        printed: the paper's numbers of x and y.
+        **labels: labels of both.
+    """
+    return _part("better", table, of, [x, y], _signed([[1, -1]], less), labels, name, printed, low=0)
+
+
+def best(
+    table: Scores,
+    by: str,
+    winner: Label,
+    *,
+    rivals: Sequence[Label] | None = None,
+    less: bool = False,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    printed: Mapping[Label, float] | None = None,
+    **labels: Any,
+) -> Part:
+    """The statistic of one is greater than that of every rival on the same images.
+
+    Args:
+        table: the long table.
+        by: the label that tells them apart, such as "explainer".
+        winner: its value that shall be best.
+        rivals: the other values; None: all others among the rows.
+        less: less is better.
+        of: the statistic.
+        name: for a reader.
+        printed: the paper's numbers, by value of the label.
+        **labels: labels of all.
+    """
+    others = [value for value in _values(table, by, of, labels) if value != winner] if rivals is None else list(rivals)
+    if not others or winner in others:
+        raise ValueError(f"expected rivals of {by} {winner!r}, but got {others}")
+    cells = [{by: value} for value in (winner, *others)]
+    matrix = torch.cat([torch.ones(len(others), 1), -torch.eye(len(others))], 1)
+    printed = None if printed is None else [printed.get(value, torch.nan) for value in (winner, *others)]
+    return _part("best", table, of, cells, _signed(matrix, less), labels, name or f"{winner} is best", printed, low=0)
+
+
+def in_order(
+    table: Scores,
+    by: str,
+    order: Sequence[Label] | None = None,
+    *,
+    rises: bool = False,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    printed: Sequence[float] | None = None,
+    **labels: Any,
+) -> Part:
+    """The statistic falls from each value of a label to the next, on the same images.
+
+    Args:
+        table: the long table.
+        by: the label, such as "level".
+        order: its values; None: from the smallest to the largest, where it does not apply (nothing is degraded) first.
+        rises: it rises instead.
+        of: the statistic.
+        name: for a reader.
+        printed: the paper's numbers in this order.
+        **labels: labels of all.
+    """
+    if order is None:
+        order = sorted(_values(table, by, of, labels), key=lambda value: (value is not None, value))
+    if len(set(order)) != len(order) or len(order) < 2:
+        raise ValueError(f"expected two or more different values of {by}, but got {list(order)}")
+    steps = torch.eye(len(order))
+    cells = [{by: value} for value in order]
+    return _part("in_order", table, of, cells, _signed(steps[:-1] - steps[1:], rises), labels, name, printed, low=0)
+
+
+def within(
+    table: Scores,
+    x: Labels,
+    y: Labels | None = None,
+    *,
+    margin: float,
+    reason: str,
+    about: float = 0.0,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    printed: Sequence[float] | None = None,
+    **labels: Any,
+) -> Part:
+    """The difference x - y is within a margin of 0 on the same images; or x alone within a margin of `about`.
+
+    Args:
+        table: the long table.
+        x: labels of the rows.
+        y: labels of those that they are compared with; None: with `about`.
+        margin: half of the range that counts as no difference.
+        reason: why this margin: the paper's word, or ours, declared before the run that it judges.
+        about: the number that x shall be near, where there is no y.
+        of: the statistic.
+        name: for a reader.
+        printed: the paper's numbers, of x, or of x and y.
+        **labels: labels of both.
+    """
+    _check_margin(margin, reason)
+    cells, matrix = ([x], [[1]]) if y is None else ([x, y], [[1, -1]])
+    return _part(
+        "within",
+        table,
+        of,
+        cells,
+        matrix,
+        labels,
+        name,
+        printed,
+        low=about - margin,
+        high=about + margin,
+        reason=reason,
+    )
+
+
+def agrees(
+    table: Scores,
+    printed: float | tuple[float, float],
+    *,
+    margin: float,
+    reason: str,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    **labels: Any,
+) -> Part:
+    """The statistic lies in the range that the paper prints, widened by a margin.
+
+    Args:
+        table: the long table.
+        printed: a number, or the ends of a range.
+        margin: how far outside the printed range still agrees.
+        reason: why this margin.
+        of: the statistic.
+        name: for a reader.
+        **labels: labels of the rows.
+    """
+    _check_margin(margin, reason)
+    low, high = printed if isinstance(printed, tuple) else (printed, printed)
+    middle = (low + high) / 2
+    return _part(
+        "agrees", table, of, [{}], [[1]], labels, name, middle, low=low - margin, high=high + margin, reason=reason
+    )
+
+
+def counted(name: str, as_claimed: Tensor | Sequence[bool], *, reason: str = "") -> Part:
+    """A deterministic fact of every case: always, never, exactly. It holds in all cases or fails.
+
+    Args:
+        name: for a reader.
+        as_claimed: of every case, whether it is as the claim says.
+        reason: how it was counted.
+
+    Raises:
+        ValueError: no case.
+    """
+    cases = torch.as_tensor(as_claimed).flatten().bool()
+    if not len(cases):
+        raise ValueError(f"{name}: expected at least one case, but got none")
+    return Part(name, "counted", reason=reason, count=int(cases.sum()), cases=len(cases))
+
+
+def premise(part: Part) -> Part:
+    """The same part as a premise: where it fails, the claim is not tested."""
+    return replace(part, premise=True)
+
+
+def _check_margin(margin: float, reason: str) -> None:
+    if not margin > 0 or not reason.strip():
+        raise ValueError(f"expected a margin above 0 and the reason for it, but got {margin} and {reason!r}")
+
+
+def _signed(matrix: Tensor | Sequence[Sequence[float]], negative: bool) -> Tensor:
+    matrix = torch.as_tensor(matrix, dtype=torch.float64)
+    return -matrix if negative else matrix
+
+
+def _values(table: Scores, by: str, of: Statistic | Function, labels: Labels) -> list[Label]:
+    """The values of a label among the rows that the statistic looks at."""
+    found = [b for own in statistic(of).over for b in table.where(**{**labels, **own})]
+    return list(dict.fromkeys(b.labels.get(by) for b in found))
+
+
+def _part(
+    kind: str,
+    table: Scores,
+    of: Statistic | Function,
+    cells: Sequence[Labels],
+    matrix: Tensor | Sequence[Sequence[float]],
+    labels: Labels,
+    name: str | None,
+    printed: float | Sequence[float] | None,
+    *,
+    low: float = -INFINITY,
+    high: float = INFINITY,
+    reason: str = "",
+) -> Part:
+    matrix = torch.as_tensor(matrix, dtype=torch.float64)
+    own = [" ".join(str(value) for value in cell.values()) or "x" for cell in cells]
+    contrasts = tuple(
+        " - ".join(own[c] for c in sorted(row.nonzero().flatten().tolist(), key=lambda c, row=row: -float(row[c])))
+        for row in matrix
+    )
+    if name is None:
+        texts = [str(value) for value in labels.values() if not isinstance(value, list | tuple | set)]
+        name = ", ".join([*texts, *(contrasts if len(contrasts) == 1 and own != ["x"] else [])]) or kind
+    if printed is not None:
+        numbers = torch.as_tensor(printed, dtype=torch.float64).reshape(-1)
+        if len(numbers) != len(cells):
+            raise ValueError(
+                f"{name}: expected {len(cells)} printed numbers, one for each cell, but got {len(numbers)}"
+            )
+        # A rival without a printed number leaves the contrasts of the others alone.
+        printed = torch.stack([(row[row != 0] * numbers[row != 0]).sum() for row in matrix]).tolist()
+    gathered = gather(table, statistic(of), cells, labels)
+    if gathered.sizes is not None and gathered([torch.ones(1, n).double() for n in gathered.images]).ndim > 3:
+        raise ValueError(f"{name}: the statistic gives a curve over sizes; choose its `area`, or another number")
+    return Part(name, kind, low, high, contrasts, gathered, matrix, tuple(printed or ()), reason)

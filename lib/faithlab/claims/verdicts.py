@@ -1,0 +1,354 @@
+"""What the parts of a claim say together.
+
+A part *holds* if the pooled interval and every single network's estimate lie on the claimed side, in all contrasts. It
+*fails* if in one contrast both lie on the other side. It *depends on the network* if one network's interval lies on the
+claimed side and another's on the other. Else it is *open*. The verdict of all parts:
+
+    reproduced     all parts hold
+    contradicted   all parts fail
+    partly         one holds and one fails, or one depends on the network
+    undecided      anything else
+    not tested     a premise fails, or depends on the network
+
+A premise is no part of the counts, but nothing is decided before it holds.
+
+**Claims of many parts.** With k parts there are k chances of a false failure beside true successes, and one is enough
+for a false "partly". Therefore each part of a claim of more than four is judged at tails of 10 % / k instead of 2.5 %:
+by Bonferroni's inequality, whatever the dependence of the parts, a false failure (or success) happens in fewer than one
+claim in ten. Within a part, one failing contrast of Q is enough, so that the tail on the failing side is shared by the
+contrasts; on the holding side all are needed, and nothing is shared. For "depends on the network", where each of N
+networks could be the one, the networks' intervals have tails of 10 % / (k N), at most 2.5 %.
+An interval at another tail is the 95 % interval with its halves stretched by the ratio of Student's quantiles.
+"""
+
+import html
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+import scipy.special
+import torch
+from torch import Tensor
+
+from faithlab.claims.parts import Part
+from faithlab.stats import Estimate, Interval
+from faithlab.stats.intervals import METHODS, TAIL
+
+HOLDS, FAILS, DEPENDS, OPEN = "holds", "fails", "depends on the network", "open"
+REPRODUCED, CONTRADICTED, PARTLY, UNDECIDED, UNTESTED = (
+    "reproduced",
+    "contradicted",
+    "partly",
+    "undecided",
+    "not tested",
+)
+VERDICTS = (REPRODUCED, CONTRADICTED, PARTLY, UNDECIDED, UNTESTED)
+
+FALSE_PARTLY = 0.10
+POWER = 0.8
+
+
+def tail(parts: int, networks: int = 1) -> float:
+    """The share left outside at each end of an interval of a part of a claim (see above)."""
+    return min(TAIL, FALSE_PARTLY / (parts * max(1, networks)))
+
+
+def _inside(interval: Interval, low: float, high: float) -> Tensor:
+    return (interval.low > low) & (interval.high < high)  # NaN: neither
+
+
+def _outside(interval: Interval, low: float, high: float) -> Tensor:
+    return (interval.high < low) | (interval.low > high)
+
+
+def outcome(estimate: Estimate, low: float, high: float, parts: int = 1) -> str:
+    """Whether a part holds, fails, depends on the network or is open.
+
+    Args:
+        estimate: of its contrasts, values [contrasts].
+        low: the claimed side is above this,
+        high: and below this.
+        parts: how many parts the claim has.
+    """
+    contrasts = len(estimate.value)
+    wide = estimate.stretch(tail(parts)), estimate.stretch(tail(parts) / contrasts)
+    each = estimate.each.value
+    on, off = (each > low) & (each < high), (each < low) | (each > high)
+    if bool((_inside(estimate.pooled.widened(wide[0]), low, high) & on.all(0)).all()):
+        return HOLDS
+    if bool((_outside(estimate.pooled.widened(wide[1]), low, high) & off.all(0)).any()):
+        return FAILS
+    own = tail(parts, len(estimate.networks))
+    holds = _inside(estimate.each.widened(estimate.stretch(own)), low, high).all(1)
+    fails = _outside(estimate.each.widened(estimate.stretch(own / contrasts)), low, high).any(1)
+    return DEPENDS if bool(holds.any() and fails.any()) else OPEN
+
+
+def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -> float:
+    """How many images would decide an open part with a power of 80 %, were the estimates the truth.
+
+    For a contrast with half-width h at distance d from the bar that is ((z + z_power) / z)^2 (h / d)^2 n, at 95 %
+    2.04 (h / d)^2 n. The hardest undecided contrast counts; where the pooled interval is clear but a network's estimate
+    lies on the other side, that network's interval does. Infinite at distance 0, NaN without an interval.
+    """
+    level = tail(parts)
+    z, stretch = -float(scipy.special.ndtri(level)), estimate.stretch(level)
+    factor = ((z + float(scipy.special.ndtri(POWER))) / z) ** 2
+    pooled, each = estimate.pooled.widened(stretch), estimate.each.widened(stretch)
+
+    def needed(interval: Interval) -> Tensor:
+        half = (interval.high - interval.low) / 2
+        # To the bar that is nearer; an infinite bar is none.
+        distance = (interval.value - low).abs().minimum((interval.value - high).abs())
+        return factor * (half / distance) ** 2 * estimate.images
+
+    clear = _inside(pooled, low, high) | _outside(pooled, low, high)
+    inside = (pooled.value > low) & (pooled.value < high)
+    against = ((each.value > low) & (each.value < high)) != inside
+    settled = _inside(each, low, high) | _outside(each, low, high)
+    numbers = torch.cat([needed(pooled)[~clear], needed(each)[clear & against & ~settled]])
+    return float(numbers.max()) if len(numbers) else math.nan
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A part, what became of it, and the images that would decide it (NaN: decided, or nobody can tell)."""
+
+    part: Part
+    outcome: str
+    needed: float = math.nan
+
+
+def judge_part(part: Part, parts: int = 1, estimate: Estimate | None = None) -> Judged:
+    """What becomes of a part of a claim.
+
+    Args:
+        part: the part.
+        parts: how many the claim has.
+        estimate: instead of the part's own; for simulations.
+    """
+    if part.gathered is None:
+        return Judged(part, HOLDS if part.count == part.cases else FAILS)
+    estimate = part.estimate if estimate is None else estimate
+    found = outcome(estimate, part.low, part.high, parts)
+    return Judged(part, found, images_needed(estimate, part.low, part.high, parts) if found == OPEN else math.nan)
+
+
+def rule(outcomes: Sequence[str], premises: Sequence[str] = ()) -> str:
+    """The verdict that follows from the outcomes of the parts and of the premises."""
+    if FAILS in premises or DEPENDS in premises:
+        return UNTESTED
+    if OPEN in premises or not outcomes:
+        return UNDECIDED if outcomes else UNTESTED
+    found = set(outcomes)
+    if found == {HOLDS}:
+        return REPRODUCED
+    if found == {FAILS}:
+        return CONTRADICTED
+    return PARTLY if DEPENDS in found or {HOLDS, FAILS} <= found else UNDECIDED
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper.
+
+    Attributes:
+        id: short, unique, stable.
+        where: section, table or figure of the paper.
+        sentence: the claim in our words.
+        parts: what it says, in parts.
+    """
+
+    id: str
+    where: str
+    sentence: str
+    parts: tuple[Part, ...]
+
+    def __post_init__(self):
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not any(not part.premise for part in self.parts):
+            raise ValueError(f"claim {self.id}: expected at least one part that is no premise")
+        names = Counter(part.name for part in self.parts)
+        twice = [name for name, count in names.items() if count > 1]
+        if twice:
+            raise ValueError(f"claim {self.id}: parts need different names, but {', '.join(twice)} is there twice")
+
+    @cached_property
+    def verdict(self) -> "Verdict":
+        """What the tables say of it."""
+        return Verdict(self, tuple(judge_part(part, self.size) for part in self.parts))
+
+    @property
+    def size(self) -> int:
+        """Number of parts that are estimates and no premises: what the level of each depends on."""
+        return max(1, sum(part.gathered is not None and not part.premise for part in self.parts))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim with its parts judged."""
+
+    claim: Claim
+    judged: tuple[Judged, ...]
+
+    @property
+    def outcome(self) -> str:
+        """One of `VERDICTS`."""
+        return rule(
+            [j.outcome for j in self.judged if not j.part.premise], [j.outcome for j in self.judged if j.part.premise]
+        )
+
+    @property
+    def counts(self) -> Counter:
+        """How many parts hold, fail, depend on the network, are open; without premises."""
+        return Counter(j.outcome for j in self.judged if not j.part.premise)
+
+    @property
+    def needed(self) -> float:
+        """Images that would decide all open parts with a power of 80 % each."""
+        numbers = [j.needed for j in self.judged if j.outcome == OPEN]
+        return max(numbers) if numbers and not any(math.isnan(n) for n in numbers) else math.nan
+
+    @property
+    def sentence(self) -> str:
+        """The counts, the networks, data and images they speak of, and what would decide it."""
+        counts, total = self.counts, sum(self.counts.values())
+        text = f"{counts[HOLDS]} of {total} part{'s' * (total != 1)} hold{'s' * (counts[HOLDS] == 1)}"
+        text += f", {counts[OPEN]} open, {counts[FAILS]} fail{'s' * (counts[FAILS] == 1)}"
+        text += f", {counts[DEPENDS]} {'depends' if counts[DEPENDS] == 1 else 'depend'} on the network" * (
+            counts[DEPENDS] > 0
+        )
+        premises = [j for j in self.judged if j.part.premise and j.outcome != HOLDS]
+        for j in premises:
+            text += f"; the premise {j.part.name!r} {'is open' if j.outcome == OPEN else j.outcome}"
+        estimates = [j.part.estimate for j in self.judged if j.part.gathered is not None]
+        if estimates:
+            networks = list(dict.fromkeys(name for e in estimates for name in e.networks))
+            datasets = list(dict.fromkeys(name for e in estimates for name in e.datasets))
+            images = sorted({e.images for e in estimates})
+            span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
+            text += f". On {_listed(networks)}, {span} image{'s' * (images[-1] != 1)} of {_listed(datasets)}"
+            lost = sum(sum(e.missing) for e in estimates)
+            text += f"; {lost} missing scores left out" * (lost > 0)
+        text += "."
+        if any(j.outcome == OPEN for j in self.judged):
+            if math.isfinite(self.needed):
+                text += f" About {_round(self.needed)} images would decide it."
+            else:
+                text += " How many images would decide it cannot be told."
+        failing = [j.part.name for j in self.judged if j.part.printed_holds is False]
+        if failing:
+            text += f" The paper's own numbers do not satisfy {len(failing)} part{'s' * (len(failing) != 1)}: "
+            text += f"{_listed(failing)}."
+        return text
+
+    def row(self) -> dict[str, Any]:
+        """The claim as a row of a table: id, where, claim, verdict, evidence, and the counts."""
+        names = {HOLDS: "hold", FAILS: "fail", DEPENDS: "depend", OPEN: "open"}
+        return {
+            "id": self.claim.id,
+            "where": self.claim.where,
+            "claim": self.claim.sentence,
+            "verdict": self.outcome,
+            "evidence": self.sentence,
+            **{names[key]: self.counts[key] for key in names},
+            "images_needed": self.needed,
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """Everything that a page draws: a row for every part, contrast and network.
+
+        `network` is a name, "pooled", or "between networks" (Student's interval over networks). `claimed_low` and
+        `claimed_high` are the claimed side. Intervals are the 95 % ones, whatever level judged the part, which is
+        `judged_at`. A counted fact has `value` = cases as claimed and `images` = cases.
+        """
+        rows = []
+        for j in self.judged:
+            p = j.part
+            head = {"claim": self.claim.id, "part": p.name, "kind": p.kind, "premise": p.premise, "outcome": j.outcome}
+            end = {"claimed_low": p.low, "claimed_high": p.high, "reason": p.reason, "images_needed": j.needed}
+            if p.gathered is None:
+                rows.append(head | {"contrast": "", "network": "pooled", "value": p.count, "images": p.cases} | end)
+                continue
+            e = p.estimate
+            end["judged_at"] = 1 - 2 * tail(self.claim.size)
+            for q, contrast in enumerate(p.contrasts):
+                printed = p.printed[q] if p.printed else math.nan
+                lines = [("pooled", e.pooled, e.images, sum(e.missing), METHODS[int(e.method[q])])]
+                each = zip(e.networks, map(Interval, *e.each), e.images_each, e.missing, strict=True)
+                lines += [(*line, "") for line in each]
+                if len(e.networks) > 1:
+                    lines.append(("between networks", e.between, e.images, sum(e.missing), "Student"))
+                for network, interval, images, missing, method in lines:
+                    value, low, high = (float(x[q]) for x in interval)
+                    rows.append(
+                        head
+                        | {"contrast": contrast, "network": network, "value": value, "low": low, "high": high}
+                        | {"printed": printed, "images": images, "missing": missing, "method": method}
+                        | {"undefined": e.undefined, "datasets": ", ".join(e.datasets)}
+                        | end
+                    )
+        return pd.DataFrame(rows)
+
+    def json(self) -> str:
+        """`row` and `frame` as one JSON object, with null for what is not a finite number."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, float) and not math.isfinite(value):
+                return None
+            return value.item() if hasattr(value, "item") else value
+
+        parts = [{key: plain(value) for key, value in row.items()} for row in self.frame().to_dict("records")]
+        return json.dumps({key: plain(value) for key, value in self.row().items()} | {"parts": parts}, indent=1)
+
+    def __str__(self) -> str:
+        return f"{self.claim.id} ({self.claim.where}): {self.claim.sentence}\n{self.outcome}: {self.sentence}"
+
+    def _repr_html_(self) -> str:
+        def line(j: Judged) -> str:
+            own = (
+                f"{j.part.count} of {j.part.cases}"
+                if j.part.gathered is None
+                else "; ".join(
+                    f"{contrast}: {_ends(j.part.estimate.pooled, q)}" for q, contrast in enumerate(j.part.contrasts)
+                )
+            )
+            kind = "premise: " if j.part.premise else ""
+            return f"<tr><td>{kind}{html.escape(j.part.name)}</td><td>{j.outcome}</td><td>{html.escape(own)}</td></tr>"
+
+        return (
+            f"<p><strong>{self.outcome}</strong> {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
+            f"{html.escape(self.sentence)}</p><table>{''.join(map(line, self.judged))}</table>"
+        )
+
+
+def judge(claims: Sequence[Claim]) -> pd.DataFrame:
+    """A row for every claim, see `Verdict.row`.
+
+    Raises:
+        ValueError: two claims have the same id.
+    """
+    twice = [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]
+    if twice:
+        raise ValueError(f"every claim needs an id of its own, but {', '.join(twice)} is there twice")
+    return pd.DataFrame([claim.verdict.row() for claim in claims])
+
+
+def _ends(interval: Interval, q: int) -> str:
+    value, low, high = (float(x[q]) for x in interval)
+    return f"{value:.3g}" + (" (no interval)" if math.isnan(low) else f" [{low:.3g}, {high:.3g}]")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _round(number: float) -> int:
+    """Two digits, upwards."""
+    unit = 10 ** max(0, math.floor(math.log10(max(number, 1))) - 1)
+    return math.ceil(number / unit) * unit

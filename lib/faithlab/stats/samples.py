@@ -1,0 +1,405 @@
+"""Statistics of the long table under weighted images.
+
+A statistic is asked with `Sample`s: rows of scores and a matrix of image weights, one row of weights per resample. It
+answers for all resamples at once. Most are functions of weighted means (`mean`, `area`, `mege`); `youden` and
+`association` look at the rows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from faithlab.scores import LABELS, Block, Label, Scores
+from faithlab.stats.ranks import auc, pearson, rank
+
+Labels = Mapping[str, Label | Sequence[Label]]
+
+NETWORK = ("network", "training_seed")
+AVERAGED = ("noise_seed", "draw")
+"""Labels over which an image's scores are averaged without being asked; all others must be chosen or listed."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The scores of one cell on one network, under R weightings of the images.
+
+    Attributes:
+        values: [rows, K] float64.
+        images: [rows] int64, the column of `weights` that each row belongs to; None: one row per column, in order.
+        weights: [R, images] float64, not negative.
+        sizes: [K] float64, or None where K is 1.
+    """
+
+    values: Tensor
+    images: Tensor | None
+    weights: Tensor
+    sizes: Tensor | None
+
+    def mean(self) -> Tensor:
+        """The mean over the rows, each with its image's weight: [R, K], or [R] without sizes. NaN without rows."""
+        values, count = self.values, None
+        if self.images is not None:
+            empty = values.new_zeros(self.weights.shape[1], values.shape[1])
+            values, count = empty.index_add(0, self.images, values), self.images.bincount(minlength=len(empty))
+        total = self.weights.sum(1) if count is None else self.weights @ count.double()
+        mean = self.weights @ values / total[:, None]
+        return mean if self.sizes is not None else mean[:, 0]
+
+    def rows(self) -> Tensor:
+        """The weights of the rows, [R, rows]."""
+        return self.weights if self.images is None else self.weights[:, self.images]
+
+
+Function = Callable[..., Tensor]
+"""Samples -> [R] or [R, K]."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A function of one or more samples.
+
+    Attributes:
+        function: samples -> [R] or [R, K].
+        over: the labels of each sample, in the order of the function's arguments.
+        name: for a reader.
+    """
+
+    function: Function
+    over: tuple[Labels, ...] = ({},)
+    name: str = ""
+
+
+def statistic(given: "Statistic | Function") -> Statistic:
+    """A statistic of one sample, where a function is given."""
+    if isinstance(given, Statistic):
+        return given
+    return Statistic(given, name=getattr(given, "__name__", "statistic").replace("_", " "))
+
+
+def mean(sample: Sample) -> Tensor:
+    """The mean score; a curve where the scores have sizes."""
+    return sample.mean()
+
+
+def area(sample: Sample) -> Tensor:
+    """The area under the mean curve, divided by the range of the sizes: the mean of the images' areas."""
+    return replace(sample, values=_area(sample.values, sample.sizes)[:, None], sizes=None).mean()
+
+
+def _area(values: Tensor, sizes: Tensor | None) -> Tensor:
+    if sizes is None:
+        raise ValueError("the area needs scores at several sizes, but these have a single value")
+    return auc(values, sizes)
+
+
+def mege(same: Sample) -> Tensor:
+    """MeGe (Fel and Vigouroux, 2020, eq. 8) of the distances S=."""
+    return 1 / (1 + same.mean())
+
+
+def youden(same: Sample, different: Sample) -> Tensor:
+    """ReCo with balanced rates (Fel and Vigouroux, 2020, eq. 7): the largest TPR + TNR - 1 over all thresholds.
+
+    NaN where a resample has no row of one kind. `faithlab.metrics.consistency.reco` is the same without weights.
+    """
+    values = torch.cat([same.values, different.values]).flatten()
+    values, order = values.sort()
+    edge = torch.cat([values[1:] != values[:-1], values.new_ones(1, dtype=torch.bool)])  # no threshold between ties
+    answers = []
+    for one, other in zip(same.weights.split(128), different.weights.split(128), strict=True):  # bounds memory
+        low, high = replace(same, weights=one).rows(), replace(different, weights=other).rows()
+        gain = torch.cat([low / low.sum(1, keepdim=True), -high / high.sum(1, keepdim=True)], 1)[:, order].cumsum(1)
+        # A threshold below all distances has rates 0 and 1.
+        best = gain[:, edge].max(1).values
+        answers.append(torch.where(best.isnan(), best, best.clamp(min=0)))
+    return torch.cat(answers)
+
+
+def association(x: Sample, y: Sample) -> Tensor:
+    """Spearman's correlation over the images between two scores of each; NaN where one is constant."""
+    if x.images is not None or y.images is not None or x.sizes is not None or y.sizes is not None:
+        raise ValueError("the correlation over images needs one score of each kind for an image")
+    answers = []
+    for weights in x.weights.split(128):
+        a, b = _weighted_ranks(x.values[:, 0], weights), _weighted_ranks(y.values[:, 0], weights)
+        total = weights.sum(1, keepdim=True)
+        a, b = a - (weights * a).sum(1, keepdim=True) / total, b - (weights * b).sum(1, keepdim=True) / total
+        spread = (weights * a**2).sum(1) * (weights * b**2).sum(1)
+        r = (weights * a * b).sum(1) / spread.sqrt()
+        answers.append(torch.where(spread > 1e-9 * total[:, 0] ** 6, r, torch.nan))
+    return torch.cat(answers)
+
+
+def _weighted_ranks(values: Tensor, weights: Tensor) -> Tensor:
+    """The mean rank of each value [n] in a sample that has it `weights` [R, n] times: [R, n]."""
+    different, place = values.unique(return_inverse=True)
+    each = weights.new_zeros(len(weights), len(different)).index_add(1, place, weights)
+    return (each.cumsum(1) - each / 2)[:, place]
+
+
+def ranked_alike(*samples: Sample) -> Tensor:
+    """Spearman's correlation between two halves of the means: of the first K samples and of the last K.
+
+    The agreement of two metrics on the order of K explainers. At its bounds a bootstrap does not cover it: show it, and
+    judge contrasts.
+    """
+    means = torch.stack([sample.mean() for sample in samples], -1)
+    half = len(samples) // 2
+    return pearson(rank(means[..., :half]), rank(means[..., half:]))
+
+
+_OF_AN_IMAGE: Mapping[Function, Callable[[Tensor, Tensor | None], Tensor]] = {
+    mean: lambda values, sizes: values[:, 0] if sizes is None else values,
+    area: _area,
+}
+"""Statistics that are the weighted mean of a number of each image: all cells are one matrix product."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one cell on one network: `values` [rows, K], `images` as in `Sample`, the data set's number."""
+
+    values: Tensor
+    images: Tensor | None
+    dataset: int
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What an estimate looks at: for every network and every cell the rows of each of the statistic's samples.
+
+    Attributes:
+        rows: by network, cell, argument of the statistic.
+        networks: names of the networks.
+        datasets: names of the data sets.
+        images: of each data set, their number.
+        kept: by network and data set, the columns of the images that count there.
+        missing: by network, how many images (pairs: rows) were left out because a score is absent or NaN.
+        sizes: [K] or None.
+        hits: whether all scores are 0 or 1.
+        repeats: how many scores make the value of one image.
+    """
+
+    statistic: Statistic
+    rows: tuple[tuple[tuple[Rows, ...], ...], ...]
+    networks: tuple[str, ...]
+    datasets: tuple[str, ...]
+    images: tuple[int, ...]
+    kept: tuple[tuple[Tensor, ...], ...]
+    missing: tuple[int, ...]
+    sizes: Tensor | None
+    hits: bool
+    repeats: int
+
+    @property
+    def counts(self) -> Tensor:
+        """How many images count, [networks, data sets]."""
+        return torch.tensor([[len(kept) for kept in network] for network in self.kept])
+
+    def __call__(self, weights: Sequence[Tensor]) -> Tensor:
+        """The statistic of every network and cell: [networks, R, cells] or [networks, R, cells, K].
+
+        Args:
+            weights: of each data set, [R, images].
+        """
+        answers = []
+        of_image = _OF_AN_IMAGE.get(self.statistic.function) if len(self.statistic.over) == 1 else None
+        for network, kept in zip(self.rows, self.kept, strict=True):
+            own = [w if len(k) == w.shape[1] else w[:, k] for w, k in zip(weights, kept, strict=True)]
+            if of_image is not None and len(own) == 1 and network[0][0].images is None:
+                values = torch.stack(
+                    [of_image(cell[0].values, self.sizes) for cell in network], 1
+                )  # [images, cells, ...]
+                means = own[0] @ values.flatten(1) / own[0].sum(1, keepdim=True)
+                answers.append(means.unflatten(1, values.shape[1:]))
+                continue
+            cells = [
+                self.statistic.function(*(Sample(r.values, r.images, own[r.dataset], self.sizes) for r in cell))
+                for cell in network
+            ]
+            answers.append(torch.stack(cells, 1))
+        return torch.stack(answers)
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether the cells can change places within an image: one data set, the same numbers in each."""
+        return len(self.datasets) == 1
+
+    def permuted(self, order: Tensor) -> "Gathered":
+        """The cells of every image in another order, the same for all networks and samples.
+
+        Args:
+            order: [images, cells] int64; what was in cell c of image i goes to cell order[i, c].
+        """
+        rows = []
+        for network, (kept,) in zip(self.rows, self.kept, strict=True):
+            own, columns = order[kept], []
+            for argument in zip(*network, strict=True):  # one sample of the statistic in every cell
+                if argument[0].images is None:
+                    values = torch.stack([r.values for r in argument], 1)  # [images, cells, K]
+                    values = values.scatter(1, own[..., None].expand_as(values), values).unbind(1)
+                    columns.append([Rows(v, None, 0) for v in values])
+                    continue
+                # Rows with pairs: an image may have another number of them in each cell.
+                target = torch.cat([own[r.images, c] for c, r in enumerate(argument)])
+                values, images = torch.cat([r.values for r in argument]), torch.cat([r.images for r in argument])
+                moved = [Rows(values[target == c], images[target == c], 0) for c in range(len(argument))]
+                columns.append(moved)
+            rows.append(tuple(zip(*columns, strict=True)))
+        return replace(self, rows=tuple(rows))
+
+
+def gather(table: Scores, of: Statistic, cells: Sequence[Labels], labels: Labels) -> Gathered:
+    """The rows of every cell on every network, with the images that all cells of a network have.
+
+    Args:
+        table: the long table.
+        of: the statistic.
+        cells: the labels of each cell.
+        labels: labels of all cells.
+
+    Raises:
+        ValueError: a cell that leaves a label open, several data sets in one cell, a network without rows of a cell,
+            different sizes.
+    """
+    wanted = [[_merged(labels, cell, own) for own in of.over] for cell in cells]
+    chosen = {name for cell in wanted for sample in cell for name in sample} - set(labels)
+    free = [name for name in NETWORK if name not in chosen]
+    blocks = [[table.where(**sample).blocks for sample in cell] for cell in wanted]
+    every = [b for cell in blocks for sample in cell for b in sample]
+    for cell, found in zip(wanted, blocks, strict=True):
+        for sample, own in zip(cell, found, strict=True):
+            _check_open(sample, own, free)
+    sizes = {b.sizes for b in every}
+    if len(sizes) > 1:
+        raise ValueError(f"the rows have different sizes: {' and '.join(map(str, sizes))}; choose those of one kind")
+    (sizes,) = sizes
+    datasets = tuple(dict.fromkeys(b.labels["dataset"] for b in every))
+    images = [torch.cat([b.images for b in every if b.labels["dataset"] == name]).unique() for name in datasets]
+    units = list(dict.fromkeys(tuple(b.labels.get(name) for name in free) for b in every))
+    names = _names(free, units, every)
+    rows, kept, missing, repeats = [], [], [], 1
+    for unit, name in zip(units, names, strict=True):
+        own = [
+            [[b for b in sample if tuple(b.labels.get(n) for n in free) == unit] for sample in cell] for cell in blocks
+        ]
+        for cell, found in zip(wanted, own, strict=True):
+            for sample, there in zip(cell, found, strict=True):
+                if not there:
+                    raise ValueError(f"{name} has no rows of {_text(sample)}, which the other networks have")
+        repeats = max(repeats, *(len(sample) for cell in own for sample in cell))
+        one, columns, lost = _of_network(own, datasets, images)
+        rows.append(one)
+        kept.append(columns)
+        missing.append(lost)
+    return Gathered(
+        of,
+        tuple(rows),
+        tuple(names),
+        datasets,
+        tuple(map(len, images)),
+        tuple(kept),
+        tuple(missing),
+        None if sizes is None else torch.tensor(sizes, dtype=torch.float64),
+        all(b.hits for b in every),
+        repeats,
+    )
+
+
+def _merged(*labels: Labels) -> dict[str, Label | Sequence[Label]]:
+    merged: dict[str, Label | Sequence[Label]] = {}
+    for some in labels:
+        for name, value in some.items():
+            if merged.get(name, value) != value:
+                raise ValueError(f"{name} is chosen twice: {merged[name]!r} and {value!r}")
+            merged[name] = value
+    return merged
+
+
+def _check_open(sample: Labels, blocks: Sequence[Block], free: Sequence[str]) -> None:
+    """An image's value is a mean over draws and seeds of noise, over nothing else that nobody asked for."""
+    for name in LABELS:
+        found = list(dict.fromkeys(b.labels.get(name) for b in blocks))
+        listed = isinstance(sample.get(name), list | tuple | set)
+        if len(found) > 1 and name not in free and name not in AVERAGED and (not listed or name == "dataset"):
+            advice = "" if name == "dataset" else ", or list those to average over"
+            raise ValueError(
+                f"{_text(sample) or 'the table'} has rows of several {name}s, {', '.join(map(repr, found))}: "
+                f"choose one with {name}=...{advice}"
+            )
+
+
+def _text(labels: Labels) -> str:
+    return ", ".join(f"{name} {value}" for name, value in labels.items())
+
+
+def _names(free: Sequence[str], units: Sequence[tuple[Label, ...]], blocks: Sequence[Block]) -> list[str]:
+    """Names of the networks: with the seed only where it tells two apart."""
+    if "network" not in free:
+        fixed = " and ".join(dict.fromkeys(str(b.labels["network"]) for b in blocks))
+        if "training_seed" not in free or len(units) == 1:
+            return [fixed] * len(units)
+        return [f"{fixed} (seed {unit[-1]})" for unit in units]
+    plain = [str(unit[0]) for unit in units]
+    return [
+        f"{name} (seed {unit[1]})" if plain.count(name) > 1 else name for name, unit in zip(plain, units, strict=True)
+    ]
+
+
+def _of_network(
+    cells: list[list[list[Block]]], datasets: Sequence[str], images: Sequence[Tensor]
+) -> tuple[tuple[tuple[Rows, ...], ...], tuple[Tensor, ...], int]:
+    """Rows of one network, the columns of its images, and how many were left out."""
+    paired = cells[0][0][0].pairs is not None
+    if any((b.pairs is not None) != paired for cell in cells for sample in cell for b in sample):
+        raise ValueError("some of the rows have pairs and others do not: they are no rows of one statistic")
+    tensors = [[_pairs(s, datasets, images) if paired else _aligned(s, datasets, images) for s in c] for c in cells]
+    kept, missing = [], 0
+    for d, everything in enumerate(images):
+        there = (
+            torch.zeros(len(everything), dtype=torch.bool) if paired else torch.ones(len(everything), dtype=torch.bool)
+        )
+        for values, columns, own in (sample for cell in tensors for sample in cell):
+            if own == d and paired:
+                there[columns] = True  # which pairs an image has is a result, so that absence is none
+            elif own == d:
+                there &= ~values.isnan().any(1)
+        if not there.any():
+            raise ValueError(f"no image of {datasets[d]} has a score in every cell; {len(there)} were looked at")
+        kept.append(there.nonzero().flatten())
+        missing += 0 if paired else int((~there).sum())
+    result = []
+    for cell in tensors:
+        samples = []
+        for values, columns, own in cell:
+            if paired:
+                known = ~values.isnan().any(1)
+                missing += int((~known).sum())
+                samples.append(Rows(values[known], torch.searchsorted(kept[own], columns[known]), own))
+            else:
+                samples.append(Rows(values[kept[own]], None, own))
+        result.append(tuple(samples))
+    return tuple(result), tuple(kept), missing
+
+
+def _aligned(blocks: list[Block], datasets: Sequence[str], images: Sequence[Tensor]) -> tuple[Tensor, None, int]:
+    """Mean over blocks for every image of the data set, [images, K]; NaN where one of them is absent or NaN."""
+    own = datasets.index(blocks[0].labels["dataset"])
+    total = torch.zeros(len(images[own]), blocks[0].values.shape[1], dtype=torch.float64)
+    for block in blocks:
+        values = block.values.double()
+        if not torch.equal(block.images, images[own]):
+            placed = torch.full_like(total, torch.nan)
+            placed[torch.searchsorted(images[own], block.images)] = values
+            values = placed
+        total += values
+    return total / len(blocks), None, own
+
+
+def _pairs(blocks: list[Block], datasets: Sequence[str], images: Sequence[Tensor]) -> tuple[Tensor, Tensor, int]:
+    """All rows [rows, K] and the columns of their images [rows]."""
+    own = datasets.index(blocks[0].labels["dataset"])
+    columns = torch.cat([torch.searchsorted(images[own], b.images) for b in blocks])
+    return torch.cat([b.values.double() for b in blocks]), columns, own

@@ -1,0 +1,162 @@
+"""How often the rule of verdicts errs, by simulation with fixed seeds."""
+
+import math
+
+import pytest
+import torch
+
+from faithlab import claims
+from faithlab.claims import PARTLY, REPRODUCED, verdicts
+from faithlab.claims.verdicts import outcome, rule
+from faithlab.scores import Scores
+from faithlab.stats import Estimate, Interval
+
+GATE = 23
+"""Of 300 runs: an error rate of 5 % gives so many or more in 2.5 % of the suites."""
+
+
+def table(means, *, images=120, networks=2, hits=False, metrics=("SaCo",)) -> Scores:
+    """Scores of cells around their means, with an effect of each image."""
+    g = torch.Generator().manual_seed(0)
+    found = []
+    for n in range(networks):
+        image = torch.randn(images, generator=torch.Generator().manual_seed(1))
+        for metric in metrics:
+            for c, mean in enumerate(means):
+                score = mean + 0.7 * image + 0.7 * torch.randn(images, generator=g)
+                found.append(
+                    Scores.of(
+                        score > 0 if hits else score,
+                        images=range(images),
+                        dataset="digits",
+                        network=f"net {n}",
+                        explainer="abcdefgh"[c],
+                        metric=metric,
+                    )
+                )
+    return Scores.concat(found)
+
+
+def claim(*parts) -> claims.Claim:
+    return claims.Claim("x", "Table 1", "x", parts)
+
+
+KINDS = {
+    "above": lambda t: claims.above(t, 0.2, explainer="a"),
+    "below": lambda t: claims.below(t, 0.2, explainer="c"),
+    "better": lambda t: claims.better(t, {"explainer": "a"}, {"explainer": "b"}),
+    "best": lambda t: claims.best(t, "explainer", "a"),
+    "in_order": lambda t: claims.in_order(t, "explainer", "abc"),
+    "within": lambda t: claims.within(t, {"explainer": "c"}, {"explainer": "b"}, margin=0.6, reason="declared"),
+    "agrees": lambda t: claims.agrees(t, (0.9, 1.1), margin=0.3, reason="declared", explainer="a"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("images", "hits"), [pytest.param(120, False, marks=pytest.mark.slow), (40, True), (40, False)]
+)
+def test_chance_is_rarely_reproduced(kind, images, hits):
+    """Under chance a part is judged true in at most 5 % of the runs, whatever its kind."""
+    rates = claims.error_rate(claim(KINDS[kind](table([1.0, 0.5, 0.0], images=images, hits=hits))))
+    assert rates.runs == 300
+    assert rates.reproduced < GATE, str(rates)
+
+
+def test_the_simulation_sees_a_rule_that_errs(monkeypatch):
+    """The sign of the estimate is no evidence: under chance it agrees with a claim half of the time."""
+
+    def by_sign(estimate, low, high, parts=1):
+        return verdicts.HOLDS if bool(((estimate.value > low) & (estimate.value < high)).all()) else verdicts.FAILS
+
+    monkeypatch.setattr(verdicts, "outcome", by_sign)
+    for kind in ("above", "better", "within"):
+        rates = claims.error_rate(claim(KINDS[kind](table([1.0, 0.5, 0.0]))), runs=100)
+        assert 30 <= rates.reproduced <= 70, str(rates)
+
+
+def test_many_parts_together_are_still_rarely_reproduced():
+    t = table([1.0, 0.5, 0.0], metrics=("SaCo", "AUC"))
+    parts = [claims.in_order(t, "explainer", "abc", metric=m) for m in ("SaCo", "AUC")]
+    parts += [claims.above(t, 0.2, explainer="a", metric=m, name=f"{m} is above") for m in ("SaCo", "AUC")]
+    assert claims.error_rate(claim(*parts), 100).reproduced < 8
+
+
+def test_a_stable_random_order_is_best_of_k_once_in_k():
+    t = table([1.0, 0.5, 0.0, -0.5, -1.0])
+    best = claims.error_rate(claim(claims.best(t, "explainer", "a")), 100)
+    assert best.stable == pytest.approx(1 / 5, abs=0.12)
+    order = claims.error_rate(claim(claims.in_order(t, "explainer", "abcde")), 100)
+    assert order.stable == pytest.approx(1 / 120, abs=0.04)
+    assert f"stable random order {best.stable:.2f}" in str(best)
+    assert claims.error_rate(claim(claims.above(t, 0, explainer="a")), 10).stable is None
+
+
+def test_power_at_the_printed_effect():
+    t = table([1.0, 0.5], images=200, networks=1)
+    part = claims.better(t, {"explainer": "a"}, {"explainer": "b"})
+    half = float(part.estimate.high[0] - part.estimate.low[0]) / 2
+    effect = half / 1.96 * 2.8  # found with a power of 80 %
+    rates = claims.error_rate(claim(claims.better(t, {"explainer": "a"}, {"explainer": "b"}, printed=[effect, 0])), 300)
+    assert rates.power == pytest.approx(0.8, abs=0.09)
+    assert claims.error_rate(claim(part), 10).power is None
+
+
+def test_counted_facts_are_exempt_and_premises_stay():
+    fact = claims.counted("never", [True])
+    rates = claims.error_rate(claim(fact))
+    assert rates.exempt
+    assert rates.reproduced == 0
+    t = table([1.0, 0.5])
+    failed = claims.premise(claims.above(t, 9.0, explainer="a"))
+    assert claims.error_rate(claim(KINDS["better"](t), failed), 20).chance == {"not tested": 20}
+
+
+def test_the_same_seed_gives_the_same_rates():
+    one = claim(KINDS["better"](table([0.1, 0.0])))
+    assert claims.error_rate(one, 30) == claims.error_rate(one, 30)
+
+
+def drawn(truth, g, *, images=1000) -> Estimate:
+    """An estimate whose networks have these true values, in units of the standard error of one."""
+    each = torch.as_tensor(truth, dtype=torch.float64) + torch.randn(len(truth), generator=g)
+    value, n = each.mean()[None], len(truth)
+    pooled = Interval(value, value - 1.96 / n**0.5, value + 1.96 / n**0.5)
+    own = Interval(each[:, None], each[:, None] - 1.96, each[:, None] + 1.96)
+    names = tuple(map(str, range(n)))
+    return Estimate(pooled, own, pooled, names, ("d",), images, (images,) * n, (0,) * n, 0, value)
+
+
+def verdict_rate(truths, wanted, runs=400) -> float:
+    """How often a claim whose parts have these true values on their networks gets a verdict."""
+    g = torch.Generator().manual_seed(0)
+    found = 0
+    for _ in range(runs):
+        outcomes = [outcome(drawn(truth, g), 0, math.inf, len(truths)) for truth in truths]
+        found += rule(outcomes) == wanted
+    return found / runs
+
+
+MANY = {
+    "one strong, 19 at the bar": [[9.0]] + [[0.0]] * 19,
+    "ten strong, ten at the bar": [[9.0]] * 10 + [[0.0]] * 10,
+    "all at the bar": [[0.0]] * 20,
+    "strong in one network, at the bar in two": [[9.0, 0.0, 0.0]] * 20,
+    "four parts, three at the bar": [[9.0]] + [[0.0]] * 3,
+}
+
+
+@pytest.mark.parametrize("truths", MANY.values(), ids=MANY)
+def test_false_partly_is_rarer_than_one_in_ten(truths):
+    assert verdict_rate(truths, PARTLY) < 0.10
+
+
+def test_without_the_higher_level_it_would_not_be(monkeypatch):
+    monkeypatch.setattr(verdicts, "tail", lambda parts, networks=1: 0.025)
+    assert verdict_rate(MANY["one strong, 19 at the bar"], PARTLY) > 0.3
+    assert verdict_rate(MANY["strong in one network, at the bar in two"], PARTLY) > 0.3
+
+
+def test_a_clear_claim_of_many_parts_is_still_reproduced():
+    assert verdict_rate([[5.0, 5.0, 5.0]] * 20, REPRODUCED, 100) > 0.9
+    assert verdict_rate([[5.0, 5.0, 5.0]] * 10 + [[-5.0, -5.0, -5.0]] * 10, PARTLY, 50) > 0.9

@@ -1,0 +1,368 @@
+"""`estimate` against loops that draw images with replacement, and against scipy."""
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faithlab import stats
+from faithlab.metrics import consistency
+from faithlab.scores import Scores
+from faithlab.stats.intervals import METHODS, resampled
+from faithlab.stats.samples import Sample, gather, statistic
+
+NAN = float("nan")
+X, Y = {"explainer": "x"}, {"explainer": "y"}
+DIFFERENCE = torch.tensor([[1.0, -1.0]])
+
+
+def table(values: torch.Tensor, *, images=None, sizes=None, **labels) -> Scores:
+    """Values [networks, explainers, images] or [..., sizes]."""
+    images = torch.arange(values.shape[2]) if images is None else images
+    return Scores.concat(
+        Scores.of(
+            values[n, e],
+            images=images,
+            sizes=sizes,
+            **{"dataset": "digits", "network": f"net {n}", "explainer": "xyz"[e], "metric": "m"} | labels,
+        )
+        for n in range(values.shape[0])
+        for e in range(values.shape[1])
+    )
+
+
+def normal(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def of_weights(values, weights, *, images=None, sizes=None) -> Sample:
+    return Sample(torch.as_tensor(values).double().reshape(len(values), -1), images, weights.double(), sizes)
+
+
+counts = st.lists(st.integers(0, 3), min_size=8, max_size=8).filter(lambda w: sum(v > 0 for v in w) > 2)
+
+
+@given(counts, st.lists(st.integers(-2, 2), min_size=16, max_size=16))
+def test_weighted_statistics_are_those_of_repeated_images(weights, numbers):
+    weights = torch.tensor([weights])
+    a, b = torch.tensor(numbers).double().reshape(2, 8)
+    again = weights[0]
+    x, y = of_weights(a, weights), of_weights(b, weights)
+    assert x.mean().item() == pytest.approx(a.repeat_interleave(again).mean().item())
+    assert stats.mege(of_weights(a.abs(), weights)).item() == pytest.approx(
+        consistency.mege(a.abs().repeat_interleave(again))
+    )
+    one, other = a.repeat_interleave(again), b.repeat_interleave(again)
+    if len(one.unique()) > 1 and len(other.unique()) > 1:
+        expected = scipy.stats.spearmanr(one, other).statistic
+        assert stats.association(x, y).item() == pytest.approx(expected, abs=1e-9)
+    else:
+        assert stats.association(x, y).isnan()
+    expected = consistency.reco(one.abs(), other.abs())
+    assert stats.youden(of_weights(a.abs(), weights), of_weights(b.abs(), weights)).item() == pytest.approx(expected)
+
+
+def test_rows_with_pairs_carry_the_weight_of_their_image():
+    weights, images = torch.tensor([[2, 0, 1], [1, 1, 1]]), torch.tensor([2, 0, 0, 1])
+    sample = of_weights([1.0, 2.0, 3.0, 9.0], weights, images=images)
+    assert sample.mean().tolist() == pytest.approx([(1 + 2 * 5) / 5, 15 / 4])
+
+
+def test_an_area_is_that_of_the_mean_curve():
+    sizes = torch.tensor([0.1, 0.2, 0.5]).double()
+    sample = of_weights(normal(5, 3), torch.tensor([[1, 1, 1, 1, 1], [0, 3, 0, 1, 1]]), sizes=sizes)
+    torch.testing.assert_close(stats.area(sample), stats.auc(sample.mean(), sizes))
+
+
+def test_the_order_of_means_is_compared_by_rank():
+    samples = [of_weights([v], torch.ones(1, 1)) for v in (1, 2, 3, 10, 30, 20)]
+    assert stats.ranked_alike(*samples).item() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("of", [stats.mean, lambda s: s.mean() ** 2])
+def test_a_resample_is_one_set_of_images_for_all_networks_and_cells(of):
+    values = normal(2, 2, 120)
+    gathered = gather(table(values), statistic(of), [X, Y], {"metric": "m"})
+    got = resampled(gathered, 50)  # [networks, 1 + R, cells]
+    from faithlab import draws
+
+    picks = (draws.uniform(0, torch.arange(50), torch.zeros(1), 120)[:, 0] * 120).long()
+    for r, pick in enumerate([torch.arange(120), *picks]):
+        expected = values.double()[..., pick].mean(-1)
+        torch.testing.assert_close(got[:, r], expected if of is stats.mean else expected**2)
+
+
+def test_from_100_images_on_it_is_the_bootstrap_with_students_tails():
+    values = normal(1, 2, 150)
+    e = stats.estimate(table(values), cells=[X, Y], contrasts=DIFFERENCE)
+    difference = (values[0, 0] - values[0, 1]).double()
+    replicates = resampled(gather(table(values), statistic(stats.mean), [X, Y], {}))[0, 1:] @ DIFFERENCE[0].double()
+    tail = scipy.stats.norm.cdf(-scipy.stats.t.ppf(0.975, 149) * np.sqrt(150 / 149))
+    assert e.value.item() == pytest.approx(difference.mean().item())
+    assert [e.low.item(), e.high.item()] == pytest.approx(np.quantile(replicates, [tail, 1 - tail]).tolist())
+    # And that is close to Student's.
+    assert (e.high - e.low).item() == pytest.approx(
+        2 * scipy.stats.t.ppf(0.975, 149) * difference.std().item() / 150**0.5, rel=0.1
+    )
+    assert METHODS[int(e.method)] == "bootstrap"
+
+
+@pytest.mark.parametrize("images", [2, 20, 99])
+def test_a_mean_of_fewer_images_has_students_interval(images):
+    values = normal(1, 1, images)
+    e = stats.estimate(table(values))
+    x = values.flatten().double().numpy()
+    expected = scipy.stats.t.interval(0.95, images - 1, x.mean(), scipy.stats.sem(x))
+    assert [float(e.low), float(e.high)] == pytest.approx(list(expected))
+    assert METHODS[int(e.method)] == "Student"
+
+
+def test_networks_are_fixed_and_count_equally():
+    values = normal(3, 1, 200) + torch.tensor([0.0, 5.0, 10.0])[:, None, None]
+    e = stats.estimate(table(values))
+    own = values.double().mean(-1).flatten()
+    assert e.networks == ("net 0", "net 1", "net 2")
+    assert e.each.value.tolist() == pytest.approx(own.tolist())
+    assert float(e) == pytest.approx(own.mean().item())
+    assert (e.high - e.low).item() < 0.3  # the spread between networks is no part of it,
+    between = scipy.stats.t.interval(0.95, 2, own.mean(), own.std() / 3**0.5)  # and stands beside it
+    assert [e.between.low.item(), e.between.high.item()] == pytest.approx(list(between))
+
+
+def test_one_network_has_no_interval_over_networks():
+    e = stats.estimate(table(normal(1, 1, 120)))
+    assert e.between.value.item() == float(e)
+    assert e.between.low.isnan()
+    assert e.between.high.isnan()
+
+
+def test_every_training_seed_is_a_network():
+    both = table(normal(1, 1, 10), training_seed=1) + table(normal(1, 1, 10, seed=1), training_seed=2)
+    assert stats.estimate(both).networks == ("net 0 (seed 1)", "net 0 (seed 2)")
+
+
+def test_a_cell_that_chooses_its_network_is_compared_across_networks():
+    values = normal(2, 1, 30)
+    e = stats.estimate(table(values), cells=[{"network": "net 0"}, {"network": "net 1"}], contrasts=DIFFERENCE)
+    assert e.networks == ("net 0 and net 1",)
+    assert e.value.item() == pytest.approx((values[0] - values[1]).mean().item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("images", [30, 130])
+def test_missing_scores_are_left_out_of_both_sides_and_counted(images):
+    values = normal(2, 2, images)
+    values[0, 0, 3] = NAN  # undefined for x: its pair must go, too
+    values[0, 1, 4] = 1e6
+    kept = torch.ones(images, dtype=torch.bool)
+    kept[3] = kept[4] = False
+    whole = table(values)
+    # Image 4 is absent for net 0 and x.
+    holes = Scores.concat(
+        Scores.of(b.values[keep, 0], images=b.images[keep], **b.labels)
+        for b in whole
+        for keep in [
+            b.images != 4 if b.labels["network"] == "net 0" and b.labels["explainer"] == "x" else b.images >= 0
+        ]
+    )
+    e = stats.estimate(holes, cells=[X, Y], contrasts=DIFFERENCE)
+    assert e.missing == (2, 0)
+    assert e.images == images
+    assert e.images_each == (images - 2, images)
+    difference = (values[:, 0] - values[:, 1]).double()
+    assert e.each.value.flatten().tolist() == pytest.approx(
+        [difference[0, kept].mean().item(), difference[1].mean().item()]
+    )
+    alone = stats.estimate(table(values[:1, :, kept]), cells=[X, Y], contrasts=DIFFERENCE)
+    if images < 100:
+        assert e.each.low[0].item() == pytest.approx(alone.low.item())
+
+
+def test_no_common_image_is_an_error():
+    values = torch.full((1, 2, 3), NAN)
+    with pytest.raises(ValueError, match="no image of digits has a score in every cell; 3 were looked at"):
+        stats.estimate(table(values), cells=[X, Y])
+
+
+def test_a_network_without_rows_of_a_cell_is_an_error():
+    lacking = table(normal(1, 2, 5)) + table(normal(1, 1, 5), network="other")
+    with pytest.raises(ValueError, match="other has no rows of explainer y"):
+        stats.estimate(lacking, cells=[X, Y])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({}, "several explainers, 'x', 'y': choose one with explainer=..., or list"),
+        ({"explainer": "x", "metric": "n"}, "no row has metric 'n'"),
+    ],
+)
+def test_nothing_is_averaged_over_that_nobody_asked_for(labels, message):
+    with pytest.raises(ValueError, match=message):
+        stats.estimate(table(normal(1, 2, 5)), **labels)
+
+
+def test_a_list_of_labels_and_draws_are_averaged_over():
+    values = normal(1, 2, 5)
+    listed = stats.estimate(table(values), explainer=["x", "y"])
+    assert float(listed) == pytest.approx(values.mean().item(), abs=1e-6)
+    drawn = table(values[:, :1], draw=0) + table(values[:, 1:], draw=1, explainer="x")
+    assert float(stats.estimate(drawn)) == pytest.approx(values.mean().item(), abs=1e-6)
+
+
+def test_two_data_sets_are_not_mixed_but_can_be_compared():
+    both = table(normal(1, 1, 40)) + table(1 + normal(1, 1, 60, seed=1), dataset="letters")
+    with pytest.raises(ValueError, match=r"several datasets, 'digits', 'letters': choose one with dataset=\.\.\.$"):
+        stats.estimate(both)
+    e = stats.estimate(both, cells=[{"dataset": "digits"}, {"dataset": "letters"}], contrasts=DIFFERENCE)
+    assert e.datasets == ("digits", "letters")
+    variance = sum(b.values.double().var().item() / len(b.values) for b in both)
+    assert (e.high - e.value).item() == pytest.approx(scipy.stats.t.ppf(0.975, 39) * variance**0.5)
+
+
+def test_curves_have_an_estimate_at_every_size():
+    sizes = torch.tensor([0.1, 0.5, 0.9])
+    e = stats.estimate(table(normal(2, 1, 30, 3), sizes=sizes))
+    assert e.value.shape == e.low.shape == (3,)
+    assert e.each.value.shape == (2, 3)
+    with pytest.raises(ValueError, match="the area needs scores at several sizes"):
+        stats.estimate(table(normal(1, 1, 30)), stats.area)
+
+
+def test_rows_of_different_sizes_are_an_error():
+    values = normal(1, 1, 5, 2)
+    mixed = table(values, sizes=[0.1, 0.2]) + table(values, sizes=[0.1, 0.3], explainer="y")
+    with pytest.raises(ValueError, match="different sizes"):
+        stats.estimate(mixed, cells=[X, Y])
+
+
+@pytest.mark.parametrize("images", [1, 5, 50, 200])
+def test_a_sample_without_spread_is_not_certainty(images):
+    e = stats.estimate(table(torch.full((2, 1, images), 0.3)))
+    assert float(e) == pytest.approx(0.3)
+    assert e.low.isnan()
+    assert e.high.isnan()
+    assert METHODS[int(e.method)] == "none"
+    assert str(e) == "0.3 (no interval)"
+
+
+def test_one_image_has_no_interval():
+    assert stats.estimate(table(normal(2, 1, 1))).low.isnan()
+
+
+@pytest.mark.parametrize("images", [1, 20, 400])
+@pytest.mark.parametrize("hit", [True, False])
+def test_a_rate_without_a_miss_has_wilsons_interval(images, hit):
+    e = stats.estimate(table(torch.full((1, 1, images), hit)))
+    expected = scipy.stats.binomtest(images * hit, images).proportion_ci(method="wilson")
+    assert [float(e.low), float(e.high)] == pytest.approx([expected.low, expected.high], abs=1e-9)
+
+
+def test_a_rate_of_few_images_has_wilsons_interval():
+    e = stats.estimate(table((torch.arange(20) < 17).reshape(1, 1, 20)))
+    expected = scipy.stats.binomtest(17, 20).proportion_ci(method="wilson")
+    assert [float(e.low), float(e.high)] == pytest.approx([expected.low, expected.high], abs=1e-9)
+    assert METHODS[int(e.method)] == "Wilson"
+
+
+def test_equal_hits_of_two_explainers_are_not_certainty():
+    values = (torch.arange(100) < 90).expand(1, 2, 100)
+    e = stats.estimate(table(values), cells=[X, Y], contrasts=DIFFERENCE)
+    assert e.value.item() == 0
+    half = scipy.stats.norm.ppf(0.975) * 2**0.5 / 102  # two pseudo-images in 102
+    assert [e.low.item(), e.high.item()] == pytest.approx([-half, half])
+
+
+def test_a_statistic_that_is_often_undefined_has_no_interval():
+    values = torch.zeros(1, 2, 120)
+    values[0, :, 0] = 1  # without image 0, in a third of the resamples, both are constant
+    of = stats.Statistic(stats.association, (X, Y))
+    e = stats.estimate(table(values), of)
+    assert 250 < e.undefined < 500
+    assert e.low.isnan()
+
+
+def test_pairs_that_have_no_distance_are_left_out_and_counted():
+    rows = {"dataset": "d", "network": "folds", "images": [0, 0, 1, 2], "pairs": [1, 2, 1, 1]}
+    found = Scores.of(torch.tensor([1.0, NAN, 3.0, 5.0]), metric="S=", **rows)
+    e = stats.estimate(found, stats.mege)
+    assert float(e) == pytest.approx(1 / 4)
+    assert e.missing == (1,)
+    assert e.images_each == (3,)
+
+
+def test_reco_takes_an_image_with_all_its_pairs():
+    g = torch.Generator().manual_seed(0)
+    distances, right = torch.rand(40, 4, generator=g), torch.rand(40, 4, generator=g) < 0.7
+    distances = distances + 0.3 * ~right
+    images, pairs = torch.arange(40)[:, None].expand(40, 4), torch.arange(4).expand(40, 4)
+    found = Scores.concat(
+        Scores.of(distances[k], images=images[k], pairs=pairs[k], dataset="d", network="folds", metric=metric)
+        for metric, k in (("S=", right), ("S!=", ~right))
+    )
+    reco = stats.Statistic(stats.youden, ({"metric": "S="}, {"metric": "S!="}))
+    gathered = gather(found, reco, [{}], {})
+    got = resampled(gathered)[0, :, 0]  # the jackknife
+    assert got[0].item() == pytest.approx(consistency.reco(distances[right], distances[~right]))
+    for image in range(40):
+        keep = images != image
+        expected = consistency.reco(distances[right & keep], distances[~right & keep])
+        assert got[1 + image].item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_permuting_cells_moves_an_image_as_a_whole(pairs):
+    g = torch.Generator().manual_seed(0)
+    order = torch.stack([torch.randperm(3, generator=g) for _ in range(6)])
+    images = torch.arange(6).repeat_interleave(2) if pairs else torch.arange(6)
+    extra = {"pairs": torch.arange(12) % 2} if pairs else {}
+    values = normal(2, 3, len(images))
+    rows = Scores.concat(
+        Scores.of(values[n, e], images=images, dataset="d", network=str(n), explainer=str(e), metric="m", **extra)
+        for n in range(2)
+        for e in range(3)
+    )
+    moved = gather(rows, statistic(stats.mean), [{"explainer": str(e)} for e in range(3)], {}).permuted(order)
+    for n in range(2):
+        for i in range(6):
+            for e in range(3):
+                target = moved.rows[n][order[i, e]][0]
+                got = target.values[target.images == i] if pairs else target.values[i]
+                assert sorted(got.flatten().tolist()) == pytest.approx(sorted(values[n, e, images == i].tolist()))
+
+
+def test_estimates_do_not_depend_on_the_order_of_rows_or_on_earlier_ones():
+    values = normal(2, 2, 130)
+    first = stats.estimate(table(values), cells=[X, Y], contrasts=DIFFERENCE)
+    order = torch.randperm(130, generator=torch.Generator().manual_seed(1))
+    again = stats.estimate(table(values[..., order], images=order), cells=[X, Y], contrasts=DIFFERENCE)
+    torch.testing.assert_close(torch.stack(first.pooled), torch.stack(again.pooled))
+
+
+def test_summary_has_an_estimate_for_every_combination():
+    values = normal(2, 2, 20)
+    found = stats.summary(table(values), ["network", "explainer"])
+    assert [tuple(labels.values()) for labels, _ in found] == [(f"net {n}", e) for n in range(2) for e in "xy"]
+    assert [float(e) for _, e in found] == pytest.approx(values.mean(-1).flatten().tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"resamples": 999}, "at least 1000 resamples, but got 999"),
+        ({"contrasts": torch.ones(1, 3), "cells": [X, Y]}, r"contrasts \[contrasts, 2\].*got \(1, 3\)"),
+        ({"cells": [X, Y], "explainer": "x"}, "explainer is chosen twice: 'x' and 'y'"),
+    ],
+)
+def test_bad_questions(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        stats.estimate(table(normal(1, 2, 5)), **arguments)
+
+
+def test_a_wider_level_stretches_both_halves_by_students_quantiles():
+    e = stats.estimate(table(normal(1, 1, 20)))
+    x = e.pooled.widened(e.stretch(0.005))
+    values = e.value.item(), (e.high - e.value).item()
+    expected = values[0] + values[1] * scipy.stats.t.ppf(0.995, 19) / scipy.stats.t.ppf(0.975, 19)
+    assert x.high.item() == pytest.approx(expected)

@@ -1,0 +1,188 @@
+"""The long table: what goes in comes back, and what does not fit is refused with a reason."""
+
+import hypothesis.extra.numpy as arrays
+import numpy as np
+import pyarrow.parquet
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faithlab import scores
+from faithlab.scores import COLUMNS, LABELS, Scores
+
+OF = {"dataset": "digits", "network": "CNN", "metric": "SaCo"}
+
+
+def of(values, **labels) -> Scores:
+    labels = {"images": range(len(values))} | OF | labels
+    return Scores.of(torch.as_tensor(values), **labels)
+
+
+def several() -> Scores:
+    """Hits and scores, curves and numbers, pairs and none, labels that apply and that do not."""
+    g = torch.Generator().manual_seed(0)
+    curve = {"sizes": [0.1, 0.2, 0.5], "metric": "FFid+", "direction": "MoRF", "images": [3, 1, 2, 0]}
+    return Scores.concat(
+        [
+            of(torch.rand(4, 3, generator=g) < 0.5, **curve, explainer="IG", level=3 * 0.2, noise_seed=1, draw=0),
+            of(torch.rand(4, 3, generator=g), **curve, explainer="LRP", errors=torch.rand(4, 3, generator=g)),
+            of([0.5, float("nan"), -2.0], part="a/b", reference="mean", training_seed=7, variant="shuffled"),
+            of([1.5, 2.5, 3.5], images=[0, 0, 4], pairs=[1, 2, 1], metric="S="),
+            of(torch.tensor([True, False]), metric="hit"),
+        ]
+    )
+
+
+def assert_equal(got: Scores, expected: Scores) -> None:
+    assert len(got.blocks) == len(expected.blocks)
+    for a, b in zip(got, expected, strict=True):
+        assert (a.labels, a.sizes, a.hits) == (b.labels, b.sizes, b.hits)
+        for one, other in ((a.images, b.images), (a.pairs, b.pairs), (a.values, b.values), (a.errors, b.errors)):
+            assert (one is None) == (other is None)
+            if one is not None:
+                torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_saved_table_comes_back_with_its_types(tmp_path):
+    table = several()
+    table.save(tmp_path / "folder" / "scores.parquet")
+    assert_equal(Scores.load(tmp_path / "folder" / "scores.parquet"), table)
+    file = pyarrow.parquet.read_schema(tmp_path / "folder" / "scores.parquet")
+    assert file.names == list(COLUMNS)
+    assert str(file.field("hits").type.value_type) == "uint8"
+    assert str(file.field("value").type.value_type) == "float"
+
+
+def test_the_order_of_the_rows_in_a_file_does_not_matter(tmp_path):
+    table = several()
+    rows = table.arrow()
+    order = np.random.default_rng(0).permutation(len(rows))
+    pyarrow.parquet.write_table(rows.take(order), tmp_path / "shuffled.parquet")
+    got = Scores.load(tmp_path / "shuffled.parquet")
+    columns = [*LABELS, "image", "pair", "size"]
+
+    def tidy(t):
+        frame = t.frame()
+        frame["pair"] = frame["pair"].astype("Int64")
+        return frame.sort_values(columns, ignore_index=True)
+
+    assert tidy(got).equals(tidy(table))
+
+
+@given(
+    arrays.arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(-9, 9, width=32)),
+    st.floats(0, 1),
+)
+def test_any_curve_comes_back(tmp_path_factory, values, level):
+    path = tmp_path_factory.mktemp("scores") / "x.parquet"
+    table = of(values, sizes=torch.linspace(0.1, 0.9, values.shape[1]).double(), level=level)
+    table.save(path)
+    assert_equal(Scores.load(path), table)
+
+
+def test_a_frame_has_one_row_per_number():
+    frame = of([[1.0, 2.0], [3.0, 4.0]], sizes=[0.1, 0.2], images=[5, 6], level=0.5).frame()
+    assert frame[["image", "size", "value", "level"]].to_numpy().tolist() == [
+        [5, 0.1, 1, 0.5],
+        [5, 0.2, 2, 0.5],
+        [6, 0.1, 3, 0.5],
+        [6, 0.2, 4, 0.5],
+    ]
+
+
+def test_a_page_of_hits_is_small(tmp_path):
+    g = torch.Generator().manual_seed(0)
+    sizes = torch.arange(1, 20).double() / 20
+    images = torch.arange(500)
+    table = Scores.concat(
+        of(torch.rand(500, 19, generator=g) < 0.5, sizes=sizes, images=images, explainer=f"e{e}", level=level)
+        for e in range(4)
+        for level in (0.0, 0.5, 1.0)
+    )
+    table.save(tmp_path / "x.parquet")
+    # Coin flips cannot be compressed: a bit each. Labels, images and sizes must add little.
+    assert (tmp_path / "x.parquet").stat().st_size < 2 * (12 * 500 * 19 / 8)
+
+
+def test_rows_are_chosen_by_labels():
+    table = several()
+    assert table.labels("metric") == ["FFid+", "SaCo", "S=", "hit"]
+    assert len(table.where(metric="FFid+")) == 8
+    assert len(table.where(metric="FFid+", explainer=["LRP", "IG"])) == 8
+    assert len(table.where(metric="FFid+", level=None)) == 4
+    assert len(table.where(level=0.6)) == 4  # not 0.6000000000000001
+    assert table.missing == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({"metrics": "SaCo"}, "metrics: no such label"),
+        ({"metric": "Saco"}, "no row has metric 'Saco'; there are 'FFid\\+', 'SaCo'"),
+        ({"metric": "SaCo", "explainer": "IG"}, "no row has all of metric='SaCo', explainer='IG'"),
+    ],
+)
+def test_rows_that_are_not_there(labels, message):
+    with pytest.raises(ValueError, match=message):
+        several().where(**labels)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"values": [[1.0, 2.0]]}, r"got values of shape \(1, 2\) and no sizes"),
+        ({"values": [[1.0, 2.0]], "sizes": [0.1]}, r"shape \(1, 2\) and 1 sizes"),
+        ({"values": [1.0], "sizes": [0.1]}, r"values of shape \(1,\) and 1 sizes"),
+        ({"values": [[1.0, 2.0]], "sizes": [0.2, 0.1]}, "increasing sizes"),
+        ({"values": [1.0, 2.0], "images": [0]}, r"images as 2 integers, one a row, but got shape \(1,\)"),
+        ({"values": [1.0], "images": [0.5]}, "images as 1 integers"),
+        ({"values": [1.0], "images": None}, "indices in their split, but got none"),
+        ({"values": [1.0, 2.0], "images": [3, 3]}, "1 rows of .*SaCo are there more than once"),
+        ({"values": [1.0, 2.0], "images": [3, 3], "pairs": [1, 1]}, "more than once"),
+        ({"values": [float("inf")]}, "1 scores are infinite"),
+        ({"values": torch.tensor([2], dtype=torch.uint8)}, "hits are 0 or 1"),
+        ({"values": torch.tensor([2])}, "expected bool or uint8 hits, or floating scores, but got torch.int64"),
+        ({"values": [1.0], "colour": "red"}, "colour: no such label"),
+        ({"values": [1.0], "metric": None}, "metric is missing"),
+        ({"values": [1.0], "network": ""}, "network: expected a text"),
+        ({"values": [1.0], "draw": 0.5}, "draw: expected an integer"),
+        ({"values": [1.0], "errors": torch.ones(2)}, r"errors of shape \(1, 1\)"),
+    ],
+)
+def test_bad_rows_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        of(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (of([1.0]), "more than once"),
+        (of([[1.0]], sizes=[0.5], images=[9]), "have different sizes"),
+        (of([True], images=[9]), "hits and scores"),
+        (of([1.0], images=[9], pairs=[1]), "with pairs and without"),
+    ],
+)
+def test_tables_that_do_not_fit_together(other, message):
+    with pytest.raises(ValueError, match=message):
+        of([1.0]) + other
+
+
+def test_lists_of_another_length_than_their_sizes_are_refused(tmp_path):
+    table = of([[1.0, 2.0], [3.0, 4.0]], sizes=[0.1, 0.2]).arrow()
+    broken = pyarrow.array([[1.0], [2.0, 3.0]], table.schema.field("value").type)
+    pyarrow.parquet.write_table(table.set_column(table.column_names.index("value"), "value", broken), tmp_path / "x")
+    with pytest.raises(ValueError, match="value: lists of rows with the same sizes have lengths 1 to 2"):
+        Scores.load(tmp_path / "x")
+
+
+def test_a_file_without_the_columns_is_refused(tmp_path):
+    pyarrow.parquet.write_table(pyarrow.table({"image": [1]}), tmp_path / "x")
+    with pytest.raises(ValueError, match="part, dataset"):
+        Scores.load(tmp_path / "x")
+
+
+def test_the_dictionary_explains_every_column():
+    assert scores.dictionary()["column"].tolist() == list(COLUMNS)
+    assert scores.dictionary()["meaning"].str.len().min() > 10

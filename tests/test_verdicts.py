@@ -1,0 +1,324 @@
+"""Parts hold, fail, depend on the network or are open; the verdict, its sentence and its numbers follow."""
+
+import json
+import math
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faithlab import claims, stats
+from faithlab.claims import verdicts
+from faithlab.claims.verdicts import DEPENDS, FAILS, HOLDS, OPEN, outcome, rule, tail
+from faithlab.scores import Scores
+from faithlab.stats import Estimate, Interval
+
+
+def table(means, *, images=200, noise=1.0, by="explainer", **labels) -> Scores:
+    """Scores around a mean [networks, cells]; every network meets the same images."""
+    means = torch.as_tensor(means, dtype=torch.float32)
+    g = torch.Generator().manual_seed(0)
+    shared = torch.randn(images, generator=g)
+    of = {"dataset": "digits", "metric": "SaCo", "explainer": "IG"} | labels
+    return Scores.concat(
+        Scores.of(
+            mean + noise * (shared + torch.randn(images, generator=g)),
+            images=torch.arange(images),
+            **of | {"network": f"net {n}", by: "abcdefgh"[c] if by == "explainer" else c / 10},
+        )
+        for n, row in enumerate(means)
+        for c, mean in enumerate(row)
+    )
+
+
+def known(value, half, each, each_half=None, images=400) -> Estimate:
+    """An estimate with these numbers: value and half-width [contrasts], each [networks, contrasts]."""
+    value, half, each = (torch.as_tensor(x, dtype=torch.float64) for x in (value, half, each))
+    each_half = half.expand_as(each) if each_half is None else torch.as_tensor(each_half, dtype=torch.float64)
+    pooled, own = Interval(value, value - half, value + half), Interval(each, each - each_half, each + each_half)
+    networks = tuple(f"net {n}" for n in range(len(each)))
+    return Estimate(pooled, own, pooled, networks, ("d",), images, (images,) * len(each), (0,) * len(each), 0, value)
+
+
+INFINITY = math.inf
+
+
+@pytest.mark.parametrize(
+    ("estimate", "side", "expected"),
+    [
+        (known([0.3], [0.1], [[0.2], [0.4]]), (0, INFINITY), HOLDS),
+        (known([0.3], [0.1], [[-0.1], [0.7]]), (0, INFINITY), OPEN),  # a network's estimate on the other side,
+        (known([0.3], [0.1], [[-0.2], [0.8]]), (0, INFINITY), DEPENDS),  # and its interval, too
+        (known([0.0], [0.1], [[-0.2], [0.2]]), (0, INFINITY), DEPENDS),
+        (known([0.05], [0.1], [[0.05], [0.05]]), (0, INFINITY), OPEN),
+        (known([-0.3], [0.1], [[-0.2], [-0.4]]), (0, INFINITY), FAILS),
+        (known([-0.3], [0.1], [[0.05], [-0.65]]), (0, INFINITY), OPEN),
+        (known([0.3], [0.1], [[0.3]]), (-INFINITY, 0.5), HOLDS),  # one network
+        (known([0.0], [0.1], [[0.1], [-0.1]]), (-0.2, 0.2), HOLDS),  # equal within a margin
+        (known([0.0], [0.1], [[0.25], [-0.25]]), (-0.2, 0.2), OPEN),
+        (known([0.5], [0.1], [[0.5], [0.5]]), (-0.2, 0.2), FAILS),
+        (known([0.0], [0.3], [[0.5], [-0.5]], [[0.1], [0.1]]), (-0.2, 0.2), OPEN),  # both outside: on no claimed side
+        (known([0.3, 0.2], [0.1, 0.1], [[0.3, 0.2]]), (0, INFINITY), HOLDS),
+        (known([0.3, 0.05], [0.1, 0.1], [[0.3, 0.05]]), (0, INFINITY), OPEN),
+        (known([0.3, -0.2], [0.1, 0.1], [[0.3, -0.2]]), (0, INFINITY), FAILS),  # one step that rises is enough
+        (known([0.3, -0.2], [0.1, 0.1], [[0.3, 0.1], [0.3, -0.5]]), (0, INFINITY), OPEN),
+        (known([math.nan], [0.1], [[math.nan]]), (0, INFINITY), OPEN),
+        (known([0.3], [math.nan], [[0.3]]), (0, INFINITY), OPEN),  # no interval, no decision
+    ],
+)
+def test_outcomes(estimate, side, expected):
+    assert outcome(estimate, *side) == expected
+
+
+def test_one_failing_contrast_of_many_shares_its_tail():
+    """At 2.5 % a rival 0.1 above with a half-width of 0.09 would fail the part; among eight it may be chance."""
+    one = known([-0.1], [0.09], [[-0.1]])
+    eight = known([-0.1] + [0.5] * 7, [0.09] * 8, [[-0.1] + [0.5] * 7])
+    assert outcome(one, 0, INFINITY) == FAILS
+    assert outcome(eight, 0, INFINITY) == OPEN
+
+
+def test_parts_of_long_claims_are_judged_at_a_higher_level():
+    estimate = known([0.1], [0.09], [[0.1]])
+    assert outcome(estimate, 0, INFINITY, parts=4) == HOLDS
+    assert outcome(estimate, 0, INFINITY, parts=20) == OPEN
+    assert [tail(k) for k in (1, 4, 5, 20)] == pytest.approx([0.025, 0.025, 0.02, 0.005])
+    assert tail(20, 2) == pytest.approx(0.0025)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "premises", "expected"),
+    [
+        ([HOLDS, HOLDS], [], "reproduced"),
+        ([FAILS, FAILS], [], "contradicted"),
+        ([HOLDS, FAILS, OPEN], [], "partly"),
+        ([DEPENDS], [], "partly"),
+        ([DEPENDS, OPEN], [], "partly"),
+        ([HOLDS, OPEN], [], "undecided"),
+        ([FAILS, OPEN], [], "undecided"),
+        ([OPEN], [], "undecided"),
+        ([HOLDS], [HOLDS], "reproduced"),
+        ([FAILS], [HOLDS], "contradicted"),
+        ([HOLDS], [HOLDS, FAILS], "not tested"),
+        ([HOLDS], [DEPENDS], "not tested"),
+        ([HOLDS], [OPEN], "undecided"),
+        ([HOLDS], [OPEN, FAILS], "not tested"),
+    ],
+)
+def test_the_rule_of_verdicts(outcomes, premises, expected):
+    assert rule(outcomes, premises) == expected
+
+
+@given(st.lists(st.sampled_from([HOLDS, FAILS, DEPENDS, OPEN]), min_size=1, max_size=6), st.randoms())
+def test_the_verdict_does_not_depend_on_the_order_of_the_parts(outcomes, random):
+    shuffled = random.sample(outcomes, len(outcomes))
+    assert rule(outcomes) == rule(shuffled)
+
+
+def test_images_that_would_decide():
+    """2.04 (half-width / distance)^2 n at 95 %."""
+    estimate = known([0.05], [0.1], [[0.05]], images=100_000)
+    needed = verdicts.images_needed(estimate, 0, INFINITY)
+    assert needed == pytest.approx(2.04 * 4 * 100_000, rel=0.002)
+    # To the nearer edge of a range.
+    assert verdicts.images_needed(known([0.15], [0.1], [[0.15]], images=100_000), -0.2, 0.2) == pytest.approx(
+        needed, rel=1e-6
+    )
+    # The pooled interval is clear, a network's estimate is against it: that network's interval decides.
+    against = known([0.3], [0.1], [[-0.05], [0.65]], images=100_000)
+    assert verdicts.images_needed(against, 0, INFINITY) == pytest.approx(needed, rel=1e-6)
+    assert math.isinf(verdicts.images_needed(known([0.0], [0.1], [[0.0]]), 0, INFINITY))
+    assert math.isnan(verdicts.images_needed(known([0.1], [math.nan], [[0.1]]), 0, INFINITY))
+
+
+def test_80_percent_power_at_that_number():
+    """Drawing as many images as `images_needed` says decides about 80 % of the time, were the estimate the truth."""
+    n, truth, g = 400, 0.06, torch.Generator().manual_seed(0)
+    needed = verdicts.images_needed(known([truth], [1.96 / n**0.5], [[truth]], images=n), 0, INFINITY)
+    means = truth + torch.randn(20_000, generator=g) / needed**0.5
+    assert (means - 1.96 / needed**0.5 > 0).double().mean().item() == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (lambda t: claims.above(t, 0.2, explainer="a"), HOLDS),
+        (lambda t: claims.above(t, 1.0, explainer="a"), OPEN),
+        (lambda t: claims.above(t, 2.0, explainer="a"), FAILS),
+        (lambda t: claims.below(t, 2.0, explainer="a"), HOLDS),
+        (lambda t: claims.below(t, 0.2, explainer="a"), FAILS),
+        (lambda t: claims.better(t, {"explainer": "a"}, {"explainer": "b"}), HOLDS),
+        (lambda t: claims.better(t, {"explainer": "a"}, {"explainer": "b"}, less=True), FAILS),
+        (lambda t: claims.best(t, "explainer", "a"), HOLDS),
+        (lambda t: claims.best(t, "explainer", "b"), FAILS),
+        (lambda t: claims.best(t, "explainer", "b", rivals=["c"]), HOLDS),
+        (lambda t: claims.best(t, "explainer", "c", less=True), HOLDS),
+        (lambda t: claims.in_order(t, "explainer", ["a", "b", "c"]), HOLDS),
+        (lambda t: claims.in_order(t, "explainer", ["c", "b", "a"], rises=True), HOLDS),
+        (lambda t: claims.in_order(t, "explainer", ["a", "c", "b"]), FAILS),
+        (lambda t: claims.within(t, {"explainer": "c"}, margin=0.4, reason="declared"), HOLDS),
+        (lambda t: claims.within(t, {"explainer": "a"}, about=1.0, margin=0.4, reason="declared"), HOLDS),
+        (lambda t: claims.within(t, {"explainer": "a"}, {"explainer": "c"}, margin=0.4, reason="declared"), FAILS),
+        (lambda t: claims.agrees(t, (0.9, 1.1), margin=0.3, reason="declared", explainer="a"), HOLDS),
+        (lambda t: claims.agrees(t, 0.1, margin=0.3, reason="declared", explainer="a"), FAILS),
+        (lambda t: claims.counted("never", [True, True]), HOLDS),
+        (lambda t: claims.counted("never", [True, False]), FAILS),
+    ],
+)
+def test_kinds_of_parts(part, expected):
+    part = part(table([[1.0, 0.5, 0.0], [1.0, 0.5, 0.0]]))
+    assert verdicts.judge_part(part).outcome == expected
+
+
+def test_levels_are_in_increasing_order_and_what_is_not_degraded_comes_first():
+    degraded = table([[0.8, 0.4, 0.0]], by="level", variant="shuffled")
+    original = table([[1.2]])
+    original = Scores.of(
+        original.blocks[0].values[:, 0],
+        images=range(200),
+        dataset="digits",
+        metric="SaCo",
+        explainer="IG",
+        network="net 0",
+    )
+    part = claims.in_order(degraded + original, "level", variant=["shuffled", None])
+    assert part.contrasts == ("None - 0.0", "0.0 - 0.1", "0.1 - 0.2")
+    assert part.estimate.value.tolist() == pytest.approx([0.4, 0.4, 0.4], abs=0.3)
+
+
+def test_a_part_may_be_of_any_statistic():
+    t = table([[1.0, 0.0], [1.0, 0.0]]) + table([[0.2, 0.0], [0.2, 0.0]], metric="AUC")
+    gain = stats.Statistic(lambda x, y: x.mean() - y.mean(), ({"metric": "SaCo"}, {"metric": "AUC"}))
+    part = claims.best(t, "explainer", "a", of=gain)
+    assert part.estimate.value.item() == pytest.approx(0.8, abs=0.2)
+
+
+def test_printed_numbers_are_put_to_the_same_sentence():
+    t = table([[1.0, 0.5, 0.0]])
+    held = claims.best(t, "explainer", "a", printed={"a": 0.9, "b": 0.5, "c": 0.1})
+    assert held.printed == pytest.approx((0.4, 0.8))
+    assert held.printed_holds is True
+    assert claims.in_order(t, "explainer", "abc", printed=[0.9, 0.1, 0.5]).printed_holds is False
+    assert claims.best(t, "explainer", "a", printed={"a": 0.9, "b": 0.5}).printed_holds is None
+    assert claims.best(t, "explainer", "a").printed_holds is None
+    assert claims.above(t, 0.5, explainer="a", printed=0.4).printed_holds is False
+
+
+CLAIM = "Every explainer scores above 0.5."
+
+
+def claim(means=((1.0, 1.0, 0.55), (1.0, 1.0, 0.55)), **options) -> claims.Claim:
+    t = table(means, **options)
+    return claims.Claim(
+        "all", "Table 1", CLAIM, [claims.above(t, 0.5, explainer=e, name=e) for e in t.labels("explainer")]
+    )
+
+
+def test_the_sentence_names_counts_networks_data_and_images():
+    verdict = claim(noise=0.5).verdict
+    assert verdict.outcome == "undecided"
+    assert verdict.counts == {HOLDS: 2, OPEN: 1}
+    assert verdict.sentence.startswith(
+        "2 of 3 parts hold, 1 open, 0 fail. On net 0 and net 1, 200 images of digits. About "
+    )
+    assert f"About {verdicts._round(verdict.needed)} images would decide it." in verdict.sentence
+    assert str(verdict).splitlines()[0] == f"all (Table 1): {CLAIM}"
+
+
+def test_missing_scores_and_failing_printed_numbers_are_said():
+    t = table([[1.0]], noise=0.2)
+    values = t.blocks[0].values[:, 0].clone()
+    values[7] = torch.nan
+    t = Scores.of(values, images=range(200), **t.blocks[0].labels)
+    sentence = claims.Claim("x", "Table 1", "x", [claims.above(t, 0.5, printed=0.1)]).verdict.sentence
+    assert "; 1 missing scores left out." in sentence
+    assert "The paper's own numbers do not satisfy 1 part: SaCo" not in sentence
+    assert "do not satisfy 1 part" in sentence
+
+
+def test_a_premise_that_fails_leaves_the_claim_untested():
+    t = table([[1.0]], noise=0.2)
+    parts = [claims.above(t, 0.5), claims.premise(claims.above(t, 2.0, name="the network is right"))]
+    verdict = claims.Claim("x", "Table 1", "x", parts).verdict
+    assert verdict.outcome == "not tested"
+    assert "1 of 1 part holds, 0 open, 0 fail; the premise 'the network is right' fails." in verdict.sentence
+
+
+def test_a_sample_without_spread_is_undecided_unless_counted():
+    t = table([[1.0]], noise=0.0)
+    constant = claims.Claim("x", "Table 1", "x", [claims.above(t, 0.5)]).verdict
+    assert constant.outcome == "undecided"
+    assert constant.sentence.endswith("How many images would decide it cannot be told.")
+    fact = claims.Claim("x", "Table 1", "x", [claims.counted("all above", t.blocks[0].values > 0.5)]).verdict
+    assert fact.outcome == "reproduced"
+    assert fact.sentence == "1 of 1 part holds, 0 open, 0 fail."
+
+
+def test_a_verdict_can_be_drawn_from_its_frame_and_json():
+    verdict = claim(noise=0.5).verdict
+    frame = verdict.frame()
+    assert frame["network"].tolist() == ["pooled", "net 0", "net 1", "between networks"] * 3
+    pooled = frame[frame["network"] == "pooled"].set_index("part")
+    part = verdict.claim.parts[2]
+    assert pooled.loc["c", ["value", "low", "high"]].tolist() == [float(x) for x in part.estimate.pooled]
+    assert pooled.loc["c", "claimed_low"] == 0.5
+    assert pooled["outcome"].tolist() == [HOLDS, HOLDS, OPEN]
+    found = json.loads(verdict.json())
+    assert found["verdict"] == "undecided"
+    assert len(found["parts"]) == 12
+    assert found["parts"][0]["claimed_high"] is None
+    assert "<strong>undecided</strong>" in verdict._repr_html_()
+
+
+def test_judged_claims_are_a_table():
+    frame = claims.judge([claim(), replace(claim(), id="again")])
+    assert frame["id"].tolist() == ["all", "again"]
+    assert set(frame["verdict"]) <= set(claims.VERDICTS)
+    assert frame[["hold", "open", "fail", "depend"]].sum(axis=1).tolist() == [3, 3]
+    with pytest.raises(ValueError, match="all is there twice"):
+        claims.judge([claim(), claim()])
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (lambda t: claims.within(t, {}, margin=0, reason="x", explainer="a"), "margin above 0 and the reason"),
+        (lambda t: claims.within(t, {}, margin=1, reason=" ", explainer="a"), "margin above 0 and the reason"),
+        (lambda t: claims.agrees(t, 0.2, margin=-1, reason="x", explainer="a"), "margin above 0 and the reason"),
+        (lambda t: claims.best(t, "explainer", "a", rivals=[]), "expected rivals of explainer 'a'"),
+        (lambda t: claims.best(t, "explainer", "a", rivals=["a"]), "expected rivals of explainer 'a'"),
+        (lambda t: claims.best(t, "explainer", "q"), "no row has explainer 'q'"),
+        (lambda t: claims.in_order(t, "explainer", ["a"]), "two or more different values of explainer"),
+        (lambda t: claims.in_order(t, "explainer", "abc", printed=[1, 2]), "expected 3 printed numbers"),
+        (lambda t: claims.above(t, 0), "several explainers"),
+        (lambda t: claims.counted("never", []), "at least one case"),
+        (lambda t: claims.Claim("x", "", "", []), "at least one part that is no premise"),
+        (lambda t: claims.Claim("x", "", "", [claims.premise(claims.counted("a", [True]))]), "no premise"),
+        (lambda t: claims.Claim("x", "", "", [claims.counted("a", [True])] * 2), "a is there twice"),
+    ],
+)
+def test_declarations_that_cannot_be_meant(declare, message):
+    with pytest.raises(ValueError, match=message):
+        declare(table([[1.0, 0.5, 0.0]]))
+
+
+def test_a_curve_is_no_part():
+    t = Scores.of(torch.rand(10, 2), images=range(10), sizes=[0.1, 0.2], dataset="d", network="n", metric="m")
+    with pytest.raises(ValueError, match="choose its `area`"):
+        claims.above(t, 0)
+    assert claims.above(t, 0, of=stats.area).estimate.value.shape == (1,)
+
+
+@pytest.mark.parametrize(("networks", "images"), list(product([1, 3], [30, 150])))
+def test_the_smallest_tables(networks, images):
+    verdict = claim(means=[[1.0, 1.0]] * networks, images=images, noise=0.3).verdict
+    assert verdict.outcome == "reproduced"
+    between = (verdict.frame()["network"] == "between networks").sum()
+    assert between == (2 if networks > 1 else 0)
+
+
+def test_one_image_decides_nothing():
+    assert claim(images=1).verdict.outcome == "undecided"
