@@ -127,8 +127,8 @@ def resolve(name: str, profile: str = "quick", overrides: Mapping[str, Any] | No
     """All parameters of a run: the notebook's defaults, then the profile's, then ``overrides``.
 
     Raises:
-        ParameterError: an unknown profile, a parameter which the notebook does not have, or a value which it cannot have; see
-            `faithlab.study.parameters`.
+        ParameterError: an unknown profile, a parameter which the notebook does not have, or a value which it cannot
+            have; see `faithlab.study.parameters`.
     """
     if profile not in PROFILES:
         raise ParameterError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
