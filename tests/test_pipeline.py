@@ -172,7 +172,7 @@ def test_only_what_is_stale_is_made_again(tmp_path):
 
 def test_one_notebook_runs_with_parameters_of_its_own_and_leaves_the_profile_alone(tmp_path):
     project = Project(tmp_path)
-    goal = ("notebook", "NAME=part/b", "PARAMS=size=4 seconds=0.1")
+    goal = ("notebook", "NAME=part/b", "PARAMS=size=4  seconds = 1e-1")
     output = project.start(goal=goal).communicate()[0]
     results = tmp_path / "build/quick+size=4+seconds=0.1/results/part/b/values.csv"
     assert results.read_text().split() == ["value", "0", "1", "2", "3"], output

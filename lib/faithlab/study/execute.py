@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import itertools
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -145,6 +146,7 @@ def _comparable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def add_parameter_option(parser: argparse.ArgumentParser) -> None:
     """Add ``-p NAME VALUE``, which may be given several times, to a command line."""
+    parser._negative_number_matcher = re.compile(r"-\.?\d")  # as of Python 3.14: -1e-3 is a number, no option
     parser.add_argument(
         "-p",
         "--parameter",

@@ -127,12 +127,11 @@ def resolve(name: str, profile: str = "quick", overrides: Mapping[str, Any] | No
     """All parameters of a run: the notebook's defaults, then the profile's, then ``overrides``.
 
     Raises:
-        ValueError: an unknown profile.
-        ParameterError: a parameter which the notebook does not have, or a value which it cannot have; see
-            `faithlab.study.parameters`.
+        ParameterError: an unknown profile, a parameter which the notebook does not have, or a value which it cannot
+            have; see `faithlab.study.parameters`.
     """
     if profile not in PROFILES:
-        raise ValueError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
+        raise ParameterError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
     values = defaults(name)
     sources = dict.fromkeys(values, "its parameters cell")
     changes = [
@@ -155,14 +154,13 @@ def given(name: str, variables: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises:
         KeyError: a parameter of the notebook is not among the variables.
-        ValueError: an unknown profile.
         ParameterError: as in :func:`resolve`; also where papermill was given a parameter that the notebook does not
             have, or the parameters name files of the reader's own that are not there.
     """
     found = {key: variables[key] for key in defaults(name)}
     _known(name, parameters.injected(variables) - {"profile"}, "papermill")
     if found["profile"] not in PROFILES:
-        raise ValueError(f"Unknown profile {found['profile']!r}. Known: {', '.join(PROFILES)}.")
+        raise ParameterError(f"Unknown profile {found['profile']!r}. Known: {', '.join(PROFILES)}.")
     found = _checked(name, found, dict.fromkeys(found, "the notebook"))
     require_files({name: found})
     return found

@@ -1,0 +1,498 @@
+"""Parameters are checked before anything runs, whichever way a notebook is started, and the message is one line."""
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jupytext
+import papermill
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from papermill.exceptions import PapermillExecutionError
+from PIL import Image
+
+from faithlab.study import execute, parameters, places, profiles, results, train
+from faithlab.zoo import cache, datasets, training
+from faithlab.zoo.sources import OWN
+
+NAME = "f-fidelity/images"
+
+COUNT = "must be a whole number, at least 1"
+SHARE = "must be a number from 0 to 1"
+SEEDS = "seeds must be a list of whole numbers, each from 0 to 4294967295, such as [0, 1]"
+BAD = [
+    # what is written; what the message says
+    ("draws", "2.5", f"{NAME}: draws {COUNT}; the command gave 2.5."),
+    ("draws", "true", f"{NAME}: draws {COUNT}; the command gave True."),
+    ("draws", "null", f"{NAME}: draws {COUNT}; the command gave None."),
+    ("draws", "", f"{NAME}: draws {COUNT}; the command gave None."),
+    ("draws", "010", f"{NAME}: draws {COUNT}; the command gave '010'."),
+    ("draws", "1:30", f"{NAME}: draws {COUNT}; the command gave '1:30'."),
+    ("draws", "[4]", f"{NAME}: draws {COUNT}; the command gave [4]."),
+    ("images", "-5", f"{NAME}: images {COUNT}; the command gave -5."),
+    ("images", "0", f"{NAME}: images {COUNT}; the command gave 0."),
+    ("images", "1e3", f"{NAME}: images {COUNT}; the command gave 1000.0."),
+    ("train_limit", "0", f"{NAME}: train_limit {COUNT}, or null; the command gave 0."),
+    ("alpha", "half", f"{NAME}: alpha {SHARE}; the command gave 'half'."),
+    ("alpha", "1.01", f"{NAME}: alpha {SHARE}; the command gave 1.01."),
+    ("alpha", ".nan", f"{NAME}: alpha {SHARE}; the command gave nan."),
+    ("rate", "0", f"{NAME}: rate must be a number above 0; the command gave 0."),
+    ("rate", ".inf", f"{NAME}: rate must be a number above 0; the command gave inf."),
+    ("decay", "-1e-3", f"{NAME}: decay must be a number, at least 0; the command gave -0.001."),
+    ("size_step", "0.7", f"{NAME}: size_step must be a number above 0, at most 0.5; the command gave 0.7."),
+    ("seeds", "0", f"{NAME}: {SEEDS}; the command gave 0."),
+    ("seeds", "[]", f"{NAME}: {SEEDS}, not empty; the command gave []."),
+    ("seeds", "[0, -1]", f"{NAME}: {SEEDS}; the command gave [0, -1]."),
+    ("seeds", "[0, 1.0]", f"{NAME}: {SEEDS}; the command gave [0, 1.0]."),
+    ("seeds", "one two", f"{NAME}: {SEEDS}; the command gave 'one two'."),
+    (
+        "noise_shares",
+        "[0, x]",
+        "noise_shares must be a list of numbers, each from 0 to 1, such as [0.0, 0.2, 0.4, 0.6,",
+    ),
+    ("roar_fresh", "yes", f"{NAME}: roar_fresh must be true or false; the command gave 'yes'."),
+    ("roar_fresh", "1", f"{NAME}: roar_fresh must be true or false; the command gave 1."),
+    ("precision", "float16", f"{NAME}: precision must be float32 or bfloat16; the command gave 'float16'."),
+    ("data", "10", f"{NAME}: data must be text; the command gave 10."),
+    ("image", "8", f"{NAME} has no parameter 'image' (asked for by the command). Did you mean 'images'? Known: data,"),
+    ("profile", "paper", f"{NAME} has no parameter 'profile' (asked for by the command, set by --profile alone)."),
+    ("seeds", "[1,", "The value of seeds cannot be read:  [1,  (expected the node content, but found '<stream end>')."),
+    ("seeds", "{a: 1", "The value of seeds cannot be read:  {a: 1  ("),
+    ("seeds", "!!python/name:os.system", "The value of seeds cannot be read:  !!python/name:os.system  (could not"),
+]
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch):
+    """Fail where something is trained or a kernel is started."""
+    monkeypatch.setattr(training, "trained", lambda recipe: pytest.fail("it trains"))
+    monkeypatch.setattr(papermill, "execute_notebook", lambda *_, **__: pytest.fail("it runs"))
+
+
+@pytest.mark.parametrize("main", [execute.main, train.main], ids=["execute", "train"])
+@pytest.mark.parametrize(("name", "value", "message"), BAD, ids=[f"{name}={value}" for name, value, _ in BAD])
+def test_bad_input_is_one_line(main, name, value, message, nothing_runs, capsys):
+    assert main([NAME, "--profile", "smoke", "-p", name, value]) == 2
+    out, error = capsys.readouterr()
+    (line,) = error.splitlines()
+    assert message in line
+    assert not out
+
+
+def test_each_of_several_bad_values_has_its_line(nothing_runs, capsys):
+    assert execute.main([NAME, "-p", "draws", "2.5", "-p", "images", "-5", "-p", "rate", "1e-3"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert execute.main([NAME, "-p", "draws", "2", "-p", "draws", "3"]) == 2
+    assert capsys.readouterr().err == "The parameter draws is given twice.\n"
+
+
+GOOD = [
+    ("rate", "1e-3", 0.001),
+    ("rate", "1E-3", 0.001),
+    ("rate", "1", 1.0),
+    ("decay", "0", 0.0),
+    ("alpha", ".5", 0.5),
+    ("seeds", "[7]", [7]),
+    ("noise_shares", "[0, 1]", [0.0, 1.0]),
+    ("noise_shares", "[0, 5e-1]", [0.0, 0.5]),
+    ("roar_limit", "null", None),
+    ("roar_limit", "None", None),
+    ("roar_fresh", "True", True),
+    ("seed", "0", 0),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), GOOD, ids=[f"{name}={value}" for name, value, _ in GOOD])
+def test_what_is_right_arrives_with_its_type(name, value, expected):
+    found = profiles.resolve(NAME, "quick", parameters.given([(name, value)]))[name]
+    assert found == expected
+    assert type(found) is type(expected)
+    if isinstance(expected, list):
+        assert list(map(type, found)) == list(map(type, expected))
+
+
+# Rules
+
+RULES = [
+    # name, default, values in profiles; what it may be
+    ("images", 8, [], "a whole number, at least 1"),
+    ("case", 0, [], "a whole number, at least 0"),
+    ("shift", -3, [], "a whole number"),
+    ("offset", -0.5, [], "a number"),
+    ("images", 8, [None], "a whole number, at least 1, or null"),
+    ("images", None, [None, 8], "a whole number, at least 1, or null"),
+    ("train_limit", None, [], "a whole number, at least 1, or null"),
+    ("photographs_path", None, [], "text, or null"),
+    ("mine", None, [], "any value, or null"),
+    ("sets", [], [["a"]], "a list of texts, such as ['a']"),
+    ("mine", [], [], "a list of values"),
+    ("levels", (0, 0.5), [], "a list of numbers, such as (0, 0.5)"),
+    ("options", {"size": 2}, [], "a mapping, such as {'size': 2}"),
+    ("folds", 5, [], "a whole number, at least 2"),
+    ("random_seeds", 8, [], "a whole number, at least 1"),
+    ("step", 32, [], "a whole number, at least 1"),
+    ("step", 0.1, [], "a number above 0, at most 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "default", "others", "expected"), RULES)
+def test_a_rule_follows_from_the_default_the_profiles_and_the_name(name, default, others, expected):
+    rule = parameters.rule(name, default, others)
+    assert str(rule) == expected
+    for value in [default, *others]:
+        assert rule.checked(value) == value
+
+
+@pytest.mark.parametrize("deep", [math.nan, [math.inf], {"a": [1, math.nan]}])
+def test_no_number_is_nan_or_infinite_however_deep(deep):
+    with pytest.raises(ValueError, match="any value"):
+        parameters.rule("mine", None).checked(deep)
+    with pytest.raises(ValueError, match="a mapping"):
+        parameters.rule("options", {"size": 1}).checked({"size": deep})
+
+
+@given(st.one_of(st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.integers())))
+def test_a_count_takes_positive_whole_numbers_and_nothing_else(value):
+    rule = parameters.rule("images", 8)
+    if type(value) is int and value >= 1:
+        assert rule.checked(value) == value
+    else:
+        with pytest.raises(ValueError, match="a whole number, at least 1"):
+            rule.checked(value)
+
+
+# What people write
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("", []),
+        ("images=32 seed=1", [("images", "32"), ("seed", "1")]),
+        ("  seeds=[0, 1]   rate = 1e-3 ", [("seeds", "[0, 1]"), ("rate", "1e-3")]),
+        ("seeds=[1, draws=3", [("seeds", "[1,"), ("draws", "3")]),
+        ('data_options={"size": 20, seed: 1} images=', [("data_options", '{"size": 20, seed: 1}'), ("images", "")]),
+    ],
+)
+def test_a_value_ends_where_the_next_name_begins(text, pairs):
+    assert parameters.split(text) == pairs
+
+
+@pytest.mark.parametrize("text", ["images", "=3", "2x=3", "images: 3", "--images 3"])
+def test_what_is_no_name_and_value_is_an_error_that_shows_how(text):
+    with pytest.raises(parameters.ParameterError, match=r"are written  images=32 seeds=\[0,1\],  but got"):
+        parameters.split(text)
+
+
+# The study's own parameters
+
+
+@pytest.mark.parametrize("profile", profiles.PROFILES)
+@pytest.mark.parametrize("name", places.notebooks())
+def test_every_profile_of_every_notebook_keeps_the_rules(name, profile):
+    profiles.resolve(name, profile)
+
+
+@pytest.mark.parametrize("name", places.notebooks())
+def test_every_parameter_of_the_study_has_a_type(name):
+    entry = profiles._entry(name)
+    for key, default in profiles.defaults(name).items():
+        others = [entry[p][key] for p in profiles.PROFILES if key in (entry.get(p) or {})]
+        assert parameters.rule(key, default, others).kind is not object, key
+
+
+@pytest.mark.parametrize("name", places.notebooks())
+def test_every_notebook_checks_its_parameters_in_the_next_cell(name):
+    code = [cell for cell in jupytext.read(places.script(name)).cells if cell.cell_type == "code"]
+    (at,) = [i for i, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", [])]
+    assert at == 0
+    assert f'\nrun = Run("{name}", globals())' in code[1].source
+
+
+SCRIPT = """
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% tags=["parameters"]
+profile = "quick"
+images = 64
+rate = 0.1
+photographs = "imagenet-foolbox"
+photographs_path = None
+
+# %%
+from faithlab.study.results import Run
+
+run = Run("mine", globals())
+
+# %%
+computed = True
+"""
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A repository with one notebook, `mine`."""
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks/mine.py").write_text(SCRIPT.lstrip())
+    (tmp_path / "notebooks/profiles.yml").write_text("mine: {smoke: {images: 8}}\n")
+    jupytext.write(jupytext.read(tmp_path / "notebooks/mine.py"), tmp_path / "notebooks/mine.ipynb")
+    monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
+    monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mine: {smoke: {images: -8}}", f"mine: images {COUNT}; notebooks/profiles.yml, smoke gave -8."),
+        (
+            "mine: {smoke: {rate: fast}}",
+            "mine: rate must be a number above 0; notebooks/profiles.yml, smoke gave 'fast'",
+        ),
+        ("mine: {smoke: {image: 8}}", "mine has no parameter 'image' (asked for by notebooks/profiles.yml, smoke)"),
+        (
+            "mine: {smoke:\n  {images: 8",
+            "notebooks/profiles.yml is no YAML: expected ',' or '}', but got '<stream end>'",
+        ),
+    ],
+)
+def test_profiles_are_checked_by_the_same_rules(repository, text, message, capsys):
+    (repository / "notebooks/profiles.yml").write_text(text)
+    assert execute.main(["mine", "--profile", "smoke"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_the_defaults_are_checked_too(repository):
+    script = repository / "notebooks/mine.py"
+    script.write_text(script.read_text().replace("rate = 0.1", "rate = 0.0"))
+    with pytest.raises(parameters.ParameterError, match=r"above 0; its parameters cell gave 0\.0"):
+        profiles.resolve("mine")
+
+
+# A notebook that papermill runs alone checks itself
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"images": 2.5}, f"mine: images {COUNT}; the notebook gave 2.5."),
+        ({"image": 8}, "mine has no parameter 'image' (asked for by papermill). Did you mean 'images'? Known: images,"),
+    ],
+)
+def test_papermill_alone_stops_before_anything_is_computed(repository, given, message):
+    with pytest.raises(PapermillExecutionError) as caught:
+        papermill.execute_notebook(
+            repository / "notebooks/mine.ipynb", repository / "out.ipynb", parameters=given, progress_bar=False
+        )
+    assert message in caught.value.evalue
+    assert caught.value.traceback == [caught.value.evalue]  # a notebook shows the line alone
+    assert not (repository / "build").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"profile": "large"}, "Unknown profile 'large'. Known: smoke, quick, long, paper."),
+        ({"rate": "1e-3"}, "mine: rate must be a number above 0; the notebook gave '1e-3'."),
+        ({"photographs": "imagenet-folder"}, "Missing: imagenet-folder, for mine (photographs_path): "),
+    ],
+)
+def test_a_run_checks_what_it_is_given(repository, changes, message):
+    with pytest.raises(parameters.ParameterError) as caught:
+        results.Run("mine", profiles.defaults("mine") | changes)
+    assert message in str(caught.value)
+    assert caught.value._render_traceback_() == [str(caught.value)]
+    assert not (repository / "build").exists()
+
+
+def test_names_that_a_reader_sets_in_a_notebook_are_no_parameters(repository):
+    variables = profiles.defaults("mine") | {"image": 3, "fractions": [0.1], "In": ["", "image = 3", "images = 8"]}
+    assert profiles.given("mine", variables) == profiles.defaults("mine")
+    with pytest.raises(parameters.ParameterError, match="no parameter 'image'"):
+        profiles.given("mine", variables | {"In": ["", "# Parameters\nimages = 8\nimage = 3\n"]})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("given", "messages"),
+    [
+        (
+            "draws=2.5 images=-5 alpha=half seeds=0",
+            ["draws must be", "images must be", "alpha must be", "seeds must be"],
+        ),
+        ("seeds=[1,", ["The value of seeds cannot be read:  [1,  ("]),
+        ("image=8", ["has no parameter 'image'"]),
+        ("images", ["Parameters are written  images=32 seeds=[0,1],  but got  images"]),
+        ("data='quoted' seeds=[0, 1] images=0", ["images must be"]),
+    ],
+)
+def test_make_says_it_before_snakemake_says_anything(given, messages, tmp_path):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    ran = subprocess.run(
+        ["make", "VENV=none", "notebook", f"NAME={NAME}", f"PARAMS={given}"],
+        cwd=places.root(),
+        env=os.environ | {"FAITHLAB_BUILD": str(tmp_path), "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 2
+    *lines, make = (ran.stdout + ran.stderr).splitlines()
+    assert make.startswith("make: ")
+    assert len(lines) == len(messages), ran.stderr
+    assert all(any(message in line for line in lines) for message in messages)
+
+
+# Files of the reader's own
+
+
+def asked_for(profile: str) -> dict[str, dict[str, str]]:
+    """Notebook -> the sets of the reader's own files that its parameters name in a profile, by parameter."""
+    found = {}
+    for name in places.notebooks():
+        values = profiles.resolve(name, profile)
+        if own := {key: value for key, value in values.items() if isinstance(value, str) and value in OWN}:
+            found[name] = own
+    return found
+
+
+PAPER = asked_for("paper")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """An empty home folder, without another cache."""
+    monkeypatch.setenv(cache.VARIABLE, str(cache.folder()))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def furnish(home: Path) -> None:
+    """Put a few files of every set where the paper profile looks for them."""
+    picture = Image.effect_noise((240, 230), 60).convert("RGB")
+    box = "<xmin>60</xmin><ymin>60</ymin><xmax>170</xmax><ymax>170</ymax>"
+    about = f"<size><width>240</width><height>230</height></size><object><bndbox>{box}</bndbox></object>"
+    for identity in ["n01440764", "n02814533"]:  # tench, beach wagon
+        for part, count in (("val", 3), ("train", 8)):
+            folder = home / "imagenet" / part / identity
+            folder.mkdir(parents=True)
+            for i in range(count):
+                picture.save(folder / f"{identity}_{i}.JPEG")
+        boxes = home / "imagenet/boxes" / identity
+        boxes.mkdir(parents=True)
+        for i in range(8):
+            (boxes / f"{identity}_{i}.xml").write_text(f"<annotation>{about}</annotation>")
+    scans = home / "ct"
+    scans.mkdir()
+    header = "DimSize = 16 16 2\nElementType = MET_SHORT\nElementDataFile = scan.raw\n"
+    (scans / "scan.mhd").write_text(header)
+    (scans / "scan.raw").write_bytes(bytes(2 * 16 * 16 * 2))
+    rows = ["file,slice,contrast,split,mask", "scan.mhd,0,1,train,", "scan.mhd,1,0,test,"]
+    (scans / "slices.csv").write_text("\n".join(rows) + "\n")
+
+
+def test_only_the_paper_profile_needs_files_of_the_readers_own():
+    assert {profile for profile in profiles.PROFILES if asked_for(profile)} == {"paper"}
+    assert {own for sets in PAPER.values() for own in sets.values()} == OWN.keys()
+
+
+@pytest.mark.parametrize("profile", profiles.PROFILES)
+@pytest.mark.parametrize("name", places.notebooks())
+def test_every_notebook_starts_or_says_what_is_missing(name, profile, home, nothing_runs, monkeypatch, capsys):
+    run = [name, "--profile", profile, "--out", str(home / "out.ipynb")]
+    if profile == "paper" and name in PAPER:
+        assert execute.main(run) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert sorted(line.split()[1].rstrip(",") for line in lines) == sorted(PAPER[name].values())
+        assert all(line.startswith("Missing: ") and f"for {name} (" in line and str(home) in line for line in lines)
+        furnish(home)
+
+    def started(notebook, out, **_):
+        Path(out).touch()
+        return notebook
+
+    monkeypatch.setattr(papermill, "execute_notebook", started)
+    assert execute.main(run) == 0, capsys.readouterr().err
+    assert profiles.given(name, profiles.resolve(name, profile)) == profiles.resolve(name, profile)
+
+
+def test_what_is_missing_for_a_book_is_one_list(home):
+    everything = {name: profiles.resolve(name, "paper") for name in places.notebooks()}
+    with pytest.raises(parameters.ParameterError) as caught:
+        profiles.require_files(everything)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == len(OWN)
+    for name, sets in PAPER.items():
+        for own in sets.values():
+            assert any(line.startswith(f"Missing: {own}, for ") and f"{name} (" in line for line in lines)
+    assert any("image-net.org" in line for line in lines)
+    furnish(home)
+    profiles.require_files(everything)
+    shutil.rmtree(home / "imagenet/boxes")
+    with pytest.raises(parameters.ParameterError) as caught:
+        profiles.require_files(everything)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith("Missing: imagenet-vehicles, for few-class-fidelity/natural-images (data_options): ")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("imagenet-folder", {}, "imagenet-folder needs path, where your files lie"),
+        ("imagenet-folder", {"path": "~/imagenet/val", "sise": 3}, "sise"),
+        ("imagenet-vehicles", {"path": "~/imagenet/train"}, "imagenet-vehicles needs boxes"),
+        ("ct-contrast", {"path": "~/other"}, "other/slices.csv lacks the columns slice, mask"),
+    ],
+)
+def test_a_set_that_cannot_be_read_says_why(home, name, options, message):
+    furnish(home)
+    (home / "other").mkdir()
+    (home / "other/slices.csv").write_text("file,contrast,split\n")
+    assert message in datasets.missing(name, **options)
+
+
+def test_sets_that_are_there_or_are_fetched_are_not_missing(home):
+    furnish(home)
+    assert datasets.missing("imagenet-folder", path="~/imagenet/val") is None
+    assert datasets.missing("cifar10") is None
+
+
+class Reached(Exception):  # noqa: N818, it is no error
+    """A notebook asks for a set of the reader's own files."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("name", "key"), [(name, key) for name, sets in PAPER.items() for key in sets])
+def test_a_notebook_reads_its_files_where_they_were_looked_for(name, key, home, monkeypatch):
+    """The smoke profile with the paper's files: it runs up to where it loads them."""
+    furnish(home)
+    paper, load = profiles.resolve(name, "paper"), datasets.load
+    chosen = {k for k in paper if k in (key, f"{key}_options", f"{key}_path", "path", "networks")}
+    namespace = profiles.resolve(name, "smoke") | {k: paper[k] for k in chosen}
+
+    def watched(data, split="train", **options):
+        if data in OWN and options.get("limit") != 1:  # the check itself reads one
+            load(data, split, **options | {"limit": 1})
+            raise Reached(data)
+        return load(data, split, **options)
+
+    monkeypatch.setattr(datasets, "load", watched)
+    monkeypatch.setenv("FAITHLAB_BUILD", str(home / "build"))
+    _, *code = [cell.source for cell in jupytext.read(places.script(name)).cells if cell.cell_type == "code"]
+    with pytest.raises(Reached, match=paper[key]):
+        exec("\n".join(code), namespace)
