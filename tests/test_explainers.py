@@ -752,6 +752,12 @@ def test_degrading_by_nothing_changes_nothing():
     assert torch.equal(degrade(attribution(), 0.0), attribution())
 
 
+def test_a_share_that_is_half_a_feature_is_rounded_up():
+    scores = torch.arange(20.0).expand(50, -1)
+    # 0.225 of 20 is 4.5; in float32 it is a little less.
+    assert (degrade(scores, 0.225) != scores).sum(1).max() == 5
+
+
 def test_a_larger_share_contains_the_smaller_one():
     chosen = [set(literal.random_order(0, 0, 0, 50)[: literal.size(share, 50)]) for share in (0.2, 0.6)]
     assert chosen[0] < chosen[1]

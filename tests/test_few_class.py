@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import literal
-from faithlab import segments
+from faithlab import engine, segments
 from faithlab.metrics import alignment, few_class, novelty
 
 FEATURES = 50
@@ -209,3 +209,13 @@ def test_on_the_truth_every_measure_is_at_its_best_and_random_is_lower():
     ):
         assert (measure(truth) > 0.9).all()
         assert measure(truth).mean() > measure(chance).mean() + 0.15
+
+
+def test_another_number_of_classes_than_the_models_is_an_error():
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3))
+    score = engine.scorer(model, torch.rand(2, 1, 4, 4), torch.tensor([0, 2]), segments=segments.pixels(4, 4))
+    attribution = torch.rand(2, 16)
+    told = few_class.few_class_fidelity(score, attribution, steps=4)
+    torch.testing.assert_close(told, few_class.few_class_fidelity(lambda keep: score(keep), attribution, 3, steps=4))
+    with pytest.raises(ValueError, match="expected the 3 classes of the model, but got classes=10"):
+        few_class.few_class_fidelity(score, attribution, 10, steps=4)

@@ -22,7 +22,8 @@ from faithlab.readouts import probability
 
 Score = Callable[..., Tensor]
 """Keep-masks to one number for each, float32; True = kept. `score(keep)` takes as many masks for every input,
-[B, M, F] bool -> [B, M]; `score(keep, images)` takes any pairs, [R, F] bool and the inputs' positions [R] -> [R]."""
+[B, M, F] bool -> [B, M]; `score(keep, images)` takes any pairs, [R, F] bool and the inputs' positions [R] -> [R].
+One of `scorer` also tells the number of the model's classes, `score.classes` (None without inputs)."""
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
 
@@ -163,6 +164,7 @@ def scorer(
         broken = logits.isnan().any(-1)
         return readout(logits, target[images][:, None].expand(shape[:2])).masked_fill(broken, torch.nan)
 
+    score.classes = prepared.classes
     return score
 
 
