@@ -88,7 +88,7 @@ def test_a_resample_is_one_set_of_images_for_all_networks_and_cells(of):
     got = resampled(gathered, 50)  # [networks, 1 + R, cells]
     from faithlab import draws
 
-    picks = (draws.uniform(0, torch.arange(50), torch.zeros(1), 120)[:, 0] * 120).long()
+    picks = (draws.uniform(0, torch.arange(50), torch.zeros(1, dtype=torch.int64), 120)[:, 0] * 120).long()
     for r, pick in enumerate([torch.arange(120), *picks]):
         expected = values.double()[..., pick].mean(-1)
         torch.testing.assert_close(got[:, r], expected if of is stats.mean else expected**2)

@@ -56,6 +56,7 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
+from faithlab import draws as counter
 from faithlab import engine, masks, readouts, segments
 from faithlab.explainers import explain
 from faithlab.metrics import tiers
@@ -216,7 +217,7 @@ for share, network in networks.items():
     x, y = x.to(device), y.to(device)
     fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
     # Half a random number keeps every pixel of the digit above every pixel of the background.
-    in_random_order = explain("random", network, x[:, :1], y, pixels, seed=seed) / 2
+    in_random_order = counter.uniform(seed, torch.arange(len(x)), torch.tensor([0]), pixels.numel())[:, 0].to(x) / 2
     attributions = {"oracle": tests[share].masks.flatten(1).to(device) + in_random_order}
     for name in explainers:
         attributions[name] = explain(name, network, x, y, pixels).abs()

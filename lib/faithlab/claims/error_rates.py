@@ -90,7 +90,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
         if part.kind not in PAIRED:
             return part.estimate
         cells = torch.arange(part.matrix.shape[1])
-        one = draws.permutations(seed + 1, torch.zeros(1), torch.tensor([run]), len(cells))[0, 0]
+        one = draws.permutations(seed + 1, torch.zeros(1, dtype=torch.int64), torch.tensor([run]), len(cells))[0, 0]
         return intervals(part.gathered, part.resampled, part.matrix[:, one])
 
     def printed(part: Part, run: int) -> Estimate:
@@ -126,7 +126,7 @@ def _order(part: Part, seed: int, run: int) -> Tensor:
 def _redrawn(part: Part, truth: Tensor, seed: int, run: int, resamples: int) -> Estimate:
     """The estimate from images drawn anew, moved as if the table's own value were `truth` for every network."""
     picks = [
-        (draws.uniform(seed + 2 + d, torch.tensor([run]), torch.zeros(1), n)[0, 0] * n).long()
+        (draws.uniform(seed + 2 + d, torch.tensor([run]), torch.zeros(1, dtype=torch.int64), n)[0, 0] * n).long()
         for d, n in enumerate(part.gathered.images)
     ]
     found = intervals(part.gathered, resampled(part.gathered, resamples, picks=picks), part.matrix)
