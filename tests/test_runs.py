@@ -333,7 +333,7 @@ def take_table(repository):
 
 
 def other_run(repository):
-    run = started(images="64")  # as a run with other code would: same folder, another id
+    run = started(images=65)  # as a run with other code would: same folder, another id
     run._label = "quick"
     run.save(FRAME, "scores")
     run.finish()
