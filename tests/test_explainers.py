@@ -336,7 +336,7 @@ def test_of_no_inputs_there_are_no_attributions(name):
 
 @every_explainer
 def test_of_one_input_it_is_what_it_is_among_others(name):
-    assert_same(explained(name, some=slice(2, 3)), explained(name)[2:3])
+    assert_same(precisely(name, some=slice(2, 3)), precisely(name)[2:3])
 
 
 @every_explainer
