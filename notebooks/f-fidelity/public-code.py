@@ -292,13 +292,14 @@ run.save(
 def shown(frame, of=""):
     """Value and interval as text."""
     value, low, high = (frame[f"{of}{name}"].map("{:+.2f}".format) for name in ("value", "low", "high"))
-    return (value + " [" + low + ", " + high + "]").str.replace("-", "−")
+    text = (value + " [" + low + ", " + high + "]").str.replace("-", "−")
+    return text.where(frame[f"{of}value"].notna(), "none")
 
 
 macro = measured[measured["level"] == "macro"]
 columns = [*IDEAL, "share of the ideal"]
-table = macro.assign(text=shown(macro)).pivot(index="difference", columns=["explainer", "comparison"], values="text")
-tables.styled(table.loc[list(variants), [(label, c) for label in gradients for c in columns]])
+table = macro.assign(text=shown(macro)).pivot(index=["explainer", "difference"], columns="comparison", values="text")
+tables.styled(table.loc[[(label, name) for label in gradients for name in variants], columns])
 
 # %% mystnb={"figure": {"caption": "How much of the ideal order each difference costs (left of zero) or adds, in macro and in micro correlations, with 95 % intervals over the images. A difference whose interval holds zero cannot be told from none on these images.", "name": "ff-public-code-change"}, "image": {"alt": "Two dot plots with intervals, macro and micro correlations: for each difference between paper and code the change in the share of the ideal, one colour for each explainer."}} tags=["hide-input"]
 change = measured[(measured["comparison"] == "share of the ideal") & ~measured["difference"].isin(REFERENCE.values())]
@@ -317,6 +318,7 @@ for axes, level in zip(panels, ("macro", "micro"), strict=True):
         yticks=range(len(effect)), yticklabels=effect.index, xlabel="change of the share of the ideal", title=level
     )
 panels[1].legend(title=None)
+figure.supxlabel("change of the share of the ideal", fontsize="medium")
 figures.show(figure)
 
 # %% tags=["hide-input"]
