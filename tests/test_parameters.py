@@ -346,7 +346,8 @@ def test_make_says_it_before_snakemake_says_anything(given, messages, tmp_path):
     ran = subprocess.run(
         ["make", "VENV=none", "notebook", f"NAME={NAME}", f"PARAMS={given}"],
         cwd=places.root(),
-        env=os.environ | {"FAITHLAB_BUILD": str(tmp_path), "PATH": path},
+        # as from a shell, also where make runs the tests
+        env=os.environ | {"FAITHLAB_BUILD": str(tmp_path), "PATH": path, "MAKEFLAGS": "", "MAKELEVEL": "0"},
         capture_output=True,
         text=True,
     )

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import types
 from datetime import datetime
 
 import pytest
@@ -396,7 +397,9 @@ def test_a_junk_checkpoint_is_not_met_again_by_the_run_after(junk, folder, steps
     assert len(caplog.records) == 1
 
 
-def test_the_seconds_of_killed_runs_count(folder, steps):
+def test_the_seconds_of_killed_runs_count(folder, steps, monkeypatch):
+    looks = map(float, itertools.count())  # a second passes from look to look
+    monkeypatch.setattr(training, "time", types.SimpleNamespace(perf_counter=lambda: next(looks)))
     resealed(killed(RECIPE, steps, kill_at=4), seconds=1000.0, device="an old GPU")
     killed(RECIPE, steps, kill_at=4)  # after another epoch, in this process
     trained(RECIPE, "cpu")
