@@ -21,18 +21,21 @@ ORDER = [
     "scores",
     "stats",
     "engine",
+    "subject",
     "explainers",
     "zoo",
     "metrics",
     "search",
     "claims",
+    "trials",
     "study",
 ]
 UNKNOWN = {
-    "zoo": {"explainers"},
+    "explainers": {"subject"},
+    "zoo": {"explainers", "subject"},
     "metrics": {"explainers", "zoo"},
     "search": {"explainers", "zoo"},
-    "claims": {"engine", "explainers", "zoo", "metrics", "search"},
+    "claims": {"engine", "subject", "explainers", "zoo", "metrics", "search"},
 }
 
 

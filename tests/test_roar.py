@@ -7,7 +7,7 @@ import torch
 
 from faithlab import explainers, masks
 from faithlab.explainers import explain
-from faithlab.study import roar
+from faithlab.trials import roar
 from faithlab.zoo import datasets, training
 from faithlab.zoo.sets import ImageSet, TextSet
 from faithlab.zoo.training import Recipe, trained

@@ -13,8 +13,9 @@ from safetensors.torch import save_file
 from faithlab import engine, readouts, segments
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import claims, f_fidelity, roar, trials
+from faithlab.study import claims, f_fidelity, trials
 from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED
+from faithlab.trials import roar
 from faithlab.zoo import cache, datasets, formats, models, sources, training
 from faithlab.zoo import series as released
 from faithlab.zoo.sets import SeriesSet

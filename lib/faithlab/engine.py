@@ -11,7 +11,7 @@ Memory: beside the model, the inputs and the caller's masks, a score call holds 
 inputs and the activations of one forward over them, whatever the number of images and masks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -57,7 +57,7 @@ def scorer(
     *,
     segments: Tensor,
     reference: Reference = references.zero,
-    readout: Readout = probability,
+    readout: Readout | Sequence[Readout] = probability,
     precision: torch.dtype | None = None,
     rows: int | None = None,
 ) -> Score:
@@ -71,7 +71,8 @@ def scorer(
         segments: which elements form one feature, see `faithlab.segments`; F features.
         reference: what stands in for a removed feature, see `faithlab.references`: inputs [B, *S] to one number, to one
             input [*S], or to [1 or B, ...] that broadcasts to the inputs.
-        readout: what to read off the logits, see `faithlab.readouts`.
+        readout: what to read off the logits, see `faithlab.readouts`; several are read off the same forward, and score
+            then gives one more dimension, [B, M, readouts].
         precision: of the forward; None: the model's own, whatever that is, so that a model in half precision answers as
             it does by itself. The readout is always computed in float32.
         rows: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
@@ -99,6 +100,7 @@ def scorer(
         ) from None
     stand_in = _stand_in(reference, x)
     prepared = preparation.prepare(model, _probe(x, stand_in, segments, rows), precision)
+    several = () if callable(readout) else (len(readout),)
     if prepared.classes:
         _check_classes(target, prepared.classes)
     if x.is_floating_point():
@@ -128,7 +130,7 @@ def scorer(
     def ask(keep: Tensor, inputs: Callable[[slice], slice | Tensor]) -> Tensor:
         """Keep-masks [n, M, F] of the inputs at n places -> [n, M]; `inputs` says which inputs a slice of n means."""
         nonlocal limit
-        answers = torch.empty(keep.shape[:2], device=x.device)
+        answers = torch.empty((*keep.shape[:2], *several), device=x.device)
         for places, masks in _blocks(*keep.shape[:2], limit):
             pending = [(places, masks)]
             while pending:
@@ -162,7 +164,10 @@ def scorer(
         logits = prepared.logits(masked).view(*shape[:2], -1)
         # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
         broken = logits.isnan().any(-1)
-        return readout(logits, target[images][:, None].expand(shape[:2])).masked_fill(broken, torch.nan)
+        asked = target[images][:, None].expand(shape[:2])
+        if not several:
+            return readout(logits, asked).masked_fill(broken, torch.nan)
+        return torch.stack([r(logits, asked) for r in readout], -1).masked_fill(broken[..., None], torch.nan)
 
     score.classes = prepared.classes
     return score

@@ -128,3 +128,7 @@ def given(images: Tensor) -> Callable[[Tensor], Tensor]:
         return images.to(x)
 
     return reference
+
+
+NAMED: dict[str, Callable[[Tensor], Tensor]] = {"zero": zero, "mean": mean}
+"""The references that metrics name. A subject may have others by these names, as texts have a token, and more."""

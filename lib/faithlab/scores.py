@@ -9,7 +9,7 @@ random draws has no `draw`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -220,6 +220,17 @@ class Scores:
         table = Scores.__new__(Scores)  # the blocks of a table are known to fit
         table.blocks = tuple(found)
         return table
+
+    def labelled(self, **labels: Label) -> "Scores":
+        """The same rows with other labels.
+
+        Raises:
+            ValueError: no such label, or a value that it cannot have.
+        """
+        if unknown := sorted(set(labels) - set(LABELS)):
+            raise ValueError(f"{', '.join(unknown)}: no such label of the long table; there are {', '.join(LABELS)}")
+        new = {name: _label(name, value) for name, value in labels.items()}
+        return Scores(replace(b, labels={**b.labels, **new}) for b in self.blocks)
 
     def arrow(self) -> pa.Table:
         """The table in the columns of `COLUMNS`."""

@@ -63,8 +63,9 @@ from IPython.display import Markdown
 from faithlab import engine, readouts
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import claims, f_fidelity, figures, published, roar, tables
+from faithlab.study import claims, f_fidelity, figures, published, tables
 from faithlab.study.results import Run, recorded
+from faithlab.trials import roar
 from faithlab.zoo import cache, datasets
 from faithlab.zoo.training import Recipe, trained, weights
 

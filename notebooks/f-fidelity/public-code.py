@@ -67,9 +67,10 @@ from faithlab.explainers import explain
 from faithlab.explainers.degrade import degrade
 from faithlab.explainers.refine import smooth
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import figures, networks, roar, tables
+from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.study.trials import IDEAL
+from faithlab.trials import roar
 from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy, trained
 

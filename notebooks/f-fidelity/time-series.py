@@ -67,8 +67,9 @@ from IPython.display import Markdown
 from faithlab import engine, masks, readouts, segments
 from faithlab.explainers import explain
 from faithlab.metrics.robustness import advise, robustness
-from faithlab.study import claims, f_fidelity, figures, published, roar, tables, trials
+from faithlab.study import claims, f_fidelity, figures, published, tables, trials
 from faithlab.study.results import Run, recorded
+from faithlab.trials import roar
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe, accuracy, trained
 

@@ -64,8 +64,9 @@ from IPython.display import Markdown
 from faithlab import engine, readouts
 from faithlab.explainers import explain
 from faithlab.metrics.robustness import robustness
-from faithlab.study import claims, f_fidelity, figures, networks, published, roar, tables, trials
+from faithlab.study import claims, f_fidelity, figures, networks, published, tables, trials
 from faithlab.study.results import Run, recorded
+from faithlab.trials import roar
 from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy, trained
 

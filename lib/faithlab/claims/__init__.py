@@ -1,7 +1,7 @@
 """Claims as declarations: parts on a long table, the verdict that follows, and how often it would be wrong."""
 
 from faithlab.claims.error_rates import ErrorRates, error_rate
-from faithlab.claims.parts import Part, above, agrees, below, best, better, counted, in_order, premise, within
+from faithlab.claims.parts import Part, above, agrees, below, best, better, counted, in_order, premise, trend, within
 from faithlab.claims.verdicts import (
     CONTRADICTED,
     PARTLY,
@@ -37,5 +37,6 @@ __all__ = [
     "in_order",
     "judge",
     "premise",
+    "trend",
     "within",
 ]

@@ -10,6 +10,7 @@ What a claim says, the part, its contrasts and their side:
     better than                               better         x - y, paired                above 0
     the best of K                             best           x - y_j, every rival j       above 0
     falls with every step, in the right order in_order       adjacent, paired             above 0
+    falls, has the right sign                 trend          the slope, paired            above 0
     hardly, does not depend, equal            within         x, or x - y, signed          within the margin
     weak, about 0.2                           agrees         x                            the printed range, wider
     always, never, exactly                    counted        none: a fact is counted
@@ -29,7 +30,7 @@ from faithlab.stats.intervals import intervals, resampled
 from faithlab.stats.samples import Function, Gathered, Labels, gather, statistic
 
 INFINITY = float("inf")
-PAIRED = ("better", "best", "in_order")
+PAIRED = ("better", "best", "in_order", "trend")
 """Kinds that compare cells, so that under chance the cells of an image can change places."""
 
 
@@ -45,9 +46,12 @@ class Part:
         contrasts: what each contrast compares.
         gathered: the rows it is judged by; None for a counted fact.
         matrix: [contrasts, cells].
+        cells: the labels of each cell,
+        labels: and those of all.
         printed: of each contrast, what the paper's own numbers give; NaN where it prints none.
         reason: of the margin, or of the count.
         premise: whether the claim cannot be tested where this fails.
+        table: the long table that the rows are from.
         count: of a counted fact, how many cases are as claimed.
         cases: of how many.
     """
@@ -59,9 +63,12 @@ class Part:
     contrasts: tuple[str, ...] = ()
     gathered: Gathered | None = field(default=None, repr=False)
     matrix: Tensor | None = field(default=None, repr=False)
+    cells: tuple[Labels, ...] = field(default=(), repr=False)
+    labels: Labels = field(default_factory=dict, repr=False)
     printed: tuple[float, ...] = ()
     reason: str = ""
     premise: bool = False
+    table: Scores | None = field(default=None, repr=False)
     count: int = 0
     cases: int = 0
 
@@ -74,6 +81,12 @@ class Part:
     def estimate(self) -> Estimate:
         """The contrasts with their intervals."""
         return intervals(self.gathered, self.resampled, self.matrix)
+
+    def on(self, table: Scores) -> "Part":
+        """The same part of another table, such as the same one read from its file. A counted fact stays as it is."""
+        if self.gathered is None:
+            return self
+        return replace(self, table=table, gathered=gather(table, self.gathered.statistic, self.cells, self.labels))
 
     @property
     def printed_holds(self) -> bool | None:
@@ -208,6 +221,36 @@ def in_order(
     steps = torch.eye(len(order))
     cells = [{by: value} for value in order]
     return _part("in_order", table, of, cells, _signed(steps[:-1] - steps[1:], rises), labels, name, printed, low=0)
+
+
+def trend(
+    table: Scores,
+    by: str,
+    order: Sequence[Label],
+    *,
+    rises: bool = False,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    **labels: Any,
+) -> Part:
+    """The statistic falls over the values of a label as a whole, by the least-squares line through their places.
+
+    Args:
+        table: the long table.
+        by: the label, such as "level".
+        order: its values, evenly spaced.
+        rises: it rises instead.
+        of: the statistic.
+        name: for a reader.
+        **labels: labels of all.
+    """
+    if len(set(order)) != len(order) or len(order) < 2:
+        raise ValueError(f"expected two or more different values of {by}, but got {list(order)}")
+    places = torch.linspace(1, -1, len(order), dtype=torch.float64)
+    slope = (places / places.square().sum() * 2)[None]  # the change from the first value to the last
+    cells = [{by: value} for value in order]
+    part = _part("trend", table, of, cells, _signed(slope, rises), labels, name, None, low=0)
+    return replace(part, contrasts=("first - last, on the line",))
 
 
 def within(
@@ -355,4 +398,5 @@ def _part(
     gathered = gather(table, statistic(of), cells, labels)
     if gathered.sizes is not None and gathered([torch.ones(1, n).double() for n in gathered.images]).ndim > 3:
         raise ValueError(f"{name}: the statistic gives a curve over sizes; choose its `area`, or another number")
-    return Part(name, kind, low, high, contrasts, gathered, matrix, tuple(printed or ()), reason)
+    own = {"gathered": gathered, "matrix": matrix, "cells": tuple(cells), "labels": dict(labels), "table": table}
+    return Part(name, kind, low, high, contrasts, printed=tuple(printed or ()), reason=reason, **own)

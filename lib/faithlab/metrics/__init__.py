@@ -1,1 +1,353 @@
-"""Metrics: arithmetic on the answers of `faithlab.engine`. They know neither models nor explainers nor data sets."""
+"""The metrics of the study, each registered once: what to ask, and how it is asked rightly.
+
+`METRICS["SaCo"](subject, attribution)` asks one metric of one explanation of every input, with the readout, the
+reference and the network that the metric is defined with. `evaluate` asks several of several explanations and returns
+the long table. `register` adds one; a file that does so, named by FAITHLAB_METRICS, is loaded with this module.
+
+What a metric computes stands in one file a family: `fidelity`, `deletion`, `trajectory`, `saco`, `few_class`,
+`mufidelity`, `stability`, `consistency`.
+"""
+
+import dataclasses
+import functools
+import importlib.util
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from faithlab import masks, stats
+from faithlab.engine import Readout
+from faithlab.metrics import consistency, deletion, few_class, fidelity, mufidelity, saco, stability, trajectory
+from faithlab.readouts import hit, log_odds, probability
+from faithlab.scores import Scores
+from faithlab.subject import Network, Remembered, Subject
+
+Needs = Literal["one network", "neighbours", "cross-trained networks"]
+"""What a metric is put to: an explanation of one network; those of an input and of its neighbours (`stability`); those
+of networks that were trained on different parts of the data (`consistency`)."""
+
+FILES = "FAITHLAB_METRICS"
+"""The environment variable that names files of a reader's own metrics, separated as paths are."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric, and how it is asked.
+
+    Attributes:
+        ask: (score, attribution [B, F]) -> [B], or with `sizes` (score, attribution, sizes) -> [B, K]; may also answer
+            a `faithlab.stats.MonteCarlo`. If it has arguments named `present` or `images` it is given the subject's.
+        source: where it is defined.
+        readout: what is read off the network.
+        reference: what stands in for a removed feature, by its name in `faithlab.references.NAMED`.
+        network: which network is asked.
+        better: 1 where higher is more faithful, -1 where lower is.
+        chance: its mean over random explanations; None: not known.
+        ideal: of a perfect explanation; None: not known.
+        direction: which end of the order is removed first, for metrics that come in both directions.
+        sizes: shares of the features at which it answers; None: it answers one number.
+        exact: asked in float32, because it looks at signs of small differences.
+        family: what the paper calls it together with its variants; empty: its own name.
+        needs: what it is put to.
+        statistic: what summarises it over images; None: the mean, or the area over its sizes.
+    """
+
+    ask: Callable[..., Any]
+    source: str
+    readout: Readout = probability
+    reference: str = "zero"
+    network: Network = "original"
+    better: Literal[1, -1] = 1
+    chance: float | None = None
+    ideal: float | None = None
+    direction: masks.Direction | None = None
+    sizes: tuple[float, ...] | None = None
+    exact: bool = False
+    family: str = ""
+    needs: Needs = "one network"
+    statistic: Callable[..., Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.ask) or not callable(self.readout):
+            raise TypeError("expected functions as ask and readout; see faithlab.metrics.Metric")
+        if self.better not in (1, -1):
+            raise ValueError(f"expected better = 1 (higher is more faithful) or -1, but got {self.better!r}")
+        if not self.source.strip():
+            raise ValueError("expected where the metric is defined: a paper and its equation, or your name")
+        if self.sizes is not None:
+            object.__setattr__(self, "sizes", tuple(float(size) for size in self.sizes))
+
+    @property
+    def summary(self) -> Callable[..., Tensor]:
+        """What summarises it over images, a statistic of `faithlab.stats`."""
+        return self.statistic or (stats.mean if self.sizes is None else stats.area)
+
+    def given(self, **changes: Any) -> "Metric":
+        """The metric with other attributes, or with other arguments of its function.
+
+        Raises:
+            TypeError: neither has such a name.
+        """
+        own = {field.name for field in dataclasses.fields(self)}
+        options = {name: value for name, value in changes.items() if name not in own}
+        unknown = [name for name in options if name not in self._arguments]
+        if unknown:
+            raise TypeError(
+                f"{', '.join(unknown)}: neither an attribute of a metric nor an argument of this one, which has "
+                f"{', '.join(self._arguments[2:]) or 'none'}"
+            )
+        ask = functools.partial(changes.pop("ask", self.ask), **options) if options else self.ask
+        fields = {name: value for name, value in changes.items() if name in own}
+        return dataclasses.replace(self, **{"ask": ask, **fields})
+
+    @property
+    def _arguments(self) -> list[str]:
+        return list(inspect.signature(self.ask).parameters)
+
+    def obstacle(self, subject: Subject, explainer: str | None = None) -> str | None:
+        """Why it does not apply to an explanation of a subject; None: it does."""
+        if self.needs != "one network":
+            return f"it needs {self.needs}"
+        return subject.missing(self.reference, self.network, explainer)
+
+    def measure(self, score: Callable[..., Tensor], subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
+        """Its values [B] or [B, K] and their Monte-Carlo errors (NaN: unknown), asked with a score made elsewhere."""
+        sizes = () if self.sizes is None else (torch.tensor(self.sizes, dtype=torch.float64),)
+        own = {"present": subject.present, "images": subject.images}
+        given = {name: value for name, value in own.items() if name in self._arguments}
+        answer = self.ask(score, attribution, *sizes, **given)
+        value, error = answer if isinstance(answer, stats.MonteCarlo) else (answer, None)
+        shape = (len(attribution), *([] if self.sizes is None else [len(self.sizes)]))
+        if not isinstance(value, Tensor) or value.shape != shape:
+            came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            raise ValueError(
+                f"expected a number for each of the {len(attribution)} explanations"
+                + (f" and {len(self.sizes)} sizes" if self.sizes else "")
+                + f", {shape}, but the metric gave {came}"
+            )
+        return stats.MonteCarlo(value, error)
+
+    def __call__(self, subject: Subject, attribution: Tensor, *, explainer: str | None = None) -> Tensor:
+        """The metric of one explanation of every input, asked with its own readout, reference and network.
+
+        Args:
+            subject: the inputs and networks.
+            attribution: [B, F].
+            explainer: its name, where the network is retrained for it.
+
+        Returns:
+            [B], or [B, K] over `sizes`; NaN where it is not defined.
+
+        Raises:
+            ValueError: the metric does not apply, and what its function raises.
+        """
+        if why := self.obstacle(subject, explainer):
+            raise ValueError(f"the metric does not apply: {why}")
+        options = {"explainer": explainer, "exact": self.exact}
+        score = subject.score(self.readout, self.reference, self.network, **options)
+        return self.measure(score, subject, attribution).value
+
+    def forwards(self, features: int) -> int:
+        """Masked inputs that it asks about for one explanation, counted on one of so many features."""
+        asked = 0
+
+        def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
+            nonlocal asked
+            asked += keep[..., 0].numel()
+            # Different answers for different masks, as a network gives them.
+            return keep.double() @ torch.linspace(0, 1, keep.shape[-1], dtype=torch.float64) / keep.shape[-1]
+
+        score.classes = 2
+        x = torch.zeros(1, features)
+        subject = Subject(torch.nn.Identity(), x, torch.zeros(1, dtype=torch.int64), torch.arange(features))
+        self.measure(score, subject, torch.rand(1, features, generator=torch.Generator().manual_seed(0)))
+        return asked
+
+
+METRICS: dict[str, Metric] = {}
+"""The registered metrics by name."""
+
+
+def register(name: str, ask: Callable[..., Any] | Metric, **declared: Any) -> Metric:
+    """Add a metric to `METRICS`, so that every trial, table and figure has it.
+
+    Args:
+        name: of the metric.
+        ask: its function, or a whole `Metric`.
+        **declared: the other attributes of a `Metric`.
+
+    Raises:
+        ValueError: a name that is taken, or attributes that a metric cannot have.
+    """
+    if name in METRICS:
+        raise ValueError(f"there is a metric {name!r} already; choose another name")
+    METRICS[name] = ask if isinstance(ask, Metric) else Metric(ask, **declared)
+    return METRICS[name]
+
+
+def families(metrics: Mapping[str, Metric]) -> dict[str, list[str]]:
+    """The names of metrics by what their papers call them together, in order of appearance."""
+    found: dict[str, list[str]] = {}
+    for name, metric in metrics.items():
+        found.setdefault(metric.family or name, []).append(name)
+    return found
+
+
+def evaluate(
+    metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor], **labels: Any
+) -> Scores:
+    """Ask metrics of explanations, one row for each image, explainer and metric.
+
+    Metrics that ask the same network with the same reference share its answers: equal masks are asked once, whatever
+    each of them reads off. A metric that does not apply has no row; `obstacles` says why.
+
+    Args:
+        metrics: by name, such as `METRICS` or a part of it.
+        subject: the inputs and networks.
+        attributions: by explainer, [B, F].
+        **labels: of all rows, see `faithlab.scores.LABELS`.
+
+    Raises:
+        ValueError: no metric applies, and what the metrics raise.
+    """
+    pairs = [(e, name) for e in attributions for name, m in metrics.items() if m.obstacle(subject, e) is None]
+    if not pairs:
+        said = "; ".join(f"{name}: {why}" for (_, name), why in obstacles(metrics, subject, attributions).items())
+        raise ValueError(f"no metric applies: {said or 'none was given'}")
+    scores = _shared(subject, {(e, name): metrics[name] for e, name in pairs})
+    tables = []
+    for explainer, name in pairs:
+        metric = metrics[name]
+        value, error = metric.measure(scores[explainer, name], subject, attributions[explainer])
+        own = {"metric": name, "explainer": explainer, "reference": metric.reference, "direction": metric.direction}
+        known = error is not None and not bool(error.isnan().all())
+        tables.append(
+            Scores.of(
+                value,
+                images=subject.images,
+                sizes=metric.sizes,
+                errors=error if known else None,
+                **{**subject.labels, **own, **labels},
+            )
+        )
+    return Scores.concat(tables)
+
+
+def obstacles(
+    metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor]
+) -> dict[tuple[str, str], str]:
+    """Why metrics do not apply, by explainer and metric; those that do are left out."""
+    found = {(e, name): metric.obstacle(subject, e) for e in attributions for name, metric in metrics.items()}
+    return {key: why for key, why in found.items() if why is not None}
+
+
+def _shared(subject: Subject, asked: Mapping[tuple[str, str], Metric]) -> dict[tuple[str, str], Callable]:
+    """The score of every explainer and metric; those that ask one network in one way ask it together."""
+    groups: dict[tuple, dict[tuple[str, str], Readout]] = {}
+    for (explainer, name), m in asked.items():
+        own = explainer if m.network == "retrained" else None
+        groups.setdefault((m.reference, m.network, own, m.exact), {})[explainer, name] = m.readout
+    scores = {}
+    for (reference, network, explainer, exact), members in groups.items():
+        readouts = list(dict.fromkeys(members.values()))
+        if len({name for _, name in members}) == 1:  # nobody to share with
+            score = subject.score(readouts[0], reference, network, explainer=explainer, exact=exact)
+            scores |= dict.fromkeys(members, score)
+            continue
+        both = Remembered(subject.score(readouts, reference, network, explainer=explainer, exact=exact), len(readouts))
+        scores |= {key: both.of(readouts.index(readout)) for key, readout in members.items()}
+    return scores
+
+
+def _deletion(summary: Callable, sign: int = 1, direction: masks.Direction = "MoRF") -> Callable[..., Tensor]:
+    """A number of the deletion curve."""
+
+    def ask(score: Callable, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
+        return sign * summary(deletion.curve(score, attribution, direction=direction, present=present))
+
+    return ask
+
+
+def _insertion(score: Callable, attribution: Tensor) -> Tensor:
+    return trajectory.insertion(score, trajectory.trajectory(attribution)).sum(-1)
+
+
+SIZES = tuple(step / 20 for step in range(1, 20))
+"""5, 10, ..., 95 %: the sizes of F-Fidelity."""
+
+_FF, _SACO, _TRACE = "Zheng et al. 2024", "Wu et al. 2024", "Wang and Wang 2024"
+_RANDOM = {"alpha": 0.5, "draws": 50}
+for _sign, _way, _better in (("+", "MoRF", 1), ("-", "LeRF", -1)):
+    _curve = {"readout": hit, "sizes": SIZES, "direction": _way, "better": _better}
+    _plain = functools.partial(fidelity.fidelity, direction=_way)
+    _drawn = functools.partial(_plain, **_RANDOM)
+    _capped = functools.partial(_drawn, cap=0.1)
+    register(f"Fid{_sign}", _plain, source=f"{_FF}, eq. {1 if _better > 0 else 2}", family="Fidelity", **_curve)
+    register(f"ROAR{_sign}", _plain, source="Hooker et al. 2019", family="ROAR", network="retrained", **_curve)
+    register(f"RFid{_sign}", _drawn, source=f"{_FF}, eq. {3 if _better > 0 else 4}", family="R-Fidelity", **_curve)
+    register(f"FFid{_sign}", _capped, source=f"{_FF}, eq. 6", family="F-Fidelity", network="fine-tuned", **_curve)
+
+_saco = {"source": f"{_SACO}, section 4.3", "reference": "mean", "exact": True}
+register("SaCo", saco.saco, source=f"{_SACO}, Algorithm 1", reference="mean", exact=True, chance=0.0, ideal=1.0)
+register("AUC", _deletion(deletion.area), readout=hit, better=-1, direction="MoRF", **_saco)
+register("AOPC", _deletion(deletion.loss), direction="MoRF", **_saco)
+register("LOdds", _deletion(deletion.loss, sign=-1), readout=log_odds, better=-1, direction="MoRF", **_saco)
+register("Comp.", _deletion(deletion.loss, direction="LeRF"), better=-1, direction="LeRF", **_saco)
+
+_trace = {"source": f"{_TRACE}, eq. 1", "readout": probability}
+register("MoRF", trajectory.morf, better=-1, direction="MoRF", **_trace)
+register("LeRF", trajectory.lerf, direction="LeRF", **_trace)
+register("LeRF - MoRF", trajectory.lerf_minus_morf, source=f"{_TRACE}, section 3.3", chance=0.0)
+register("Insertion", _insertion, source=f"{_TRACE}, Theorem 3.1")
+
+register(
+    "Few-class Fidelity",
+    few_class.few_class_fidelity,
+    source="Marchadour et al. 2025, eq. 1",
+    reference="perturbed",
+    ideal=1.0,
+)
+
+_consistency = "Fel and Vigouroux 2020"
+register("µFidelity", mufidelity.mu_fidelity, source=f"{_consistency}, eq. 1", chance=0.0, ideal=1.0, exact=True)
+register("S_avg", stability.average_stability, source=f"{_consistency}, eq. 2", better=-1, needs="neighbours")
+register(
+    "MeGe",
+    consistency.to_unseen,
+    source=f"{_consistency}, eq. 8",
+    ideal=1.0,
+    needs="cross-trained networks",
+    statistic=stats.mege,
+)
+register(
+    "ReCo",
+    consistency.to_unseen,
+    source=f"{_consistency}, eq. 7",
+    chance=0.0,
+    ideal=1.0,
+    needs="cross-trained networks",
+    statistic=stats.youden,
+)
+
+
+def load(path: str | os.PathLike) -> None:
+    """Run a file that registers metrics.
+
+    Raises:
+        FileNotFoundError: no such file.
+    """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"{FILES} names {path}, which is no file")
+    spec = importlib.util.spec_from_file_location(f"faithlab_metrics_{path.stem}", path)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+for _file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
+    load(_file)

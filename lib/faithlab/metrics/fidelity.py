@@ -19,6 +19,7 @@ Where the paper's tables say MoRF and LeRF they mean the accuracy that remains, 
 speak of the same top s features at a size: of equal scores the smaller index comes first in either.
 """
 
+import inspect
 from collections.abc import Callable
 
 import torch
@@ -110,3 +111,6 @@ def fidelity(score: Score, attribution: Tensor, fractions: Tensor, **options) ->
     left = remaining(score, attribution, fractions, **options)
     nothing_removed = torch.ones_like(attribution, dtype=torch.bool)[:, None]  # [B, 1, F]
     return MonteCarlo(ask(score, nothing_removed) - left.value, left.error)
+
+
+fidelity.__signature__ = inspect.signature(remaining)  # for those who ask which arguments it has

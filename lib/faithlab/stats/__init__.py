@@ -2,7 +2,20 @@
 
 from faithlab.stats.intervals import Estimate, Interval, estimate, summary
 from faithlab.stats.ranks import MonteCarlo, auc, bootstrap, pearson, rank, spearman
-from faithlab.stats.samples import Sample, Statistic, area, association, mean, mege, ranked_alike, youden
+from faithlab.stats.samples import (
+    Sample,
+    Statistic,
+    area,
+    association,
+    found_order,
+    mean,
+    mege,
+    micro_rank,
+    pairs_in_order,
+    ranked_alike,
+    same_order,
+    youden,
+)
 
 __all__ = [
     "Estimate",
@@ -15,11 +28,15 @@ __all__ = [
     "auc",
     "bootstrap",
     "estimate",
+    "found_order",
     "mean",
     "mege",
+    "micro_rank",
+    "pairs_in_order",
     "pearson",
     "rank",
     "ranked_alike",
+    "same_order",
     "spearman",
     "summary",
     "youden",

@@ -150,6 +150,114 @@ def ranked_alike(*samples: Sample) -> Tensor:
     return pearson(rank(means[..., :half]), rank(means[..., half:]))
 
 
+def _degraded(levels: Sequence[float], seeds: Sequence[int], **labels: Label) -> list[dict[str, Label]]:
+    """Labels of explanations degraded more and more, for each seed of the noise; level 0 is the explanation itself."""
+    return [
+        {"level": level or None, "noise_seed": seed if level else None, **labels} for seed in seeds for level in levels
+    ]
+
+
+def _means(samples: Sequence[Sample], levels: int, micro: bool) -> Tensor:
+    """The mean scores [R, seeds, sizes, levels]; macro: their areas, as one size. Equal ones are equal bit by bit."""
+    if not micro and samples[0].sizes is not None:
+        samples = [replace(s, values=_area(s.values, s.sizes)[:, None], sizes=None) for s in samples]
+    means = [m if m.ndim == 2 else m[:, None] for m in (sample.mean() for sample in samples)]
+    return torch.stack(means, -1).round(decimals=9).unflatten(-1, (-1, levels)).movedim(2, 1)
+
+
+def found_order(
+    levels: Sequence[float],
+    seeds: Sequence[int] = (0,),
+    *,
+    micro: bool = False,
+    each_size: bool = False,
+    **labels: Label,
+) -> Statistic:
+    """Spearman's correlation between a metric's scores of degraded explanations and their quality (F-Fidelity, 5.1).
+
+    1 where less noise always scores higher. The mean over seeds of the noise, and over sizes (`micro`), or of the areas
+    (macro). A correlation that does not exist, because all levels score the same, is left out of the mean; NaN where
+    none exists. At its bounds a bootstrap does not cover it: show it, and judge contrasts, or `pairs_in_order`.
+
+    Args:
+        levels: shares of noise, from none (0) upwards.
+        seeds: of the noise.
+        micro: rank at each size, not the areas.
+        each_size: the correlation of every size, not their mean.
+        **labels: of the scores, such as the metric.
+    """
+
+    def correlation(*samples: Sample) -> Tensor:
+        means = _means(samples, len(levels), micro)
+        quality = torch.arange(len(levels), 0, -1, dtype=torch.float64).expand_as(means)
+        found = pearson(rank(means), quality)  # [R, seeds, sizes]
+        return found.nanmean(1) if each_size else found.flatten(1).nanmean(1)
+
+    over = tuple(_degraded(levels, seeds, **labels))
+    return Statistic(correlation, over, f"{'micro' if micro else 'macro'} correlation")
+
+
+def same_order(
+    one: str, other: str, levels: Sequence[float], seeds: Sequence[int] = (0,), *, micro: bool = False
+) -> Statistic:
+    """Spearman's correlation between two metrics' scores of degraded explanations; arguments as in `found_order`."""
+
+    def correlation(*samples: Sample) -> Tensor:
+        half = len(samples) // 2
+        a, b = (_means(part, len(levels), micro) for part in (samples[:half], samples[half:]))
+        return pearson(rank(a), rank(b)).flatten(1).nanmean(1)
+
+    over = (*_degraded(levels, seeds, metric=one), *_degraded(levels, seeds, metric=other))
+    return Statistic(correlation, over, f"{'micro' if micro else 'macro'} correlation of {one} and {other}")
+
+
+def pairs_in_order(
+    levels: Sequence[float], seeds: Sequence[int] = (0,), *, micro: bool = False, better: int = 1
+) -> Statistic:
+    """How many neighbouring levels of noise a metric puts in the right order: 1 all, 0 half of them, -1 none.
+
+    Ties count one half. The mean over seeds of the noise, and over sizes or of the areas, as in `found_order`.
+
+    Args:
+        levels: shares of noise, from none (0) upwards.
+        seeds: of the noise.
+        micro: at each size, not of the areas.
+        better: -1 for a metric that is lower where the explanation is better.
+    """
+
+    def share(*samples: Sample) -> Tensor:
+        means = _means(samples, len(levels), micro)
+        return -better * means.diff(dim=-1).sign().flatten(1).mean(1)
+
+    return Statistic(share, tuple(_degraded(levels, seeds)), "pairs in the right order")
+
+
+def micro_rank(of: str, better: Mapping[str, int], levels: Sequence[float], seeds: Sequence[int] = (0,)) -> Statistic:
+    """The rank of a metric among metrics by how well it finds the order of degraded explanations at each size.
+
+    1 is best, equal metrics share the better rank; the mean over seeds of the noise and sizes (F-Fidelity, 5.1).
+
+    Args:
+        of: the metric.
+        better: of all metrics, 1 or -1: whether higher is better.
+        levels: shares of noise, from none (0) upwards.
+        seeds: of the noise.
+    """
+
+    def rank_of(*samples: Sample) -> Tensor:
+        each = len(samples) // len(better)
+        means = torch.stack([_means(samples[m * each : (m + 1) * each], len(levels), True) for m in range(len(better))])
+        signs = torch.tensor(list(better.values()), dtype=torch.float64).view(-1, 1, 1, 1)
+        quality = torch.arange(len(levels), 0, -1, dtype=torch.float64).expand_as(means)
+        found = (signs * pearson(rank(means), quality)).round(decimals=9)  # [metrics, R, seeds, sizes]
+        own = found[list(better).index(of)]
+        place = 1 + (found > own).double().sum(0)
+        return torch.where(own.isnan(), torch.nan, place).flatten(1).nanmean(1)
+
+    over = [labels for name in better for labels in _degraded(levels, seeds, metric=name)]
+    return Statistic(rank_of, tuple(over), f"micro rank of {of}")
+
+
 _OF_AN_IMAGE: Mapping[Function, Callable[[Tensor, Tensor | None], Tensor]] = {
     mean: lambda values, sizes: values[:, 0] if sizes is None else values,
     area: _area,

@@ -1,13 +1,19 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 import torch
 from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
+from torch import Tensor
 
 from faithlab import stats
+from faithlab.metrics import Metric
+from faithlab.scores import Scores
 
 COLOURS = dict(
     zip(
@@ -77,6 +83,67 @@ def show(figure: plt.Figure) -> plt.Figure:
     return figure
 
 
+def maps(pictures: Tensor, attributions: Mapping[str, Tensor]) -> plt.Figure:
+    """Some inputs and their explanations, a row each; brighter is more relevant, every map has its own scale.
+
+    Args:
+        pictures: [n, H, W, C], as imshow takes them.
+        attributions: by explainer, [B, F] with B of at least n, of the same pixels.
+    """
+    n, height, width = pictures.shape[:3]
+    n = min(n, *(len(of) for of in attributions.values()))
+    rows = {"image": pictures, **{name: of[:n].cpu().view(-1, height, width) for name, of in attributions.items()}}
+    figure, grid = plt.subplots(len(rows), n, figsize=(1.2 * n, 1.2 * len(rows) + 0.1), squeeze=False)
+    for row, (name, of) in zip(grid, rows.items(), strict=True):
+        for axes, picture in zip(row, of[:n], strict=True):
+            top = None if picture.ndim == 3 else picture.quantile(0.99).item()
+            axes.imshow(picture, cmap="magma", vmax=top)
+            axes.set(xticks=[], yticks=[])
+            sns.despine(ax=axes, left=True, bottom=True)
+        row[0].set_ylabel(name)
+    return show(figure)
+
+
+def degraded_curves(
+    scores: Scores,
+    metrics: Mapping[str, Metric],
+    *,
+    size: str,
+    lost: str,
+    row: str = "explainer",
+    rows: Mapping[str, Mapping[str, Any]] | None = None,
+) -> plt.Figure:
+    """What is lost under MoRF for more and more noise: one line per share of noise, a column per metric.
+
+    Args:
+        scores: of `faithlab.trials.degraded.degraded`.
+        metrics: by name; those that remove the most relevant first are shown.
+        size: label of the horizontal axis.
+        lost: what is lost.
+        row: the label that makes the rows of the figure.
+        rows: their names and labels; None: the values of `row`.
+    """
+    shown = [name for name, metric in metrics.items() if metric.direction == "MoRF"]
+    of_row = {str(value): {row: value} for value in scores.labels(row)} if rows is None else rows
+    levels = sorted([None, *scores.labels("level")], key=lambda level: level or 0)
+    colours = sns.color_palette("viridis", len(levels))
+    figure, grid = plt.subplots(
+        len(of_row), len(shown), figsize=(2.3 * len(shown) + 0.9, 1.9 * len(of_row) + 0.3), squeeze=False, sharex=True
+    )
+    for of_metric, (name, labels) in zip(grid, of_row.items(), strict=True):
+        for axes, metric in zip(of_metric, shown, strict=True):
+            curves = stats.estimate(scores, metric=metric, cells=[{"level": level} for level in levels], **labels)
+            for level, colour, value, low, high in zip(levels, colours, *curves.pooled, strict=True):
+                axes.plot(metrics[metric].sizes, value, color=colour, label=f"{level or 0:g}")
+                axes.fill_between(metrics[metric].sizes, low, high, color=colour, alpha=0.15, linewidth=0)
+            axes.set_title(f"{name}: {metric}", fontsize="small")
+        of_metric[0].set_ylabel(f"lost {lost}", fontsize="small")
+    for axes in grid[-1]:
+        axes.set_xlabel(size, fontsize="small")
+    grid[0, -1].legend(title="noise share", bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+    return show(figure)
+
+
 def noise_curves(curves: pd.DataFrame, *, row: str = "explainer", size: str, left: str = "accuracy") -> plt.Figure:
     """What remains under MoRF for more and more noise: one line per share of noise, a column per metric.
 
@@ -142,6 +209,42 @@ def correlations_by_size(curves: pd.DataFrame, *, col: str = "explainer", size: 
     grid.set_titles("{col_name}").set_axis_labels(size, "correlation with the truth")
     plt.close(grid.figure)
     return grid.figure
+
+
+def order_by_size(
+    scores: Scores,
+    metrics: Mapping[str, Metric],
+    *,
+    levels: Sequence[float],
+    seeds: Sequence[int],
+    size: str,
+    cols: Mapping[str, Mapping[str, Any]] | None = None,
+) -> plt.Figure:
+    """Rank correlation of each metric with the true order at each size under MoRF, with its interval.
+
+    Args:
+        scores: of `faithlab.trials.degraded.degraded`.
+        metrics: by name; those that remove the most relevant first are shown.
+        levels: shares of noise, from none (0) upwards.
+        seeds: of the noise.
+        size: label of the horizontal axis.
+        cols: names and labels of the columns of the figure; None: the explainers.
+    """
+    shown = [name for name, metric in metrics.items() if metric.direction == "MoRF"]
+    cols = {name: {"explainer": name} for name in scores.labels("explainer")} if cols is None else cols
+    figure, grid = plt.subplots(1, len(cols), figsize=(2.9 * len(cols) + 1.2, 2.9), squeeze=False, sharey=True)
+    for axes, (name, labels) in zip(grid[0], cols.items(), strict=True):
+        for metric, marker in zip(shown, "osD^vPX", strict=False):
+            family = metrics[metric].family or metric
+            of = stats.found_order(levels, seeds, micro=True, each_size=True, metric=metric)
+            found = stats.estimate(scores, of, **labels)
+            axes.plot(metrics[metric].sizes, found.value, marker=marker, label=family, color=COLOURS.get(family))
+            axes.fill_between(metrics[metric].sizes, found.low, found.high, color=COLOURS.get(family), alpha=0.12)
+        mark(axes, 1, "ideal", axis="y")
+        axes.set(title=name, xlabel=size, ylim=(-1.1, 1.1))
+    grid[0, 0].set_ylabel("correlation with the truth")
+    grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    return show(figure)
 
 
 def distance_histograms(spread: pd.DataFrame, *, row: str, col: str) -> plt.Figure:

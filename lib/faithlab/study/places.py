@@ -6,6 +6,15 @@ from pathlib import Path
 
 import yaml
 
+PAPERS = {
+    "f-fidelity": "F-Fidelity",
+    "few-class-fidelity": "Few-class Fidelity",
+    "saco": "SaCo",
+    "trace": "TRACE",
+    "reco-mege": "ReCo and MeGe",
+}
+"""Folders of notebooks, and the papers that they are about, as the book calls them."""
+
 
 def root() -> Path:
     """Folder of the repository (the one that holds ``notebooks/profiles.yml``).

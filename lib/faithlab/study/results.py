@@ -17,7 +17,7 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,8 @@ from typing import Any
 import nbformat
 import pandas as pd
 
+from faithlab.claims import Claim, Part, Verdict
+from faithlab.scores import COLUMNS, Scores
 from faithlab.study import places, profiles, provenance
 
 RECORDED_ORDER = ("paper", "long", "quick")
@@ -69,26 +71,87 @@ class Run:
         if not self._told:  # of which any number may run at once
             self.folder = self.folder / f"{platform.node()}-{os.getpid()}"
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.glob("*.csv"):
+        for left in _tables_in(self.folder):
             left.unlink()
         self._tables: dict[str, dict[str, Any]] = {}
+        self._scores: dict[str, Scores] = {}
+        self._claims: list[tuple[str, Claim]] = []
         self._started = time.perf_counter()
 
-    def save(self, frame: pd.DataFrame, table: str) -> None:
-        """Write a table as CSV, whole or not at all. A named index becomes columns.
+    def save(self, frame: pd.DataFrame | Scores, table: str) -> None:
+        """Write a table, whole or not at all: scores as Parquet, others as CSV. A named index becomes columns.
 
-        Nothing is returned: as the last line of a cell it would be shown on the page.
+        The part of the scores is the notebook's name. Nothing is returned: as the last line of a cell it would be
+        shown on the page.
 
         Raises:
             ValueError: the table is empty.
         """
-        if frame.empty:
+        if not len(frame):
             raise ValueError(f"{self.name}: the table {table!r} is empty, so something before it went wrong.")
-        named = any(level is not None for level in frame.index.names)
-        frame = frame.reset_index() if named else frame
-        path = places.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
-        columns = [str(column) for column in frame.columns]
-        self._tables[table] = {"rows": len(frame), "columns": columns, "sha256": _digest(path)}
+        if isinstance(frame, Scores):
+            self._scores[table] = frame
+            path, columns = self.folder / f"{table}.parquet", list(COLUMNS)
+            frame.labelled(part=self.name).save(path)
+        else:
+            named = any(level is not None for level in frame.index.names)
+            frame = frame.reset_index() if named else frame
+            path = places.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
+            columns = [str(column) for column in frame.columns]
+        self._tables[table] = {"file": path.name, "rows": len(frame), "columns": columns, "sha256": _digest(path)}
+
+    def claim(self, id: str, where: str, sentence: str, parts: Sequence[Part], *, paper: str | None = None) -> Verdict:
+        """Judge a claim of a paper, below the table that it is about.
+
+        Args:
+            id: short, unique, stable.
+            where: section, table or figure of the paper.
+            sentence: the claim in our words.
+            parts: what it says, see `faithlab.claims`.
+            paper: its name in the book; None: that of the notebook's folder.
+
+        Returns:
+            The verdict, to end a cell with.
+
+        Raises:
+            ValueError: a claim of this name was judged before; a part looks at scores that this run has not saved.
+        """
+        paper = places.PAPERS[self.name.split("/")[0]] if paper is None else paper
+        if id in [claim.id for _, claim in self._claims]:
+            raise ValueError(f"{self.name}: the claim {id!r} was judged before; every claim has an id of its own")
+        claim = Claim(id, where, sentence, tuple(parts))
+        for part in claim.parts:
+            if part.table is not None and not any(part.table is saved for saved in self._scores.values()):
+                raise ValueError(
+                    f"the part {part.name!r} of {id!r} looks at scores that were not saved; save the whole table with "
+                    "run.save first, and choose rows of it by labels"
+                )
+        self._claims.append((paper, claim))
+        return claim.verdict
+
+    def _judged(self) -> None:
+        """Save the verdicts and everything that they rest on, computed again from the files.
+
+        Raises:
+            ValueError: the files give another verdict than the page shows.
+        """
+        if not self._claims:
+            return
+        files = {table: Scores.load(self.folder / self._tables[table]["file"]) for table in self._scores}
+        rows, parts = [], []
+        for paper, claim in self._claims:
+            names = {id(scores): table for table, scores in self._scores.items()}
+            again = [part if part.table is None else part.on(files[names[id(part.table)]]) for part in claim.parts]
+            verdict = Claim(claim.id, claim.where, claim.sentence, tuple(again)).verdict
+            if verdict.row()["evidence"] != claim.verdict.row()["evidence"]:
+                raise ValueError(
+                    f"{self.name}: the saved tables say of {claim.id!r}: {verdict.sentence} The page says: "
+                    f"{claim.verdict.sentence}"
+                )
+            rows.append({"id": claim.id, "paper": paper, **verdict.row()})
+            parts.append(verdict.frame())
+        self.save(pd.DataFrame(rows), "claims")
+        self.save(pd.concat(parts, ignore_index=True), "parts")
 
     def download(self, table: str) -> "Download":
         """A link to a saved table for the page of this notebook.
@@ -98,13 +161,14 @@ class Run:
         """
         if table not in self._tables:
             raise KeyError(f"{self.name} has saved {', '.join(self._tables) or 'no table'}, not {table!r}.")
-        return Download(self.name, table, self._place()[0] / f"{table}.csv", linked=bool(self._told))
+        return Download(self.name, table, self._place()[0] / self._tables[table]["file"], linked=bool(self._told))
 
     def finish(self) -> "Stamp":
         """Stop the clock, put the tables in their place with ``provenance.json`` and return the stamp for the page.
 
         Tables of an earlier run which this one did not save are removed. A run by hand prints where its tables are.
         """
+        self._judged()
         place, identity, edited = self._place()
         _, dirty = provenance.commit()
         record = {
@@ -153,12 +217,12 @@ class Run:
         before, self.folder = self.folder, place
         if before != place:
             place.mkdir(parents=True, exist_ok=True)
-            for table in self._tables:
-                os.replace(before / f"{table}.csv", place / f"{table}.csv")
+            for about in self._tables.values():
+                os.replace(before / about["file"], place / about["file"])
             (before / "provenance.json").unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # it holds what is not of this run
                 before.rmdir()
-        for path in place.glob("*.csv"):
+        for path in _tables_in(place):
             if path.stem not in self._tables:
                 path.unlink()
 
@@ -180,8 +244,8 @@ class Download:
             return f"<code>{html.escape(str(self.path))}</code>"
         # The page is notebooks/<name>.html: one step up for notebooks/, one for every folder in the name.
         up = "../" * (1 + self.name.count("/"))
-        href = html.escape(f"{up}results/{self.name}/{self.table}.csv", quote=True)
-        return f'<a class="faithlab-download" href="{href}" download>{html.escape(self.table)}.csv</a>'
+        href = html.escape(f"{up}results/{self.name}/{self.path.name}", quote=True)
+        return f'<a class="faithlab-download" href="{href}" download>{html.escape(self.path.name)}</a>'
 
 
 @dataclass(frozen=True)
@@ -254,8 +318,14 @@ def _duration(seconds: float) -> str:
 
 
 def _digest(table: Path) -> str:
-    """SHA-256 of a table's text, whatever ends its lines: git may change that."""
-    return hashlib.sha256(table.read_text(encoding="utf-8").encode()).hexdigest()
+    """SHA-256 of a table; of CSV, whatever ends its lines: git may change that."""
+    content = table.read_bytes()
+    return hashlib.sha256(content if table.suffix == ".parquet" else content.replace(b"\r\n", b"\n")).hexdigest()
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    """The tables in a folder."""
+    return sorted(path for path in folder.glob("*") if path.suffix in (".csv", ".parquet"))
 
 
 def faults(folder: Path) -> list[str]:
@@ -266,7 +336,7 @@ def faults(folder: Path) -> list[str]:
     if not (folder / "provenance.json").is_file():
         return ["there is no provenance.json, so the run did not finish"]
     tables = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["tables"]
-    there = {path.stem: path for path in sorted(folder.glob("*.csv"))}
+    there = {path.stem: path for path in _tables_in(folder)}
     found = [f"the table {table} is missing" for table in tables if table not in there]
     for table, path in there.items():
         if table not in tables:
@@ -320,12 +390,12 @@ class Recorded:
     """A table of a committed run.
 
     Attributes:
-        frame: the table.
+        frame: the table; scores as `faithlab.scores.Scores`.
         profile: the profile it ran in.
         provenance: its ``provenance.json``.
     """
 
-    frame: pd.DataFrame
+    frame: pd.DataFrame | Scores
     profile: str
     provenance: Mapping[str, Any]
 
@@ -340,6 +410,8 @@ def recorded(name: str, table: str) -> Recorded | None:
         folder = places.recorded(name, profile)
         if (folder / f"{table}.csv").is_file():
             return Recorded(pd.read_csv(folder / f"{table}.csv"), profile, _recorded_provenance(folder))
+        if (folder / f"{table}.parquet").is_file():
+            return Recorded(Scores.load(folder / f"{table}.parquet"), profile, _recorded_provenance(folder))
     return None
 
 
@@ -373,7 +445,7 @@ def promote(name: str, profile: str) -> Path:
 def copy(source: Path, target: Path) -> Path:
     """Copy the tables of a run with their provenance, and nothing else that is in the folder."""
     target.mkdir(parents=True)
-    for path in [*source.glob("*.csv"), source / "provenance.json"]:
+    for path in [*_tables_in(source), source / "provenance.json"]:
         shutil.copy(path, target)
     return target
 

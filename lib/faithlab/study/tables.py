@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from pandas.io.formats.style import Styler
 
+from faithlab.stats import Estimate
+
 
 def side_by_side(
     sources: Mapping[str, pd.DataFrame | None],
@@ -18,14 +20,15 @@ def side_by_side(
 
     Args:
         sources: by the name of their column (published, recorded, this build); each tidy, with `rows`, `columns`,
-            `mean`, optionally `std` and `missing`. A source that is None or empty has no column.
+            `mean`, optionally `low` and `high`, `std`, `missing`. A source that is None or empty has no column.
         rows: columns that make the table's rows, in the order of their first appearance.
         columns: columns that make the table's column groups.
         order: values that come first, in this order, in whichever column they are.
         digits: after the point.
 
     Returns:
-        Text "mean ± std", with the number of missing values where there are any, and "–" where a source has no value.
+        Text "mean [low, high]" or "mean ± std", with the number of missing values where there are any, and "–" where a
+        source has no value.
     """
     keys = [*rows, *columns]
     parts = [
@@ -47,6 +50,36 @@ def side_by_side(
     return table.fillna("–")
 
 
+def beside(
+    sources: Mapping[str, pd.DataFrame | None],
+    level: str,
+    *,
+    explainer: Sequence[str] | None = None,
+    columns: Sequence[str] = ("explainer",),
+) -> Styler:
+    """One level of `faithlab.trials.degraded.correlations`: what the paper prints beside what was measured.
+
+    Args:
+        sources: by the name of their column; each such a table, or None.
+        level: macro_correlation, micro_correlation or micro_rank.
+        explainer: those wanted; None: all.
+        columns: what makes the groups of columns.
+    """
+    of_level = {
+        name: f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)]
+        for name, f in sources.items()
+        if f is not None
+    }
+    order = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
+    return styled(side_by_side(of_level, rows=["comparison", "metric"], columns=list(columns), order=order))
+
+
+def share(estimate: Estimate) -> str:
+    """An estimate in percent with its interval, for a sentence."""
+    value, low, high = (100 * float(x) for x in estimate.pooled)
+    return f"{value:.1f} % [{low:.1f}, {high:.1f}]" if low == low else f"{value:.1f} %"
+
+
 def styled(table: pd.DataFrame) -> Styler:
     """A table of numbers as the book shows it: merged headers, its look in the book's style sheet."""
     return table.style.set_table_attributes('class="dataframe"')
@@ -62,6 +95,8 @@ def _text(row: Mapping, digits: int) -> str:
     if pd.isna(row["mean"]):
         return f"none ({int(row['missing'])} missing)" if row.get("missing") else "–"
     text = f"{row['mean']:.{digits}f}"
+    if not pd.isna(row.get("low", float("nan"))):
+        text += f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
     if not pd.isna(row.get("std", float("nan"))):
         text += f" ± {row['std']:.{digits}f}"
     if row.get("missing"):

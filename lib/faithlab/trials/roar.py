@@ -8,12 +8,14 @@ retrained network. Here meet explainers and training, which do not know each oth
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
 from faithlab import masks
 from faithlab.explainers import explain, find
+from faithlab.trials.subjects import Chosen
 from faithlab.zoo import datasets, lineage, training
 from faithlab.zoo.sets import LabelledSet
 
@@ -24,6 +26,17 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
     Training is stored epoch by epoch: a killed run goes on from there.
     """
     return training.trained(dataclasses.replace(recipe, orders=ordered(recipe, explained, explainer, **options)))
+
+
+def networks(
+    recipe: training.Recipe, explained: training.Recipe, explainers: Mapping[str, Chosen]
+) -> dict[str, nn.Module]:
+    """The retrained network of every explainer, see `faithlab.subject.Subject.retrained`."""
+    found = {}
+    for name, chosen in explainers.items():
+        explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
+        found[name] = retrained(recipe, explained, explainer, **options)
+    return found
 
 
 def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> training.Orders:

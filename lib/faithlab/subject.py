@@ -1,0 +1,189 @@
+"""What is explained and measured: inputs, their target, and the networks that are asked about them.
+
+A `Subject` hands out `score` by readout, reference and network, and keeps the scorers that it made. Metrics, searches
+and trials are put to a subject, so that each of them asks rightly without being told how.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from faithlab import engine, masks, references
+from faithlab.readouts import probability
+
+Network = Literal["original", "fine-tuned", "retrained"]
+"""The network that is explained; the same one fine-tuned on random masks (F-Fidelity, eq. 5); the one that ROAR
+retrained without what an explainer calls relevant."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """Inputs, and the network that is asked about them, with its companions.
+
+    Attributes:
+        model: the network that is explained, logits [n, C] of inputs [n, *S].
+        x: inputs [B, *S], on the model's device.
+        target: [B] int64, the class that everything is about.
+        segments: the features, see `faithlab.segments`.
+        dataset: for tables: the data set.
+        network: for tables: what the network is.
+        training_seed: for tables: the seed it was trained with; every seed is a network of its own.
+        images: [B] int64, each input's index in its data set, which also decides its random numbers; None: 0..B-1.
+        present: [B, F] bool, which features an input has; None: all.
+        tuned: the network fine-tuned on random masks; None: there is none.
+        retrained: ROAR's network of every explainer that has one.
+        references: what a reference's name stands for with these inputs, see `faithlab.references.NAMED`. For token
+            ids all of them are a token.
+        precision: of forwards; None: the model's own. Where a metric asks for exact answers it is not used.
+    """
+
+    model: nn.Module
+    x: Tensor
+    target: Tensor
+    segments: Tensor
+    dataset: str = "given inputs"
+    network: str = "given network"
+    training_seed: int | None = None
+    images: Tensor | None = None
+    present: Tensor | None = None
+    tuned: nn.Module | None = None
+    retrained: Mapping[str, nn.Module] = field(default_factory=dict)
+    references: Mapping[str, engine.Reference] = field(default_factory=lambda: references.NAMED)
+    precision: torch.dtype | None = None
+
+    def __post_init__(self) -> None:
+        given = torch.arange(len(self.x)) if self.images is None else self.images
+        object.__setattr__(self, "images", given)
+
+    @functools.cached_property
+    def _scorers(self) -> dict[tuple, engine.Score]:
+        return {}
+
+    @property
+    def labels(self) -> dict[str, str | int | None]:
+        """Of its rows in the long table."""
+        return {"dataset": self.dataset, "network": self.network, "training_seed": self.training_seed}
+
+    def missing(self, reference: str, network: Network, explainer: str | None = None) -> str | None:
+        """Why a network or a reference cannot be asked; None: it can."""
+        if network == "fine-tuned" and self.tuned is None:
+            return "no network that was fine-tuned on random masks"
+        if network == "retrained" and explainer not in self.retrained:
+            return f"no network retrained for {explainer or 'an explainer'}"
+        if reference not in self.references:
+            return f"no reference {reference!r} for these inputs"
+        return None
+
+    def score(
+        self,
+        readout: engine.Readout | Sequence[engine.Readout] = probability,
+        reference: str = "zero",
+        network: Network = "original",
+        *,
+        explainer: str | None = None,
+        exact: bool = False,
+    ) -> engine.Score:
+        """The answers to keep-masks, see `faithlab.engine.scorer`; made once.
+
+        Args:
+            readout: what to read off, or several.
+            reference: what stands in for a removed feature, by its name in `references`.
+            network: which network to ask.
+            explainer: whose retrained network.
+            exact: float32, whatever the subject's precision.
+
+        Raises:
+            ValueError: this subject has no such network or reference, and what `faithlab.engine.scorer` raises.
+        """
+        if why := self.missing(reference, network, explainer):
+            raise ValueError(f"{self.network} on {self.dataset}: {why}; give it to the Subject")
+        readout = readout if callable(readout) else tuple(readout)
+        precision = torch.float32 if exact else self.precision
+        key = (readout, reference, network, explainer if network == "retrained" else None, precision)
+        if key not in self._scorers:
+            models = {"original": self.model, "fine-tuned": self.tuned, "retrained": self.retrained.get(explainer)}
+            self._scorers[key] = engine.scorer(
+                models[network],
+                self.x,
+                self.target,
+                segments=self.segments,
+                reference=self.references[reference],
+                readout=readout,
+                precision=precision,
+            )
+        return self._scorers[key]
+
+
+_ODD = (-7046029254386353131, 4354685564936845355, -4417276706812531889)  # mixed by multiplication, modulo 2 ** 64
+
+
+class Remembered:
+    """A score of several readouts that asks the network about a mask only once.
+
+    A mask is known by a 64-bit number made of sums of random numbers of its kept features: of ten million different
+    masks, two are taken for one with a probability of 3e-6. When more than `most` answers are known, all are forgotten.
+
+    Args:
+        score: of several readouts.
+        readouts: how many.
+        most: answers to keep.
+    """
+
+    def __init__(self, score: engine.Score, readouts: int, most: int = 1 << 22):
+        self._score, self._readouts, self._most = score, readouts, most
+        self._numbers: Tensor | None = None
+        self.classes = getattr(score, "classes", None)
+        self.asked = 0  # masks that the network was asked about
+
+    def of(self, readout: int) -> Callable[[Tensor], Tensor]:
+        """The score of one of the readouts, keep [B, M, F] -> [B, M]."""
+
+        def score(keep: Tensor) -> Tensor:
+            return self(keep)[..., readout]
+
+        score.classes = self.classes
+        return score
+
+    def __call__(self, keep: Tensor) -> Tensor:
+        """Keep [B, M, F] bool -> [B, M, readouts]."""
+        keys = self._keys(keep)
+        different, place = keys.flatten().unique(return_inverse=True)
+        at = torch.searchsorted(self._known, different).clamp(max=max(0, len(self._known) - 1))
+        new = self._known[at] != different if len(self._known) else torch.ones_like(different, dtype=torch.bool)
+        answers = torch.empty(len(different), self._readouts, device=keep.device)
+        answers[~new] = self._answers[at[~new]]
+        if bool(new.any()):
+            first = torch.full((len(different),), keys.numel(), device=keep.device)
+            first = first.scatter_reduce(0, place, torch.arange(keys.numel(), device=keep.device), "amin")[new]
+            images = first // keep.shape[1]
+            asked = self._score(keep.flatten(0, 1)[first], images)
+            self.asked += len(first)
+            answers[new] = asked.to(answers)
+            self._keep(different[new], answers[new])
+        return answers[place].view(*keys.shape, self._readouts)
+
+    def _keys(self, keep: Tensor) -> Tensor:
+        """A number for each mask of each image, [B, M] int64."""
+        features = keep.shape[2]
+        if self._numbers is None or self._numbers.device != keep.device:
+            self._known = torch.empty(0, dtype=torch.int64, device=keep.device)
+            self._answers = torch.empty(0, self._readouts, device=keep.device)
+            # So small that their sums are exact, which makes a mask's number the same in every batch.
+            largest = 1 << (52 - features.bit_length())
+            generator = torch.Generator().manual_seed(0)
+            self._numbers = torch.randint(largest, (features, 2), generator=generator).double().to(keep.device)
+        rows = keep.flatten(0, 1).split(max(1, (masks.BUDGET >> 3) // features))
+        sums = torch.cat([part.double() @ self._numbers for part in rows]).long()
+        images = torch.arange(len(keep), device=keep.device).repeat_interleave(keep.shape[1])
+        return (sums[:, 0] * _ODD[0] + sums[:, 1] * _ODD[1] + images * _ODD[2]).view(keep.shape[:2])
+
+    def _keep(self, keys: Tensor, answers: Tensor) -> None:
+        if len(self._known) + len(keys) > self._most:
+            self._known, self._answers = keys, answers  # sorted already
+            return
+        self._known, order = torch.cat([self._known, keys]).sort()
+        self._answers = torch.cat([self._answers, answers])[order]

@@ -1,0 +1,78 @@
+"""One way to choose what is explained, and to explain it: from a recipe to a subject and its attributions."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from faithlab import references
+from faithlab.engine import native_precision
+from faithlab.explainers import Explainer, explain
+from faithlab.subject import Subject
+from faithlab.zoo import datasets, training
+from faithlab.zoo.sets import LabelledSet
+
+Chosen = str | Explainer | tuple[str | Explainer, Mapping[str, Any]]
+"""An explainer of `faithlab.explainers`, with its options where it has some."""
+
+
+def subject(
+    recipe: training.Recipe,
+    images: int | Tensor,
+    *,
+    tuned: training.Recipe | None = None,
+    name: str | None = None,
+    about: Literal["label", "prediction"] = "label",
+    precision: Literal["bfloat16", "float32"] = "float32",
+    data: LabelledSet | None = None,
+) -> Subject:
+    """The network of a recipe with examples of its test split.
+
+    Args:
+        recipe: of the network, trained where it is not there.
+        images: the first so many examples, or the positions of those wanted.
+        tuned: the recipe of the network fine-tuned on random masks.
+        name: what tables call the network; None: the model of the recipe.
+        about: the class that everything is about: the label, or what the network predicts.
+        precision: of forwards; bfloat16 only where the device computes it natively.
+        data: the test split; None: the recipe's own.
+    """
+    data = datasets.load(recipe.data, "test", **recipe.data_options) if data is None else data
+    places = torch.arange(min(images, len(data))) if isinstance(images, int) else images
+    model = training.trained(recipe)
+    device = next(model.parameters()).device
+    x, present = data.model_inputs(places).to(device), data.present(places)
+    target = data.labels[places].to(device) if about == "label" else training.logits(model, x).argmax(1)
+    token = partial(references.token, identity=data.ABSENT)
+    return Subject(
+        model,
+        x,
+        target,
+        data.features(),
+        dataset=f"{recipe.data} test",
+        network=name or recipe.model,
+        training_seed=recipe.seed,
+        images=places,
+        present=None if present is None else present.to(device),
+        tuned=None if tuned is None else training.trained(tuned),
+        references=references.NAMED if x.is_floating_point() else dict.fromkeys(references.NAMED, token),
+        precision=native_precision(device) if precision == "bfloat16" else torch.float32,
+    )
+
+
+def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, rows: int = 128) -> dict[str, Tensor]:
+    """Explanations of a subject's target by explainer, [B, F] each, made by the network that is explained.
+
+    Args:
+        subject: what to explain.
+        explainers: what tables call them, and what they are.
+        rows: inputs explained at once.
+    """
+    found = {}
+    for name, chosen in explainers.items():
+        explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
+        asked = (explainer, subject.model, subject.x, subject.target, subject.segments)
+        found[name] = explain(*asked, images=subject.images, rows=rows, **options)
+    return found
