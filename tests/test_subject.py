@@ -1,0 +1,173 @@
+"""A subject hands out the right score and remembers what was asked."""
+
+from functools import partial
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import nn
+
+from faithlab import engine, references, segments
+from faithlab.readouts import hit, log_odds, logit, probability
+from faithlab.subject import Remembered, Subject
+
+READOUTS = (probability, hit, log_odds, logit)
+
+
+def network(seed: int = 0, features: int = 6) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(features, 8), nn.ReLU(), nn.Linear(8, 3)).eval()
+
+
+@pytest.fixture
+def subject() -> Subject:
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(1))
+    target = torch.tensor([0, 1, 2, 0])
+    return Subject(network(), x, target, torch.arange(6), tuned=network(1), retrained={"IG": network(2)})
+
+
+def masks_of(images: int, count: int, features: int = 6, seed: int = 0) -> torch.Tensor:
+    return torch.rand(images, count, features, generator=torch.Generator().manual_seed(seed)) < 0.5
+
+
+def literal(model, x, target, keep, reference, readout):
+    """The answers, one masked input at a time."""
+    stand_in = reference(x).expand_as(x)
+    answers = [
+        [readout(model(torch.where(k, x[i], stand_in[i])[None]), target[i : i + 1]).item() for k in keep[i]]
+        for i in range(len(x))
+    ]
+    return torch.tensor(answers)
+
+
+@pytest.mark.parametrize("asked", ["original", "fine-tuned", "retrained"])
+@pytest.mark.parametrize("name", ["zero", "mean"])
+@pytest.mark.parametrize("readout", READOUTS)
+def test_each_network_is_asked_with_the_reference_and_the_readout_that_are_named(subject, asked, name, readout):
+    model = {"original": subject.model, "fine-tuned": subject.tuned, "retrained": subject.retrained["IG"]}[asked]
+    keep = masks_of(4, 5)
+    found = subject.score(readout, name, asked, explainer="IG")(keep)
+    torch.testing.assert_close(
+        found, literal(model, subject.x, subject.target, keep, references.NAMED[name], readout), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_several_readouts_are_read_off_one_forward(subject):
+    keep = masks_of(4, 5)
+    together = subject.score(READOUTS)(keep)
+    assert together.shape == (4, 5, len(READOUTS))
+    for number, readout in enumerate(READOUTS):
+        torch.testing.assert_close(together[..., number], subject.score(readout)(keep))
+    images = torch.tensor([3, 0])
+    pairs = subject.score(READOUTS)(keep[:2, 0], images)
+    torch.testing.assert_close(pairs[..., 0], subject.score(probability)(keep[:2, 0], images))
+
+
+def test_a_broken_answer_is_found_with_several_readouts_too():
+    class Broken(nn.Module):
+        def forward(self, x):
+            return torch.where(x.sum(1, keepdim=True) > 0, torch.nan, 0.0) + x[:, :2]
+
+    x = torch.ones(2, 3)
+    score = engine.scorer(
+        Broken(),
+        -x,
+        torch.zeros(2, dtype=torch.int64),
+        segments=torch.arange(3),
+        readout=(hit, probability),
+        reference=lambda x: torch.tensor(2.0),
+    )
+    with pytest.raises(ValueError, match="NaN"):
+        score(torch.zeros(2, 1, 3, dtype=torch.bool))
+
+
+def test_a_scorer_is_made_once_for_each_question(subject):
+    assert subject.score(hit) is subject.score(hit)
+    assert subject.score(hit) is not subject.score(probability)
+    assert subject.score(hit, exact=True) is not None
+    assert subject.score(hit, explainer="IG") is subject.score(hit), "the original network is everybody's"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"network": "fine-tuned"}, "no network that was fine-tuned on random masks"),
+        ({"network": "retrained", "explainer": "saliency"}, "no network retrained for saliency"),
+        ({"network": "retrained"}, "no network retrained for an explainer"),
+        ({"reference": "perturbed"}, "no reference 'perturbed'"),
+    ],
+)
+def test_what_a_subject_does_not_have_is_said(asked, message):
+    subject = Subject(network(), torch.zeros(1, 6), torch.zeros(1, dtype=torch.int64), torch.arange(6))
+    asked = {"reference": "zero", "network": "original"} | asked
+    assert message in subject.missing(**asked)
+    with pytest.raises(ValueError, match=message):
+        subject.score(probability, **asked)
+
+
+def test_token_ids_have_a_token_by_every_name():
+    model = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 2)).eval()
+    x = torch.tensor([[3, 4, 5]])
+    token = partial(references.token, identity=1)
+    subject = Subject(
+        model, x, torch.tensor([1]), segments.tokens(3), references=dict.fromkeys(references.NAMED, token)
+    )
+    keep = torch.tensor([[[True, False, True]]])
+    expected = probability(model(torch.tensor([[3, 1, 5]])), torch.tensor([1]))
+    for name in references.NAMED:
+        torch.testing.assert_close(subject.score(probability, name)(keep)[0], expected)
+
+
+# What is remembered
+
+
+def counting(features: int = 7):
+    """A score of two readouts with a different answer for every mask and image, which counts what it is asked."""
+    asked = []
+
+    def score(keep, images):
+        asked.append(len(keep))
+        number = (keep.double() @ (2.0 ** torch.arange(features, dtype=torch.float64))) + 1000 * images
+        return torch.stack([number, -number], -1).float()
+
+    return score, asked
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 6), st.integers(0, 30)), min_size=1, max_size=5))
+def test_the_answers_are_those_of_the_score(calls):
+    score, _ = counting()
+    remembered = Remembered(score, 2, most=20)
+    for images, count, seed in calls:
+        keep = masks_of(images, count, 7, seed)
+        places = torch.arange(images).repeat_interleave(count)
+        expected = score(keep.flatten(0, 1), places).view(images, count, 2)
+        torch.testing.assert_close(remembered(keep), expected, rtol=0, atol=0)
+        torch.testing.assert_close(remembered.of(1)(keep), expected[..., 1], rtol=0, atol=0)
+
+
+def test_equal_masks_of_an_image_are_asked_once():
+    score, asked = counting()
+    remembered = Remembered(score, 2)
+    keep = torch.cat([masks_of(3, 8, 7), masks_of(3, 8, 7)], 1)
+    different = sum(len(part.unique(dim=0)) for part in keep)
+    remembered(keep)
+    remembered(keep[:, 3:5])
+    assert remembered.asked == sum(asked) == different
+
+
+def test_all_is_forgotten_when_too_much_is_known():
+    score, _ = counting()
+    remembered = Remembered(score, 2, most=10)
+    for seed in range(6):
+        remembered(masks_of(2, 4, 7, seed))
+        assert len(remembered._known) <= 16
+
+
+def test_ten_thousand_masks_are_kept_apart():
+    score, _ = counting(14)
+    remembered = Remembered(score, 2)
+    every = (torch.arange(1 << 13)[:, None] >> torch.arange(14) & 1).bool()
+    remembered(every.expand(3, -1, -1))
+    assert remembered.asked == 3 * (1 << 13)
