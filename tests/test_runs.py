@@ -1,5 +1,6 @@
 """Profiles, runs and their results: what is shown of a profile is that profile, and files are whole or not there."""
 
+import dataclasses
 import json
 import runpy
 import subprocess
@@ -10,7 +11,10 @@ import jupytext
 import nbformat
 import pandas as pd
 import pytest
+import torch
 
+from faithlab import claims
+from faithlab.scores import Scores
 from faithlab.study import places, profiles, provenance, results
 
 SCRIPT = """
@@ -453,3 +457,96 @@ def test_a_missing_repository_is_an_error_that_says_what_to_do(tmp_path, monkeyp
     monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="Set FAITHLAB_ROOT"):
         places.root()
+
+
+# Scores and claims
+
+
+def scores(shift: float = 0.0) -> Scores:
+    """Two explainers on 120 images, one better by 1."""
+    g = torch.Generator().manual_seed(0)
+    image = torch.randn(120, generator=g)
+    return Scores.concat(
+        Scores.of(image + own + shift, images=range(120), dataset="d", network="n", metric="SaCo", explainer=explainer)
+        for explainer, own in (("a", 1 + torch.rand(120, generator=g)), ("b", torch.zeros(120)))
+    )
+
+
+@pytest.fixture
+def paper(monkeypatch):
+    monkeypatch.setitem(places.PAPERS, "part", "A paper")
+
+
+def better(table: Scores):
+    return claims.better(table, {"explainer": "a"}, {"explainer": "b"})
+
+
+def test_scores_are_saved_whole_and_found_again(repository):
+    run = finished("scores", scores())
+    assert [path.name for path in run.folder.glob("scores*")] == ["scores.parquet"]
+    kept = Scores.load(run.folder / "scores.parquet")
+    assert kept.labels("part") == ["part/one"]
+    assert kept.where(explainer="a").blocks[0].values.equal(scores().where(explainer="a").blocks[0].values)
+    record = json.loads((run.folder / "provenance.json").read_text())
+    assert record["tables"]["scores"]["rows"] == 240
+    results.promote("part/one", "quick")
+    found = results.recorded("part/one", "scores")
+    assert found.frame.labels("explainer") == ["a", "b"]
+    (run.folder / "scores.parquet").write_bytes(b"another")
+    assert results.faults(run.folder) == ["the table scores is not the one that the run saved"]
+
+
+def test_a_claim_is_judged_and_saved_with_what_it_rests_on(repository, paper):
+    run, table = started(), scores()
+    run.save(table, "scores")
+    verdict = run.claim("c1", "Table 1", "a is better than b.", [better(table)])
+    assert verdict.outcome == claims.REPRODUCED
+    assert "reproduced" in verdict._repr_html_()
+    run.finish()
+    saved = pd.read_csv(run.folder / "claims.csv")
+    assert saved.loc[0, ["id", "paper", "verdict"]].tolist() == ["c1", "A paper", "reproduced"]
+    parts = pd.read_csv(run.folder / "parts.csv")
+    assert parts["network"].tolist() == ["pooled", "n"]
+    assert parts["value"][0] == pytest.approx(verdict.judged[0].part.estimate.value.item())
+
+
+def test_a_claim_may_not_rest_on_what_nobody_can_recompute(repository, paper):
+    run, table = started(), scores()
+    with pytest.raises(ValueError, match="'a - b' of 'c1' looks at scores that were not saved"):
+        run.claim("c1", "Table 1", "a is better than b.", [better(table)])
+    run.save(table, "scores")
+    with pytest.raises(ValueError, match="were not saved; save the whole table"):
+        run.claim("c1", "Table 1", "a is better than b.", [better(table.where(explainer=["a", "b"]))])
+    run.claim("c1", "Table 1", "a is better than b.", [better(table)])
+    with pytest.raises(ValueError, match="'c1' was judged before"):
+        run.claim("c1", "Table 1", "a is better than b.", [better(table)])
+
+
+def test_the_files_must_say_what_the_page_says(repository, paper):
+    run, table = started(), scores()
+    run.save(table, "scores")
+    run.claim("c1", "Table 1", "a is better than b.", [better(table)])
+    swapped = Scores.concat(
+        table.where(explainer=one).labelled(explainer=other) for one, other in (("a", "b"), ("b", "a"))
+    )
+    swapped.save(run.folder / "scores.parquet")
+    with pytest.raises(ValueError, match=r"the saved tables say of 'c1': 0 of 1 part hold, .*The page says: 1 of 1"):
+        run.finish()
+
+
+def test_the_files_must_have_the_numbers_of_the_page(repository, paper):
+    run, table = started(), scores()
+    run.save(table, "scores")
+    run.claim("c1", "Table 1", "a is better than b.", [better(table)])
+    blocks = [dataclasses.replace(b, values=b.values * (1.001 if b.labels["explainer"] == "a" else 1)) for b in table]
+    Scores(blocks).save(run.folder / "scores.parquet")
+    with pytest.raises(ValueError, match="the saved tables give other numbers of 'c1' than the page"):
+        run.finish()
+
+
+def test_counted_facts_need_no_table(repository, paper):
+    run = started()
+    run.claim("c2", "Theorem 1", "It never falls.", [claims.counted("never falls", [True, True])], paper="Another")
+    run.finish()
+    saved = pd.read_csv(run.folder / "claims.csv")
+    assert saved.loc[0, ["paper", "verdict", "hold"]].tolist() == ["Another", "reproduced", 1]

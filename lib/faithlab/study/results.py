@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
 import pandas as pd
 
 from faithlab.claims import Claim, Part, Verdict
@@ -148,6 +149,9 @@ class Run:
                     f"{self.name}: the saved tables say of {claim.id!r}: {verdict.sentence} The page says: "
                     f"{claim.verdict.sentence}"
                 )
+            shown, found = (v.frame().select_dtypes("number") for v in (claim.verdict, verdict))
+            if not np.allclose(shown, found, rtol=1e-6, atol=1e-9, equal_nan=True):
+                raise ValueError(f"{self.name}: the saved tables give other numbers of {claim.id!r} than the page")
             rows.append({"id": claim.id, "paper": paper, **verdict.row()})
             parts.append(verdict.frame())
         self.save(pd.DataFrame(rows), "claims")
