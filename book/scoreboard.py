@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
+from faithlab.claims import VERDICTS
+from faithlab.metrics import METRICS
 from faithlab.study import figures, published
-from faithlab.study.claims import VERDICTS
 from faithlab.study.results import UNHASHED, recorded, recorded_runs
-from faithlab.study.trials import IDEAL
+from faithlab.trials.degraded import COMPARISONS
 
-SYMBOLS = dict(zip(VERDICTS, ("✓", "◐", "✗", "–"), strict=True))
+SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
+IDEAL = dict(zip(COMPARISONS, (-1, 1, -1), strict=True))
 
 
 def write(results: Path, target: Path) -> None:
@@ -28,10 +30,11 @@ def write(results: Path, target: Path) -> None:
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
         target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `sizes.md`,
-            `robustness.md`, `reco-rates.md`, `recorded.md`.
+            `robustness.md`, `reco-rates.md`, `recorded.md`, `metrics.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
+    (target / "metrics.md").write_text(_metrics(), encoding="utf-8")
 
     (target / "recorded.md").write_text(_recorded(recorded_runs()), encoding="utf-8")
 
@@ -114,7 +117,7 @@ def _claims(claims: pd.DataFrame) -> str:
     head = "| | Claim | Where | Evidence | Measured in |\n|:-:|---|---|---|---|\n"
     rows = [
         f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | {c.evidence}"
-        + (f"<br>*Recorded, {c.longer}:* {SYMBOLS[c.other_verdict]} {c.other}" if c.longer else "")
+        + (f"<br>*Recorded, {c.longer}:* {SYMBOLS[c.other_verdict]} {c.other_verdict}. {c.other}" if c.longer else "")
         + f" | [{c.page.split('/')[-1]}](../../notebooks/{c.page}) |"
         for c in claims.itertuples()
     ]
@@ -171,26 +174,61 @@ def _rates(scores: pd.DataFrame) -> str:
     return head + "\n".join(body) + "\n"
 
 
+def _metrics() -> str:
+    """Every registered metric and how it is asked, as a table."""
+    head = "| Metric | Family | Asks | Of | In place of what is removed | Removes first | Better | Chance | Ideal "
+    head += "| Forwards for 1024 features | Source |\n|---|---|---|---|---|---|---|--:|--:|--:|---|\n"
+    rows = []
+    for name, m in METRICS.items():
+        one = m.needs == "one network"
+        numbers = ("" if number is None else f"{number:g}" for number in (m.chance, m.ideal))
+        cells = (
+            name,
+            m.family,
+            getattr(m.readout, "__name__", "its own").replace("_", " ") if one else "–",
+            m.network if one else m.needs,
+            m.reference if one else "–",
+            m.direction or "",
+            "higher" if m.better > 0 else "lower",
+            *numbers,
+            f"{m.forwards(1024):,}" if one else "–",
+            m.source,
+        )
+        rows.append("| " + " | ".join(cells) + " |")
+    return head + "\n".join(rows) + "\n"
+
+
 def _answer(correlations: pd.DataFrame) -> plt.Figure:
-    """Metrics by trials: the macro correlation, as a share of the ideal one."""
+    """Metrics by trials: the macro correlation with its interval, as a share of the ideal one."""
     macro = correlations[correlations["level"] == "macro_correlation"].copy()
-    macro["passed"] = macro["mean"] * macro["comparison"].map(IDEAL)
-    grid = macro.pivot(index="metric", columns=["explainer", "comparison"], values="passed")
-    grid = grid.loc[[m for m in ("F-Fidelity", "R-Fidelity", "ROAR", "Fidelity") if m in grid.index]]
+    sign = macro["comparison"].map(IDEAL)
+    macro["passed"] = macro["mean"] * sign
+    ends = pd.DataFrame({"low": macro["low"] * sign, "high": macro["high"] * sign})
+    macro["text"] = [
+        "none" if np.isnan(value) else f"{value:.2f}" + ("" if np.isnan(low) else f"\n{low:.2f} to {high:.2f}")
+        for value, low, high in zip(macro["passed"], ends.min(axis=1), ends.max(axis=1), strict=True)
+    ]
+    order = list(dict.fromkeys(macro["metric"]))
+    columns = list(dict.fromkeys(macro[["explainer", "comparison"]].itertuples(index=False, name=None)))
+    columns.sort(key=lambda column: list(dict.fromkeys(macro["explainer"])).index(column[0]))
+    grid, text = (
+        macro.pivot(index="metric", columns=["explainer", "comparison"], values=of).loc[order, columns]
+        for of in ("passed", "text")
+    )
     # Three lines each: the columns are narrow.
     grid.columns = [
         f"{explainer}\n{comparison.replace(' vs', chr(10) + 'vs')}" for explainer, comparison in grid.columns
     ]
-    figure, axes = plt.subplots(figsize=(8, 2.6))
+    figure, axes = plt.subplots(figsize=(9, 0.55 * len(order) + 1))
     axes.set_facecolor("0.93")  # what shows where there is no correlation
     axes.grid(False)
-    for (row, column), value in np.ndenumerate(grid.to_numpy()):
-        if np.isnan(value):
-            axes.text(column + 0.5, row + 0.5, "none", ha="center", va="center", color="0.4", fontsize="small")
+    for row, column in np.argwhere(grid.isna().to_numpy()):
+        axes.text(column + 0.5, row + 0.5, "none", ha="center", va="center", color="0.4", fontsize="small")
     sns.heatmap(
         grid,
-        annot=True,
-        fmt=".2f",
+        annot=text.to_numpy(),
+        annot_kws={"fontsize": "xx-small"},
+        fmt="",
         cmap="vlag_r",
         vmin=-1,
         vmax=1,

@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 import scoreboard
 
+from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
+from faithlab.metrics import METRICS
 from faithlab.study import places
-from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def results(tmp_path, monkeypatch):
     (tmp_path / "book/_toc.yml").write_text(
         "root: book/home\nparts: [{chapters: [{file: notebooks/saco/one}, {file: notebooks/trace/two}]}]\n"
     )
-    run(places.results("saco/one", "quick"), "quick", [("a", "SaCo", REPRODUCED), ("b", "SaCo", FAILED)])
+    run(places.results("saco/one", "quick"), "quick", [("a", "SaCo", REPRODUCED), ("b", "SaCo", CONTRADICTED)])
     run(places.results("trace/two", "quick"), "quick", [("c", "TRACE", UNTESTED)])
     # The recorded run knows one claim less, and its claims come in another order.
     run(places.recorded("saco/one", "long"), "long", [("z", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)])
@@ -50,16 +51,16 @@ def run(folder, profile, claims, **more):
 def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     lines = (tmp_path / "out/claims.md").read_text().splitlines()
-    assert lines[2] == "| [SaCo](saco/verdict) | 2 | 1 | 0 | 1 | 0 |"
-    assert lines[3] == "| [TRACE](trace/verdict) | 1 | 0 | 0 | 0 | 1 |"
+    assert lines[2] == "| [SaCo](saco/verdict) | 2 | 1 | 1 | 0 | 0 | 0 |"
+    assert lines[3] == "| [TRACE](trace/verdict) | 1 | 0 | 0 | 0 | 0 | 1 |"
 
 
 def test_beside_a_verdict_stands_that_of_a_run_in_another_profile(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     first, second = (tmp_path / "out/claims-saco.md").read_text().splitlines()[2:]
-    assert "✓<br>reproduced | Claim a | Table 1 | quick a<br>*Recorded, long:* ◐ long a |" in first
+    assert "✓<br>reproduced | Claim a | Table 1 | quick a<br>*Recorded, long:* ◐ partly. long a |" in first
     assert first.endswith("[one](../../notebooks/saco/one) |")
-    assert "✗<br>not reproduced | Claim b | Table 1 | quick b |" in second  # which the recorded run does not know
+    assert "✗<br>contradicted | Claim b | Table 1 | quick b |" in second  # which the recorded run does not know
     assert "Recorded" not in (tmp_path / "out/claims-trace.md").read_text()
 
 
@@ -73,16 +74,38 @@ def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
     assert "| `ababababa` |" in second
 
 
-def test_the_answer_counts_a_negative_correlation_as_right_where_it_should_be_negative():
+@pytest.fixture
+def correlations() -> pd.DataFrame:
     rows = [
-        (metric, "SG", comparison, "macro_correlation", value)
-        for metric, value in (("Fidelity", 0.5), ("F-Fidelity", -1.0))
+        (metric, "SG", comparison, "macro_correlation", value, value - 0.1, value + 0.2)
+        for metric, value in (("F-Fidelity", -0.6), ("Fidelity", 0.5), ("My metric", 0.3), ("Blind", float("nan")))
         for comparison in ("MoRF vs GT", "LeRF vs GT")
     ]
-    figure = scoreboard._answer(pd.DataFrame(rows, columns=["metric", "explainer", "comparison", "level", "mean"]))
-    shown = [text.get_text().replace("\N{MINUS SIGN}", "-") for text in figure.axes[0].texts]
+    return pd.DataFrame(rows, columns=["metric", "explainer", "comparison", "level", "mean", "low", "high"])
+
+
+def test_the_answer_counts_a_negative_correlation_as_right_where_it_should_be_negative(correlations):
+    figure = scoreboard._answer(correlations)
     columns = [label.get_text().replace("\n", " ") for label in figure.axes[0].get_xticklabels()]
-    assert sorted(columns) == ["SG LeRF vs GT", "SG MoRF vs GT"]
-    found = dict(zip(columns, zip(shown[:2], shown[2:], strict=True), strict=True))
-    # F-Fidelity is the first row.
-    assert found == {"SG MoRF vs GT": ("1.00", "-0.50"), "SG LeRF vs GT": ("-1.00", "0.50")}
+    assert columns == ["SG MoRF vs GT", "SG LeRF vs GT"]
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    shown = {(t.get_position()[0], t.get_position()[1]): t.get_text() for t in figure.axes[0].texts}
+    at = {(name, x): shown[x + 0.5, y + 0.5] for y, name in enumerate(names) for x in range(2)}
+    assert at["F-Fidelity", 0] == "0.60\n0.40 to 0.70"
+    assert at["F-Fidelity", 1] == "-0.60\n-0.70 to -0.40"
+
+
+def test_every_metric_is_in_the_answer_by_itself(correlations):
+    figure = scoreboard._answer(correlations)
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert set(names) == {"F-Fidelity", "Fidelity", "My metric", "Blind"}
+    assert sum(text.get_text() == "none" for text in figure.axes[0].texts) == 2
+
+
+def test_registered_metrics_are_listed_with_how_they_are_asked(results, tmp_path):
+    scoreboard.write(results, tmp_path / "out")
+    lines = (tmp_path / "out/metrics.md").read_text().splitlines()
+    (saco,) = [line for line in lines if line.startswith("| SaCo |")]
+    assert saco == "| SaCo |  | probability | original | mean |  | higher | 0 | 1 | 11 | Wu et al. 2024, Algorithm 1 |"
+    assert len(lines) == 2 + len(METRICS)
+    assert len({line.count("|") for line in lines}) == 1
