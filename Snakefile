@@ -31,6 +31,8 @@ def files(*patterns):
 
 # Everything a number depends on besides its own notebook. The versions of the libraries are part of it.
 CODE = files("lib/faithlab/**/*.py", "data/**/*.csv", "data/**/*.json", "requirements.lock")
+# A reader's own metrics, see faithlab.metrics.
+CODE += [os.path.expanduser(path) for path in os.environ.get("FAITHLAB_METRICS", "").split(os.pathsep) if path]
 PAGES = files("book/**/*", "_config.yml", "CHANGELOG.md")
 NOTEBOOKS = places.pages()
 

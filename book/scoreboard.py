@@ -14,7 +14,7 @@ import seaborn as sns
 
 from faithlab.claims import VERDICTS
 from faithlab.metrics import METRICS
-from faithlab.study import figures, published
+from faithlab.study import figures, places, published
 from faithlab.study.results import UNHASHED, recorded, recorded_runs
 from faithlab.trials.degraded import COMPARISONS
 
@@ -41,6 +41,8 @@ def write(results: Path, target: Path) -> None:
     judged = [_judged(path.parent, path.parent.relative_to(results).as_posix()) for path in results.rglob("claims.csv")]
     if judged:
         claims = pd.concat(judged, ignore_index=True).sort_values("page", kind="stable")
+        # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
+        claims = claims[[(places.root() / "book" / _folder(paper) / "verdict.md").is_file() for paper in claims["paper"]]]
         (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
         for paper, of_paper in claims.groupby("paper"):
             (target / f"claims-{_folder(paper)}.md").write_text(_claims(of_paper), encoding="utf-8")

@@ -22,8 +22,9 @@
 # patches that hurt most?*
 #
 # ```bash
-# # 1. Copy it, and change "template" to "mine" in the line that begins with `run = Run(`.
-# cp notebooks/template.py notebooks/mine.py
+# # 1. Copy it, with "template" changed to "mine": in the line that begins with `run = Run(`, and in the labels of the
+# #    figure and of the claim, which may be there only once in a book.
+# sed s/template/mine/ notebooks/template.py > notebooks/mine.py
 # # 2. Make its pair, notebooks/mine.ipynb, to work on in Jupyter.
 # make sync
 # # 3. Run it, with any parameters.
@@ -50,66 +51,51 @@ patch = 4  # side of a patch, in pixels
 seed = 0
 
 # %%
-import pandas as pd
-import seaborn as sns
-import torch
+import matplotlib.pyplot as plt
+from IPython.display import Markdown
 
-from faithlab import engine, readouts, references, segments
-from faithlab.explainers import explain
-from faithlab.metrics.fidelity import fidelity
+from faithlab import segments, stats
+from faithlab.claims import best
+from faithlab.metrics import METRICS, evaluate, own
+from faithlab.readouts import probability
+from faithlab.study import figures, tables
 from faithlab.study.results import Run
-from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, trained
+from faithlab.trials import subjects
+from faithlab.zoo.training import Recipe
 
+figures.theme()
 run = Run("template", globals())
 
 # %% [markdown]
 # ## A network and some digits
 #
-# A network is addressed by its whole recipe. The same recipe is trained once and then comes from the cache.
+# A network is addressed by its whole recipe. The same recipe is trained once and then comes from the cache. A *subject* is
+# the network with the inputs that it is asked about, and what counts as one feature of them: here, patches.
 
 # %%
-recipe = Recipe(
-    data="mnist",
-    model="cnn3",
-    model_options={"channels": 1},
-    epochs=3,
-    limit=train,
-    seed=seed,
-)
-network = trained(recipe)
-device = next(network.parameters()).device
-
-digits = datasets.load("mnist", "test").take(slice(images))
-x, y = digits.model_inputs().to(device), digits.labels.to(device)
-with torch.inference_mode():
-    accuracy = (network(x).argmax(1) == y).float().mean().item()
-print(f"{accuracy:.1%} of {images} digits are recognised.")
+recipe = Recipe(data="mnist", model="cnn3", model_options={"channels": 1}, epochs=3, limit=train, seed=seed)
+shape = segments.patches(28, 28, patch)
+subject = subjects.subject(recipe, images, features=shape)
+correct = (subject.model(subject.x).argmax(1) == subject.target).float().mean()
+Markdown(f"{correct:.1%} of {images} digits are recognised.")
 
 # %% [markdown]
 # ## Ask the network about inputs with some patches removed
 #
-# `score` answers *keep-masks*: which patches of each image stay. `fidelity` removes the most relevant patches first and
-# reports what is lost,
+# A metric of {py:data}`faithlab.metrics.METRICS` asks the network about *keep-masks*: which patches of each image stay. Here it is
+# `Fid+`, asked for the probability of the true class in place of its hits,
 #
 # $$
 # \mathrm{Fid}^+(s) = \frac1n \sum_{i=1}^{n} \Bigl( p_{y_i}(x_i) - p_{y_i}(x_i \text{ without its top } s) \Bigr) ,
 # $$
 #
-# with $p_y$ the probability of the true class and $s$ the share of patches that is removed.
+# with $p_y$ the probability of the true class and $s$ the share of patches that is removed. Metrics of your own, from a file
+# that `FAITHLAB_METRICS` names, are asked too. Every score of every image is kept.
 
 # %%
-shape = segments.patches(*x.shape[-2:], patch)
-score = engine.scorer(network, x, y, segments=shape, reference=references.zero, readout=readouts.probability)
-shares = torch.arange(0.0, 1.01, 0.1)
-
-parts = []
-for name in explainers:
-    attribution = explain(name, network, x, y, shape)
-    lost = fidelity(score, attribution, shares).value.mean(0).cpu()  # [images, shares] -> [shares]
-    parts.append(pd.DataFrame({"explainer": name, "removed": shares, "lost": lost}))
-curves = pd.concat(parts, ignore_index=True)
-run.save(curves, "curves")
+metrics = {"Fid+": METRICS["Fid+"].given(readout=probability, sizes=[k / 10 for k in range(1, 10)])} | own()
+scores = evaluate(metrics, subject, subjects.attributions(subject, {name: name for name in explainers}))
+run.save(scores, "scores")
 
 # %% [markdown]
 # ## What comes out
@@ -117,14 +103,29 @@ run.save(curves, "curves")
 # A higher curve is a better explainer: it finds the patches that the network cannot do without. Random patches are the
 # baseline.
 
-# %% mystnb={"figure": {"caption": "Probability of the true class lost when the most relevant patches are removed. Higher is better.", "name": "template-curves"}, "image": {"alt": "Line chart: share of patches removed against the probability lost, one line for each explainer."}} tags=["hide-input"]
-axes = sns.lineplot(curves, x="removed", y="lost", hue="explainer", style="explainer", markers=True, dashes=False)
+# %% mystnb={"figure": {"caption": "Probability of the true class lost when the most relevant patches are removed. Higher is better. Bands: 95 % intervals over the images.", "name": "template-curves"}, "image": {"alt": "Line chart: share of patches removed against the probability lost, one line for each explainer."}} tags=["hide-input"]
+figure, axes = plt.subplots()
+for name, marker in zip(explainers, "osD^vPX", strict=False):
+    curve = stats.estimate(scores, metric="Fid+", explainer=name)
+    axes.plot(metrics["Fid+"].sizes, curve.value, marker=marker, label=name)
+    axes.fill_between(metrics["Fid+"].sizes, curve.low, curve.high, alpha=0.15)
 axes.set(xlabel="share of patches removed", ylabel="probability lost", xlim=(0, 1))
-sns.despine()
+axes.legend()
+figures.show(figure)
 
 # %%
-table = curves.pivot_table("lost", index="explainer", columns="removed")
-table[shares.numpy()[1:6]].round(3)
+tables.estimates(scores, metrics, rows="explainer")
+
+# %% [markdown]
+# A claim is a sentence with parts, and stands below what it is about. [How it is judged](../book/evidence).
+
+# %%
+run.claim(
+    "template-ig",
+    "this page",
+    "Integrated Gradients finds the patches that hurt most.",
+    [best(scores, "explainer", "integrated-gradients", of=stats.area, metric="Fid+")],
+)
 
 # %% [markdown]
 # The whole table is a file, and so is where it came from.

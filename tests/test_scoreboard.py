@@ -22,6 +22,10 @@ def results(tmp_path, monkeypatch):
     (tmp_path / "book/_toc.yml").write_text(
         "root: book/home\nparts: [{chapters: [{file: notebooks/saco/one}, {file: notebooks/trace/two}]}]\n"
     )
+    for part in ("saco", "trace"):
+        (tmp_path / "book" / part).mkdir()
+        (tmp_path / "book" / part / "verdict.md").touch()
+    run(places.results("template", "quick"), "quick", [("t", "Template", REPRODUCED)])
     run(places.results("saco/one", "quick"), "quick", [("a", "SaCo", REPRODUCED), ("b", "SaCo", CONTRADICTED)])
     run(places.results("trace/two", "quick"), "quick", [("c", "TRACE", UNTESTED)])
     # The recorded run knows one claim less, and its claims come in another order.
@@ -52,6 +56,7 @@ def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     lines = (tmp_path / "out/claims.md").read_text().splitlines()
     assert lines[2] == "| [SaCo](saco/verdict) | 2 | 1 | 1 | 0 | 0 | 0 |"
+    assert len(lines) == 4, "what has no page for its verdict is not counted"
     assert lines[3] == "| [TRACE](trace/verdict) | 1 | 0 | 0 | 0 | 0 | 1 |"
 
 

@@ -336,17 +336,27 @@ register(
 )
 
 
+_OWN: list[str] = []
+
+
 def load(path: str | os.PathLike) -> None:
-    """Run a file that registers metrics.
+    """Run a file that registers metrics; they are `own` ones from then on.
 
     Raises:
         FileNotFoundError: no such file.
     """
     path = Path(path).expanduser()
     if not path.is_file():
-        raise FileNotFoundError(f"{FILES} names {path}, which is no file")
+        raise FileNotFoundError(f"{FILES} names {path}, which is no file; give its whole path")
+    before = set(METRICS)
     spec = importlib.util.spec_from_file_location(f"faithlab_metrics_{path.stem}", path)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    _OWN.extend(name for name in METRICS if name not in before)
+
+
+def own() -> dict[str, Metric]:
+    """The metrics of a reader's own files, which every trial of the book asks beside those of its paper."""
+    return {name: METRICS[name] for name in _OWN}
 
 
 for _file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):

@@ -48,9 +48,11 @@ def script_digest(name: str) -> str:
 
 
 def library() -> str:
-    """SHA-256 of the sources of the library that is imported."""
+    """SHA-256 of the sources of the library that is imported, and of a reader's files of metrics."""
     folder = Path(faithlab.__file__).parent
     sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.py")}
+    own = filter(None, os.environ.get("FAITHLAB_METRICS", "").split(os.pathsep))
+    sources |= {f"own {number}": Path(path).expanduser().read_text("utf-8") for number, path in enumerate(own)}
     return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
 
 

@@ -117,7 +117,8 @@ class Run:
         Raises:
             ValueError: a claim of this name was judged before; a part looks at scores that this run has not saved.
         """
-        paper = places.PAPERS[self.name.split("/")[0]] if paper is None else paper
+        folder = self.name.split("/")[0]
+        paper = places.PAPERS.get(folder, folder.capitalize()) if paper is None else paper
         if id in [claim.id for _, claim in self._claims]:
             raise ValueError(f"{self.name}: the claim {id!r} was judged before; every claim has an id of its own")
         claim = Claim(id, where, sentence, tuple(parts))

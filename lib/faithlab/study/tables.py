@@ -1,11 +1,14 @@
 """Tables for the book: what a paper prints beside what was measured."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from faithlab.stats import Estimate
+from faithlab.metrics import Metric
+from faithlab.scores import Scores
+from faithlab.stats import Estimate, summary
 
 
 def side_by_side(
@@ -72,6 +75,28 @@ def beside(
     }
     order = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
     return styled(side_by_side(of_level, rows=["comparison", "metric"], columns=list(columns), order=order))
+
+
+def estimates(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digits: int = 3, **labels: Any) -> Styler:
+    """What summarises each metric, with its interval: a column per metric, a row per value of a label.
+
+    Args:
+        scores: the long table.
+        metrics: by name; those that the table does not have are left out.
+        rows: the label, such as "explainer".
+        digits: after the point.
+        **labels: of the scores, as in `faithlab.stats.estimate`.
+    """
+    found = {}
+    for name in metrics:
+        if name in scores.labels("metric"):
+            of = {**labels, "metric": name}
+            for cell, e in summary(scores, [rows], metrics[name].summary, **of):
+                number = {"mean": float(e.value), "low": float(e.low), "high": float(e.high), "missing": sum(e.missing)}
+                found[cell[rows], name] = _text(number, digits)
+    series = pd.Series(found)
+    table = series.unstack().reindex(index=series.index.unique(0), columns=series.index.unique(1)).fillna("–")
+    return styled(table)
 
 
 def share(estimate: Estimate) -> str:

@@ -27,6 +27,7 @@ def subject(
     about: Literal["label", "prediction"] = "label",
     precision: Literal["bfloat16", "float32"] = "float32",
     data: LabelledSet | None = None,
+    features: Tensor | None = None,
 ) -> Subject:
     """The network of a recipe with examples of its test split.
 
@@ -38,6 +39,7 @@ def subject(
         about: the class that everything is about: the label, or what the network predicts.
         precision: of forwards; bfloat16 only where the device computes it natively.
         data: the test split; None: the recipe's own.
+        features: a segment map, see `faithlab.segments`; None: the smallest features of the data.
     """
     data = datasets.load(recipe.data, "test", **recipe.data_options) if data is None else data
     places = torch.arange(min(images, len(data))) if isinstance(images, int) else images
@@ -50,7 +52,7 @@ def subject(
         model,
         x,
         target,
-        data.features(),
+        data.features() if features is None else features,
         dataset=f"{recipe.data} test",
         network=name or recipe.model,
         training_seed=recipe.seed,

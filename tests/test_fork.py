@@ -1,0 +1,143 @@
+"""The guide to forks, executed: what it says to type works, and what is added appears where it says."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+
+from faithlab.study import places
+from faithlab.zoo import models
+
+ROOT = Path(__file__).parents[1]
+GUIDE = (ROOT / "book/fork.md").read_text(encoding="utf-8")
+
+
+def snippets(language: str) -> list[str]:
+    """The guide's blocks of a language, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE, flags=re.DOTALL)
+
+
+def snippet(language: str, holding: str) -> str:
+    (found,) = [block for block in snippets(language) if holding in block]
+    return found
+
+
+@pytest.fixture
+def at_hand() -> dict:
+    """What the guide calls yours: a model, inputs and labels."""
+    torch.manual_seed(0)
+    model = models.build("resnet9", width=2).eval()
+    return {"model": model, "x": torch.randn(3, 3, 32, 32), "y": torch.tensor([1, 2, 3])}
+
+
+def test_metrics_are_put_to_a_model_of_yours(at_hand, capsys):
+    exec(snippet("python", "print(METRICS["), at_hand)
+    shown = capsys.readouterr().out
+    assert shown.startswith("tensor([")
+    METRICS = at_hand["METRICS"]
+    at_hand["METRICS"] = {name: METRICS[name] for name in ("SaCo", "AOPC", "FFid+")}  # all of them take minutes here
+    exec(snippet("python", "print(stats.estimate("), at_hand)
+    estimate, why = capsys.readouterr().out.splitlines()
+    assert re.match(r"-?\d[\d.]* \[", estimate)
+    assert why == "no network that was fine-tuned on random masks"
+
+
+def test_an_explainer_is_there_by_its_name(at_hand):
+    from faithlab import explainers, segments
+
+    exec(snippet("python", "gradient-squared"), at_hand)
+    try:
+        found = explainers.explain(
+            "gradient-squared", at_hand["model"], at_hand["x"], at_hand["y"], segments.pixels(32, 32)
+        )
+        assert found.shape == (3, 1024)
+        assert bool((found >= 0).all())
+    finally:
+        del explainers._EXPLAINERS["gradient-squared"]
+
+
+def command(*words: str, folder: Path, **environment: str) -> str:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    outside = {
+        key: value for key, value in os.environ.items() if not key.startswith(("FAITHLAB_B", "FAITHLAB_R", "MAKE"))
+    }
+    known = {"PATH": path, "PYTHONPATH": str(folder / "lib"), "FAITHLAB_ROOT": str(folder)}
+    ran = subprocess.run(words, cwd=folder, env=outside | known | environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    return ran.stdout + ran.stderr
+
+
+@pytest.fixture
+def clone(tmp_path) -> Path:
+    """A copy of what git keeps, and of what is new in the working tree."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file() and not name.startswith("data/results"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_metric_is_one_file_and_passes_the_tests_of_all(clone):
+    text = snippet("python", "# my_metrics.py")
+    assert len(text.splitlines()) <= 25
+    (clone / "my_metrics.py").write_text(text)
+    export, tests = snippet("bash", "FAITHLAB_METRICS").splitlines()
+    said = command("bash", "-c", f"{export}\n{tests}", folder=clone)
+    assert int(re.search(r"(\d+) passed", said)[1]) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
+    (clone / "my_metrics.py").write_text(snippet("python", "# my_metrics.py"))
+    for name, added in (("explainers/gradient.py", "gradient-squared"), ("zoo/models.py", "def perceptron")):
+        path = clone / "lib/faithlab" / name
+        # The guide's imports are what such a file has already.
+        body = snippet("python", added).split("\n\n\n", 1)[1]
+        path.write_text(path.read_text(encoding="utf-8") + "\n\n" + body, encoding="utf-8")
+    copy, *_ = snippet("bash", "sed s/template/mine/").splitlines()
+    command("bash", "-c", copy, folder=clone)
+    command("make", "VENV=none", "sync", folder=clone)
+    assert (clone / "notebooks/mine.ipynb").is_file()
+    page = clone / "notebooks/mine.py"
+    text = page.read_text(encoding="utf-8")
+    assert text.count('model="cnn3", model_options={"channels": 1}') == 1
+    text = text.replace('model="cnn3", model_options={"channels": 1}', 'model="perceptron"')
+    text = text.replace(
+        '["saliency", "integrated-gradients", "gradcam", "random"]', '["gradient-squared", "integrated-gradients"]'
+    )
+    page.write_text(text, encoding="utf-8")
+    profiles = clone / "notebooks/profiles.yml"
+    profiles.write_text(profiles.read_text() + "\nmine:\n  data: [mnist]\n  smoke: {train: 500, images: 16}\n")
+    (clone / "book/_toc.yml").write_text(
+        "format: jb-book\nroot: notebooks/template\nchapters:\n  - file: notebooks/mine\n  - file: book/evidence\n"
+    )
+    metrics = str(clone / "my_metrics.py")
+    command(
+        *("make", "VENV=none", "notebook", "NAME=template", "PROFILE=smoke"), folder=clone, FAITHLAB_METRICS=metrics
+    )
+    command(*("make", "VENV=none", "notebook", "NAME=mine", "PROFILE=smoke"), folder=clone, FAITHLAB_METRICS=metrics)
+    executed = nbformat.read(clone / "build/smoke/executed/mine.ipynb", as_version=4)
+    shown = "".join(str(output) for cell in executed.cells for output in cell.get("outputs", []))
+    assert "First feature" in shown, "a reader's metric is asked by itself"
+    assert "gradient-squared" in shown
+    claims = (clone / "build/smoke/results/mine/claims.csv").read_text()
+    assert "mine-ig" in claims
+    command(sys.executable, "book/build.py", "--profile", "smoke", folder=clone, FAITHLAB_METRICS=metrics)
+    html = (clone / "build/smoke/html/notebooks/mine.html").read_text(encoding="utf-8")
+    assert 'id="mine-curves"' in html
+    assert places.script("template").is_file()
