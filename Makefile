@@ -66,9 +66,10 @@ test-foreign: $(READY)  ## what rounding could decide, tested with the rounding 
 check: $(READY)  ## open every page of the built book in a browser (needs chromium)
 	@python tests/check_book.py $(HTML)
 
-lint: $(READY)  ## style and format
+lint: $(READY)  ## style, format, and that imports point downward
 	@ruff check lib tests notebooks book
 	@ruff format --check lib tests notebooks book/*.py
+	@lint-imports --no-cache --no-logo >/dev/null || lint-imports --no-cache --no-logo
 
 sync: $(READY)  ## bring the .py and .ipynb of every notebook together (the newer one wins), without outputs
 	@jupytext --quiet --sync $(PAIRS)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from faithlab.study import parameters, places, profiles
+from faithlab.study import parameters, places, profiles, reach
 
 PROFILE = config.get("profile", "quick")
 BUILD = os.path.relpath(places.build())
@@ -29,10 +29,8 @@ def files(*patterns):
     )
 
 
-# Everything a number depends on besides its own notebook. The versions of the libraries are part of it.
+# What the pages of the book show of the library and of what is recorded.
 CODE = files("lib/faithlab/**/*.py", "data/**/*.csv", "data/**/*.json", "requirements.lock")
-# A reader's own metrics, see faithlab.metrics.
-CODE += [os.path.expanduser(path) for path in os.environ.get("FAITHLAB_METRICS", "").split(os.pathsep) if path]
 PAGES = files("book/**/*", "_config.yml", "CHANGELOG.md")
 NOTEBOOKS = places.pages()
 
@@ -105,7 +103,7 @@ rule data:
 rule train:
     input:
         "notebooks/{name}.py",
-        CODE,
+        lambda w: reach.inputs(w.name),
         data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
     params:
         parameters=lambda w: json.dumps(resolved(w.name, w.run), sort_keys=True),
@@ -136,7 +134,7 @@ def trained(name, run):
 rule notebook:
     input:
         "notebooks/{name}.py",
-        CODE,
+        lambda w: reach.inputs(w.name),
         lambda w: trained(w.name, w.run),
         data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
     params:

@@ -42,7 +42,9 @@ def write(results: Path, target: Path) -> None:
     if judged:
         claims = pd.concat(judged, ignore_index=True).sort_values("page", kind="stable")
         # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
-        claims = claims[[(places.root() / "book" / _folder(paper) / "verdict.md").is_file() for paper in claims["paper"]]]
+        claims = claims[
+            [(places.root() / "book" / _folder(paper) / "verdict.md").is_file() for paper in claims["paper"]]
+        ]
         (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
         for paper, of_paper in claims.groupby("paper"):
             (target / f"claims-{_folder(paper)}.md").write_text(_claims(of_paper), encoding="utf-8")

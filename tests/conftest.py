@@ -1,7 +1,10 @@
 """What the whole suite shares: reproducible property tests, the rounding of another processor, what needs a GPU."""
 
 import os
+import shutil
+import subprocess
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import torch
@@ -68,3 +71,20 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+@pytest.fixture
+def clone(tmp_path) -> Path:
+    """A copy of what git keeps, and of what is new in the working tree."""
+    root = Path(__file__).parents[1]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (root / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, tmp_path / name)
+    return tmp_path

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -71,22 +70,6 @@ def command(*words: str, folder: Path, **environment: str) -> str:
     ran = subprocess.run(words, cwd=folder, env=outside | known | environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
     return ran.stdout + ran.stderr
-
-
-@pytest.fixture
-def clone(tmp_path) -> Path:
-    """A copy of what git keeps, and of what is new in the working tree."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.decode().split("\0")):
-        if (ROOT / name).is_file() and not name.startswith("data/results"):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tmp_path / name)
-    return tmp_path
 
 
 @pytest.mark.slow

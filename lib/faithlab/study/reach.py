@@ -1,0 +1,79 @@
+"""What a notebook depends on: the modules that its script reaches, the published and the recorded tables it names.
+
+An edit makes stale what it reaches, and nothing else.
+"""
+
+import ast
+import functools
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import grimp
+
+from faithlab.study import places
+
+FILES = "FAITHLAB_METRICS"
+
+
+@functools.cache
+def _graph() -> grimp.ImportGraph:
+    return grimp.build_graph("faithlab", cache_dir=None)
+
+
+def modules(script: Path) -> set[str]:
+    """The modules of the library that a script reaches, with the packages that they are in."""
+    asked: set[str] = set()
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            asked |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # What is imported from a package may be a module of it, or a name in it.
+            asked |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    graph, found = _graph(), set()
+    waiting = [name for name in asked if name in graph.modules]
+    while waiting:
+        module = waiting.pop()
+        if module in found:
+            continue
+        found.add(module)
+        # Importing a module runs its packages first.
+        waiting += [module.rpartition(".")[0]] if "." in module else []
+        waiting += graph.find_modules_directly_imported_by(module)
+    return found
+
+
+def inputs(name: str) -> list[str]:
+    """The files that a notebook's numbers depend on besides its own script, from the root of the repository.
+
+    Modules, published tables that the script or one of the modules loads by name, its own recorded tables and those of
+    pages that it names, what says which networks ship, the versions of the libraries, and a reader's own metrics.
+    """
+    root, script = places.root(), places.script(name)
+    package = root / "lib" / "faithlab"
+    files = []
+    for module in modules(script):
+        path = root.joinpath("lib", *module.split("."))
+        files.append(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
+    loading = [path for path in files if path != package / "study" / "published.py"]  # which names them all
+    files += [path for path in (root / "data" / "published").glob("*.csv") if path.stem in _names([script, *loading])]
+    pages_named = _names([script]) | {name}
+    recorded = root / "data" / "results"
+    for folder in recorded.glob("*/*"):
+        pages = [folder] if (folder / "provenance.json").is_file() else list(folder.iterdir())
+        files += [
+            table
+            for page in pages
+            if page.relative_to(folder.parent).as_posix() in pages_named
+            for table in page.iterdir()
+        ]
+    files += [*(root / "data" / "networks").glob("*.json"), root / "requirements.lock"]
+    found = sorted(path.relative_to(root).as_posix() for path in files if path.is_file())
+    return found + [os.path.expanduser(path) for path in os.environ.get(FILES, "").split(os.pathsep) if path]
+
+
+def _names(files: Sequence[Path]) -> set[str]:
+    """What stands in quotes in files and may be a name."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return set(re.findall(r"[\"']([\w/-]+)[\"']", text))
