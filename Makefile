@@ -27,7 +27,9 @@ endif
 HTML := $(FAITHLAB_BUILD)/$(PROFILE)/html
 PAIRS = $(shell find notebooks -name '*.py' -not -path '*/.*')
 comma := ,
-SNAKEMAKE = snakemake --cores $(CORES) --resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS))) \
+# It looks for free cores as often as the timespan says, and once more for every job that has ended: at its default of one
+# second that took a fifth of a core towards the end of a build.
+SNAKEMAKE = snakemake --max-jobs-per-timespan 100/5s --cores $(CORES) --resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS))) \
 	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
