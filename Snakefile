@@ -102,8 +102,7 @@ rule data:
 # A part of a notebook's networks; only where profiles.yml asks for jobs of their own. See faithlab.study.train.
 rule train:
     input:
-        "notebooks/{name}.py",
-        lambda w: reach.inputs(w.name),
+        lambda w: reach.training(w.name),
         data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
     params:
         parameters=lambda w: json.dumps(resolved(w.name, w.run), sort_keys=True),

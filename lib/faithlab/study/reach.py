@@ -7,12 +7,12 @@ import ast
 import functools
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import grimp
 
-from faithlab.study import places
+from faithlab.study import places, profiles
 
 FILES = "FAITHLAB_METRICS"
 
@@ -31,6 +31,10 @@ def modules(script: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             # What is imported from a package may be a module of it, or a name in it.
             asked |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return _reached(asked)
+
+
+def _reached(asked: Iterable[str]) -> set[str]:
     graph, found = _graph(), set()
     waiting = [name for name in asked if name in graph.modules]
     while waiting:
@@ -44,6 +48,19 @@ def modules(script: Path) -> set[str]:
     return found
 
 
+def _files(modules: Iterable[str]) -> list[Path]:
+    paths = [places.root().joinpath("lib", *module.split(".")) for module in modules]
+    return [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
+
+
+def training(name: str) -> list[str]:
+    """The files that the networks of a notebook depend on, besides its parameters."""
+    function = profiles.needs(name).trains or ""
+    asked = {"faithlab.study.train", *(f"faithlab.study.{function}".rpartition(".")[:1])}
+    found = [path.relative_to(places.root()).as_posix() for path in _files(_reached(asked))]
+    return [*sorted(found), "requirements.lock"]
+
+
 def inputs(name: str) -> list[str]:
     """The files that a notebook's numbers depend on besides its own script, from the root of the repository.
 
@@ -51,14 +68,11 @@ def inputs(name: str) -> list[str]:
     pages that it names, what says which networks ship, the versions of the libraries, and a reader's own metrics.
     """
     root, script = places.root(), places.script(name)
-    package = root / "lib" / "faithlab"
-    files = []
-    for module in modules(script):
-        path = root.joinpath("lib", *module.split("."))
-        files.append(path / "__init__.py" if path.is_dir() else path.with_suffix(".py"))
-    loading = [path for path in files if path != package / "study" / "published.py"]  # which names them all
-    files += [path for path in (root / "data" / "published").glob("*.csv") if path.stem in _names([script, *loading])]
-    pages_named = _names([script]) | {name}
+    files = _files(modules(script))
+    loading = [path for path in files if path.name != "published.py"]  # which names them all
+    named = set().union(*map(_names, [script, *loading]))
+    files += [path for path in (root / "data" / "published").glob("*.csv") if path.stem in named]
+    pages_named = _names(script) | {name}
     recorded = root / "data" / "results"
     for folder in recorded.glob("*/*"):
         pages = [folder] if (folder / "provenance.json").is_file() else list(folder.iterdir())
@@ -73,7 +87,7 @@ def inputs(name: str) -> list[str]:
     return found + [os.path.expanduser(path) for path in os.environ.get(FILES, "").split(os.pathsep) if path]
 
 
-def _names(files: Sequence[Path]) -> set[str]:
-    """What stands in quotes in files and may be a name."""
-    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    return set(re.findall(r"[\"']([\w/-]+)[\"']", text))
+@functools.cache
+def _names(file: Path) -> set[str]:
+    """What stands in quotes in a file and may be a name."""
+    return set(re.findall(r"[\"']([\w/-]+)[\"']", file.read_text(encoding="utf-8")))
