@@ -119,8 +119,11 @@ if rows:
     run.save(networks, "networks")
 
 # %% tags=["hide-input"]
-text = f"**{len(networks)} networks ship**, {size['megabytes']:.1f} MB that took {size['hours']:.1f} hours to train."
+text = "No network ships: each is trained where the book is built."
 if rows:
+    text = (
+        f"**{len(networks)} networks ship**, {size['megabytes']:.1f} MB that took {size['hours']:.1f} hours to train."
+    )
     best = networks.groupby(["data", "network"])["accuracy"].max().sort_values(ascending=False)
     text += " The best of each kind: " + ", ".join(f"{a:.1%} on {d} ({n})" for (d, n), a in best.items()) + "."
     moved = (networks["accuracy"] - networks["accuracy_unrounded"]).abs().max()

@@ -342,6 +342,13 @@ def test_what_nobody_can_train_again_does_not_ship(commit, said, repository, mon
     assert not list((repository / "data" / "networks").iterdir())
 
 
+def test_where_networks_are_turned_off_none_is_added(repository, monkeypatch):
+    trained(RECIPE, "cpu")
+    monkeypatch.setenv("FAITHLAB_NETWORKS", "")
+    with pytest.raises(ValueError, match="no folder of networks that ship: set FAITHLAB_NETWORKS"):
+        ship.add(training.weights(RECIPE))
+
+
 def test_damaged_weights_do_not_ship(repository):
     trained(RECIPE, "cpu")
     training.weights(RECIPE).write_bytes(b"junk")

@@ -81,16 +81,18 @@ def _alike(one: Tensor, other: Tensor, present: Tensor | None) -> float | None:
 
 
 def add(file: Path) -> shipped.Shipped:
-    """Put a network of the cache into ``data/networks``, rounded, with what is known of it.
+    """Put a network of the cache into the folder of those that ship, rounded, with what is known of it.
 
     Args:
         file: its weights, as `faithlab.zoo.training.weights` names them.
 
     Raises:
-        ValueError: the file is not whole; nobody knows which code trained it, or that code was never committed; or a
-            network of this recipe ships already.
+        ValueError: there is no such folder; the file is not whole; nobody knows which code trained it, or that code
+            was never committed; or a network of this recipe ships already.
     """
-    file = Path(file)
+    file, place = Path(file), shipped.folder()
+    if place is None:
+        raise ValueError(f"there is no folder of networks that ship: set {shipped.VARIABLE} to one, or unset it")
     if (found := training.kept(file)) is None:
         raise ValueError(f"{file} is not a whole file of weights of the cache with its checksum beside it")
     state, about = found
@@ -121,7 +123,7 @@ def add(file: Path) -> shipped.Shipped:
         "retrained": [],
         "licence": LICENCE,
     }
-    return shipped.write(places.root() / "data" / "networks", facts, weights)
+    return shipped.write(place, facts, weights)
 
 
 def retrain(key: str, keep: bool = False) -> dict:
