@@ -46,7 +46,7 @@ def kind(recipe):
     """How a network was trained, in a few words."""
     words = ["fine-tuned" if recipe.start else "fresh weights"]
     if recipe.mask_share:
-        words.append(f"up to {recipe.mask_share:.0%} masked")
+        words.append(f"beta {recipe.mask_share:g}")
     if recipe.orders:
         words.append("ROAR")
     if recipe.fold:
@@ -58,20 +58,41 @@ def kind(recipe):
     return ", ".join(words)
 
 
-def shown(frame, formats, *rest):
+HEADS = {
+    "accuracy_unrounded": "unrounded",
+    "accuracy_anew": "anew",
+    "same_class": "same class",
+    "maps_input-x-gradient": "I x G",
+    "maps_integrated-gradients": "IG",
+    "megabytes": "MB",
+    "minutes": "min",
+}
+
+
+def shown(frame, formats):
     """A table for the page."""
-    table = frame.set_index(names)[[*formats, *rest]].rename(columns=lambda name: name.replace("_", " "))
-    return tables.styled(table).format({name.replace("_", " "): form for name, form in formats.items()}, na_rep="–")
+    table = frame.set_index(names)[[*formats]].rename(columns=HEADS).rename_axis([None] * len(names))
+    return tables.styled(table).format({HEADS.get(name, name): form for name, form in formats.items()}, na_rep="–")
+
+
+def places(frame):
+    """Where networks were trained, as a sentence."""
+    places = frame.groupby(["device", "torch", "commit"]).size()
+    return "; ".join(
+        f"{n} on {device}, torch {torch}, commit `{commit[:9]}`" for (device, torch, commit), n in places.items()
+    )
 
 
 rows, anew = [], []
 for network in shipped.every():
     network.weights()  # an error where the file is not the one that was committed
     facts, recipe = network.facts, Recipe.read(network.facts["recipe"])
-    options = ", ".join(f"{key} {value}" for key, value in recipe.model_options.items())
+    own = {
+        key: value for key, value in recipe.model_options.items() if key not in ("classes", "channels")
+    }  # as its data
     named = {
         "data": recipe.data,
-        "network": f"{recipe.model} ({options})" if options else recipe.model,
+        "network": " ".join([recipe.model, *(f"{key} {value}" for key, value in own.items())]),
         "training": kind(recipe),
         "seed": recipe.seed,
     }
@@ -106,7 +127,8 @@ for network in shipped.every():
                 **{f"maps_{name}": r for name, r in again["maps"].items()},
                 "device": again["cpu"] if again["device"] == "cpu" else again["device"],
                 "torch": again["torch"],
-                "date": again["date"][:10],
+                "commit": again["commit"] or "unknown",
+                "date": again["date"],
                 "key": facts["key"],
             }
         )
@@ -135,24 +157,26 @@ Markdown(text)
 
 # %% mystnb={"figure": {"caption": "Accuracy on the whole test split of each network that ships, one mark a seed.", "name": "networks-accuracy"}, "image": {"alt": "Dots: a row for each data set and network, the accuracy of each seed, coloured by how it was trained."}} tags=["hide-input"]
 if rows:
-    figure, axes = plt.subplots(figsize=(7.2, 1.2 + 0.5 * networks.groupby(names[:2]).ngroups))
-    placed = networks.assign(place=networks["data"] + "\n" + networks["network"])
+    height = 1.4 + 0.5 * networks.groupby(names[:2]).ngroups + 0.25 * networks["training"].nunique()
+    figure, axes = plt.subplots(figsize=(7.2, height))
+    placed = networks.assign(place=networks["data"] + ", " + networks["network"])
     sns.stripplot(placed, x="accuracy", y="place", hue="training", dodge=True, jitter=False, size=7, ax=axes)
     axes.set(xlabel="test accuracy", ylabel="")
-    sns.move_legend(axes, "upper left", bbox_to_anchor=(0, -0.35), title=None)
+    sns.move_legend(axes, "lower left", bbox_to_anchor=(0, 1), title=None)
     display(figures.show(figure))
 
 # %% [markdown]
 # ## Accuracy, size, and where they were trained
 #
 # Accuracy is that of the rounded weights, which are what ships and what the study explains, on the whole test split.
-# *Maps* is the mean rank correlation of explanations (input x gradient, and integrated gradients) before and after rounding.
+# *I x G* and *IG* are mean rank correlations of explanations before and after rounding, by input x gradient and by integrated
+# gradients.
 
 # %% tags=["hide-input"]
 maps = {"maps_input-x-gradient": "{:.3f}", "maps_integrated-gradients": "{:.3f}"}
 if rows:
     formats = {"accuracy": "{:.2%}", "accuracy_unrounded": "{:.2%}", **maps, "megabytes": "{:.2f}", "minutes": "{:.0f}"}
-    display(shown(networks, formats, "device", "torch"))
+    display(shown(networks, formats), Markdown(f"Trained: {places(networks)}."))
 
 # %% [markdown]
 # ## Trained anew
@@ -165,7 +189,7 @@ if anew:
     retrained = pd.DataFrame(anew).sort_values([*names, "date"])
     run.save(retrained, "retrained")
     formats = {"accuracy": "{:.2%}", "accuracy_anew": "{:.2%}", "same_class": "{:.2%}", **maps}
-    display(shown(retrained, formats, "device", "torch", "date"))
+    display(shown(retrained, formats), Markdown(f"Trained anew: {places(retrained)}."))
 else:
     display(Markdown("No training anew was kept yet."))
 

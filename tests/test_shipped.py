@@ -15,7 +15,7 @@ from torch import nn
 
 from faithlab import stats
 from faithlab.explainers import explain
-from faithlab.study import networks, places, profiles, roar, ship, train
+from faithlab.study import networks, places, profiles, results, roar, ship, train
 from faithlab.zoo import datasets, models, origins, shipped, training
 from faithlab.zoo.sets import ImageSet, TextSet
 from faithlab.zoo.training import Orders, Recipe, trained
@@ -130,6 +130,7 @@ def test_a_process_says_that_its_network_shipped(repository, monkeypatch):
         assert one[name] == facts[name]
     assert one["dirty"] is False
     assert "shipped" not in other
+    assert f"shipped network of commit {COMMIT[:9]}, torch {torch.__version__}, cpu" in results._networks([one])
 
 
 @pytest.mark.parametrize(
