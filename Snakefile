@@ -4,6 +4,7 @@
 #
 # Snakemake compares inputs by time and, for small files, by content: a fresh clone or a `touch` reruns nothing.
 
+import functools
 import json
 import os
 import shlex
@@ -122,11 +123,24 @@ rule train:
         " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given}"
 
 
+@functools.cache
+def waiting(name, run, parts):
+    """Which of the jobs have a network to train; to know the networks of a notebook takes seconds."""
+    if not parts:
+        return []
+    from faithlab.study import train
+
+    return train.waiting(name, resolved(name, run), parts)
+
+
 def trained(name, run):
-    """Markers of the jobs that train a notebook's networks in this profile, in a build also those that it shares."""
+    """Markers of the jobs that train a notebook's networks in this profile, in a build also those that it shares.
+
+    Networks that ship need none.
+    """
     needs = profiles.needs(name)
     parts = needs.jobs.get(PROFILE, 0)
-    own = [f"{BUILD}/{run}/trained/{name}/{part}-of-{parts}" for part in range(parts)]
+    own = [f"{BUILD}/{run}/trained/{name}/{part}-of-{parts}" for part in waiting(name, run, parts)]
     return own + (trained(needs.shares, run) if needs.shares and not ONE else [])
 
 

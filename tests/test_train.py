@@ -16,6 +16,7 @@ PAGE = "reco-mege/degraded"
 def asked(monkeypatch):
     """The names of the networks that would be trained."""
     found = []
+    monkeypatch.setenv("FAITHLAB_NETWORKS", "")
     monkeypatch.setattr(training, "trained", lambda recipe: found.append(recipe.key()))
     return found
 
@@ -59,7 +60,7 @@ def test_a_notebook_without_networks_to_train_ahead_is_an_error(asked, capsys):
 
 def test_the_pipeline_trains_the_parts_before_the_notebook_runs(tmp_path):
     command = [sys.executable, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=paper", "--cores", "1"]
-    environment = {"FAITHLAB_BUILD": str(tmp_path)}
+    environment = {"FAITHLAB_BUILD": str(tmp_path), "FAITHLAB_NETWORKS": ""}
     planned = subprocess.run(
         command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
     ).stdout
@@ -87,7 +88,7 @@ def test_a_notebook_that_shares_networks_would_train_the_same(name):
 
 def test_a_build_trains_shared_networks_before_any_notebook_that_uses_them(tmp_path):
     command = [sys.executable, "-m", "snakemake", "-n", "--config", "profile=quick", "--cores", "1"]
-    environment = {"FAITHLAB_BUILD": str(tmp_path)}
+    environment = {"FAITHLAB_BUILD": str(tmp_path), "FAITHLAB_NETWORKS": ""}
     planned = subprocess.run(
         command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
     ).stdout

@@ -312,7 +312,8 @@ def _networks(used: list[Mapping[str, Any]]) -> str:
         else:
             commit = f"commit {network['commit'][:9]}" if network.get("commit") else "no commit"
             commit += " with local changes" if network.get("dirty") else ""
-            origin = f"{network['kind']} of {commit}, torch {network.get('torch')}, {network.get('device')}"
+            shipped = "shipped " if network.get("shipped") else ""
+            origin = f"{shipped}{network['kind']} of {commit}, torch {network.get('torch')}, {network.get('device')}"
         alike.setdefault(origin, []).append(f"<code>{html.escape(str(network['name']))}</code>")
     return "<br>".join(f"{html.escape(origin)}: {', '.join(names)}" for origin, names in alike.items()) or "none"
 

@@ -3,7 +3,7 @@
 A notebook trains what it needs itself. Where that takes hours, `jobs` in ``notebooks/profiles.yml`` cuts the networks
 of a profile into so many jobs of the pipeline, one for each fold of a cross-training for example. They run side by
 side, on one machine or a cluster, and each goes on where it was killed; the notebook then finds the weights in the
-cache.
+cache. Networks that ship with the repository need no job.
 """
 
 import argparse
@@ -28,6 +28,14 @@ def recipes(name: str, parameters: Mapping[str, Any]) -> list:
     return getattr(importlib.import_module(f"faithlab.study.{module}"), function)(parameters)
 
 
+def waiting(name: str, parameters: Mapping[str, Any], parts: int) -> list[int]:
+    """Which of so many parts of a notebook's networks hold one that does not ship, and so has to be trained."""
+    from faithlab.zoo import shipped  # it brings torch
+
+    asked = recipes(name, parameters)
+    return [part for part in range(parts) if any(shipped.find(recipe.key()) is None for recipe in asked[part::parts])]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line: train one part of a notebook's networks, or all."""
     parser = argparse.ArgumentParser(prog="python -m faithlab.study.train", description=__doc__)
@@ -40,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     first, parts = options.part
     with execute.gpu():
-        from faithlab.zoo import training  # once a GPU has been chosen
+        from faithlab.zoo import shipped, training  # once a GPU has been chosen
 
         try:
             if not 0 <= first < parts:
@@ -53,7 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
             return 2
         for number, recipe in enumerate(asked, start=1):
             print(f"{options.name}  {number}/{len(asked)}  {recipe.key()}", file=sys.stderr)
-            training.trained(recipe)
+            if shipped.find(recipe.key()) is None:
+                training.trained(recipe)
     return 0
 
 

@@ -16,16 +16,19 @@ from torch import Tensor, nn
 from faithlab import masks
 from faithlab.explainers import explain, find
 from faithlab.trials.subjects import Chosen
-from faithlab.zoo import datasets, lineage, training
+from faithlab.zoo import datasets, lineage, shipped, training
 from faithlab.zoo.sets import LabelledSet
 
 
 def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> nn.Module:
     """The network of a recipe, trained without what an explainer calls relevant; arguments as in `ordered`.
 
-    Training is stored epoch by epoch: a killed run goes on from there.
+    Training is stored epoch by epoch: a killed run goes on from there. For a network that ships nothing is explained.
     """
-    return training.trained(dataclasses.replace(recipe, orders=ordered(recipe, explained, explainer, **options)))
+    wanted = dataclasses.replace(recipe, orders=_named(recipe, explained, explainer, options))
+    if shipped.find(wanted.key()) is None:
+        ordered(recipe, explained, explainer, **options)
+    return training.trained(wanted)
 
 
 def networks(
@@ -43,7 +46,7 @@ def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str,
     """Explain the training examples of a recipe and store the orders of their features, for its `orders`.
 
     They are stored block by block: a killed run goes on from there. Orders of another network's source, or of another
-    explainer's, are other orders.
+    explainer's, are other orders; so are those of another file of a network that ships.
 
     Args:
         recipe: how to train. The training examples are explained in its precision.
@@ -51,19 +54,29 @@ def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str,
         explainer: its name in `faithlab.explainers`.
         **options: of the explainer.
     """
-    data = datasets.load(recipe.data, "train", **recipe.data_options).take(slice(recipe.limit))
+    data = _explained(recipe)
     network = training.trained(explained)
-    # The recipe's data options are among the options: they may decide what the features are.
-    chosen = [explained.key(), explainer, options | recipe.data_options, len(data), recipe.precision]
-    about = json.dumps(chosen, sort_keys=True)
-    name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
-    code, facts = datasets.makers(recipe.data)
-    source = lineage.of((_order, find(explainer), *code), recipe=recipe, facts=(explained.source(), *facts)).key
-    orders = training.Orders(name, source)
+    orders = _named(recipe, explained, explainer, options)
     training.keep_orders(
         orders, lambda block: _order(explainer, network, data, block, recipe.precision, options), len(data)
     )
     return orders
+
+
+def _explained(recipe: training.Recipe) -> LabelledSet:
+    """The examples whose features are put in order."""
+    return datasets.load(recipe.data, "train", **recipe.data_options).take(slice(recipe.limit))
+
+
+def _named(recipe: training.Recipe, explained: training.Recipe, explainer: str, options: dict) -> training.Orders:
+    """What the orders are known by; arguments as in `ordered`."""
+    # The recipe's data options are among the options: they may decide what the features are.
+    chosen = [explained.key(), explainer, options | recipe.data_options, len(_explained(recipe)), recipe.precision]
+    about = json.dumps(chosen, sort_keys=True)
+    name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
+    code, facts = datasets.makers(recipe.data)
+    source = lineage.of((_order, find(explainer), *code), recipe=recipe, facts=(explained.origin(), *facts)).key
+    return training.Orders(name, source)
 
 
 def _order(

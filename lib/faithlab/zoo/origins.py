@@ -28,9 +28,9 @@ def used() -> list[dict[str, object]]:
 
     Of kind "network", trained by `faithlab.zoo.training`, name is the recipe's key, source the key of the code that
     trained it (`faithlab.zoo.lineage`) and sha256 that of the file; commit, dirty, torch, device, cpu, date and seconds
-    are of its training, not of this process. Kind "orders", of ROAR, is likewise: source is the key of the code that
-    explained, sha256 is of their first file. Of kind "pretrained", by others, source says where the weights come from,
-    and sha256 is of the weights in their order.
+    are of its training, not of this process; shipped is true of one that came with the repository. Kind "orders", of
+    ROAR, is likewise: source is the key of the code that explained, sha256 is of their first file. Of kind
+    "pretrained", by others, source says where the weights come from, and sha256 is of the weights in their order.
 
     Returns:
         A dictionary each, of plain values that JSON can hold: kind, name, source and sha256, and what else is known.

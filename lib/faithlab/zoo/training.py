@@ -1,7 +1,8 @@
 """Trained networks by their full recipe: the same recipe is trained once, and any change of it is another network.
 
-So is any change of the code that trains it: weights are kept under the keys of their recipe and of their source, see
-`faithlab.zoo.lineage`.
+Some ship with the repository, see `faithlab.zoo.shipped`, and are never trained here. Of the others any change of the
+code that trains them makes another network, too: weights are kept under the keys of their recipe and of their source,
+see `faithlab.zoo.lineage`.
 
 Training is resumable: after every epoch the state is written beside the weights, and a killed run goes on from there
 to the same weights that an uninterrupted one reaches, because each epoch draws from a generator of its own.
@@ -9,13 +10,14 @@ to the same weights that an uninterrupted one reaches, because each epoch draws 
 
 import copy
 import dataclasses
+import functools
 import hashlib
 import io
 import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -29,7 +31,7 @@ from tqdm import tqdm
 
 from faithlab import draws, masks
 from faithlab import segments as segment_maps
-from faithlab.zoo import cache, datasets, degradation, lineage, models, origins
+from faithlab.zoo import cache, datasets, degradation, lineage, models, origins, shipped
 from faithlab.zoo.sets import LabelledSet
 
 _BLOCKS = 1  # seed of the blocks
@@ -130,17 +132,45 @@ class Recipe:
         if self.optimiser not in _OPTIMISERS:
             raise ValueError(f"unknown optimiser {self.optimiser!r}; there are {', '.join(_OPTIMISERS)}")
 
+    @classmethod
+    def read(cls, values: Mapping) -> "Recipe":
+        """The recipe whose `dataclasses.asdict` was written as JSON.
+
+        Raises:
+            TypeError: a field that recipes do not have.
+        """
+        values = dict(values)
+        for name, kind in {"fold": tuple, "orders": lambda orders: Orders(**orders), "start": cls.read}.items():
+            if values.get(name) is not None:
+                values[name] = kind(values[name])
+        return cls(**values)
+
     def key(self) -> str:
         """A name for the network: data set, network, and a hash of the whole recipe; not of the code that trains it."""
         text = json.dumps(self._choices(), sort_keys=True)
         return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     def source(self) -> str:
-        """The key of the code that trains it: of its steps, its network, its data, its start and its orders."""
-        before = (self.start and self.start.source(), self.orders and self.orders.source)
+        """The key of what trains it here: the code of its steps, network and data, its start and its orders.
+
+        A start that ships counts by the checksum of its file.
+        """
+        return self._follows(self.start and self.start.origin())
+
+    def code(self) -> str:
+        """As `source`, but whatever ships counts by the code that would train it."""
+        return self._follows(self.start and self.start.code())
+
+    def origin(self) -> str:
+        """What its weights follow from: the checksum of the file where it ships, else its `source`."""
+        found = shipped.find(self.key())
+        return found.facts["sha256"] if found else self.source()
+
+    def _follows(self, start: str | None) -> str:
         optimiser = f"{_OPTIMISERS[self.optimiser].__module__}.{_OPTIMISERS[self.optimiser].__qualname__}"
         code, facts = datasets.makers(self.data)
         entries = (_train, _SCHEDULES[self.schedule], models.find(self.model), *code)
+        before = (start, self.orders and self.orders.source)
         return lineage.of(entries, recipe=self, facts=(*before, optimiser, *facts)).key
 
     def _choices(self) -> dict:
@@ -157,38 +187,66 @@ def _default(field: dataclasses.Field):
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 
 
-def trained(recipe: Recipe, device: torch.device | str | None = None) -> nn.Module:
-    """The network of a recipe in eval mode: from the cache, else trained (or its training resumed) and kept.
+def trained(recipe: Recipe, device: torch.device | str | None = None, *, ships: bool = True) -> nn.Module:
+    """The network of a recipe in eval mode: the one that ships, else from the cache, else trained and kept there.
 
     Args:
-        recipe: what to train.
+        recipe: what to train. A training that was killed is resumed.
         device: None: a CUDA device if there is one, else the CPU.
+        ships: False: also a network that ships is trained here; what it starts from may still be one that ships.
 
     Raises:
+        ValueError: the file of a network that ships was changed.
         RuntimeError: training diverged (the loss became NaN or infinite); nothing is kept of the diverged epoch.
     """
     device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    # The caller's random numbers must not depend on whether the weights were there.
+    with torch.random.fork_rng(range(torch.cuda.device_count())):
+        state, about = (ships and _shipped(recipe)) or _made(recipe, device)
+        network = models.build(recipe.model, **recipe.model_options)
+        network.load_state_dict(state)
+    _use("network", recipe.key(), about)
+    return network.to(device).eval()
+
+
+def _shipped(recipe: Recipe) -> tuple[dict[str, Tensor], dict[str, str]] | None:
+    """The weights that ship for a recipe, and where they come from."""
+    if (found := shipped.find(recipe.key())) is None:
+        return None
+    if (found.facts["source"], found.facts["layers"]) != (recipe.code(), layers(recipe)):
+        _say_that_code_differs(recipe.key(), found.facts["commit"])
+    return found.weights(), found.facts | {"shipped": True}
+
+
+@functools.cache
+def _say_that_code_differs(key: str, commit: str) -> None:
+    _log.warning(
+        "%s ships with the repository and is used as it is; the code here is not that of commit %.9s, which trained "
+        "it. make retrain NAME=%s tells how far apart the networks are",
+        *(key, commit, key),
+    )
+
+
+def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The weights that the cache keeps for a recipe, which is trained first where it has none."""
     path = weights(recipe)
 
     def make() -> None:
         diary = _Diary(recipe, device, path.with_suffix(".checkpoint"))
         state = _train(recipe, device, diary).state_dict()
+        start = recipe.start and shipped.find(recipe.start.key())
         about = {
             "recipe": json.dumps(dataclasses.asdict(recipe), default=str),
             "key": recipe.key(),
             "source": recipe.source(),
+            "code": recipe.code(),
+            "start": start.facts["sha256"] if start else "",
             "device": diary.device,
         }
         _write(path, {name: value.contiguous() for name, value in state.items()}, about, diary.seconds())
         cache.remove(diary.path)
 
-    # The caller's random numbers must not depend on whether the weights were there.
-    with torch.random.fork_rng(range(torch.cuda.device_count())):
-        state, about = cache.once(path, make, partial(_read, path))
-        network = models.build(recipe.model, **recipe.model_options)
-        network.load_state_dict(state)
-    _use("network", recipe.key(), about)
-    return network.to(device).eval()
+    return cache.once(path, make, partial(_read, path))
 
 
 def weights(recipe: Recipe) -> Path:
@@ -196,10 +254,24 @@ def weights(recipe: Recipe) -> Path:
 
     Its name says the recipe, and the source together with the network's layers: they may change with another package.
     """
-    with torch.device("meta"):
-        layers = str(models.build(recipe.model, **recipe.model_options))
-    code = hashlib.sha256(f"{recipe.source()}\n{layers}".encode()).hexdigest()[:16]
+    code = hashlib.sha256(f"{recipe.source()}\n{_described(recipe)}".encode()).hexdigest()[:16]
     return cache.folder() / "weights" / f"{recipe.key()}-{code}.safetensors"
+
+
+def kept(path: Path) -> tuple[dict[str, Tensor], dict[str, str]] | None:
+    """The tensors of a file of the cache and where they come from; None: it is not there, or not whole."""
+    content = cache.verified(path)
+    return None if content is None else _read(path, content)
+
+
+def layers(recipe: Recipe) -> str:
+    """A key of the layers of a recipe's network: they may change with another package."""
+    return hashlib.sha256(_described(recipe).encode()).hexdigest()[:16]
+
+
+def _described(recipe: Recipe) -> str:
+    with torch.device("meta"):
+        return str(models.build(recipe.model, **recipe.model_options))
 
 
 def blocks(count: int, k: int) -> Tensor:
@@ -276,9 +348,7 @@ def _stored_orders(orders: Orders, count: int) -> Tensor:
     """The orders of the first `count` training examples, [count, F] int32."""
     parts, found = [], 0
     while found < count:
-        path = _orders_path(orders, found)
-        file = cache.verified(path)
-        if file is None or (content := _read(path, file)) is None:
+        if (content := kept(_orders_path(orders, found))) is None:
             raise ValueError(
                 f"the orders {orders.name!r} hold {found} examples, not {count}; make them with keep_orders"
             )
@@ -508,4 +578,5 @@ def _use(kind: str, name: str, about: dict[str, str]) -> None:
     names = ("source", "sha256", "commit", "torch", "device", "cpu", "date")
     known = {name: about.get(name) or None for name in names}
     dirty = {"true": True, "false": False}.get(about.get("dirty", ""))
-    origins.use(kind, name, **known, dirty=dirty, seconds=float(about["seconds"]))
+    ships = {"shipped": True} if about.get("shipped") else {}
+    origins.use(kind, name, **known, dirty=dirty, seconds=float(about["seconds"]), **ships)
