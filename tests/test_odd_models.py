@@ -431,10 +431,10 @@ BAD_MODELS = {
     "one logit": (
         lambda: one(Plain(), lambda y: y[:, :1]),
         ValueError,
-        "one logit z per input; wrap it .* two classes",
+        r"one number for each input, \(2, 1\)\. .* second of two classes; wrap it",
     ),
-    "no class dimension": (lambda: one(Plain(), lambda y: y[:, 0]), ValueError, r"the model gave torch.float32 \(2,\)"),
-    "classes": (lambda: one(Plain(), lambda y: y.argmax(1, True)), ValueError, "the model gave torch.int64"),
+    "no class dimension": (lambda: one(Plain(), lambda y: y[:, 0]), ValueError, r"one number for each input, \(2,\)"),
+    "classes": (lambda: one(Plain(), lambda y: y.argmax(1, True)), ValueError, r"one number for each input, \(2, 1\)"),
     "NaN": (lambda: one(Plain(), lambda y: y * torch.nan), ValueError, "the model answers NaN"),
     "too few classes": (lambda: one(Plain(), lambda y: y[:, :3]), ValueError, r"targets 0..2 .* but got 0..3"),
     "random": (lambda: one(Plain(), lambda y: functional.dropout(y, 0.5)), ValueError, "answers the same input differ"),
@@ -718,16 +718,20 @@ def spoilt(x: torch.Tensor, number: float) -> torch.Tensor:
 
 
 BAD_INPUTS = {
-    "numpy inputs": ({"x": X.numpy()}, TypeError, "expected x to be a tensor, but got a numpy.ndarray"),
-    "numpy targets": ({"target": TARGET.numpy()}, TypeError, "expected target to be a tensor, but got a numpy.ndarray"),
+    "numpy inputs": ({"x": X.numpy()}, TypeError, "expected inputs as a torch.Tensor, but got numpy.ndarray"),
+    "numpy targets": (
+        {"target": TARGET.numpy()},
+        TypeError,
+        "expected targets as a torch.Tensor, but got numpy.ndarray",
+    ),
     "a list of segments": (
         {"segments": PIXELS.tolist()},
-        TypeError,
-        "expected segments to be a tensor, but got a builti",
+        ValueError,
+        "expected an int64 segment map, but got list",
     ),
     "NaN": ({"x": spoilt(X, torch.nan)}, ValueError, "1 of 5 inputs hold NaN or infinite numbers"),
     "infinity": ({"x": spoilt(X, -torch.inf)}, ValueError, "1 of 5 inputs hold NaN or infinite numbers"),
-    "one input alone": ({"x": X[0, 0, 0]}, ValueError, r"expected inputs \[B, \*S\], but got \(16,\)"),
+    "one input alone": ({"x": X[0, 0, 0]}, ValueError, r"expected inputs \[B, \*S\], a batch, but got \(16,\)"),
     "targets out of range": ({"target": TARGET + 1}, ValueError, "targets 0..3 for a model of 4 classes, but got 1..4"),
     "negative targets": ({"target": TARGET - 1}, ValueError, "but got -1..2"),
     "other targets": (
@@ -745,16 +749,16 @@ BAD_INPUTS = {
     "gaps in segments": ({"segments": PIXELS * 2}, ValueError, "uses every number 0..F-1"),
     "float segments": ({"segments": PIXELS.float()}, ValueError, "expected an int64 segment map"),
     "fewer identities": ({"images": torch.arange(3)}, ValueError, "one identity per image"),
-    "no rows": ({"rows": 0}, ValueError, "at least one image explained at once, but got rows=0"),
+    "no rows": ({"rows": 0}, ValueError, "images explained at once, .*of at least 1, but got 0"),
     "another device": (
         {"x": X.to("meta")},
         ValueError,
-        "on one device, but the model is on cpu, x on meta, target on cpu",
+        "ordinary dense tensor .* but got meta",
     ),
     "targets elsewhere": (
         {"target": TARGET.to("meta")},
         ValueError,
-        "on one device, but the model is on cpu, x on cpu",
+        "targets on cpu, where the inputs are, but they are on meta",
     ),
 }
 

@@ -72,6 +72,22 @@ def count(segments: Tensor) -> int:
     return len(present)
 
 
+def count_of(segments: Tensor, x: Tensor) -> int:
+    """Number of features of a segment map for inputs [B, *S].
+
+    Raises:
+        ValueError: a map that does not broadcast to one of them, or as `count`.
+    """
+    features = count(segments)
+    try:
+        segments.expand(x.shape[1:])
+    except RuntimeError:
+        raise ValueError(
+            f"segments {tuple(segments.shape)} do not broadcast to the shape of one input {tuple(x.shape[1:])}"
+        ) from None
+    return features
+
+
 def spread(features: Tensor, segments: Tensor) -> Tensor:
     """Values per feature to values per element: [..., F] -> [..., *segments.shape].
 

@@ -22,6 +22,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from faithlab.explainers import attention, gradable, register
+from faithlab.explainers.gate import IN_INFERENCE
 
 Rule = Callable[..., Tensor]
 """(function, its arguments ...) -> the function's value, with another derivative."""
@@ -79,6 +80,8 @@ _UNSEEN = (torch.jit.ScriptModule, nn.DataParallel, nn.parallel.DistributedDataP
 def propagating(model: nn.Module, rules: dict[Callable, Rule], passing: frozenset[Callable] | None) -> Iterator[Rules]:
     """While the context lasts, gradients of what the model computes are relevances by the rules, see `Rules`."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if any(parameter.is_inference() for parameter in trainable):
+        raise ValueError(IN_INFERENCE)
     try:
         for parameter in trainable:  # what asks for a gradient then is what has relevance: the input's descendants
             parameter.requires_grad_(False)
