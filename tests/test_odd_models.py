@@ -5,6 +5,7 @@ written: their explanations must be the plain one's. Models that have none must 
 """
 
 import copy
+import warnings
 
 import pytest
 import timm
@@ -15,6 +16,7 @@ from torch.nn.utils import parametrizations, parametrize
 
 from faithlab import explainers, segments, stats
 from faithlab.explainers import explain, region
+from faithlab.readouts import Logits
 from test_explainers import (
     IDENTITIES,
     IDS,
@@ -468,6 +470,56 @@ OF_GRADIENTS = [name for name in OF_NETWORKS if name not in ("random", "rise", "
 def test_logits_that_have_no_gradient_are_an_error(name):
     with pytest.raises(ValueError, match=r"no gradient of the logits reaches|the logits do not depend"):
         explained(name, one(Plain(), lambda y: y.detach()))
+
+
+@pytest.mark.parametrize("name", ["gradient", "deconvolution"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_layer_without_a_derivative_is_an_error_not_a_map_of_zeros(name):
+    quantised = torch.ao.quantization.quantize_dynamic(Plain().eval(), {nn.Linear})
+    with pytest.raises(ValueError, match="the logits do not depend on what is explained"):
+        explained(name, quantised)
+
+
+class Switches(Plain):
+    """Another function in training mode, of which no flag tells; it writes down what it does."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.calls = 3, []
+        self.register_buffer("rows", torch.zeros(()))
+
+    def train(self, mode=True):
+        self.scale = 3 if mode else 1
+        return super().train(mode)
+
+    def forward(self, x):
+        self.calls.append(x.shape)
+        self.rows += len(x)
+        return super().forward(x * self.scale)
+
+
+@pytest.mark.parametrize("name", OF_NETWORKS)
+def test_a_model_is_explained_as_its_own_eval_makes_it_and_put_back(name):
+    torch.manual_seed(0)
+    model = Switches().train()
+    plain = Plain()
+    plain.load_state_dict(model.state_dict(), strict=False)
+    assert_same(explained(name, model), explained(name, plain))
+    assert (model.scale, model.calls, model.rows.item(), model.training) == (3, [], 0, True)
+
+
+def test_a_model_that_answers_by_chance_is_an_error_even_if_by_little():
+    slightly = one(Plain(), lambda y: y + 0.05 * y.std() * torch.rand(()))
+    with pytest.raises(ValueError, match="answers the same input differently"):
+        explained("gradient", slightly)
+
+
+@pytest.mark.parametrize("read", [lambda y: y.softmax(1), lambda y: (y.softmax(1), None)])
+def test_logits_say_what_is_explained(read):
+    model = Logits(one(Plain(), read), lambda answer: answer if isinstance(answer, torch.Tensor) else answer[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explained("gradient", model)
 
 
 @pytest.mark.parametrize("name", OF_GRADIENTS)

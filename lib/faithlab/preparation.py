@@ -368,7 +368,7 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
             twin, problem, difference, folded = None, "a copy gives other answers", noise, ()
     if twin is not None and carries:
         say(
-            "it keeps something from a forward that changes its answers to the next. It is put back after each forward, "
+            "it keeps something from a forward that changes its answers to the next. It is put back after each forward "
             "to answer as it does now."
         )
     if twin is None:

@@ -101,11 +101,14 @@ class _Redistribute(torch.autograd.Function):
     @staticmethod
     def forward(ctx, values: tuple[Tensor], rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
         ctx.rule = rule
+        ctx.set_materialize_grads(False)  # of what has no derivative nothing arrives: an error, not a map of zeros
         ctx.save_for_backward(*inputs)
         return values[0]
 
     @staticmethod
-    def backward(ctx, relevance: Tensor):
+    def backward(ctx, relevance: Tensor | None):
+        if relevance is None:
+            return None, None, *(None for _ in ctx.saved_tensors)
         with torch.enable_grad():
             return None, None, *ctx.rule(relevance, *(x.detach().requires_grad_() for x in ctx.saved_tensors))
 
@@ -125,11 +128,12 @@ class _Elementwise(torch.autograd.Function):
         if value is x:
             ctx.mark_dirty(x)
         ctx.rule = rule
+        ctx.set_materialize_grads(False)
         return value
 
     @staticmethod
-    def backward(ctx, relevance: Tensor):
-        return ctx.rule(relevance), None, None
+    def backward(ctx, relevance: Tensor | None):
+        return None if relevance is None else ctx.rule(relevance), None, None
 
 
 def elementwise(rule: Callable[[Tensor], Tensor]) -> Rule:
