@@ -121,12 +121,18 @@ def spreading(segments: Tensor, device: torch.device) -> Callable[[Tensor], Tens
 def pool(elements: Tensor, segments: Tensor) -> Tensor:
     """Values per element to values per feature, by summing: [B, *S] -> [B, F].
 
-    Elements of dimensions that the map broadcasts over (the channels of a pixel) are summed too.
+    The sums are float32 of half precision and int64 of integers, which would overflow. Elements of dimensions that the map broadcasts over (the channels of a pixel) are summed too.
 
     Raises:
-        ValueError: elements that the map does not broadcast to, or as `count`.
+        ValueError: elements that the map does not broadcast to, a mask, complex numbers, or as `count`.
     """
     number = count(segments)
+    if elements.dtype == torch.bool or elements.is_complex():
+        raise ValueError(f"expected values of real numbers to be summed, but got {elements.dtype}")
+    if not elements.is_floating_point():
+        elements = elements.long()
+    elif elements.dtype != torch.float64:
+        elements = elements.float()
     try:
         flat = segments.to(elements.device).expand(elements.shape[1:]).flatten()  # [E]
     except RuntimeError:
