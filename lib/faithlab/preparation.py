@@ -516,7 +516,7 @@ def _carried(model: nn.Module, x: Tensor, expected: Tensor, independent: bool) -
     """
     moved, place = 0.0, x.clone()
     with keeping(model):
-        for flips in ((), (0,) if independent else (), ()):
+        for flips in ((0,) if independent else (), ()):
             answers = expected.flip(flips)
             place.copy_(x.flip(flips))
             try:

@@ -121,8 +121,8 @@ def spreading(segments: Tensor, device: torch.device) -> Callable[[Tensor], Tens
 def pool(elements: Tensor, segments: Tensor) -> Tensor:
     """Values per element to values per feature, by summing: [B, *S] -> [B, F].
 
-    Elements of dimensions that the map broadcasts over (the channels of a pixel) are summed too. The sums are float32 of
-    half precision and int64 of integers, which would overflow.
+    Elements of dimensions that the map broadcasts over (the channels of a pixel) are summed too. The sums are float32
+    of half precision and int64 of integers, which would overflow.
 
     Raises:
         ValueError: elements that the map does not broadcast to, a mask, complex numbers, or as `count`.
