@@ -8,6 +8,7 @@ import re
 import threading
 import types
 
+import numpy
 import torch
 from torch import nn
 from torch.nn import functional
@@ -551,7 +552,90 @@ class Counts(Net):
         return super().forward(x)
 
 
+# What a forward keeps
+
+
+@register
+class Stateful(Net):
+    """Adds the features of the forward before."""
+
+    seen = None
+
+    def forward(self, x):
+        features = self.body(x).mean((2, 3))
+        before, self.seen = self.seen, features.mean(0)
+        return self.head(features if before is None else features + before)
+
+
+@register
+class MovingMean(Net):
+    """Subtracts a mean that moves in eval mode, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(6))
+
+    def forward(self, x):
+        features = self.body(x).mean((2, 3))
+        answer = self.head(features - self.centre)
+        self.centre += features.mean(0)
+        return answer
+
+
+@register
+class AnswersByPlace(Net):
+    """Knows an input by its place in memory, where another may be next time."""
+
+    def __init__(self):
+        super().__init__()
+        self.known = {}
+
+    def forward(self, x):
+        place = x.data_ptr(), x.shape
+        if place not in self.known:
+            self.known[place] = super().forward(x)
+        return self.known[place]
+
+
+@register
+class WritesDown(Net):
+    """Keeps a list, a tensor and an array of its calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = {"shapes": [], "rows": torch.zeros(1), "times": numpy.zeros(1)}
+
+    def forward(self, x):
+        self.calls["shapes"].append(x.shape)
+        self.calls["rows"] += len(x)
+        self.calls["times"] += 1
+        return super().forward(x)
+
+
+@register
+class ScalesItsWeights(Net):
+    """Writes into its weights in every forward."""
+
+    def forward(self, x):
+        self.head.weight.data /= self.head.weight.data.norm()
+        return super().forward(x)
+
+
 # Modes
+
+
+@register
+class ModeOfItsOwn(Net):
+    """Another function in training mode, of which no flag tells."""
+
+    scale = 3
+
+    def train(self, mode=True):
+        self.scale = 3 if mode else 1
+        return super().train(mode)
+
+    def forward(self, x):
+        return super().forward(x * self.scale)
 
 
 @register

@@ -124,8 +124,9 @@ def test_a_map_that_was_not_pooled_is_an_error(metric):
         (lambda keep: keep.double().sum(-1) / 0, "is NaN or infinite"),
         (lambda keep: keep.double(), r"one answer for each mask, \(2, \d+\), but the score gave \(2, \d+, 4\)"),
         (lambda keep: 0.5, "but the score gave float; make the score with faithlab.engine.scorer"),
+        (lambda keep: keep.double().mean(-1) + 1j, "answers of real numbers, but the score gave torch.complex128"),
     ],
-    ids=["NaN", "infinite", "of another shape", "no tensor"],
+    ids=["NaN", "infinite", "of another shape", "no tensor", "complex"],
 )
 def test_a_bad_score_is_an_error_everywhere(metric, answer, message, monkeypatch):
     monkeypatch.setitem(globals(), "score", answer)
@@ -247,6 +248,10 @@ def test_a_parameter_out_of_range_is_an_error(parameter, value):
 
 
 CALLS = {
+    # numbers of another kind
+    "a correlation of complex numbers": (lambda: stats.pearson(A + 1j, A), "real numbers, but got torch.complex64"),
+    "ranks of complex numbers": (lambda: stats.spearman(A, A + 1j), "real numbers, but got torch.complex64"),
+    "a pooled mask": (lambda: segments.pool(A > 1, torch.arange(4)), "real numbers to be summed, but got torch.bool"),
     # masks
     "sizes that are no counts": (
         lambda: masks.remove_top(ORDER, torch.tensor([0.5])),

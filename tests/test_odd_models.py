@@ -5,6 +5,7 @@ written: their explanations must be the plain one's. Models that have none must 
 """
 
 import copy
+import warnings
 
 import pytest
 import timm
@@ -15,6 +16,7 @@ from torch.nn.utils import parametrizations, parametrize
 
 from faithlab import explainers, segments, stats
 from faithlab.explainers import explain, region
+from faithlab.readouts import Logits
 from test_explainers import (
     IDENTITIES,
     IDS,
@@ -431,10 +433,10 @@ BAD_MODELS = {
     "one logit": (
         lambda: one(Plain(), lambda y: y[:, :1]),
         ValueError,
-        "one logit z per input; wrap it .* two classes",
+        r"one number for each input, \(2, 1\)\. .* second of two classes; wrap it",
     ),
-    "no class dimension": (lambda: one(Plain(), lambda y: y[:, 0]), ValueError, r"the model gave torch.float32 \(2,\)"),
-    "classes": (lambda: one(Plain(), lambda y: y.argmax(1, True)), ValueError, "the model gave torch.int64"),
+    "no class dimension": (lambda: one(Plain(), lambda y: y[:, 0]), ValueError, r"one number for each input, \(2,\)"),
+    "classes": (lambda: one(Plain(), lambda y: y.argmax(1, True)), ValueError, r"one number for each input, \(2, 1\)"),
     "NaN": (lambda: one(Plain(), lambda y: y * torch.nan), ValueError, "the model answers NaN"),
     "too few classes": (lambda: one(Plain(), lambda y: y[:, :3]), ValueError, r"targets 0..2 .* but got 0..3"),
     "random": (lambda: one(Plain(), lambda y: functional.dropout(y, 0.5)), ValueError, "answers the same input differ"),
@@ -468,6 +470,56 @@ OF_GRADIENTS = [name for name in OF_NETWORKS if name not in ("random", "rise", "
 def test_logits_that_have_no_gradient_are_an_error(name):
     with pytest.raises(ValueError, match=r"no gradient of the logits reaches|the logits do not depend"):
         explained(name, one(Plain(), lambda y: y.detach()))
+
+
+@pytest.mark.parametrize("name", ["gradient", "deconvolution"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_layer_without_a_derivative_is_an_error_not_a_map_of_zeros(name):
+    quantised = torch.ao.quantization.quantize_dynamic(Plain().eval(), {nn.Linear})
+    with pytest.raises(ValueError, match="the logits do not depend on what is explained"):
+        explained(name, quantised)
+
+
+class Switches(Plain):
+    """Another function in training mode, of which no flag tells; it writes down what it does."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.calls = 3, []
+        self.register_buffer("rows", torch.zeros(()))
+
+    def train(self, mode=True):
+        self.scale = 3 if mode else 1
+        return super().train(mode)
+
+    def forward(self, x):
+        self.calls.append(x.shape)
+        self.rows += len(x)
+        return super().forward(x * self.scale)
+
+
+@pytest.mark.parametrize("name", OF_NETWORKS)
+def test_a_model_is_explained_as_its_own_eval_makes_it_and_put_back(name):
+    torch.manual_seed(0)
+    model = Switches().train()
+    plain = Plain()
+    plain.load_state_dict(model.state_dict(), strict=False)
+    assert_same(explained(name, model), explained(name, plain))
+    assert (model.scale, model.calls, model.rows.item(), model.training) == (3, [], 0, True)
+
+
+def test_a_model_that_answers_by_chance_is_an_error_even_if_by_little():
+    slightly = one(Plain(), lambda y: y + 0.05 * y.std() * torch.rand(()))
+    with pytest.raises(ValueError, match="answers the same input differently"):
+        explained("gradient", slightly)
+
+
+@pytest.mark.parametrize("read", [lambda y: y.softmax(1), lambda y: (y.softmax(1), None)])
+def test_logits_say_what_is_explained(read):
+    model = Logits(one(Plain(), read), lambda answer: answer if isinstance(answer, torch.Tensor) else answer[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explained("gradient", model)
 
 
 @pytest.mark.parametrize("name", OF_GRADIENTS)
@@ -718,16 +770,20 @@ def spoilt(x: torch.Tensor, number: float) -> torch.Tensor:
 
 
 BAD_INPUTS = {
-    "numpy inputs": ({"x": X.numpy()}, TypeError, "expected x to be a tensor, but got a numpy.ndarray"),
-    "numpy targets": ({"target": TARGET.numpy()}, TypeError, "expected target to be a tensor, but got a numpy.ndarray"),
+    "numpy inputs": ({"x": X.numpy()}, TypeError, "expected inputs as a torch.Tensor, but got numpy.ndarray"),
+    "numpy targets": (
+        {"target": TARGET.numpy()},
+        TypeError,
+        "expected targets as a torch.Tensor, but got numpy.ndarray",
+    ),
     "a list of segments": (
         {"segments": PIXELS.tolist()},
-        TypeError,
-        "expected segments to be a tensor, but got a builti",
+        ValueError,
+        "expected an int64 segment map, but got list",
     ),
     "NaN": ({"x": spoilt(X, torch.nan)}, ValueError, "1 of 5 inputs hold NaN or infinite numbers"),
     "infinity": ({"x": spoilt(X, -torch.inf)}, ValueError, "1 of 5 inputs hold NaN or infinite numbers"),
-    "one input alone": ({"x": X[0, 0, 0]}, ValueError, r"expected inputs \[B, \*S\], but got \(16,\)"),
+    "one input alone": ({"x": X[0, 0, 0]}, ValueError, r"expected inputs \[B, \*S\], a batch, but got \(16,\)"),
     "targets out of range": ({"target": TARGET + 1}, ValueError, "targets 0..3 for a model of 4 classes, but got 1..4"),
     "negative targets": ({"target": TARGET - 1}, ValueError, "but got -1..2"),
     "other targets": (
@@ -745,16 +801,16 @@ BAD_INPUTS = {
     "gaps in segments": ({"segments": PIXELS * 2}, ValueError, "uses every number 0..F-1"),
     "float segments": ({"segments": PIXELS.float()}, ValueError, "expected an int64 segment map"),
     "fewer identities": ({"images": torch.arange(3)}, ValueError, "one identity per image"),
-    "no rows": ({"rows": 0}, ValueError, "at least one image explained at once, but got rows=0"),
+    "no rows": ({"rows": 0}, ValueError, "images explained at once, .*of at least 1, but got 0"),
     "another device": (
         {"x": X.to("meta")},
         ValueError,
-        "on one device, but the model is on cpu, x on meta, target on cpu",
+        "ordinary dense tensor .* but got meta",
     ),
     "targets elsewhere": (
         {"target": TARGET.to("meta")},
         ValueError,
-        "on one device, but the model is on cpu, x on cpu",
+        "targets on cpu, where the inputs are, but they are on meta",
     ),
 }
 

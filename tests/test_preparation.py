@@ -1,6 +1,7 @@
 """What the engine says of models and inputs that it cannot run as they are given, before anything is scored."""
 
 import dataclasses
+import random
 import re
 import warnings
 
@@ -58,6 +59,7 @@ WRONG_ANSWERS = {
         r"one number for each input, \(4,\).*\n.*two_classes\n.*Logits\(model, two_classes",
     ),
     "one column": (lambda z: z[:, :1], r"one number for each input, \(4, 1\).*\n.*\n.*two_classes"),
+    "complex": (lambda z: z + 1j * z, r"torch.complex64, complex numbers, .*Logits\(model, torch.abs\)"),
     "other rows": (lambda z: z[:1], r"for 4 inputs, but the model gave \(1, 4\)"),
     "a number": (lambda z: z.sum(), r"the model gave \(\)"),
 }
@@ -94,6 +96,14 @@ def test_the_wrapping_that_the_message_offers_works(name):
     got = scorer(scope["model"], target=target)(torch.ones_like(KEEP[:, :1]))[:, 0]
     expected = logits.softmax(1).gather(1, target[:, None])[:, 0]
     torch.testing.assert_close(got, expected.detach(), atol=1e-5, rtol=0)
+
+
+def test_an_answer_that_loses_the_dimension_of_one_input_is_an_error():
+    squeezing = Net(lambda z: z[:, :, None, None].squeeze())
+    message = r"\(4,\) for one input alone.*\n.*\n.*Logits\(model, lambda answer: answer.reshape\(-1, 4\)\)"
+    with pytest.raises(ValueError, match=message):
+        scorer(squeezing)
+    torch.testing.assert_close(scorer(Logits(squeezing, lambda answer: answer.reshape(-1, 4)))(KEEP), scorer()(KEEP))
 
 
 def test_two_classes_are_a_sigmoid():
@@ -184,6 +194,8 @@ NO_TENSORS = {
     "targets": ({"target": TARGET.numpy()}, "expected targets as a torch.Tensor, but got numpy.ndarray"),
     "a list of targets": ({"target": TARGET.tolist()}, "expected targets as a torch.Tensor, but got builtins.list"),
     "segments": ({"segments": PATCHES.numpy()}, "expected segments as a torch.Tensor, but got numpy.ndarray"),
+    "a number as reference": ({"reference": 0.0}, "expected reference as a function, .*references, but got 0.0"),
+    "a name as readout": ({"readout": "logit"}, "expected readout as a function, .*faithlab.readouts, but got 'logit'"),
     "a reference": ({"reference": lambda x: 0.0}, "what the reference gives as a torch.Tensor, but got builtins.float"),
 }
 
@@ -210,7 +222,15 @@ def test_masks_that_are_not_boolean_tensors_are_an_error(keep, error, message):
 
 OTHER_WRONG = {
     "one input": ({"x": X[0, 0, 0], "target": TARGET}, r"a batch, but got \(8,\)"),
-    "no rows": ({"rows": 0}, "rows=0"),
+    "sparse": ({"x": X.to_sparse()}, "ordinary dense tensor .*, but got sparse_coo torch.float32; .*to_dense"),
+    "without values": ({"x": X.to("meta")}, "ordinary dense tensor .*, but got meta torch.float32"),
+    "too precise": ({"x": X.to(torch.complex128)}, "at most 64 bits a number, but got strided torch.complex128"),
+    "a word for rows": ({"rows": "3"}, "rows.* whole number of at least 1, but got '3'"),
+    "half a row": ({"rows": 2.5}, "rows.* whole number of at least 1, but got 2.5"),
+    "integer precision": ({"precision": torch.int8}, "precision of torch.bfloat16, .*or None, but got torch.int8"),
+    "complex precision": ({"precision": torch.complex64}, "precision of .* but got torch.complex64"),
+    "a word for precision": ({"precision": "bf16"}, "precision of .* but got 'bf16'"),
+    "no rows": ({"rows": 0}, "whole number of at least 1, but got 0"),
     "model elsewhere": ({"model": Net().to("meta")}, "inputs are on cpu, but the model is on meta"),
     "target elsewhere": ({"target": TARGET.to("meta")}, "targets on cpu, where the inputs are, but they are on meta"),
     "target too high": ({"target": TARGET + 1}, r"targets 0\.\.3 for a model of 4 classes, but got 1\.\.4"),
@@ -385,6 +405,74 @@ def test_what_a_model_keeps_from_the_check_is_forgotten():
         prepared = preparation.prepare(model, X, torch.bfloat16)
     assert model.table is None
     assert prepared.logits(X.bfloat16()).isfinite().all()
+
+
+class ForMany(Net):
+    """Treats many inputs otherwise than few."""
+
+    def forward(self, x):
+        return super().forward(x * 2 if len(x) > 8 else x)
+
+
+def test_an_answer_that_depends_on_how_many_are_asked_about_is_said_once():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score = scorer(ForMany())
+        scorer(Net())(KEEP.repeat(1, 9, 1))
+    with pytest.warns(UserWarning, match="ForMany: its answer to an input alone and among .* differs by"):
+        score(KEEP.repeat(1, 9, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score(KEEP.repeat(1, 9, 1))
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+def test_buffers_may_be_sparse(layout):
+    model = Net()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # some cannot be copied
+        model.register_buffer("neighbours", getattr(torch.eye(3), layout)())
+        torch.testing.assert_close(scorer(model)(KEEP), scorer(Net())(KEEP))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
+def test_a_frozen_script_is_run():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten()).eval()
+    frozen = torch.jit.freeze(torch.jit.script(model))
+    torch.testing.assert_close(scorer(frozen)(KEEP), scorer(model)(KEEP))
+
+
+def test_no_random_numbers_of_numpy_or_python_are_drawn():
+    class Others(Net):
+        def forward(self, x):
+            return super().forward(x + random.random() + np.random.rand())  # noqa: NPY002
+
+    before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    with pytest.warns(UserWarning, match="asked again"):
+        scorer(Others())
+    assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
+
+
+def test_what_fails_in_the_model_says_that_it_does():
+    with pytest.raises(RuntimeError) as caught:
+        scorer(x=X.to(torch.uint8))
+    assert "the model itself, in eval mode, asked about inputs" in caught.value.__notes__[0]
+
+
+def test_the_answers_are_float32_whatever_the_default():
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert scorer()(KEEP).dtype == torch.float32
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    "read", [lambda y, t: y, lambda y, t: y.mean(), lambda y, t: y.sum(-1)[..., :1], lambda y, t: 1]
+)
+def test_a_readout_that_gives_another_shape_is_an_error(read):
+    with pytest.raises(ValueError, match="the readout to give one number for each row of logits"):
+        scorer(readout=read)(KEEP)
 
 
 def test_a_model_is_told_of_once():

@@ -73,3 +73,9 @@ def test_pooling_what_was_spread_multiplies_by_the_features_sizes(owners, seed):
     values = torch.rand(1, features, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     sizes = segmentation.flatten().bincount()
     torch.testing.assert_close(segments.pool(segments.spread(values, segmentation), segmentation), values * sizes)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.float16, torch.bfloat16])
+def test_pooled_sums_do_not_overflow(dtype):
+    elements = torch.full((1, 2000), 100, dtype=dtype)
+    assert segments.pool(elements, torch.zeros(2000, dtype=torch.int64)).item() == 200_000

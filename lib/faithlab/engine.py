@@ -11,12 +11,13 @@ Memory: beside the model, the inputs and the caller's masks, a score call holds 
 inputs and the activations of one forward over them, whatever the number of images and masks.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from faithlab import preparation, references
+from faithlab import arguments, preparation, references
 from faithlab import segments as segment_maps
 from faithlab.readouts import probability
 
@@ -81,28 +82,26 @@ def scorer(
         score: keep [B, M, F] bool -> [B, M] float32, or keep [R, F] bool and images [R] -> [R] float32, see `Score`.
 
     Raises:
-        TypeError: no module, or what is no tensor.
+        TypeError: no module, or what is no tensor, or no function.
         ValueError: (here) shapes, devices or number formats that do not fit, NaN in x, a reference that is not finite,
             a model that does not answer with logits, a target that is no class; (from score) a mask of the wrong shape
-            or type, NaN in the model's answer.
+            or type, NaN in the model's answer, a readout that does not give one number for each.
     """
-    _check_inputs(x, target)
+    check_inputs(x, target)
     _check_tensor("segments", segments)
-    if rows is not None and rows < 1:
-        raise ValueError(f"expected at least one masked input per forward, but got rows={rows}")
+    if rows is not None:
+        arguments.whole("rows, masked inputs per forward,", rows, 1)
+    readouts = (readout,) if callable(readout) or not isinstance(readout, Sequence) else tuple(readout)
+    several = () if callable(readout) else (len(readouts),)
+    for name, given in [("reference", reference), *(("readout", each) for each in readouts)]:
+        if not callable(given):
+            raise TypeError(f"expected {name} as a function, such as those of faithlab.{name}s, but got {given!r}")
     x, target, segments = x.detach(), target.clone(), segments.clone()
-    features = segment_maps.count(segments)
-    try:
-        segments.expand(x.shape[1:])
-    except RuntimeError:
-        raise ValueError(
-            f"segments {tuple(segments.shape)} do not broadcast to the shape of one input {tuple(x.shape[1:])}"
-        ) from None
+    features = segment_maps.count_of(segments, x)
     stand_in = _stand_in(reference, x)
     prepared = preparation.prepare(model, _probe(x, stand_in, segments, rows), precision)
-    several = () if callable(readout) else (len(readout),)
     if prepared.classes:
-        _check_classes(target, prepared.classes)
+        check_classes(target, prepared.classes)
     if x.is_floating_point():
         x, stand_in = x.to(prepared.dtype), stand_in.to(prepared.dtype)
     # Two numbers chosen between by their bits, other ^ ((one ^ other) & mask): exact for any number, and several times
@@ -112,6 +111,7 @@ def scorer(
     difference = x.contiguous().view(kind) ^ stand_in
     spread = segment_maps.spreading(segments, x.device)
     limit = rows or _rows(x)
+    name, compared = type(model).__name__, prepared.allowed == torch.inf
 
     @torch.inference_mode(False)
     @torch.no_grad()
@@ -130,7 +130,7 @@ def scorer(
     def ask(keep: Tensor, inputs: Callable[[slice], slice | Tensor]) -> Tensor:
         """Keep-masks [n, M, F] of the inputs at n places -> [n, M]; `inputs` says which inputs a slice of n means."""
         nonlocal limit
-        answers = torch.empty((*keep.shape[:2], *several), device=x.device)
+        answers = torch.empty((*keep.shape[:2], *several), dtype=torch.float32, device=x.device)
         for places, masks in _blocks(*keep.shape[:2], limit):
             pending = [(places, masks)]
             while pending:
@@ -161,13 +161,36 @@ def scorer(
         masked = _taken(difference, images)[:, None] & shown
         masked ^= behind[:, None]
         masked = masked.view(x.dtype).view(-1, *shape[2:])
-        logits = prepared.logits(masked).view(*shape[:2], -1)
+        alone = compared or len(masked) <= preparation.INPUTS or prepared.logits(masked[:1].clone()).clone()
+        logits = prepared.logits(masked)
+        if isinstance(alone, Tensor):
+            compare(alone, logits)
+        logits = logits.view(*shape[:2], -1)
         # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
         broken = logits.isnan().any(-1)
         asked = target[images][:, None].expand(shape[:2])
-        if not several:
-            return readout(logits, asked).masked_fill(broken, torch.nan)
-        return torch.stack([r(logits, asked) for r in readout], -1).masked_fill(broken[..., None], torch.nan)
+        read = [each(logits, asked) for each in readouts]
+        for given in read:
+            if not isinstance(given, Tensor) or given.shape != shape[:2]:
+                came = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
+                raise ValueError(
+                    f"expected the readout to give one number for each row of logits {tuple(logits.shape)}, but it "
+                    f"gave {came}; it works on the last dimension, as those of faithlab.readouts do"
+                )
+        read = [given.masked_fill(broken, torch.nan) for given in read]
+        return torch.stack(read, -1) if several else read[0]
+
+    def compare(alone: Tensor, among: Tensor) -> None:
+        """Say it, once, if an answer depends on how many inputs are asked about: `preparation` asks about few."""
+        nonlocal compared
+        compared = True
+        apart = (among[:1] - alone).abs().nan_to_num(0).max().item()
+        if apart > prepared.allowed:
+            warnings.warn(
+                f"{name}: its answer to an input alone and among {len(among)} differs by {apart:.3g}, as where it "
+                "treats many inputs otherwise than few. So will its scores; rows decides how many share a forward.",
+                stacklevel=5,
+            )
 
     score.classes = prepared.classes
     return score
@@ -194,7 +217,7 @@ def classifier(
     @torch.no_grad()
     def classify(x: Tensor) -> Tensor:
         nonlocal prepared
-        _check_inputs(x)
+        check_inputs(x)
         if prepared is None or prepared.classes is None:
             prepared = preparation.prepare(model, x, precision)
         return torch.cat([part.softmax(-1) for part in _logits(prepared, x, rows or _rows(x))])
@@ -213,13 +236,14 @@ def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtyp
         `argmax`: fraction of inputs whose predicted class is the same; `probability`: mean absolute change of the
         target's probability; `largest`: the largest such change.
     """
-    _check_inputs(x, target)
+    check_inputs(x, target)
     answers = []
     for p in (torch.float32, precision):
         prepared = preparation.prepare(model, x, p)
         answers.append(torch.cat(_logits(prepared, x, rows)))
     reference, other = answers
-    _check_classes(target, reference.shape[1])
+    arguments.whole("the number of inputs to agree on", len(x), 1)
+    check_classes(target, reference.shape[1])
     change = (probability(reference, target) - probability(other, target)).abs()
     same = (reference.argmax(-1) == other.argmax(-1)).float().mean()
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
@@ -239,10 +263,22 @@ def _check_tensor(what: str, value: object) -> None:
         )
 
 
-def _check_inputs(x: Tensor, target: Tensor | None = None) -> None:
+def check_inputs(x: Tensor, target: Tensor | None = None) -> None:
+    """Inputs [B, *S] that a model can be asked about, and a class for each, [B] int64, beside them.
+
+    Raises:
+        TypeError: what is no tensor.
+        ValueError: other shapes, types or devices, NaN.
+    """
     _check_tensor("inputs", x)
     if x.ndim < 2:
         raise ValueError(f"expected inputs [B, *S], a batch, but got {tuple(x.shape)}; of one input make x[None]")
+    if x.layout is not torch.strided or x.is_quantized or x.is_meta or x.element_size() not in _BITS:
+        kind = "meta" if x.is_meta else str(x.layout).removeprefix("torch.")
+        raise ValueError(
+            f"expected inputs as an ordinary dense tensor of at most 64 bits a number, but got {kind} {x.dtype}; make "
+            "them one, such as with to_dense(), dequantize() or to()"
+        )
     if x.is_floating_point() and bool(x.isnan().any()):
         raise ValueError("the inputs hold NaN; drop or repair them before scoring")
     if target is None:
@@ -257,7 +293,12 @@ def _check_inputs(x: Tensor, target: Tensor | None = None) -> None:
         raise ValueError(f"expected targets on {x.device}, where the inputs are, but they are on {target.device}")
 
 
-def _check_classes(target: Tensor, classes: int) -> None:
+def check_classes(target: Tensor, classes: int) -> None:
+    """Targets that are classes of a model.
+
+    Raises:
+        ValueError: one is not.
+    """
     lowest, highest = int(target.min()), int(target.max())
     if lowest < 0 or highest >= classes:
         raise ValueError(

@@ -8,10 +8,13 @@ model itself on a few inputs, and taken back with a warning where answers differ
 import copy
 import dataclasses
 import math
+import random
 import warnings
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -43,6 +46,7 @@ class Prepared:
         difference: largest difference from the model's own answers on the inputs of the check.
         spread: largest distance of a logit there from its row's mean: what `difference` is to be compared with.
         notes: what was said in warnings.
+        allowed: how far an answer to an input alone may be from that among others, infinite if nothing is promised.
     """
 
     model: nn.Module
@@ -54,6 +58,7 @@ class Prepared:
     difference: float = 0.0
     spread: float = 0.0
     notes: tuple[str, ...] = ()
+    allowed: float = math.inf
 
     def logits(self, x: Tensor) -> Tensor:
         """Inputs [n, *S] to logits [n, C] float32; of probabilities, their logarithm. A model may write into `x`.
@@ -68,8 +73,9 @@ class Prepared:
 def prepare(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -> Prepared:
     """A model ready for fast forwards, compared with the model itself on some inputs.
 
-    The model is asked about the inputs in eval mode and left as it was: its flags, buffers and other attributes are put
-    back. Hooks are part of what it computes: they run in every forward, and one that counts or collects does so.
+    The model is asked about the inputs in eval mode and left as it was: its flags, weights, buffers and other
+    attributes are put back, see `keeping`. Hooks are part of what it computes: they run in every forward, and one that
+    counts or collects does so.
 
     Args:
         model: maps inputs [n, *S] to logits [n, C].
@@ -79,13 +85,17 @@ def prepare(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -
 
     Raises:
         TypeError: not a module, or not a tensor.
-        ValueError: a model that is not initialised, is elsewhere than the inputs, or does not answer with logits.
+        ValueError: a precision that is none; a model that is not initialised, is elsewhere than the inputs, or does not
+            answer with logits, of one input alone too.
     """
-    _check(model, x)
+    check(model, x)
+    if precision not in (None, torch.bfloat16, torch.float16, torch.float32, torch.float64):
+        raise ValueError(
+            f"expected a precision of torch.bfloat16, float16, float32 or float64, or None, but got {precision!r}"
+        )
     x = x.detach()[:INPUTS]
-    devices = [x.device] if x.device.type == "cuda" else []
     # Ordinary tensors where the caller is in inference mode, too: what a forward keeps may be used in training later.
-    with torch.inference_mode(False), torch.no_grad(), torch.random.fork_rng(devices):
+    with torch.inference_mode(False), torch.no_grad(), same_random_numbers(x.device):
         try:
             return _prepared(model, x.clone(), precision)
         except RuntimeError as error:
@@ -105,6 +115,11 @@ def checked(answer: object, rows: int) -> Tensor:
     Raises:
         ValueError: it is not; the message says what to wrap the model in.
     """
+    if isinstance(answer, Tensor) and answer.is_complex():
+        raise ValueError(
+            f"expected logits [{rows}, classes], but the model gave {answer.dtype}, complex numbers, of which none is "
+            "the largest; wrap it, such as in faithlab.readouts.Logits(model, torch.abs)"
+        )
     if isinstance(answer, Tensor) and answer.ndim == 2 and len(answer) == rows and answer.shape[1] > 1:
         return answer
     shape = tuple(answer.shape) if isinstance(answer, Tensor) else None
@@ -115,6 +130,9 @@ def checked(answer: object, rows: int) -> Tensor:
     elif shape in ((rows,), (rows, 1)):
         given = f"one number for each input, {shape}. If it is the logit of the second of two classes"
         read, names = "two_classes", "Logits, two_classes"
+    elif len(shape) == rows == 1:
+        given = f"{shape} for one input alone, whose dimension is lost, as in squeeze() without one"
+        read = f"lambda answer: answer.reshape(-1, {shape[0]})"
     elif len(shape) > 2 and shape[0] == rows:
         given = f"{shape}. If these are logits at many places, of which you want the mean"
         read = f"lambda answer: answer.mean({tuple(range(2, len(shape)))})"
@@ -140,58 +158,128 @@ def _place_of_logits(answer: object, rows: int) -> str:
 
 
 @contextmanager
-def evaluating(model: nn.Module, flags: Mapping[str, bool]) -> Iterator[None]:
-    """While the context lasts, modules have these training flags, False if not named; then all is put back.
+def same_random_numbers(device: torch.device) -> Iterator[None]:
+    """When the context ends, the random numbers of torch, NumPy and Python go on as if nothing had been drawn."""
+    state, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002 (what a model may draw from)
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        try:
+            yield
+        finally:
+            random.setstate(state)
+            np.random.set_state(numbers)  # noqa: NPY002
 
-    What is put back: all attributes of all modules, and the values of buffers.
+
+@contextmanager
+def evaluating(model: nn.Module, weights: bool = False) -> Iterator[None]:
+    """While the context lasts, a model is in eval mode, by its own `eval` if it has one; then all is put back."""
+    own = _switches_itself(model)
+    with keeping(model, weights or own):
+        _to_eval(model, own)
+        yield
+
+
+@contextmanager
+def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
+    """When the context ends, all is put back: attributes of all modules, what is in them, and the values of buffers.
+
+    What is in an attribute is looked at as far as it is dense tensors, arrays, dicts, lists, sets and deques, of
+    which one can hold others. An object of another kind is left as it is.
+
+    Args:
+        model: whose modules are looked at.
+        weights: put back the values of parameters, too, of which a copy is made.
     """
-    before = [
-        (module, module.training, {key: (value, _contents(value)) for key, value in vars(module).items()})
-        for module in model.modules()
-    ]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    back: list[Callable[[], None]] = []
+    parameters = list(model.parameters())
+    seen: set[int] = set() if weights else set(map(id, parameters))
+    flags = [(module, module.training) for module in model.modules() if hasattr(module, "training")]
+    for part in (*map(vars, model.modules()), *model.buffers(), *parameters):
+        _remember(part, back, seen)
     try:
-        for name, module in model.named_modules():
-            module.training = flags.get(name, False)
         yield
     finally:
-        for module, training, attributes in before:
-            for key in vars(module).keys() - attributes.keys():
-                del vars(module)[key]
-            for key, (value, contents) in attributes.items():
-                vars(module)[key] = value
-                if contents is not None:
-                    value.clear()
-                    value.update(contents)
-            module.training = training
         with torch.no_grad():
-            for buffer, values in buffers:
-                if not torch.equal(buffer, values):
-                    buffer.copy_(values)
+            for put_back in back:
+                put_back()
+        for module, training in flags:
+            module.training = training
 
 
-def _flags(model: nn.Module) -> dict[str, bool]:
-    return {name: module.training for name, module in model.named_modules()}
+_KEPT = (dict, OrderedDict, defaultdict, list, set, deque)
 
 
-def _contents(value: object) -> dict | None:
-    return dict(value) if isinstance(value, dict) else None
+def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> None:
+    """Add what puts the contents of a value back; `seen` are the values that were added or need not be."""
+    if id(value) in seen:
+        return
+    if isinstance(value, Tensor) and value.layout is torch.strided:
+        seen.add(id(value))
+        before = value.detach().clone()
+        back.append(lambda: None if torch.equal(value, before) else value.copy_(before))
+    elif isinstance(value, np.ndarray):
+        seen.add(id(value))
+        array = value.copy()
+        back.append(lambda: np.copyto(value, array))
+    elif type(value) in _KEPT:
+        seen.add(id(value))
+        contents = copy.copy(value)
+
+        def refill() -> None:
+            value.clear()
+            (value.extend if isinstance(value, list | deque) else value.update)(contents)
+
+        back.append(refill)
+        for part in value.values() if isinstance(value, dict) else value:
+            _remember(part, back, seen)
+
+
+def _switches_itself(model: nn.Module) -> bool:
+    """Whether a module has an `eval` or `train` of its own, which may do more than to set flags."""
+    return any(
+        getattr(getattr(module, switch), "__func__", None) is not getattr(nn.Module, switch)
+        for module in model.modules()
+        for switch in ("eval", "train")
+    )
+
+
+def _to_eval(model: nn.Module, own: bool) -> None:
+    if own:
+        try:
+            model.eval()
+            return
+        except NotImplementedError:  # an exported program
+            pass
+    for module in model.modules():
+        if hasattr(module, "training"):  # a frozen script has none
+            module.training = False
 
 
 class Lent(nn.Module):
-    """A model that cannot be copied: itself, in eval mode while it runs, and put back after each forward."""
+    """A model that is put back after each forward, whatever this changes in it.
 
-    def __init__(self, model: nn.Module):
+    Args:
+        model: to run.
+        within: the context of a forward: `evaluating`, or `keeping` for what is in eval mode.
+    """
+
+    def __init__(self, model: nn.Module, within: Callable = evaluating):
         super().__init__()
-        vars(self)["lent"] = model  # not as a child: what is done to this module must not reach the user's
+        # The model is no child: what is done to this module must not reach the user's.
+        vars(self).update(lent=model, within=within)
 
     def forward(self, x: Tensor) -> object:
         """The model's answer."""
-        with evaluating(self.lent, {}):
+        with self.within(self.lent):
             return self.lent(x)
 
 
-def _check(model: nn.Module, x: Tensor) -> None:
+def check(model: nn.Module, x: Tensor) -> None:
+    """A module with values that is where the inputs are.
+
+    Raises:
+        TypeError: no module, or no tensor.
+        ValueError: a model that is not initialised, or is elsewhere.
+    """
     if isinstance(model, type):
         raise TypeError(f"expected a model, but got the class {model.__name__}; make one: {model.__name__}(...)")
     if not isinstance(model, nn.Module):
@@ -225,26 +313,32 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
             said.add(text)
             warnings.warn(f"{type(model).__name__}: {text}", stacklevel=5)
 
-    own = _own_precision(model)
+    own = own_precision(model)
     target = precision or own
     twin, problem = _copied(model)
     if not len(x):
         runner = Lent(model) if twin is None else _cast(twin, target)
         return Prepared(runner, target or x.dtype)
 
-    with evaluating(model, {} if twin is None else _flags(twin)):
-        x, expected = _own_answers(model, x, own if precision else None)
-        spread, tolerance = _rounding(expected, own, x.device)
+    with evaluating(model, weights=True):
+        try:
+            x, expected = _own_answers(model, x, own if precision else None)
+        except Exception as error:
+            error.add_note(f"this is the model itself, in eval mode, asked about inputs {tuple(x.shape)} {x.dtype}")
+            raise
+        spread, tolerance = rounding(expected, own, x.device)
         watch = None
         if twin is not None:
-            with evaluating(twin, _flags(twin)):
+            with keeping(twin):
                 watch = Watch(twin, model, x[-1:])
         if watch and watch.strays:
             twin, problem = None, f"a copy would use {watch.strays} of the model itself"
         # Alone, then together with others: what this changes is rounding.
         runner = Lent(model) if twin is None else twin
         noise = max(_difference(runner, x[i : i + 1], expected[i : i + 1])[0] for i in {0, len(x) - 1})
-        steady = True
+        if noise == math.inf:  # of the model itself, an answer of another form is an error
+            checked(model(x[:1].clone()), 1)
+        steady = independent = True
         if noise > tolerance:
             if _difference(model, x, expected)[0] > tolerance:
                 steady = False
@@ -257,19 +351,26 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
                     "changed by a few millionths. No more can be promised of its scores."
                 )
             else:
-                noise = 0.0
+                noise, independent = 0.0, False
                 say(
                     "its answer to an input depends on the other inputs of the same forward, as with a BatchNorm that "
                     "has no running statistics. So will its scores; rows decides which inputs share a forward."
                 )
 
+    carries = False
     difference, folded, unfolded = noise, (), dict(watch.obstacles) if watch else {}
     if twin is not None and steady:
         tolerance += 10 * noise
+        carries = _carried(twin, x, expected, independent) > tolerance
         difference, folded = _quickened(twin, x, expected, tolerance, watch.pairs, say)
         unfolded |= dict.fromkeys(watch.pairs.keys() - set(folded), "folded, the network gave other answers")
         if difference > tolerance:
             twin, problem, difference, folded = None, "a copy gives other answers", noise, ()
+    if twin is not None and carries:
+        say(
+            "it keeps something from a forward that changes its answers to the next. It is put back after each forward "
+            "to answer as it does now."
+        )
     if twin is None:
         say(f"it is run itself, without a copy made for speed: {problem}. Its scores change when its weights do.")
         if target != own:
@@ -277,21 +378,29 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
     elif target != own:
         low = x.to(target) if x.is_floating_point() else x
         difference, problem = _difference(_cast(twin, target), low, expected)
-        if steady and difference > _rounding(expected, target, x.device, _UNRELATED)[1]:
+        if steady and difference > rounding(expected, target, x.device, _UNRELATED)[1]:
             plain = _prepared(model, x, None)
             where = _where(_trail(plain.model, x)[0], _trail(twin, low), _UNRELATED)
             say(f"in {target} it {problem or 'gives unrelated answers'}{where}; it is run in its own precision.")
             return dataclasses.replace(plain, notes=(*notes, *plain.notes))
+    probabilities = are_probabilities(model, expected, own)
+    if probabilities:
+        say(
+            "it answers with probabilities, not with logits (all are in 0..1, and each row sums to one). They are read "
+            "as such, without a second softmax: their logarithms are taken for logits. If they are logits, say so with "
+            "faithlab.readouts.Logits(model); if not, Logits(model, torch.log) says this without a warning."
+        )
     return Prepared(
-        model=Lent(model) if twin is None else twin,
+        model=Lent(model) if twin is None else Lent(twin, keeping) if carries else twin,
         dtype=x.dtype if twin is None or not precision else precision,
         classes=expected.shape[1],
-        probabilities=_are_probabilities(model, expected, own, say),
+        probabilities=probabilities,
         folded=folded,
         unfolded=unfolded,
         difference=difference,
         spread=spread,
         notes=tuple(notes),
+        allowed=max(tolerance, rounding(expected, target, x.device)[1]) if steady and independent else math.inf,
     )
 
 
@@ -369,17 +478,13 @@ def _copied(model: nn.Module) -> tuple[nn.Module | None, str]:
     own = {id(part) for part in (*model.modules(), *model.parameters())}
     if any(id(part) in own for part in (*twin.modules(), *twin.parameters())):
         return None, "its deep copy shares layers with it"
-    try:
-        twin.eval()
-    except NotImplementedError:  # an exported program
-        for module in twin.modules():
-            module.training = False
+    _to_eval(twin, _switches_itself(twin))
     for parameter in twin.parameters():
         parameter.requires_grad_(False).grad = None
     return twin, ""
 
 
-def _own_precision(model: nn.Module) -> torch.dtype | None:
+def own_precision(model: nn.Module) -> torch.dtype | None:
     """The precision of a model's weights, None without weights or where it is mixed."""
     found = {parameter.dtype for parameter in model.parameters() if parameter.is_floating_point()}
     return found.pop() if len(found) == 1 else None
@@ -391,7 +496,7 @@ def _own_answers(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> 
     try:
         return x, _answers(model, x)
     except RuntimeError:
-        own = _own_precision(model)
+        own = own_precision(model)
         if not own or own == x.dtype or not x.is_floating_point():
             raise
     x = x.to(own)
@@ -400,8 +505,26 @@ def _own_answers(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> 
 
 def _answers(model: nn.Module, x: Tensor) -> Tensor:
     """Float64, of a copy of the inputs: a model may write into them, and keep what it computed."""
-    with evaluating(model, _flags(model)):
+    with keeping(model):
         return checked(model(x.clone()), len(x)).double()
+
+
+def _carried(model: nn.Module, x: Tensor, expected: Tensor, independent: bool) -> float:
+    """How far a model's answers move when it is asked again and again, and not put back.
+
+    Other inputs in the same place tell a model that keeps its answers by the identity of an input.
+    """
+    moved, place = 0.0, x.clone()
+    with keeping(model):
+        for flips in ((0,) if independent else (), ()):
+            answers = expected.flip(flips)
+            place.copy_(x.flip(flips))
+            try:
+                given = model(place)
+            except Exception:  # whatever the model's own code raises about what it has kept
+                return math.inf
+            moved = max(moved, apart(checked(given, len(x)).double(), answers))
+    return moved
 
 
 def _shaken(x: Tensor) -> Tensor:
@@ -419,11 +542,16 @@ def _difference(model: nn.Module, x: Tensor, expected: Tensor) -> tuple[float, s
         return math.inf, f"fails ({_said(error)})"
     if answers.shape != expected.shape:
         return math.inf, f"answers {tuple(answers.shape)}"
+    return apart(answers, expected), ""
+
+
+def apart(answers: Tensor, expected: Tensor) -> float:
+    """The largest difference; infinite where one of two is no number."""
     same = (answers == expected) | (answers.isnan() & expected.isnan())
-    return (answers - expected).abs().nan_to_num(math.inf, math.inf).masked_fill(same, 0).max().item(), ""
+    return (answers - expected).abs().nan_to_num(math.inf, math.inf).masked_fill(same, 0).max().item()
 
 
-def _rounding(
+def rounding(
     expected: Tensor, precision: torch.dtype | None, device: torch.device, relative: float = _ROUNDING
 ) -> tuple[float, float]:
     """The spread of logits within their rows, and the largest difference that passes for rounding."""
@@ -435,21 +563,12 @@ def _rounding(
     return spread, max(relative, 8 * unit) * spread + 8 * unit * finite.abs().nan_to_num(0).max().item()
 
 
-def _are_probabilities(
-    model: nn.Module, expected: Tensor, precision: torch.dtype | None, say: Callable[[str], None]
-) -> bool:
+def are_probabilities(model: nn.Module, logits: Tensor, precision: torch.dtype | None) -> bool:
     """Whether all rows of answers are in 0..1 and sum to one, unless the model is wrapped in `Logits`."""
     if isinstance(model, Logits):
         return False
     slack = max(1e-4, 4 * torch.finfo(precision or torch.float32).eps)
-    among = bool((expected >= 0).all()) and bool(((expected.sum(1) - 1).abs() <= slack).all())
-    if among:
-        say(
-            "it answers with probabilities, not with logits (all are in 0..1, and each row sums to one). They are read "
-            "as such, without a second softmax: their logarithms are taken for logits. If they are logits, say so with "
-            "faithlab.readouts.Logits(model); if not, Logits(model, torch.log) says this without a warning."
-        )
-    return among
+    return bool((logits >= 0).all()) and bool(((logits.sum(1) - 1).abs() <= slack).all())
 
 
 def _trail(model: nn.Module, x: Tensor) -> tuple[list[tuple[str, Tensor]], str | None]:

@@ -72,6 +72,22 @@ def count(segments: Tensor) -> int:
     return len(present)
 
 
+def count_of(segments: Tensor, x: Tensor) -> int:
+    """Number of features of a segment map for inputs [B, *S].
+
+    Raises:
+        ValueError: a map that does not broadcast to one of them, or as `count`.
+    """
+    features = count(segments)
+    try:
+        segments.expand(x.shape[1:])
+    except RuntimeError:
+        raise ValueError(
+            f"segments {tuple(segments.shape)} do not broadcast to the shape of one input {tuple(x.shape[1:])}"
+        ) from None
+    return features
+
+
 def spread(features: Tensor, segments: Tensor) -> Tensor:
     """Values per feature to values per element: [..., F] -> [..., *segments.shape].
 
@@ -105,12 +121,19 @@ def spreading(segments: Tensor, device: torch.device) -> Callable[[Tensor], Tens
 def pool(elements: Tensor, segments: Tensor) -> Tensor:
     """Values per element to values per feature, by summing: [B, *S] -> [B, F].
 
-    Elements of dimensions that the map broadcasts over (the channels of a pixel) are summed too.
+    Elements of dimensions that the map broadcasts over (the channels of a pixel) are summed too. The sums are float32
+    of half precision and int64 of integers, which would overflow.
 
     Raises:
-        ValueError: elements that the map does not broadcast to, or as `count`.
+        ValueError: elements that the map does not broadcast to, a mask, complex numbers, or as `count`.
     """
     number = count(segments)
+    if elements.dtype == torch.bool or elements.is_complex():
+        raise ValueError(f"expected values of real numbers to be summed, but got {elements.dtype}")
+    if not elements.is_floating_point():
+        elements = elements.long()
+    elif elements.dtype != torch.float64:
+        elements = elements.float()
     try:
         flat = segments.to(elements.device).expand(elements.shape[1:]).flatten()  # [E]
     except RuntimeError:

@@ -22,6 +22,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from faithlab.explainers import attention, gradable, register
+from faithlab.explainers.gate import IN_INFERENCE
 
 Rule = Callable[..., Tensor]
 """(function, its arguments ...) -> the function's value, with another derivative."""
@@ -79,6 +80,8 @@ _UNSEEN = (torch.jit.ScriptModule, nn.DataParallel, nn.parallel.DistributedDataP
 def propagating(model: nn.Module, rules: dict[Callable, Rule], passing: frozenset[Callable] | None) -> Iterator[Rules]:
     """While the context lasts, gradients of what the model computes are relevances by the rules, see `Rules`."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if any(parameter.is_inference() for parameter in trainable):
+        raise ValueError(IN_INFERENCE)
     try:
         for parameter in trainable:  # what asks for a gradient then is what has relevance: the input's descendants
             parameter.requires_grad_(False)
@@ -98,11 +101,14 @@ class _Redistribute(torch.autograd.Function):
     @staticmethod
     def forward(ctx, values: tuple[Tensor], rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
         ctx.rule = rule
+        ctx.set_materialize_grads(False)  # of what has no derivative nothing arrives: an error, not a map of zeros
         ctx.save_for_backward(*inputs)
         return values[0]
 
     @staticmethod
-    def backward(ctx, relevance: Tensor):
+    def backward(ctx, relevance: Tensor | None):
+        if relevance is None:
+            return None, None, *(None for _ in ctx.saved_tensors)
         with torch.enable_grad():
             return None, None, *ctx.rule(relevance, *(x.detach().requires_grad_() for x in ctx.saved_tensors))
 
@@ -122,11 +128,12 @@ class _Elementwise(torch.autograd.Function):
         if value is x:
             ctx.mark_dirty(x)
         ctx.rule = rule
+        ctx.set_materialize_grads(False)
         return value
 
     @staticmethod
-    def backward(ctx, relevance: Tensor):
-        return ctx.rule(relevance), None, None
+    def backward(ctx, relevance: Tensor | None):
+        return None if relevance is None else ctx.rule(relevance), None, None
 
 
 def elementwise(rule: Callable[[Tensor], Tensor]) -> Rule:

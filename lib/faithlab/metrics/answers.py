@@ -10,7 +10,7 @@ def ask(score: Score, keep: Tensor) -> Tensor:
     """The answers to keep-masks [B, M, F], [B, M] float64 on the masks' device; none for no images.
 
     Raises:
-        ValueError: answers of another shape, NaN or infinite.
+        ValueError: answers of another shape, complex, NaN or infinite.
     """
     if not keep.numel():
         return torch.zeros(keep.shape[:2], dtype=torch.float64, device=keep.device)
@@ -20,6 +20,10 @@ def ask(score: Score, keep: Tensor) -> Tensor:
         raise ValueError(
             f"expected one answer for each mask, {tuple(keep.shape[:2])}, but the score gave {came}; make the score "
             "with faithlab.engine.scorer"
+        )
+    if answers.is_complex():
+        raise ValueError(
+            f"expected answers of real numbers, but the score gave {answers.dtype}; give their size, abs()"
         )
     answers = answers.to(keep.device).double()
     if not bool(answers.isfinite().all()):

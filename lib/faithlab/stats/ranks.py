@@ -24,7 +24,12 @@ class MonteCarlo(NamedTuple):
 
 
 def rank(values: Tensor) -> Tensor:
-    """Ranks 1..n along the last dimension; equal values share the mean of their ranks. Float64, NaN stays NaN."""
+    """Ranks 1..n along the last dimension; equal values share the mean of their ranks. Float64, NaN stays NaN.
+
+    Raises:
+        ValueError: complex numbers.
+    """
+    _check_real(values)
     missing = values.isnan()
     n = values.shape[-1]
     # Missing values go to the end as infinities and are not counted.
@@ -47,11 +52,20 @@ def pearson(a: Tensor, b: Tensor) -> Tensor:
         NaN where a side is constant or holds a NaN, and nowhere else.
 
     Raises:
-        ValueError: two lengths, or an infinity, beside which everything else is nothing.
+        ValueError: two lengths, complex numbers, or an infinity, beside which everything else is nothing.
     """
+    _check_real(a, b)
     if bool(a.isinf().any()) or bool(b.isinf().any()):
         raise ValueError("expected finite numbers, but got an infinity; drop and count it, or correlate ranks")
     return _correlation(_near_one(a.double()), _near_one(b.double()))
+
+
+def _check_real(*series: Tensor) -> None:
+    for values in series:
+        if values.is_complex():
+            raise ValueError(
+                f"expected real numbers, but got {values.dtype}, which has no order; give their size, abs()"
+            )
 
 
 def _near_one(values: Tensor) -> Tensor:
