@@ -12,7 +12,6 @@ ORDER = [
     "arguments",
     "segments",
     "references",
-    "perturbed",
     "readouts",
     "folding",
     "preparation",

@@ -49,8 +49,9 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, perturbed
+from faithlab import draws
 from faithlab.metrics import novelty
+from faithlab.references import perturbed
 from faithlab.study import claims, few_class, figures, tables
 from faithlab.study.results import Run
 from faithlab.zoo import datasets

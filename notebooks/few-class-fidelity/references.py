@@ -54,9 +54,10 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, masks, perturbed, references, stats
+from faithlab import engine, masks, references, stats
 from faithlab.metrics import few_class as metric
 from faithlab.metrics import novelty
+from faithlab.references import perturbed
 from faithlab.study import few_class, figures, tables
 from faithlab.study.results import Run
 from faithlab.zoo import datasets

@@ -3,8 +3,9 @@
 Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt: "Few-class Fidelity: Evaluating Explanations of
 Real-conditions CNN classifiers with Optimized Perturbations", 2025). With few classes a model that is no longer right
 is not undecided: with two it is sure of the other one. So the aim of removal is the probability 1/N, N the number of
-classes. Pixels are replaced by those of a perturbed image (`faithlab.perturbed`) in steps of 1 %, most important first
-(MIF) and least important first (LIF); A is the area under the probability of one class over the replaced share:
+classes. Pixels are replaced by those of a perturbed image (`faithlab.references.perturbed`) in steps of 1 %, most
+important first (MIF) and least important first (LIF); A is the area under the probability of one class over the
+replaced share:
 
     Fid = 1 - (|1 - A_LIF| + |1/N - A_MIF|) / (1 + (N - 1) / N)            in [0, 1], higher is better      (eq. 1)
 

@@ -12,9 +12,10 @@ from pandas.io.formats.style import Styler
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from faithlab import engine, perturbed, references, stats
+from faithlab import engine, references, stats
 from faithlab.explainers import Explainer, explain, find, refine
 from faithlab.metrics import alignment, few_class, novelty
+from faithlab.references import perturbed
 from faithlab.study import figures, tables
 from faithlab.study.claims import Claim, verdict
 from faithlab.zoo import models
@@ -60,7 +61,7 @@ def all_right(networks: Sequence[nn.Module], data: ImageSet, count: int) -> Imag
 
 
 def intensities(data: ImageSet) -> Tensor:
-    """The images as they are stored, float32 [N, C, H, W] in 0..1: what `faithlab.perturbed` alters."""
+    """The images as they are stored, float32 [N, C, H, W] in 0..1: what `faithlab.references.perturbed` alters."""
     return data.inputs.float() / 255
 
 
@@ -73,7 +74,7 @@ def normalised(images: Tensor, data: ImageSet) -> Tensor:
 def undecided(
     network: nn.Module, data: ImageSet, *, prune: bool = True, precision: torch.dtype = torch.float32
 ) -> perturbed.Perturbed:
-    """The perturbed image of each image of a set, see `faithlab.perturbed.search`."""
+    """The perturbed image of each image of a set, see `faithlab.references.perturbed.search`."""
     return perturbed.search(intensities(data).to(_device(network)), answer(network, data, precision), prune=prune)
 
 
