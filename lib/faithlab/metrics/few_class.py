@@ -64,10 +64,14 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: mas
     return found
 
 
+def area(score: Score, attribution: Tensor, *, steps: int = 100, direction: masks.Direction = "MoRF") -> Tensor:
+    """The area under one curve, [B] float64; arguments and errors as in `curve`."""
+    return stats.auc(curve(score, attribution, steps=steps, direction=direction), _shares(steps))
+
+
 def areas(score: Score, attribution: Tensor, *, steps: int = 100) -> Areas:
     """Both areas of an attribution; arguments and errors as in `curve`."""
-    curves = (curve(score, attribution, steps=steps, direction=direction) for direction in ("MoRF", "LeRF"))
-    found = [stats.auc(each, _shares(steps)) for each in curves]
+    found = (area(score, attribution, steps=steps, direction=direction) for direction in ("MoRF", "LeRF"))
     return Areas(*found, classes=getattr(score, "classes", None))
 
 
