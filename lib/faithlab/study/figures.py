@@ -308,7 +308,7 @@ def refined(found: pd.DataFrame, label: str) -> plt.Figure:
             )
         mark(axes, own.loc[own["explainer"] == "Random", "mean"].min(), "Random", axis="y")
         axes.set(ylabel=label, title=network if len(networks) > 1 else "", xticks=range(len(names)), xticklabels=names)
-    grid[0, 0].legend(ncols=4, loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+    grid[0, 0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
     return show(figure)
 
 
