@@ -83,7 +83,7 @@ def share(estimate: Estimate) -> str:
 
 def number(estimate: Estimate, digits: int = 2) -> str:
     """An estimate with its interval, for a sentence."""
-    value, low, high = (float(x) for x in estimate.pooled)
+    value, low, high = (round(float(x), digits) + 0.0 for x in estimate.pooled)  # no -0.00
     return _text({"mean": value, "low": low, "high": high}, digits)
 
 
