@@ -435,6 +435,10 @@ run.claim(
     ],
 )
 
+# %% [markdown]
+# On black IG(min) is the region by construction, and EG, whose background is mostly black, nearly so: the next claim meets rivals
+# here that know the answer, and its verdict speaks of this task alone.
+
 # %% tags=["hide-input"]
 run.claim(
     "fc-dice-best",
