@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from faithlab import arguments, draws, masks, perturbed, search, segments, stats
+from faithlab import arguments, draws, masks, search, segments, stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import (
     alignment,
@@ -28,6 +28,7 @@ from faithlab.metrics import (
     trajectory,
 )
 from faithlab.metrics.fidelity import fidelity, remaining
+from faithlab.references import perturbed
 
 A = torch.tensor([[3.0, 1, 2, 0], [0, 1, 2, 3]])
 PRESENT = torch.ones(2, 4, dtype=torch.bool)

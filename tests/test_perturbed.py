@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import literal
-from faithlab import engine, perturbed, references, segments
+from faithlab import engine, references, segments
+from faithlab.references import perturbed
 from faithlab.zoo import models
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -259,7 +260,7 @@ def test_all_candidates_of_a_small_image_are_asked_in_one_pass():
 
 MEASURE = """
 import resource, sys, torch
-from faithlab import perturbed
+from faithlab.references import perturbed
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 def answer(images):
     assert len(images) == 804

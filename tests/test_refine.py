@@ -8,10 +8,8 @@ from torch import nn
 import literal
 from faithlab import segments
 from faithlab.explainers import explain, refine
-from faithlab.study import few_class
-from faithlab.zoo import models
-from faithlab.zoo.sets import ImageSet
 
+IMAGE = (12, 12)
 PIXELS = segments.pixels(12, 12)
 X = torch.rand(4, 3, 12, 12, generator=torch.Generator().manual_seed(0)) * 2 - 1
 TARGET = torch.tensor([1, 0, 2, 1])
@@ -208,104 +206,17 @@ def test_an_image_gets_the_same_regions_in_any_batch():
     torch.testing.assert_close(explained(refine.region("gradient"), some=slice(2, 3)), whole[2:3])
 
 
-# By the paper's names
+@pytest.mark.parametrize("side", [1, 3, 7])
+def test_squares_average_what_the_image_has(side):
+    found = explained(refine.squares(refine.magnitude("gradient"), side)).view(-1, *IMAGE)
+    maps = explained(refine.magnitude("gradient")).view(-1, *IMAGE)
+    reach = side // 2
+    for row, column in ((0, 0), (2, 5), (IMAGE[0] - 1, IMAGE[1] - 1)):
+        around = maps[:, max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
+        torch.testing.assert_close(found[:, row, column], around.flatten(1).mean(1))
 
 
-def images(count: int = 6) -> ImageSet:
-    inputs = torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    masks = torch.zeros(count, 12, 12, dtype=torch.bool)
-    masks[:, 2:7, 3:9] = True
-    labels = torch.arange(count) % 3
-    return ImageSet(inputs, labels, ("a", "b", "c"), (0.5,) * 3, (0.25,) * 3, masks)
-
-
-def network() -> nn.Module:
-    torch.manual_seed(0)
-    return models.build("cnn3", classes=3, width=4).eval()
-
-
-def test_all_combinations_of_the_paper_have_scores():
-    data, model = images(), network()
-    maps = few_class.explanations(
-        model, data, layer="features", background=data.model_inputs()[:2], steps=2, samples=2, noise=0.1
-    )
-    assert len(maps) == 7 * 4 + 1
-    for key, attribution in maps.items():
-        assert attribution.shape == (6, 144), key
-        assert attribution.isfinite().all(), key
-        if key[0] != "Random":
-            assert (attribution >= -1e-6).all(), key  # magnitudes
-    scores = few_class.scores(few_class.scorer(model, data), maps, data, steps=4)
-    assert set(scores) == {"explainer", "refinement", "image", "fidelity", "mif", "lif", "iou", "dice"}
-    assert len(scores) == 29 * 6
-    assert scores[["fidelity", "iou", "dice"]].apply(lambda c: c.between(0, 1)).to_numpy().all()
-
-
-def test_an_explainer_that_gives_nan_has_no_score_where_it_does_and_is_counted():
-    data, model = images(), network()
-    broken = torch.rand(6, 144)
-    broken[4, 7], broken[2, 0] = torch.nan, torch.inf
-    scores = few_class.scores(few_class.scorer(model, data), {("X", "none"): broken}, data, steps=4)
-    values = scores.set_index("image")[["fidelity", "mif", "lif", "iou", "dice"]]
-    assert values.loc[[2, 4]].isna().all(None)
-    assert values.drop(index=[2, 4]).notna().to_numpy().all()
-    summary = few_class.summary(scores.assign(network="n"))
-    assert (summary["missing"] == 2).all()
-
-
-def test_only_images_that_every_network_gets_right_are_used():
-    data = images(60)
-    right = few_class.all_right([network()], data, 5)
-    predicted = network()(right.model_inputs()).argmax(1)
-    assert torch.equal(predicted, right.labels)
-    with pytest.raises(ValueError, match=r"right on \d+ of 60 images, fewer than 61"):
-        few_class.all_right([network()], data, 61)
-
-
-def test_the_undecided_image_leaves_the_network_undecided():
-    data, model = images(), network()
-    found = few_class.undecided(model, data)
-    answers = few_class.answer(model, data)(found.images)
-    expected = [literal.uncertainty(row) for row in answers.tolist()]
-    assert found.uncertainty.tolist() == pytest.approx(expected, abs=1e-5)
-
-
-def test_what_may_stand_in_for_an_image():
-    data = images(2)
-    pictures = few_class.intensities(data)
-    found = few_class.stand_ins(pictures, pictures / 2)
-    assert list(found) == ["black", "white", "mean", "blur", "optimised"]
-    assert all(stand_in.shape == pictures.shape for stand_in in found.values())
-    assert (found["black"] == 0).all()
-    assert (found["white"] == 1).all()
-    torch.testing.assert_close(found["mean"].mean((2, 3)), pictures.mean((2, 3)))
-    assert found["blur"].std() < pictures.std()
-
-
-def test_a_training_image_is_at_no_distance_from_the_training_data_and_another_is():
-    train, model = images(8), network()
-    far = few_class.unfamiliar(model, train, count=8, neighbours=1)
-    pictures = few_class.intensities(train)
-    torch.testing.assert_close(far(pictures, train), torch.zeros(8), atol=2e-3, rtol=0)
-    assert (far(torch.zeros_like(pictures), train) > 0.01).all()
-
-
-def test_noise_is_judged_by_the_fidelity_of_smoothed_gradients():
-    data, model = images(), network()
-    stand_in = few_class.intensities(data) * 0
-    found = few_class.noise_levels(model, data, stand_in, [0.1, 0.3], samples=2, steps=4)
-    maps = few_class.explanations(
-        model,
-        data,
-        layer="features",
-        background=data.model_inputs()[:1],
-        steps=1,
-        samples=2,
-        noise=0.3,
-        names=["BP"],
-        refinements=["SG"],
-    )
-    reference = few_class.references.given(few_class.normalised(stand_in, data))
-    scores = few_class.scores(few_class.scorer(model, data, reference), maps, data, steps=4)
-    assert found.index.tolist() == [0.1, 0.3]
-    assert found[0.3] == pytest.approx(scores["fidelity"].mean())
+@pytest.mark.parametrize("side", [0, 2, -1])
+def test_squares_have_a_middle(side):
+    with pytest.raises(ValueError, match=f"odd side of at least 1, so that every square has a middle, but got {side}"):
+        refine.squares("gradient", side)

@@ -34,8 +34,8 @@ epochs = 3
 rate = 0.01  # peak learning rate
 batch = 64
 train_limit = None  # training images; None: all
-images = 32  # test images that every network gets right
-step = 0.02  # replaced share between two points of a curve; the paper has 0.01
+images = 48  # test images that every network gets right
+step = 0.04  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
 noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range
 background = 12  # training images for Expected Gradients; the paper has 200
@@ -47,28 +47,32 @@ photographs_options = {}  # with imagenet-folder: {"path": "..."}
 photographs_limit = 2  # vehicles among the photographs
 photographs_step = 0.05
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-seed = 0
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of Random, Expected Gradients and noise
 
 # %% tags=["hide-input"]
+import dataclasses
+from functools import partial
+
 import matplotlib.pyplot as plt
-import pandas as pd
 import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, references
-from faithlab.explainers import explain, find
-from faithlab.metrics import alignment
-from faithlab.metrics import few_class as metric
-from faithlab.study import claims, few_class, figures, published, tables
+from faithlab import engine, stats
+from faithlab.claims import above, best, within
+from faithlab.metrics import METRICS, evaluate, few_class
+from faithlab.scores import Scores
+from faithlab.study import figures, published, tables
 from faithlab.study.results import Run, recorded
+from faithlab.subject import Subject
+from faithlab.trials import references, refined, subjects, truth
 from faithlab.zoo import datasets, models, vehicles
 from faithlab.zoo import pretrained as zoo
 from faithlab.zoo.training import Recipe, accuracy, trained
 
 figures.theme()
 run = Run("few-class-fidelity/natural-images", globals())
-refinements = few_class.LABELS
 
 # %% [markdown]
 # ## The task
@@ -81,7 +85,7 @@ refinements = few_class.LABELS
 
 # %% tags=["hide-input"]
 recipes = {
-    name: Recipe(
+    (name, s): Recipe(
         data=data,
         data_options=data_options,
         model=model,
@@ -92,22 +96,18 @@ recipes = {
         decay=1e-5,
         limit=train_limit,
         precision=precision,
-        seed=seed,
+        seed=s,
     )
     for name, (model, options, _) in architectures.items()
+    for s in training_seeds
 }
-networks = {name: trained(recipe) for name, recipe in recipes.items()}
-device = next(next(iter(networks.values())).parameters()).device
-fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
-test = datasets.load(data, "test", **data_options)
-right = {name: accuracy(network, test) for name, network in networks.items()}
-both = few_class.all_right(list(networks.values()), test, images + tuning_images)
-chosen, tuning = both.take(slice(images)), both.take(slice(images, None))
-train = datasets.load(data, "train", **data_options)
-known = train.model_inputs(torch.linspace(0, len(train) - 1, background).round().long()).to(device)
+test, train = (datasets.load(data, split, **data_options) for split in ("test", "train"))
+right = {key: accuracy(trained(recipe), test) for key, recipe in recipes.items()}
+places = subjects.recognised(list(recipes.values()), images + tuning_images, test)
+regions = test.masks[places[:images]]
 Markdown(
     "On the test set "
-    + ", ".join(f"{name} is right on **{value:.1%}**" for name, value in right.items())
+    + ", ".join(f"{name} is right on **{value:.1%}**" for (name, _), value in right.items())
     + f". As in the paper only images that every network gets right are used: {images} to judge explainers, and "
     f"{tuning_images} others to choose the noise of SG."
 )
@@ -115,32 +115,34 @@ Markdown(
 # %% [markdown]
 # ## Perturbed images, and the noise of SG
 #
-# Each image gets its perturbed copy once, for all explainers: [](perturbations) tells how. The noise of SG and SG² is
-# chosen for each network on the other images, as its authors ask: the candidate with the highest fidelity of BP with SG.
+# Each image gets its perturbed copy once, for all explainers: [](perturbations) tells how. It is the reference "perturbed" of
+# these images, and the metric asks for it by this name. The noise of SG and SG² is chosen for each network on the other
+# images, as its authors ask: the candidate with the highest fidelity of BP with SG.
 
 # %% tags=["hide-input"]
-stand_in, noise, tried = {}, {}, {}
-for name, network in networks.items():
-    apart = few_class.undecided(network, tuning)
-    tried[name] = few_class.noise_levels(
-        network, tuning, apart.images, noises, samples=smooth_samples, seed=seed, precision=fast
-    )
-    noise[name] = tried[name].idxmax()
-    stand_in[name] = few_class.undecided(network, chosen)
-run.save(pd.concat(tried, names=["network"]).reset_index(), "noise")
-fallbacks = {name: int(p.fallback.sum()) for name, p in stand_in.items()}
+metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
+chosen, made, tuning, noise = {}, {}, [], {}
+for (name, s), recipe in recipes.items():
+    about = {"name": name, "precision": precision, "data": test}
+    apart, _ = references.perturbed(subjects.subject(recipe, places[images:], **about), test)
+    tried = refined.noise_levels(metrics, apart, noises, samples=smooth_samples, seed=seed)
+    noise[name, s] = max(noises, key=lambda level, tried=tried: stats.estimate(tried, level=level).value)
+    chosen[name, s], made[name, s] = references.perturbed(subjects.subject(recipe, places[:images], **about), test)
+    tuning.append(tried)
+tuning = Scores.concat(tuning)
+run.save(tuning, "noise")
 Markdown(
     " ".join(
-        f"For {name} the chosen noise is {noise[name]:.0%} of an image's range (fidelity "
-        + ", ".join(f"{value:.3f} at {level:.0%}" for level, value in of.items())
-        + ")."
-        for name, of in tried.items()
+        f"For {name} the chosen noise is {noise[name, s]:.0%} of an image's range. {int(found.fallback.sum())} of {images} "
+        "images have no candidate under Δ, and fall back to the least decided one."
+        for (name, s), found in made.items()
     )
-    + " The paper found 10 to 20 %. "
-    + " ".join(
-        f"{count} of {images} images have no candidate under Δ for {name}, and fall back to the least decided one."
-        for name, count in fallbacks.items()
+    + " The paper found 10 to 20 %. Fidelity of BP + SG on the images kept for this choice: "
+    + "; ".join(
+        f"{cell['network']} {tables.number(found, 2)} at {cell['level']:.0%}"
+        for cell, found in stats.summary(tuning, ("network", "level"), training_seed=training_seeds[0])
     )
+    + "."
 )
 
 # %% [markdown]
@@ -153,60 +155,142 @@ Markdown(
 #
 # All maps are magnitudes: how much a pixel matters, in whichever direction. The paper does not say what it does with
 # signs; a section below shows what they change.
+#
+# Two **controls** stand beside them. *BP + squares* averages BP over the 7 x 7 pixels round each pixel: a blur that knows
+# neither the image's regions nor noisy copies. *Random + XRAI* averages a random map over regions.
 
 # %% tags=["hide-input"]
-maps, scores = {}, []
-for name, network in networks.items():
-    maps[name] = few_class.explanations(
-        network,
-        chosen,
-        layer=architectures[name][2],
-        background=known,
+spread = torch.linspace(0, len(train) - 1, background).round().long()
+first = next(iter(chosen))
+maps, plain, found = {}, {}, []
+for key, subject in chosen.items():
+    plain[key] = refined.explainers(
+        layer=architectures[key[0]][2],
+        background=train.model_inputs(spread).to(subject.x.device),
         steps=integration_steps,
-        samples=smooth_samples,
-        noise=noise[name],
         seed=seed,
     )
-    score = few_class.scorer(
-        network,
-        chosen,
-        references.given(few_class.normalised(stand_in[name].images, chosen)),
-        precision=fast,
-    )
-    scores.append(few_class.scores(score, maps[name], chosen, steps=round(1 / step)).assign(network=name))
-scores = pd.concat(scores, ignore_index=True)
-run.save(scores, "scores")
-summary = few_class.summary(scores)
-run.save(summary, "summary")
-first = next(iter(networks))
-change = engine.agreement(networks[first], chosen.model_inputs().to(device), chosen.labels.to(device), fast)
+    explainers = refined.refined(plain[key], samples=smooth_samples, noise=noise[key], seed=seed)
+    maps[key] = subjects.attributions(subject, explainers | refined.controls(seed=seed))
+    known = {name: order.to(subject.x.device) for name, order in truth.known(regions, subject.images, seed).items()}
+    found += [
+        evaluate(metrics, subject, maps[key] | known),
+        truth.aligned("IoU", subject, maps[key], regions),
+    ]
+names, combinations = list(plain[first]), list(explainers)
+subject = chosen[first]
+change = engine.agreement(subject.model, subject.x, subject.target, subject.precision)
 Markdown(
-    f"{len(maps[first])} combinations of explainer and refinement, {images} images, {round(1 / step)} steps in two "
-    f"directions. Forwards ran in {str(fast).removeprefix('torch.')}, which moves the followed probability by "
-    f"{change['probability']:.4f} on average. {int(summary['missing'].sum())} scores are missing."
+    f"{len(combinations)} combinations of explainer and refinement, {images} images, {round(1 / step)} steps in two "
+    f"directions. Forwards ran in {str(subject.precision).removeprefix('torch.')}, which moves the followed probability by "
+    f"{change['probability']:.4f} on average."
 )
 
-# %% mystnb={"figure": {"caption": "Two images with their boxes, and the maps of the explainers (columns) without and with refinements (rows). Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Grid of maps: for two photographs, the maps of seven explainers, plain, averaged over regions, and smoothed."}} tags=["hide-input"]
-plain = [name for name in few_class.EXPLAINERS if name != "Random"]
-boxes = alignment.boxes(chosen.masks)
-figure, grid = plt.subplots(8, len(plain) + 1, figsize=(8.4, 8.6))
-for row, (i, refinement) in zip(grid, [(i, r) for i in range(2) for r in refinements], strict=True):
-    row[0].axis("off")
-    if refinement == "none":
-        row[0].imshow(chosen.inputs[i].permute(1, 2, 0))
-        top, left, bottom, right_ = boxes[i].tolist()
-        row[0].add_patch(plt.Rectangle((left - 0.5, top - 0.5), right_ - left, bottom - top, fill=False, color="w"))
-    for axes, name in zip(row[1:], plain, strict=True):
-        picture = maps[first][name, refinement][i].cpu().view(*chosen.inputs.shape[-2:])
-        axes.imshow(picture, cmap="magma", vmax=picture.quantile(0.99).item())
+# %% mystnb={"figure": {"caption": "Six images and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Rows of small pictures: photographs of animals with a smaller vehicle in them, and their maps by plain and refined explainers."}} tags=["hide-input"]
+shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "Deconv + XRAI", "GradCAM")
+figures.maps(references.intensities(test, places[:6]).permute(0, 2, 3, 1), {name: maps[first][name] for name in shown})
+
+# %% [markdown]
+# Three more questions are put to the first network. *Signs*: gradients, Deconvolution, EG and IG have a sign; if maps are
+# ordered as they come, a pixel that speaks against the class counts as the least important one, and LIF replaces it first.
+# *Which class is followed*: the predicted one is the usual choice, but the same maps can be asked about every other class.
+# *The curves* themselves: the probability at every replaced share.
+
+# %% tags=["hide-input"]
+signs = {name: plain[first][name] for name in names if name not in ("GradCAM", "Random")}
+signed = subjects.attributions(subject, signs)
+found.append(evaluate(metrics, subject, signed, variant="signed"))
+found.append(truth.aligned("IoU", subject, signed, regions, variant="signed"))
+some = {name: maps[first][name] for name in ("BP", "GradCAM", "Random")}
+for shift in range(1, len(test.classes)):
+    other = dataclasses.replace(subject, target=(subject.target + shift) % len(test.classes))
+    found.append(evaluate(metrics, other, some, variant=f"class + {shift} is followed"))
+shares = [k / round(1 / step) for k in range(round(1 / step) + 1)]
+
+
+def curve(score, attribution, sizes, *, end):
+    """The probability at every replaced share."""
+    return few_class.curve(score, attribution, steps=len(sizes) - 1, direction=end)
+
+
+curves = {
+    name: metrics["Few-class Fidelity"].given(ask=partial(curve, end=end), sizes=shares, direction=end)
+    for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
+}
+found.append(evaluate(curves, subject, {name: maps[first][name] for name in ("BP", "EG + SG", "Random")}))
+
+# %% [markdown]
+# ## A network trained on ImageNet
+#
+# EfficientNet-Lite0 knows 1000 classes. Its probabilities are summed in the paper's three groups of vehicles, over sixteen
+# classes that we chose, and everything above applies. Its activation is ReLU6, which Deconvolution cannot replace, so that
+# explainer is left out.
+
+# %% tags=["hide-input"]
+everything = datasets.load(photographs, "test", **photographs_options)
+group_of = {index: number for number, group in enumerate(vehicles.group_indices()) for index in group}
+seen = torch.tensor([i for i, label in enumerate(everything.labels.tolist()) if label in group_of][:photographs_limit])
+grouped = models.Grouped(zoo.load(pretrained), vehicles.group_indices()).to(subject.x.device).eval()
+group = torch.tensor([group_of[label] for label in everything.labels[seen].tolist()])
+wide, wide_made = references.perturbed(
+    Subject(
+        grouped,
+        everything.model_inputs(seen).to(subject.x.device),
+        group.to(subject.x.device),
+        everything.features(),
+        dataset=f"{photographs} test",
+        network=pretrained,
+        training_seed=training_seeds[0],
+        images=seen,
+        precision=subject.precision,
+    ),
+    everything,
+)
+own = refined.explainers(layer="network.features", background=wide.x[:1], steps=integration_steps, seed=seed)
+own = refined.refined(
+    {name: own[name] for name in ("BP", "IG(zero)", "GradCAM", "Random")},
+    samples=smooth_samples,
+    noise=noise[first],
+    refinements=["none", "XRAI"],
+    seed=seed,
+)
+wide_maps = subjects.attributions(wide, own)
+found.append(
+    evaluate(
+        {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / photographs_step))}, wide, wide_maps
+    )
+)
+scores = Scores.concat(found)
+run.save(scores, "scores")
+answers = references.answer(grouped, everything)
+clean, after = answers(references.intensities(everything, seen)), answers(wide_made.images)
+Markdown(
+    f"Of the {len(everything)} photographs {len(seen)} are used, which show "
+    + ", ".join(sorted({everything.classes[label] for label in everything.labels[seen].tolist()}))
+    + f". The network puts {int((clean.argmax(1).cpu() == group).sum())} of them into the right group. The search took "
+    f"{wide_made.forwards.double().mean():.0f} of 804 forwards per image, and {int(wide_made.fallback.sum())} fell back. "
+    "So few images rank nothing; they show that the method runs at this size. A folder of photographs of your own makes it "
+    "an experiment: the parameters `photographs` and `photographs_options`. "
+    f"On this page {scores.missing} scores are missing."
+)
+
+# %% mystnb={"figure": {"caption": "Photographs of ImageNet, their perturbed copies with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-natural-photographs"}, "image": {"alt": "One row per photograph: the photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
+count = min(2, len(seen))
+figure, grid = plt.subplots(count, 5, figsize=(8.4, 1.95 * count), squeeze=False)
+for i, row in enumerate(grid):
+    for axes, pictures, answer in (
+        (row[0], everything.inputs[seen], clean),
+        (row[1], wide_made.images.clamp(0, 1), after),
+    ):
+        axes.imshow(pictures[i].cpu().permute(1, 2, 0))
+        axes.set_xlabel(" ".join(f"{p:.2f}" for p in answer[i]), fontsize="x-small")
+    for axes, name in zip(row[2:], ("BP", "BP + XRAI", "GradCAM"), strict=True):
+        picture = wide_maps[name][i].cpu().view(*everything.inputs.shape[-2:])
+        axes.imshow(picture, cmap="magma", vmax=picture.quantile(0.99).item(), interpolation="nearest", rasterized=True)
+        axes.set_xlabel(name, fontsize="x-small")
+    for axes in row:
         axes.set(xticks=[], yticks=[])
-        sns.despine(ax=axes, left=True, bottom=True)
-    row[1].set_ylabel(refinements[refinement], fontsize="small")
-for axes, name in zip(grid[0, 1:], plain, strict=True):
-    axes.set_title(name, fontsize="small", fontweight="normal")
-figure.subplots_adjust(wspace=0.06, hspace=0.06)
-plt.close(figure)
-figure
+figures.show(figure)
 
 # %% [markdown]
 # ## The metric
@@ -220,25 +304,16 @@ figure
 #
 # A faithful explanation drops at once to $1/N$ under MIF, and stays at 1 until the end under LIF.
 
-# %% mystnb={"figure": {"caption": "The probability of the class, averaged over the images, as more and more pixels are replaced: three explainers, most important first (solid) and least important first (dashed). All curves share both ends.", "name": "fc-natural-curves"}, "image": {"alt": "Line chart of replaced share against probability: a solid and a dashed curve for each of three explainers, from the same start to the same end."}} tags=["hide-input"]
-score = few_class.scorer(
-    networks[first],
-    chosen,
-    references.given(few_class.normalised(stand_in[first].images, chosen)),
-    precision=fast,
-)
-best = summary[(summary["network"] == first) & (summary["measure"] == "fidelity")].set_index(
-    ["explainer", "refinement"]
-)["mean"]
-shown = dict.fromkeys([best.idxmax(), ("BP", "none"), ("Random", "none")])
+# %% mystnb={"figure": {"caption": "The probability of the class as more and more pixels are replaced: three explainers, most important first (solid) and least important first (dashed), means with 95 % intervals over the images. All curves share both ends.", "name": "fc-natural-curves"}, "image": {"alt": "Line chart of replaced share against probability: a solid and a dashed curve for each of three explainers, from the same start to the same end."}} tags=["hide-input"]
+here = {"dataset": subject.dataset, "variant": None}
 figure, axes = plt.subplots(figsize=(6.4, 3.6))
-for colour, key in zip(sns.color_palette(), shown, strict=False):
-    label = key[0] if key[1] == "none" else f"{key[0]} + {refinements[key[1]]}"
-    for sign, style in ((1, "-"), (-1, "--")):
-        curve = metric.curve(score, sign * maps[first][key], steps=round(1 / step)).mean(0).cpu()
-        axes.plot(torch.linspace(0, 1, len(curve)), curve, style, color=colour, label=label if sign == 1 else None)
-figures.mark(axes, 1 / len(chosen.classes), "1/N", axis="y")
-axes.set(xlabel="replaced pixels (share)", ylabel="probability of the class", ylim=(0, 1))
+for colour, name in zip(sns.color_palette(), ("EG + SG", "BP", "Random"), strict=False):
+    for metric, style in (("MIF", "-"), ("LIF", "--")):
+        line = stats.estimate(scores, metric=metric, explainer=name, **here)
+        axes.plot(shares, line.value, style, color=colour, label=name if metric == "MIF" else None)
+        axes.fill_between(shares, line.low, line.high, color=colour, alpha=0.12, linewidth=0)
+figures.mark(axes, 1 / len(test.classes), "1/N", axis="y")
+axes.set(xlabel="replaced pixels (share)", ylabel="probability of the class", ylim=(0, 1.02))
 axes.legend()
 figures.show(figure)
 
@@ -246,42 +321,58 @@ figures.show(figure)
 # ## Fidelity
 #
 # *Published* is the paper's Table 1, ResNet-18 on ImageNet's vehicles. It is not the same task, so compare the order within
-# a column, not the numbers.
+# a column, not the numbers. In brackets: 95 % intervals over the images.
 
 # %% tags=["hide-input"]
+found = refined.table(
+    scores, explainer=combinations, metric=["Few-class Fidelity", "IoU"], training_seed=training_seeds[0], **here
+)
+run.save(found, "summary")
 kept = recorded("few-class-fidelity/natural-images", "summary")
-paper = published.load("fewclass_scores").rename(columns={"value": "mean"})
+paper = published.load("fewclass_scores").rename(columns={"value": "mean"}).replace({"refinement": {"SG2": "SG²"}})
+paper["name"] = [refined.named(*pair) for pair in paper[["explainer", "refinement"]].to_numpy()]
 
 
-def table_of(measure, number):
+def table_of(metric, number):
     """The paper's table, the recorded one and this build's, side by side."""
-    return few_class.beside(
-        {
-            "published": paper[(paper["table"] == number) & (paper["model"] == "ResNet-18")],
-            "recorded": few_class.of_first_network(kept.frame, measure) if kept else None,
-            "this build": few_class.of_first_network(summary, measure),
-        }
-    )
+    ours = {"recorded": kept.frame if kept else None, "this build": found}
+    ours = {
+        key: f if f is None else f[(f["metric"] == metric) & (f["network"] == subject.network)]
+        for key, f in ours.items()
+    }
+    theirs = paper[(paper["table"] == number) & (paper["model"] == "ResNet-18")]
+    return tables.refined({"published": theirs, **ours})
 
 
-table_of("fidelity", 1)
+table_of("Few-class Fidelity", 1)
 
-# %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement over the images (box: middle half, line: median). The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Box plots of fidelity, one group for each explainer, one box for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
+figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
 
-few_class.box_plots(scores, "fidelity", "Few-class Fidelity")
+# %% [markdown]
+# ## What a control reaches
+#
+# The box first, and the box last, are orders that are known. Between them stand the paper's explainers, and what smooths a map
+# without any idea behind it. An explainer or refinement earns its gain only above its control.
 
 # %% tags=["hide-input"]
-of = summary[(summary["network"] == first) & (summary["measure"] == "fidelity")]
-chance = of[of["explainer"] == "Random"].iloc[0]
-ranked = of[of["explainer"] != "Random"].sort_values("mean", ascending=False)
-text = [f"{few_class.named(row.explainer, row.refinement)} ({row.mean:.3f})" for row in ranked.itertuples(name="Row")]
-apart = few_class.above_random(scores)
-run.save(apart, "differences")
-Markdown(
-    f"The best three are {', '.join(text[:3])}. The standard error of a mean is about {of['error'].mean():.3f}, so that "
-    f"neighbours in this list are not told apart. Random has {chance['mean']:.3f}. "
-    f"{few_class.lower(apart[apart['network'] == first])} A random order is not the worst one: a map that ranks what the "
-    "network does not need above what it needs is worse."
+fidelity = {"metric": "Few-class Fidelity", **here}
+rows = (
+    "truth first",
+    "BP",
+    "BP + XRAI",
+    "BP + SG",
+    "BP + SG²",
+    "BP + squares",
+    "Random",
+    "Random + XRAI",
+    "truth last",
+)
+tables.estimates(
+    {name: {"explainer": name} for name in rows},
+    {of.network: {"network": of.network} for of in chosen.values()},
+    lambda labels: stats.estimate(scores, **fidelity, **labels),
+    digits=3,
 )
 
 # %% [markdown]
@@ -291,18 +382,22 @@ Markdown(
 # of these, and compared with the true one by intersection over union (IoU). *Published* is the paper's Table 3.
 
 # %% tags=["hide-input"]
-table_of("iou", 3)
+table_of("IoU", 3)
 
-# %% mystnb={"figure": {"caption": "Intersection over union with the true box, of every explainer and refinement over the images. The dashed line is the mean of Random.", "name": "fc-natural-iou"}, "image": {"alt": "Box plots of intersection over union, one group for each explainer, one box for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
-few_class.box_plots(scores, "iou", "IoU")
+# %% mystnb={"figure": {"caption": "Intersection over union with the true box, of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-iou"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
+figures.refined(found[found["metric"] == "IoU"], "IoU")
 
 # %% tags=["hide-input"]
 printed_random = paper[(paper["table"] == 3) & (paper["explainer"] == "Random")]["mean"]
-random_iou = summary.query("network == @first and explainer == 'Random' and measure == 'iou'")["mean"].item()
+controls = {
+    name: stats.estimate(scores, metric="IoU", explainer=name, **here)
+    for name in ("Random", "Random + XRAI", "BP + squares")
+}
 Markdown(
-    f"Random has {random_iou:.3f} here, and {' and '.join(f'{value:.3f}' for value in printed_random)} in the paper. It depends on "
-    f"the size of the box, which is {chosen.masks.double().mean():.0%} of the image here: random pixels join into one region that "
-    "spans the image only where they are more than about 59 % of it (site percolation)."
+    ", ".join(f"{name} has {tables.number(e, 2)}" for name, e in controls.items())
+    + f"; in the paper Random has {' and '.join(f'{value:.3f}' for value in printed_random)}. It depends on the size of the "
+    f"box, which is {regions.double().mean():.0%} of the image here: random pixels join into one region that spans the image "
+    "only where they are more than about 59 % of it (site percolation)."
 )
 
 # %% [markdown]
@@ -313,180 +408,211 @@ Markdown(
 # *Across images*, for one explainer: is the image that it explains faithfully the one where it finds the box?
 
 # %% tags=["hide-input"]
-
-per_explainer = few_class.over_images(scores, "iou")
-run.save(per_explainer, "alignment")
-across = {name: few_class.agreement(of, "fidelity", "iou") for name, of in summary.groupby("network", sort=False)}
+alike = stats.agreement({"metric": "Few-class Fidelity"}, {"metric": "IoU"}, "explainer", combinations)
+across = stats.estimate(scores, alike, **here)
+pair = stats.Statistic(stats.association, ({"metric": "Few-class Fidelity"}, {"metric": "IoU"}))
+per_explainer = [(name, stats.estimate(scores, pair, explainer=name, **here)) for name in combinations]
+clear = [f"{name} {tables.number(e, 2)}" for name, e in per_explainer if e.low > 0 or e.high < 0]
 printed = {
-    model: few_class.agreement(of, "few-class fidelity", "object localisation IoU")
+    model: stats.spearman(
+        *(torch.tensor(of[of["table"] == number]["mean"].to_numpy(copy=True)) for number in (1, 3))
+    ).item()
     for model, of in paper[paper["table"].isin([1, 3])].groupby("model", sort=False)
 }
 Markdown(
-    "Across explainers and refinements the rank correlation is "
-    + ", ".join(f"**{value:+.2f}** ({name})" for name, value in across.items())
-    + "; from the numbers that the paper prints it is "
+    f"Across explainers and refinements the rank correlation is **{tables.number(across, 2)}**; from the numbers that the paper "
+    "prints it is "
     + ", ".join(f"{value:+.2f} ({name})" for name, value in printed.items())
-    + f". Across images, for one explainer and refinement, it is {per_explainer['correlation'].mean():+.2f} on average, "
-    f"between {per_explainer['correlation'].min():+.2f} and {per_explainer['correlation'].max():+.2f} "
-    f"({int(per_explainer['correlation'].isna().sum())} of {len(per_explainer)} are undefined, because all images score the same)."
+    + f". Across images the interval excludes 0 for {len(clear)} of {len(per_explainer)} explainers"
+    + (": " + "; ".join(clear) if clear else "")
+    + "."
 )
 
-# %% mystnb={"figure": {"caption": "Left: mean fidelity against mean IoU, a point for each explainer and refinement. Right: the rank correlation of the two over the images, for each explainer and refinement.", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with one marker per explainer, and a heat map of correlations, explainers by refinements."}} tags=["hide-input"]
-few_class.agreement_plot(
-    summary[summary["network"] == first], per_explainer[per_explainer["network"] == first], "iou", "IoU"
-)
+# %% mystnb={"figure": {"caption": "Mean fidelity against mean IoU, a point with its 95 % intervals for each explainer (marker) and refinement (colour).", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input"]
+figures.against(found, "Few-class Fidelity", "IoU")
 
 # %% [markdown]
-# ## The sign of an explanation
+# ## The sign of an explanation, and the class that is followed
 #
-# Gradients, Deconvolution, EG and IG have a sign. If maps are ordered as they come, a pixel that speaks against the class
-# counts as the least important one, and LIF replaces it first.
+# In the paper's Table 1 SG and SG² of EG and IG are nearly equal, though a square has no sign; we read it so that the paper,
+# too, orders magnitudes.
 
 # %% tags=["hide-input"]
-own = {
-    "expected-gradients": {"background": known, "seed": seed},
-    "integrated-gradients": {"steps": integration_steps},
-}
-signed = {}
-x, target = chosen.model_inputs().to(device), chosen.labels.to(device)
-for name in ("BP", "Deconv", "EG", "IG(min)", "IG(zero)", "IG(max)"):
-    registered, options = few_class.EXPLAINERS[name]
-    signed[name, "signed"] = explain(
-        find(registered), networks[first], x, target, chosen.features().to(device), **options, **own.get(registered, {})
-    )
-with_sign = few_class.scores(score, signed, chosen, steps=round(1 / step))
-with_sign = few_class.summary(with_sign.assign(network=first))
-both_ways = pd.concat([with_sign, summary[(summary["network"] == first) & (summary["refinement"] == "none")]])
-both_ways = both_ways[both_ways["explainer"].isin(with_sign["explainer"])].replace(
-    {"refinement": {"none": "magnitude"}}
+tables.estimates(
+    {name: {"explainer": name} for name in signs},
+    {
+        f"{metric}, {kind}": {"metric": metric, "variant": variant}
+        for metric in ("Few-class Fidelity", "IoU")
+        for kind, variant in (("magnitude", None), ("signed", "signed"))
+    },
+    lambda labels: stats.estimate(scores, dataset=subject.dataset, network=subject.network, **labels),
 )
-run.save(both_ways, "sign")
-table = both_ways[both_ways["measure"].isin(["fidelity", "iou"])].pivot(
-    index="explainer", columns=["measure", "refinement"], values="mean"
-)
-columns = [(m, r) for m in ("fidelity", "iou") for r in ("magnitude", "signed")]
-table = table.reindex(index=[name for name, _ in signed], columns=columns)
-table.columns.names = [None, None]
-tables.styled(table.map("{:.3f}".format).rename(columns={"iou": "IoU"}, level=0).rename_axis(None))
 
 # %% tags=["hide-input"]
-fid = table["fidelity"]
-Markdown(
-    f"With signs {(fid['signed'] < chance['mean']).sum()} of {len(fid)} are below Random ({chance['mean']:.3f}), with magnitudes "
-    f"{(fid['magnitude'] < chance['mean']).sum()}. In the paper's Table 1 SG and SG² of EG and IG are nearly equal, though a square has no "
-    "sign; we read it so that the paper, too, orders magnitudes."
+others = [f"class + {shift} is followed" for shift in range(1, len(test.classes))]
+tables.estimates(
+    {"the predicted class": {"variant": None}, "another class": {"variant": others}},
+    {name: {"explainer": name} for name in some},
+    lambda labels: stats.estimate(
+        scores, metric="Few-class Fidelity", dataset=subject.dataset, network=subject.network, **labels
+    ),
 )
-
-# %% [markdown]
-# ## Which class is followed
-#
-# The metric follows the probability of one class. Following the predicted class is the usual choice. The same maps can be
-# asked about every class in turn; a class that the image does not show starts near 0 and ends near $1/N$.
-
-# %% tags=["hide-input"]
-rows = []
-for shift in range(len(chosen.classes)):
-    followed = (chosen.labels + shift) % len(chosen.classes)
-    own_score = few_class.scorer(
-        networks[first],
-        chosen,
-        references.given(few_class.normalised(stand_in[first].images, chosen)),
-        target=followed,
-        precision=fast,
-    )
-    some = {key: maps[first][key] for key in [("BP", "none"), ("GradCAM", "none"), ("Random", "none")]}
-    part = few_class.scores(own_score, some, chosen, steps=round(1 / step))
-    rows.append(part.assign(followed="the predicted class" if shift == 0 else "another class"))
-followed = pd.concat(rows).groupby(["followed", "explainer"], sort=False)["fidelity"].mean().reset_index()
-run.save(followed, "classes")
-table = followed.pivot(index="followed", columns="explainer", values="fidelity")
-table = table.reindex(index=["the predicted class", "another class"], columns=["BP", "GradCAM", "Random"])
-table.columns.name = None
-tables.styled(table.map("{:.3f}".format).rename_axis(None))
 
 # %% [markdown]
 # Equation 1 has its ideal at $A_\mathrm{LIF} = 1$, which a class that starts near 0 cannot reach. It is a measure for the
 # class that the network predicts.
-
-# %% [markdown]
-# ## A network trained on ImageNet
 #
-# EfficientNet-Lite0 knows 1000 classes. Its probabilities are summed in the paper's three groups of vehicles, over sixteen
-# classes that we chose, and everything above applies. Its activation is ReLU6, which Deconvolution cannot replace, so that
-# explainer is left out.
+# ## What reproduced
+#
+# Each claim is judged on the saved scores. A part of it *holds* where the whole interval, and every network's own estimate, lie
+# on the claimed side. *Most explainers* is judged by the median over the explainers. All rules below hold on the numbers that
+# the paper prints, its two networks averaged; where one of its networks says otherwise the sentence leaves that case out.
 
 # %% tags=["hide-input"]
-everything = datasets.load(photographs, "test", **photographs_options)
-groups = vehicles.group_indices()
-group_of = {index: number for number, group in enumerate(groups) for index in group}
-vehicle = [i for i, label in enumerate(everything.labels.tolist()) if label in group_of][:photographs_limit]
-named = everything.take(vehicle)
-grouped = models.Grouped(zoo.load(pretrained), groups).to(device).eval()
-wide = type(named)(
-    named.inputs,
-    torch.tensor([group_of[label] for label in named.labels.tolist()]),
-    tuple(vehicles.IMAGENET),
-    named.mean,
-    named.std,
-)
-wide_stand_in = few_class.undecided(grouped, wide, precision=fast)
-some = ["BP", "IG(zero)", "GradCAM", "Random"]
-wide_maps = few_class.explanations(
-    grouped,
-    wide,
-    layer="network.features",
-    background=wide.model_inputs()[:1].to(device),
-    steps=integration_steps,
-    samples=smooth_samples,
-    noise=noise[first],
-    names=some,
-    refinements=["none", "XRAI"],
-    seed=seed,
-)
-wide_score = few_class.scorer(
-    grouped, wide, references.given(few_class.normalised(wide_stand_in.images, wide)), precision=fast
-)
-wide_scores = few_class.scores(wide_score, wide_maps, wide, steps=round(1 / photographs_step)).assign(
-    network=pretrained
-)
-run.save(wide_scores, "photographs")
-clean = few_class.answer(grouped, wide)(few_class.intensities(wide).to(device))
-correct = int((clean.argmax(1).cpu() == wide.labels).sum())
-Markdown(
-    f"Of the {len(everything)} photographs {len(vehicle)} are used, which show "
-    + ", ".join(sorted({everything.classes[label] for label in named.labels.tolist()}))
-    + f". The network puts {correct} of them into the right group. The search took "
-    f"{wide_stand_in.forwards.double().mean():.0f} of 804 forwards per image, and {int(wide_stand_in.fallback.sum())} fell back. "
-    "So few images rank nothing; they show that the method runs at this size. A folder of photographs of your own makes it "
-    "an experiment: the parameters `photographs` and `photographs_options`."
+means = {number: of.groupby("name")["mean"].mean() for number, of in paper.groupby("table")}
+plain_names = [name for name in names if name != "Random"]
+
+
+def printed_gain(number, refinement, over="none"):
+    """The median gain in the paper's own table."""
+    gains = [means[number][refined.named(n, refinement)] - means[number][refined.named(n, over)] for n in plain_names]
+    return float(torch.tensor(gains).quantile(0.5))
+
+
+run.claim(
+    "fc-sg",
+    "Table 1, Figure 4",
+    "On photographs SG and SG² raise the fidelity of most explainers.",
+    [
+        above(scores, 0, of=refined.typical_gain(way, plain_names), name=way, printed=printed_gain(1, way), **fidelity)
+        for way in ("SG", "SG²")
+    ],
 )
 
-# %% mystnb={"figure": {"caption": "Photographs of ImageNet, their perturbed copies with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps with their fidelity.", "name": "fc-natural-photographs"}, "image": {"alt": "One row per photograph: the photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
-rows_ = min(2, len(wide))
-columns = [("BP", "none"), ("BP", "XRAI"), ("GradCAM", "none")]
-figure, grid = plt.subplots(rows_, 2 + len(columns), figsize=(8.4, 1.95 * rows_), squeeze=False)
-after = few_class.answer(grouped, wide)(wide_stand_in.images)
-for i, row in enumerate(grid):
-    row[0].imshow(wide.inputs[i].permute(1, 2, 0))
-    row[0].set_xlabel(" ".join(f"{p:.2f}" for p in clean[i]), fontsize="x-small")
-    row[1].imshow(wide_stand_in.images[i].clamp(0, 1).cpu().permute(1, 2, 0))
-    row[1].set_xlabel(" ".join(f"{p:.2f}" for p in after[i]), fontsize="x-small")
-    for axes, (name, refinement) in zip(row[2:], columns, strict=True):
-        picture = wide_maps[name, refinement][i].cpu().view(*wide.inputs.shape[-2:])
-        axes.imshow(picture, cmap="magma", vmax=picture.quantile(0.99).item(), interpolation="nearest", rasterized=True)
-        value = wide_scores.query("explainer == @name and refinement == @refinement and image == @i")["fidelity"].item()
-        axes.set_xlabel(f"{name}{'' if refinement == 'none' else ' + ' + refinement}: {value:.2f}", fontsize="x-small")
-    for axes in row:
-        axes.set(xticks=[], yticks=[])
-figures.show(figure)
+# %% tags=["hide-input"]
+run.claim(
+    "fc-eg",
+    "Table 1, Figure 4",
+    "On photographs EG with SG, and EG with SG², are above everything else.",
+    [
+        best(
+            scores,
+            "explainer",
+            f"EG + {way}",
+            rivals=[name for name in combinations if name not in ("EG + SG", "EG + SG²")],
+            printed=means[1],
+            name=f"EG + {way}",
+            **fidelity,
+        )
+        for way in ("SG", "SG²")
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fc-bp",
+    "Section 4.2",
+    "On photographs BP is very similar to Random.",
+    [
+        within(
+            scores,
+            {"explainer": "BP"},
+            {"explainer": "Random"},
+            margin=0.03,
+            reason="the paper calls 0.015 and 0.019 very similar; its next explainer is 0.04 above Random",
+            printed=means[1][["BP", "Random"]].to_list(),
+            name="BP - Random",
+            **fidelity,
+        )
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fc-random-natural",
+    "Table 1",
+    "On photographs Random is below all others; BP + XRAI, which is below it on one of the paper's networks, is left out.",
+    [
+        best(
+            scores,
+            "explainer",
+            "Random",
+            rivals=[name for name in combinations if name not in ("Random", "BP + XRAI")],
+            less=True,
+            printed=means[1],
+            name="every other explainer is above Random",
+            **fidelity,
+        )
+    ],
+)
+
+# %% tags=["hide-input"]
+iou = {"metric": "IoU", **here}
+run.claim(
+    "fc-xrai-iou",
+    "Table 3, Figure 6",
+    "For localisation XRAI is better than SG and than SG² for most explainers.",
+    [
+        above(
+            scores,
+            0,
+            of=refined.typical_gain("XRAI", plain_names, over=way),
+            name=f"XRAI - {way}",
+            printed=printed_gain(3, "XRAI", way),
+            **iou,
+        )
+        for way in ("SG", "SG²")
+    ],
+)
 
 # %% [markdown]
-# ## What reproduced
+# By the mean over the explainers SG is ahead of XRAI in the paper's Table 3, because of BP alone. *EG + XRAI is the most
+# successful on both models*, the paper says of the same table; there Deconv + XRAI is ahead of it on DenseNet-121, which the
+# paper mentions, so that this rival is left out.
 
 # %% tags=["hide-input"]
-verdicts = claims.judge(few_class.NATURAL, {"summary": summary})
-run.save(verdicts, "claims")
-tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
+run.claim(
+    "fc-eg-xrai-iou",
+    "Section 4.3, Table 3",
+    "For localisation EG + XRAI is the best, Deconv + XRAI aside.",
+    [
+        best(
+            scores,
+            "explainer",
+            "EG + XRAI",
+            rivals=[name for name in combinations if name not in ("EG + XRAI", "Deconv + XRAI")],
+            printed=means[3],
+            **iou,
+        )
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fc-alignment-natural",
+    "Section 5",
+    "On photographs fidelity and localisation rank the explainers alike (rank correlation above 0.6).",
+    [above(scores, 0.6, of=alike, printed=sum(printed.values()) / len(printed), name="rank correlation", **here)],
+)
+
+# %% [markdown]
+# *Would a trivial control have passed?* Averaging BP over squares of 7 x 7 pixels is judged as if it were a refinement: where
+# it gains as much as SG² or XRAI, the gain says that smooth maps score higher, not that noisy copies or regions matter.
+
+# %% tags=["hide-input"]
+gains = {
+    f"{name} - {other}": stats.estimate(
+        scores, cells=[{"explainer": name}, {"explainer": other}], contrasts=torch.tensor([[1.0, -1.0]]), **fidelity
+    )
+    for name, other in (
+        *((f"BP + {way}", "BP") for way in ("XRAI", "SG", "SG²", "squares")),
+        *((f"BP + {way}", "BP + squares") for way in ("XRAI", "SG", "SG²")),
+        ("Random + XRAI", "Random"),
+    )
+}
+Markdown(
+    "Paired differences in fidelity: " + "; ".join(f"{name} {tables.number(e, 3)}" for name, e in gains.items()) + "."
+)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -40,7 +40,8 @@ images = 24  # of each task; every one is searched in full
 background = 500  # training images that say what is familiar
 neighbours = 10  # the distance to the k-th nearest of them
 precision = "bfloat16"  # of training; the search is always in float32
-seed = 0
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of the data and of the half that is replaced
 
 # %% tags=["hide-input"]
 import matplotlib.pyplot as plt
@@ -49,11 +50,15 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, perturbed
+from faithlab import draws, stats
+from faithlab.claims import above, below, better, counted
 from faithlab.metrics import novelty
-from faithlab.study import claims, few_class, figures, tables
+from faithlab.references import perturbed
+from faithlab.scores import Scores
+from faithlab.study import figures, tables
 from faithlab.study.results import Run
-from faithlab.zoo import datasets
+from faithlab.trials import references, subjects
+from faithlab.zoo import datasets, models
 from faithlab.zoo.training import Recipe, accuracy, trained
 
 figures.theme()
@@ -68,39 +73,41 @@ run = Run("few-class-fidelity/perturbations", globals())
 
 # %% tags=["hide-input"]
 digits = {"share": digit_share, "size": 28, "seed": seed}
-recipes = {
-    "vehicles": Recipe(
-        data="cifar10-vehicles",
-        data_options={"size": size, "seed": seed},
-        model="resnet9",
-        model_options={"width": width, "classes": 3},
-        epochs=epochs,
-        batch=64,
-        rate=rate,
-        decay=1e-5,
-        limit=train_limit,
-        precision=precision,
-        seed=seed,
-    ),
-    "digits": Recipe(
-        data="colored-mnist-halves",
-        data_options=digits | {"limit": digit_limit},
-        model="cnn3",
-        model_options={"width": digit_width, "classes": 2},
-        epochs=epochs,
-        batch=64,
-        rate=digit_rate,
-        precision=precision,
-        seed=seed,
-    ),
+own = {
+    "vehicles": {
+        "data": "cifar10-vehicles",
+        "data_options": {"size": size, "seed": seed},
+        "model": "resnet9",
+        "model_options": {"width": width, "classes": 3},
+        "rate": rate,
+        "decay": 1e-5,
+        "limit": train_limit,
+    },
+    "digits": {
+        "data": "colored-mnist-halves",
+        "data_options": digits | {"limit": digit_limit},
+        "model": "cnn3",
+        "model_options": {"width": digit_width, "classes": 2},
+        "rate": digit_rate,
+    },
 }
-networks = {task: trained(recipe) for task, recipe in recipes.items()}
+recipes = {
+    (task, s): Recipe(epochs=epochs, batch=64, precision=precision, seed=s, **options)
+    for task, options in own.items()
+    for s in training_seeds
+}
 tests = {
     "vehicles": datasets.load("cifar10-vehicles", "test", size=size, seed=seed),
     "digits": datasets.load("colored-mnist-halves", "test", **digits, limit=1000),
 }
-right = {task: accuracy(networks[task], tests[task]) for task in networks}
-chosen = {task: few_class.all_right([networks[task]], tests[task], images) for task in networks}
+chosen = {}
+for task, test in tests.items():
+    of_task = {key: recipe for key, recipe in recipes.items() if key[0] == task}
+    places = subjects.recognised(list(of_task.values()), images, test)
+    chosen |= {key: subjects.subject(recipe, places, name=task, data=test) for key, recipe in of_task.items()}
+first = {task: chosen[task, training_seeds[0]] for task in tests}
+delta = {task: perturbed.threshold(len(test.classes)) for task, test in tests.items()}
+right = {task: accuracy(trained(recipes[task, training_seeds[0]]), tests[task]) for task in tests}
 Markdown(
     f"The networks recognise **{right['vehicles']:.1%}** of the vehicles and **{right['digits']:.1%}** of the digits they "
     f"were not trained on. As in the paper only images are used that the network gets right, {images} of each task."
@@ -108,10 +115,10 @@ Markdown(
 
 # %% mystnb={"figure": {"caption": "Six images of each task. The networks must name the vehicle, or say whether the digit is up to 4 or from 5.", "name": "fc-perturbations-tasks"}, "image": {"alt": "Two rows of six small pictures: photographs of animals with a smaller photograph of a vehicle in them, and coloured digits on black."}} tags=["hide-input"]
 figure, grid = plt.subplots(2, 6, figsize=(7.2, 2.9))
-for row, data in zip(grid, chosen.values(), strict=True):
-    for axes, picture, label in zip(row, data.inputs, data.labels.tolist(), strict=False):
-        axes.imshow(picture.permute(1, 2, 0))
-        axes.set_title(data.classes[label], fontsize="small", fontweight="normal")
+for row, (task, test) in zip(grid, tests.items(), strict=True):
+    for axes, i in zip(row, first[task].images.tolist(), strict=False):
+        axes.imshow(test.inputs[i].permute(1, 2, 0))
+        axes.set_title(test.classes[int(test.labels[i])], fontsize="small", fontweight="normal")
         axes.axis("off")
 figures.show(figure)
 
@@ -128,7 +135,7 @@ candidates["blur"] = perturbed.WIDTHS[candidates["width"]]
 candidates["same_as"] = perturbed.ORIGINAL
 run.save(candidates, "candidates")
 formula = {
-    "none": "–",
+    "none": "blur alone",
     "square": "x²",
     "root": "√x",
     "difference": "|x − m|",
@@ -136,9 +143,7 @@ formula = {
     "quotient": "x / m",
 }
 different = candidates["same_as"] == candidates.index
-kinds = candidates.assign(different=different, chain=candidates["adjustment"]).groupby(
-    ["operation", "place"], sort=False
-)
+kinds = candidates.assign(different=different).groupby(["operation", "place"], sort=False)
 listing = pd.DataFrame(
     {
         "chains": kinds["adjustment"].nunique(),
@@ -153,16 +158,19 @@ shown.loc[("all", ""), "widths each"] = ""
 tables.styled(shown)
 
 # %% tags=["hide-input"]
-fewer = different.sum()
-whole = candidates.groupby(["operation", "place", "adjustment"]).ngroups
-left = candidates[different].groupby(["operation", "place", "adjustment"]).ngroups
+chain = (
+    candidates["operation"]
+    .map(formula)
+    .str.cat([candidates["place"], candidates["adjustment"].replace("none", "")], " ")
+)
+chain = chain.str.split().str.join(" ")
 Markdown(
     f"The widths go from {perturbed.WIDTHS[0]:.0%} to {perturbed.WIDTHS[-1]:.0%} of the image's side, each a little wider than "
     "the last; a chain with fewer of them takes them evenly from the 80.\n\n"
     f"Not all of these are different. A factor commutes with a blur, and matching the range undoes it. An increasing "
-    f"operation after the blur is undone by matching the histogram. So {804 - fewer} of the 804 candidates repeat another "
-    f"one on any image, and {left} of {whole} chains are left. The product and the quotient, and that square, are the paper's "
-    "own examples: some of its 33 chains must repeat others too."
+    f"operation after the blur is undone by matching the histogram. So {int((~different).sum())} of the 804 candidates repeat "
+    f"another one on any image, and {chain[different].nunique()} of {chain.nunique()} chains are left. The product and the "
+    "quotient, and that square, are the paper's own examples: some of its 33 chains must repeat others too."
 )
 
 # %% [markdown]
@@ -180,138 +188,172 @@ Markdown(
 # discarded; of the others the lowest $P$ wins. Where all are discarded we take the lowest $U$, and count it as a fallback.
 
 # %% tags=["hide-input"]
-found, rows = {}, []
-for task, network in networks.items():
-    data = chosen[task]
-    image = few_class.intensities(data)
-    device = next(network.parameters()).device
-    U, S = (t.cpu() for t in perturbed.scores(image.to(device), few_class.answer(network, data)))
-    place, fallback = perturbed.winners(U, S, len(data.classes))
-    won = torch.arange(images), place
-    full = perturbed.Perturbed(
-        images=torch.cat([perturbed.candidates(image[i : i + 1], (int(w),))[0] for i, w in enumerate(place)]),
-        candidate=torch.tensor(perturbed.ORIGINAL)[place],
-        uncertainty=U[won],
-        distance=S[won],
-        score=(U + 10 / perturbed.threshold(len(data.classes)) * S)[won],
-        fallback=fallback,
-        forwards=torch.full((images,), U.shape[1]),
+blurs = torch.tensor((candidates["operation"] == "none").to_numpy(copy=True))
+distinct = torch.tensor(different.to_numpy(copy=True))
+full, pruned, rows = {}, {}, []
+
+
+def save(key, metric, values, **labels):
+    """Rows of one kind about the images of a subject."""
+    about = {**chosen[key].labels, "metric": metric, **labels}
+    rows.append(Scores.of(values, images=chosen[key].images, **about))
+
+
+for key, subject in chosen.items():
+    task, _ = key
+    pictures = references.intensities(tests[task], subject.images)
+    U, S = (
+        t.cpu() for t in perturbed.scores(pictures.to(subject.x.device), references.answer(subject.model, tests[task]))
     )
-    pruned = few_class.undecided(network, data)
-    found[task] = U, S, full
-    delta = perturbed.threshold(len(data.classes))
-    blurs = torch.tensor((candidates["operation"] == "none").to_numpy(copy=True))
-    distinct = torch.tensor(different.to_numpy(copy=True))
-    near = ((10 / delta * S < full.score[:, None]) | full.fallback[:, None]) & distinct
-    rows.append(
-        pd.DataFrame(
-            {
-                "task": task,
-                "image": range(images),
-                "candidate": full.candidate,
-                "uncertainty": full.uncertainty,
-                "distance": full.distance,
-                "score": full.score,
-                "fallback": full.fallback,
-                "blur_fallback": (U[:, blurs] > delta).all(1),
-                "forwards_near": near.sum(1),
-                "forwards_pruned": pruned.forwards.cpu(),
-                "same": pruned.candidate.cpu() == full.candidate,
-            }
-        )
-    )
-winners = pd.concat(rows, ignore_index=True).join(candidates, on="candidate")
-run.save(winners, "winners")
-per_task = winners.groupby("task", sort=False)
-fallbacks = per_task["fallback"].agg(["sum", "size"])
-lines = [f"{row['sum']} of {row['size']} {task}" for task, row in fallbacks.iterrows()]
+    winner, fallback = perturbed.winners(U, S, len(tests[task].classes))
+    full[key] = U, S, winner, fallback
+    chosen[key], pruned[key] = references.perturbed(subject, tests[task])
+    lowest = (U + 10 / delta[task] * S).gather(1, winner[:, None])
+    near = ((10 / delta[task] * S < lowest) | fallback[:, None]) & distinct
+    save(key, "has a candidate", ~fallback)
+    save(key, "has a candidate", (U[:, blurs] <= delta[task]).any(1), variant="blur alone")
+    save(key, "same winner", pruned[key].candidate.cpu() == torch.tensor(perturbed.ORIGINAL)[winner])
+    save(key, "forwards", near.sum(1).double(), variant="near enough (exact)")
+    save(key, "forwards", pruned[key].forwards.cpu().double(), variant="near a line")
+    of_chain = chain[torch.tensor(perturbed.ORIGINAL)[winner].tolist()].to_numpy()
+    for name in chain.unique():
+        save(key, "wins", torch.from_numpy(of_chain == name) & ~fallback, variant=name)
+missed = {task: full[task, training_seeds[0]][3] for task in tests}
 Markdown(
-    f"The fallback was needed for {' and '.join(lines)}. Two classes are easier than three: with two, a network that goes "
-    "from sure of one class to sure of the other must pass the middle; with three it can go round it."
+    f"The fallback was needed for {' and '.join(f'{int(of.sum())} of {len(of)} {task}' for task, of in missed.items())}. With "
+    "two classes a network that goes from sure of one class to sure of the other must pass the "
+    "middle; with three it can go round it."
 )
 
 # %% mystnb={"figure": {"caption": "The candidates of one image of each task: how far each is from the image, and how decided the network still is. Those above the dashed line are discarded, the star wins.", "name": "fc-perturbations-candidates"}, "image": {"alt": "Two scatter plots of distance against decidedness; grey points above a dashed threshold, coloured points below it, a star at the winner, which lies to the left among the coloured ones."}} tags=["hide-input"]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.6))
 samples = {}
-for axes, (task, (U, S, full)) in zip(grid, found.items(), strict=True):
-    wins = (~full.fallback).nonzero().flatten()
+for axes, task in zip(grid, tests, strict=True):
+    U, S, winner, fallback = full[task, training_seeds[0]]
+    wins = (~fallback).nonzero().flatten()
+    lowest = (U + 10 / delta[task] * S).gather(1, winner[:, None])[:, 0]
     # The image whose winner is the median one, so that the figure shows nothing special.
-    i = wins[full.score[wins].argsort()[len(wins) // 2]].item() if len(wins) else 0
-    samples[task] = i
-    delta = perturbed.threshold(len(chosen[task].classes))
-    kept = U[i] <= delta
-    axes.plot(S[i][~kept], U[i][~kept], "o", color="0.75", markersize=3, label="discarded")
-    axes.plot(S[i][kept], U[i][kept], "o", color=sns.color_palette()[0], markersize=4, label="kept")
-    axes.plot(full.distance[i], full.uncertainty[i], "*", color=sns.color_palette()[3], markersize=15, label="winner")
-    figures.mark(axes, delta, "Δ", axis="y")
+    samples[task] = i = wins[lowest[wins].argsort()[len(wins) // 2]].item() if len(wins) else 0
+    left = U[i] <= delta[task]
+    axes.plot(S[i][~left], U[i][~left], "o", color="0.75", markersize=3, label="discarded")
+    axes.plot(S[i][left], U[i][left], "o", color=sns.color_palette()[0], markersize=4, label="kept")
+    axes.plot(S[i, winner[i]], U[i, winner[i]], "*", color=sns.color_palette()[3], markersize=15, label="winner")
+    figures.mark(axes, delta[task], "Δ", axis="y")
     axes.set(xscale="log", xlabel="distance S from the image", ylabel="U (0 is undecided)", title=task)
 grid[0].legend(loc="center left", fontsize="small")
 figures.show(figure)
 
-# %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other chains. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other operations. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input"]
 figure, grid = plt.subplots(2, 6, figsize=(8.4, 4.2))
 for row, (task, i) in zip(grid, samples.items(), strict=True):
-    U, S, full = found[task]
-    data, network = chosen[task], networks[task]
-    delta = perturbed.threshold(len(data.classes))
-    image = few_class.intensities(data.take([i]))
-    P = U[i] + 10 / delta * S[i]
-    order = torch.where(U[i] <= delta, P, P + 1e6).argsort().tolist()
-    named, pictures = {}, {}
-    for c in [int(full.candidate[i]), *order]:
-        chain = tuple(candidates.loc[perturbed.ORIGINAL[c], ["operation", "place", "adjustment"]])
-        if chain not in named and len(named) < 5 and (not named or chain[0] not in {k[0] for k in named}):
-            named[chain] = c
-    pictures["image"] = image[0]
-    for place, (chain, c) in enumerate(named.items()):
-        operation, where, adjustment = chain
-        name = "blur" if operation == "none" else f"{formula[operation]} {where}"
-        label = f"winner:\n{name}" if place == 0 else name
-        pictures[label + (f",\n{adjustment}" if adjustment != "none" else "")] = perturbed.candidates(image, (c,))[0, 0]
-    answers = few_class.answer(network, data)(torch.stack(list(pictures.values())))
-    for axes, (name, picture), probabilities in zip(row, pictures.items(), answers, strict=False):
+    U, S, winner, _ = full[task, training_seeds[0]]
+    image = references.intensities(tests[task], first[task].images[i : i + 1])
+    P = torch.where(U[i] <= delta[task], U[i] + 10 / delta[task] * S[i], torch.inf)
+    P[winner[i]] = -torch.inf  # also where it is a fallback
+    order = candidates.loc[torch.tensor(perturbed.ORIGINAL)[P.argsort()].tolist()]
+    named = order.drop_duplicates("operation").index[:5]
+    shown = {"image": image[0]} | {
+        ("winner:\n" if place == 0 else "") + chain[c].replace(" ", "\n", 1): perturbed.candidates(image, (c,))[0, 0]
+        for place, c in enumerate(named)
+    }
+    answers = references.answer(first[task].model, tests[task])(torch.stack(list(shown.values())))
+    for axes, (name, picture), probabilities in zip(row, shown.items(), answers, strict=False):
         axes.imshow(picture.clamp(0, 1).permute(1, 2, 0))
         axes.set_title(name, fontsize="x-small", fontweight="normal")
         axes.set_xlabel(" ".join(f"{p:.2f}" for p in probabilities), fontsize="x-small")
         axes.set(xticks=[], yticks=[])
-    for axes in row[len(pictures) :]:
-        axes.axis("off")
+figures.show(figure)
+
+# %% [markdown]
+# ## Out of distribution?
+#
+# What does the network make of other stand-ins? A whole image is replaced by black, by white, by its own mean colour, by a
+# blur of fixed width, and by the winner of the search. The first thing to ask is whether the network is undecided. The second
+# is whether it has seen anything like it: the distance to the nearest training images among the network's own features
+# {cite:p}`sun2022ood`, which tells a replaced image from a clean one with some probability. At 0.5 it cannot be told. Half
+# replaced, in random order of the pixels, is the middle of the curves that the metric follows.
+
+# %% tags=["hide-input"]
+examples = {}
+for key, subject in chosen.items():
+    task, test = key[0], tests[key[0]]
+    train = datasets.load(recipes[key].data, "train", **recipes[key].data_options)
+    spread = torch.linspace(0, len(train) - 1, background).round().long()
+    known = models.representation(subject.model, train.model_inputs(spread).to(subject.x.device))
+
+    def far(pictures, test=test, subject=subject, known=known):
+        """The distance of pictures to the training data."""
+        features = models.representation(subject.model, references.as_seen(pictures, test).to(subject.x.device))
+        return novelty.distance(features, known, neighbours)
+
+    image = references.intensities(test, subject.images)
+    stand_ins = references.plain(image) | {"perturbed": pruned[key].images.cpu()}
+    examples.setdefault(task, {"image": image} | stand_ins)
+    half = draws.permutations(seed, subject.images, torch.zeros(1, dtype=torch.int64), image[0, 0].numel())
+    half = (half < half.shape[-1] // 2).view(len(image), 1, *image.shape[-2:])
+    save(key, "novelty", far(image))
+    for name, stand_in in stand_ins.items():
+        answers = references.answer(subject.model, test)(stand_in)
+        save(key, "U", perturbed.uncertainty(answers), reference=name)
+        save(key, "sure of a class", answers.amax(1) > 0.9, reference=name)
+        save(key, "novelty", far(stand_in), reference=name, variant="all replaced")
+        save(key, "novelty", far(torch.where(half, stand_in, image)), reference=name, variant="half replaced")
+scores = Scores.concat(rows)
+run.save(scores, "scores")
+clean = {"metric": "novelty", "variant": None, "reference": None}
+
+
+def told(reference, variant):
+    """The chance that a replaced image is farther from the training data than a clean one."""
+    replaced = {"metric": "novelty", "variant": variant, "reference": reference}
+    return stats.Statistic(stats.told_apart, (clean, replaced), "can be told")
+
+
+def of_stand_in(labels):
+    """One cell of the table."""
+    network, kind, name = labels["network"], labels["kind"], labels["reference"]
+    if kind.startswith("told"):
+        return stats.estimate(scores, told(name, kind.removeprefix("told, ")), network=network)
+    return stats.estimate(scores, metric=kind, reference=name, network=network)
+
+
+columns = {"U (0 is undecided)": "U", "sure (p > 0.9)": "sure of a class"}
+columns |= {f"can be told, {part} replaced": f"told, {part} replaced" for part in ("all", "half")}
+tables.estimates(
+    {name: {"reference": name} for name in stand_ins},
+    {f"{task}: {name}": {"network": task, "kind": kind} for task in tests for name, kind in columns.items()},
+    of_stand_in,
+)
+
+# %% [markdown]
+# Black and white are one image for all, and have no interval. The last column asks for more than the one before it: half replaced, an
+# image is a mixture that no blur of a whole image is, and a plain blur is the nearest thing to compare with.
+
+# %% mystnb={"figure": {"caption": "One image of each task, replaced as a whole, and what the network makes of it: the class and its probability.", "name": "fc-perturbations-ood"}, "image": {"alt": "Two rows of six pictures: the image, black, white, its mean colour, a blurred copy, and the perturbed copy, each with the predicted class and its probability."}} tags=["hide-input"]
+figure, grid = plt.subplots(2, 6, figsize=(8.4, 3.8))
+for row, (task, of) in zip(grid, examples.items(), strict=True):
+    shown = torch.stack([pictures[samples[task]] for pictures in of.values()])
+    answers = references.answer(first[task].model, tests[task])(shown)
+    for axes, name, picture, p in zip(row, of, shown, answers, strict=True):
+        axes.imshow(picture.clamp(0, 1).permute(1, 2, 0))
+        axes.set_title(name, fontsize="small", fontweight="normal")
+        axes.set_xlabel(f"{tests[task].classes[int(p.argmax())]} {p.max():.2f}", fontsize="small")
+        axes.set(xticks=[], yticks=[])
 figures.show(figure)
 
 # %% [markdown]
 # ## Which chains win
-
-# %% mystnb={"figure": {"caption": "How often each chain wins, as a share of the images that have a candidate under the threshold. Rows are the operation and its place, columns the adjustment. Chains that repeat others are empty.", "name": "fc-perturbations-chains"}, "image": {"alt": "Two heat maps, one per task, of eleven operations by three adjustments, with the share of images that each chain wins."}} tags=["hide-input"]
-won = winners[~winners["fallback"]].copy()
-label = {"none": "blur alone"} | {name: formula[name] for name in formula if name != "none"}
-won["chain"] = won["operation"].map(label) + won["place"].map({"": "", "before": " before", "after": " after"})
-names = [label[o] + {"": "", "before": " before", "after": " after"}[p] for o, p in listing.index[:-1]]
-figure, grid = plt.subplots(1, 2, figsize=(8, 4.2), sharey=True)
-for axes, task in zip(grid, networks, strict=True):
-    counts = won[won["task"] == task].groupby(["chain", "adjustment"]).size().unstack(fill_value=0)
-    counts = counts.reindex(index=names, columns=["none", "range", "histogram"], fill_value=0)
-    shares = counts / max(1, counts.to_numpy().sum())
-    sns.heatmap(
-        shares,
-        annot=shares.map(lambda v: f"{v:.0%}" if v else ""),
-        fmt="",
-        cmap="Blues",
-        vmin=0,
-        vmax=0.4,
-        cbar=False,
-        ax=axes,
-    )
-    axes.set(title=f"{task} ({len(won[won['task'] == task])} images)", xlabel="adjustment", ylabel="")
-figures.show(figure)
+#
+# The share of the images that each chain wins, of those that win at all; chains that repeat others are counted with them.
 
 # %% tags=["hide-input"]
-alone = per_task[["fallback", "blur_fallback"]].mean()
-Markdown(
-    " ".join(
-        f"With blur alone {row['blur_fallback']:.0%} of the {task} would have no candidate under Δ; with all chains it is "
-        f"{row['fallback']:.0%}."
-        for task, row in alone.iterrows()
-    )
+won = {name: scores.where(metric="wins", variant=name) for name in chain.unique()}
+won = {name: sum(int(block.values.sum()) for block in table) for name, table in won.items()}
+winning = sorted((name for name in won if won[name]), key=lambda name: -won[name])
+tables.estimates(
+    {name: {"variant": name} for name in winning},
+    {task: {"network": task} for task in tests},
+    lambda labels: stats.estimate(scores, metric="wins", **labels),
 )
 
 # %% [markdown]
@@ -328,41 +370,29 @@ Markdown(
 # The first two are exact. The third is a wager, so it is checked: both searches run on every image of this page.
 
 # %% tags=["hide-input"]
-cost = pd.DataFrame(
-    {
-        "all candidates": 804.0,
-        "1 without repetitions": float(fewer),
-        "2 near enough (exact)": per_task["forwards_near"].mean(),
-        "3 near a line": per_task["forwards_pruned"].mean(),
-        "saved": 1 - per_task["forwards_pruned"].mean() / 804,
-        "same winner": per_task["same"].mean(),
-    }
-)
-run.save(cost, "cost")
-same = per_task["same"].agg(["sum", "size"])
-display_cost = cost.copy()
-for column in display_cost:
-    display_cost[column] = display_cost[column].map(
-        ("{:.0%}" if column in ("saved", "same winner") else "{:.0f}").format
+lines = []
+for task in tests:
+    near, line = (
+        stats.estimate(scores, metric="forwards", variant=name, network=task)
+        for name in ("near enough (exact)", "near a line")
     )
-tables.styled(display_cost.rename_axis(None))
-
-# %% tags=["hide-input"]
-found_same = " and ".join(f"{row['sum']} of {row['size']} {task}" for task, row in same.iterrows())
-Markdown(
-    f"The pruned search finds the winner of the full one for {found_same}. It takes between "
-    f"{804 / cost['3 near a line'].max():.1f} and {804 / cost['3 near a line'].min():.1f} times fewer forwards."
-)
+    same = stats.estimate(scores, metric="same winner", network=task)
+    lines.append(
+        f"**{task}**: {int(different.sum())} without repetitions, {tables.number(near, 0)} that are near enough, and "
+        f"**{tables.number(line, 0)}** that the pruned search asks about, which finds the winner of the full one on "
+        f"{tables.share(same)} of the images."
+    )
+Markdown("Of 804 forwards an image:\n\n" + "\n\n".join(lines))
 
 # %% mystnb={"figure": {"caption": "U along the widths of the plain blur, for eight images of each task. Where a line rises, the network becomes surer of a class when the blur grows.", "name": "fc-perturbations-widths"}, "image": {"alt": "Two line charts of U against the width of the blur; one line per image, with a dashed threshold."}} tags=["hide-input"]
 plain = candidates[(candidates["operation"] == "none") & (candidates["adjustment"] == "none")]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.2))
 falling = {}
-for axes, (task, (U, *_)) in zip(grid, found.items(), strict=True):
-    lines = U[:, plain.index.to_numpy()]
-    falling[task] = (lines.diff(dim=1) <= 1e-4).float().mean().item()
-    axes.plot(plain["blur"], lines[:8].T, linewidth=1.2)
-    figures.mark(axes, perturbed.threshold(len(chosen[task].classes)), "Δ", axis="y")
+for axes, task in zip(grid, tests, strict=True):
+    along = full[task, training_seeds[0]][0][:, plain.index.to_numpy()]
+    falling[task] = (along.diff(dim=1) <= 1e-4).float().mean().item()
+    axes.plot(plain["blur"], along[:8].T, linewidth=1.2)
+    figures.mark(axes, delta[task], "Δ", axis="y")
     axes.set(xscale="log", xlabel="width of the blur (share of the side)", ylabel="U (0 is undecided)", title=task)
     axes.set_xticks([0.01, 0.03, 0.1, 0.3], ["1 %", "3 %", "10 %", "30 %"])
 figures.show(figure)
@@ -371,79 +401,90 @@ figures.show(figure)
 Markdown(
     "From one width to the next *U* does not rise in "
     + " and ".join(f"{share:.0%} of the steps ({task})" for task, share in falling.items())
-    + ": it is not monotone, and a search cannot stop where it first rises."
+    + ": on these images it is not monotone, and a search cannot stop where it first rises."
 )
-
-# %% [markdown]
-# ## Out of distribution?
-#
-# What does the network make of other stand-ins? Below, a whole image is replaced by black, by white, by its own mean
-# colour, by a blur of fixed width, and by the winner of the search. The first thing to ask is whether the network is
-# undecided. The second is whether it has seen anything like it: the distance to the nearest training images among the
-# network's own features {cite:p}`sun2022ood`, which tells a replaced image from a clean one with some probability. At 0.5 it
-# cannot be told.
-
-# %% tags=["hide-input"]
-rows, examples = [], {}
-for task, network in networks.items():
-    data, recipe = chosen[task], recipes[task]
-    train = datasets.load(recipe.data, "train", **recipe.data_options)
-    far = few_class.unfamiliar(network, train, background, neighbours)
-    image = few_class.intensities(data)
-    examples[task] = {"image": image} | few_class.stand_ins(image, found[task][2].images)
-    # Half of the pixels, in random order: the middle of the curves that the metric follows.
-    pixels = image[0, 0].numel()
-    turn = draws.permutations(seed, torch.arange(images), torch.zeros(1, dtype=torch.int64), pixels)
-    half = (turn < pixels // 2).view(images, 1, *image.shape[-2:])
-    clean = far(image, data)
-    for name, stand_in in list(examples[task].items())[1:]:
-        probabilities = few_class.answer(network, data)(stand_in)
-        rows.append(
-            {
-                "task": task,
-                "reference": name,
-                "delta": perturbed.threshold(len(data.classes)),
-                "uncertainty": perturbed.uncertainty(probabilities).mean().item(),
-                "sure": (probabilities.amax(1) > 0.9).double().mean().item(),
-                "detectability": novelty.detectability(clean, far(stand_in, data)),
-                "detectability_half": novelty.detectability(clean, far(torch.where(half, stand_in, image), data)),
-            }
-        )
-compared = pd.DataFrame(rows)
-run.save(compared, "references")
-names = {
-    "uncertainty": "U (0 is undecided)",
-    "sure": "sure of a class (p > 0.9)",
-    "detectability": "can be told, all replaced",
-    "detectability_half": "can be told, half replaced",
-}
-table = compared.pivot(index="reference", columns="task", values=list(names)).reindex(
-    list(compared["reference"].unique())
-)
-table = table.rename(columns=names, level=0).map("{:.2f}".format)
-table.columns.names = [None, None]
-tables.styled(table.rename_axis(None))
-
-# %% mystnb={"figure": {"caption": "One image of each task, replaced as a whole, and what the network makes of it: the class and its probability.", "name": "fc-perturbations-ood"}, "image": {"alt": "Two rows of six pictures: the image, black, white, its mean colour, a blurred copy, and the optimised perturbation, each with the predicted class and its probability."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 6, figsize=(8.4, 3.8))
-for row, (task, pictures) in zip(grid, examples.items(), strict=True):
-    data, i = chosen[task], samples[task]
-    for axes, (name, stand_in) in zip(row, pictures.items(), strict=True):
-        shown = stand_in[i]
-        p = few_class.answer(networks[task], data)(shown[None])[0]
-        axes.imshow(shown.clamp(0, 1).permute(1, 2, 0))
-        axes.set_title(name, fontsize="small", fontweight="normal")
-        axes.set_xlabel(f"{data.classes[int(p.argmax())]} {p.max():.2f}", fontsize="small")
-        axes.set(xticks=[], yticks=[])
-figures.show(figure)
 
 # %% [markdown]
 # ## What reproduced
+#
+# Each claim is judged on the saved scores, with a part for each task. The paper prints no numbers about its search.
 
 # %% tags=["hide-input"]
-verdicts = claims.judge(few_class.PERTURBATIONS, {"winners": winners, "references": compared})
-run.save(verdicts, "claims")
-tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
+run.claim(
+    "fc-found",
+    "Section 3.4.1",
+    "The 804 candidates offer a very high probability (above 0.95) to find one that leaves the model undecided.",
+    [above(scores, 0.95, metric="has a candidate", variant=None, network=task, name=task) for task in tests],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fc-blur-alone",
+    "Section 3.4.1",
+    "For some images blur alone has no suitable candidate, and the other operations find one.",
+    [
+        better(scores, {"variant": None}, {"variant": "blur alone"}, metric="has a candidate", network=task, name=task)
+        for task in tests
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fc-undecided",
+    "Sections 3.2 and 3.4",
+    "Fixed values and a plain blur do not leave the model undecided (U above Δ); the chosen perturbation does.",
+    [
+        counted(
+            f"{task}: {name}",
+            [float(stats.estimate(scores, metric="U", reference=name, network=task)) > delta[task]],
+            reason="one image, the same for all",
+        )
+        if name in ("black", "white")
+        else (below if name == "perturbed" else above)(
+            scores, delta[task], metric="U", reference=name, network=task, name=f"{task}: {name}"
+        )
+        for task in tests
+        for name in stand_ins
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fc-distribution",
+    "Sections 2.2 and 3.4",
+    "The chosen perturbation is nearer to the training data than an image of one fixed value.",
+    [
+        better(
+            scores,
+            {"reference": "perturbed"},
+            {"reference": name},
+            less=True,
+            metric="novelty",
+            variant="all replaced",
+            network=task,
+            name=f"{task}: nearer than {name}",
+        )
+        for task in tests
+        for name in ("black", "white", "mean")
+    ],
+)
+
+# %% [markdown]
+# That is little to ask: any blur would pass. The abstract says more, that the perturbations are *in-distribution*. Then a
+# replaced image could hardly be told from a clean one, neither as a whole nor half replaced, which is what the curves are made of.
+# The bar of 0.6 is our reading of *hardly*: 0.5 is not at all.
+
+# %% tags=["hide-input"]
+run.claim(
+    "fc-in-distribution",
+    "Abstract",
+    "The perturbations are in-distribution: replaced images can hardly be told from clean ones (less than 0.6).",
+    [
+        below(scores, 0.6, of=told("perturbed", f"{part} replaced"), network=task, name=f"{task}, {part} replaced")
+        for task in tests
+        for part in ("all", "half")
+    ],
+)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -13,6 +13,7 @@ import torch
 from skimage.morphology import disk
 from skimage.segmentation import felzenszwalb
 from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d
 
 from faithlab import draws
 from faithlab.explainers import Explainer, find
@@ -60,6 +61,30 @@ def smooth(
             shift = draws.normal(seed, images, torch.tensor([draw]), x[0].numel()).view_as(x).to(x)
             total = total + inner(model, x + noise * span * shift, target, images, **options).detach() ** moment
         return total / samples
+
+    return refined
+
+
+def squares(explainer: str | Explainer, side: int) -> Explainer:
+    """The mean of an explainer's map over the square of `side` pixels round each pixel, as far as the image reaches.
+
+    A control: smoothing in space, without a look at the image or at noisy copies of it.
+
+    Args:
+        explainer: a name of `faithlab.explainers.names()`, or an explainer, of images [n, C, H, W].
+        side: odd.
+
+    Raises:
+        ValueError: a side that is even or below 1; (from the explainer) inputs that are no images.
+    """
+    if side < 1 or side % 2 == 0:
+        raise ValueError(f"expected an odd side of at least 1, so that every square has a middle, but got {side}")
+    inner = find(explainer)
+
+    def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
+        check_images(x, "a mean over squares")
+        maps = inner(model, x, target, images, **options).detach().sum(1, keepdim=True)
+        return avg_pool2d(maps, side, stride=1, padding=side // 2, count_include_pad=False)
 
     return refined
 

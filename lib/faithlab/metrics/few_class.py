@@ -3,8 +3,9 @@
 Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt: "Few-class Fidelity: Evaluating Explanations of
 Real-conditions CNN classifiers with Optimized Perturbations", 2025). With few classes a model that is no longer right
 is not undecided: with two it is sure of the other one. So the aim of removal is the probability 1/N, N the number of
-classes. Pixels are replaced by those of a perturbed image (`faithlab.perturbed`) in steps of 1 %, most important first
-(MIF) and least important first (LIF); A is the area under the probability of one class over the replaced share:
+classes. Pixels are replaced by those of a perturbed image (`faithlab.references.perturbed`) in steps of 1 %, most
+important first (MIF) and least important first (LIF); A is the area under the probability of one class over the
+replaced share:
 
     Fid = 1 - (|1 - A_LIF| + |1/N - A_MIF|) / (1 + (N - 1) / N)            in [0, 1], higher is better      (eq. 1)
 
@@ -63,10 +64,14 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: mas
     return found
 
 
+def area(score: Score, attribution: Tensor, *, steps: int = 100, direction: masks.Direction = "MoRF") -> Tensor:
+    """The area under one curve, [B] float64; arguments and errors as in `curve`."""
+    return stats.auc(curve(score, attribution, steps=steps, direction=direction), _shares(steps))
+
+
 def areas(score: Score, attribution: Tensor, *, steps: int = 100) -> Areas:
     """Both areas of an attribution; arguments and errors as in `curve`."""
-    curves = (curve(score, attribution, steps=steps, direction=direction) for direction in ("MoRF", "LeRF"))
-    found = [stats.auc(each, _shares(steps)) for each in curves]
+    found = (area(score, attribution, steps=steps, direction=direction) for direction in ("MoRF", "LeRF"))
     return Areas(*found, classes=getattr(score, "classes", None))
 
 

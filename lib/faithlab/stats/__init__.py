@@ -5,6 +5,7 @@ from faithlab.stats.ranks import MonteCarlo, auc, bootstrap, pearson, rank, spea
 from faithlab.stats.samples import (
     Sample,
     Statistic,
+    agreement,
     area,
     association,
     found_order,
@@ -14,6 +15,7 @@ from faithlab.stats.samples import (
     pairs_in_order,
     ranked_alike,
     same_order,
+    told_apart,
     youden,
 )
 
@@ -23,6 +25,7 @@ __all__ = [
     "MonteCarlo",
     "Sample",
     "Statistic",
+    "agreement",
     "area",
     "association",
     "auc",
@@ -39,5 +42,6 @@ __all__ = [
     "same_order",
     "spearman",
     "summary",
+    "told_apart",
     "youden",
 ]

@@ -150,6 +150,32 @@ def ranked_alike(*samples: Sample) -> Tensor:
     return pearson(rank(means[..., :half]), rank(means[..., half:]))
 
 
+def agreement(one: Labels, other: Labels, by: str, values: Sequence[Label]) -> Statistic:
+    """Spearman's correlation between the means of two kinds of rows over the values of a label: `ranked_alike`.
+
+    Args:
+        one: labels of one kind of rows, such as a metric or a network.
+        other: of the other.
+        by: what is ranked, such as "explainer".
+        values: its values.
+    """
+    over = [{by: value, **labels} for labels in (one, other) for value in values]
+    return Statistic(ranked_alike, tuple(over), "rank correlation")
+
+
+def told_apart(one: Sample, other: Sample) -> Tensor:
+    """The chance that a score of the second kind is above one of the first, ties half: the AUROC.
+
+    0.5: they cannot be told apart. `faithlab.metrics.novelty.detectability` is the same without weights.
+    """
+    if one.sizes is not None or other.sizes is not None:
+        raise ValueError("scores at several sizes cannot be told apart as one; choose their area or a single size")
+    x, y = one.values[:, 0], other.values[:, 0]
+    above = (y[:, None] > x).double() + 0.5 * (y[:, None] == x).double()  # [rows of other, rows of one]
+    own, rival = one.rows(), other.rows()
+    return ((rival @ above) * own).sum(1) / (own.sum(1) * rival.sum(1))
+
+
 def _degraded(levels: Sequence[float], seeds: Sequence[int], **labels: Label) -> list[dict[str, Label]]:
     """Labels of explanations degraded more and more, for each seed of the noise; level 0 is the explanation itself."""
     return [

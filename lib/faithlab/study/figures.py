@@ -275,3 +275,70 @@ def distance_histograms(spread: pd.DataFrame, *, row: str, col: str) -> plt.Figu
     sns.move_legend(grid, "upper left", bbox_to_anchor=(1.0, 0.98), title=None)
     plt.close(grid.figure)
     return grid.figure
+
+
+_REFINED = dict(
+    zip(("none", "XRAI", "SG", "SG²"), [sns.color_palette("colorblind")[i] for i in (7, 3, 2, 1)], strict=True)
+)
+
+
+def refined(found: pd.DataFrame, label: str) -> plt.Figure:
+    """The mean of each explainer under each refinement with its interval, a panel for each network.
+
+    Args:
+        found: of `faithlab.trials.refined.table`, of one metric. The dashed line is the explainer Random.
+        label: of the metric's axis.
+    """
+    networks = found["network"].unique()
+    figure, grid = plt.subplots(len(networks), 1, figsize=(8.4, 2.7 * len(networks)), squeeze=False, sharex=True)
+    names = list(found["explainer"].unique())
+    for axes, network in zip(grid[:, 0], networks, strict=True):
+        own = found[found["network"] == network]
+        for k, (refinement, colour) in enumerate(_REFINED.items()):
+            of = own[own["refinement"] == refinement]
+            axes.errorbar(
+                [names.index(name) + 0.18 * (k - 1.5) for name in of["explainer"]],
+                of["mean"],
+                [of["mean"] - of["low"], of["high"] - of["mean"]],
+                fmt="osD^"[k],
+                markersize=4,
+                linewidth=1.2,
+                color=colour,
+                label=refinement,
+            )
+        mark(axes, own.loc[own["explainer"] == "Random", "mean"].min(), "Random", axis="y")
+        axes.set(ylabel=label, title=network if len(networks) > 1 else "", xticks=range(len(names)), xticklabels=names)
+    grid[0, 0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+    return show(figure)
+
+
+def against(found: pd.DataFrame, metric: str, other: str) -> plt.Figure:
+    """Means of two metrics, a point with its intervals for each explainer and refinement, a panel for each network.
+
+    Args:
+        found: of `faithlab.trials.refined.table`.
+        metric: on the horizontal axis.
+        other: on the vertical one.
+    """
+    networks = found["network"].unique()
+    names = list(found["explainer"].unique())
+    figure, grid = plt.subplots(1, len(networks), figsize=(1.2 + 3.8 * len(networks), 4.2), squeeze=False)
+    for axes, network in zip(grid[0], networks, strict=True):
+        x, y = (found[(found["network"] == network) & (found["metric"] == m)] for m in (metric, other))
+        for one, two in zip(x.itertuples(), y.set_index("name").loc[x["name"]].itertuples(), strict=True):
+            axes.errorbar(
+                one.mean,
+                two.mean,
+                xerr=[[one.mean - one.low], [one.high - one.mean]],
+                yerr=[[two.mean - two.low], [two.high - two.mean]],
+                fmt="osD^vP*X<>"[names.index(one.explainer) % 10],
+                color=_REFINED.get(one.refinement),
+                linewidth=0.5,
+            )
+        axes.set(xlabel=f"{metric} (mean)", ylabel=f"{other} (mean)", title=network)
+    markers = [
+        plt.Line2D([], [], marker="osD^vP*X<>"[i % 10], color="0.4", ls="", label=n) for i, n in enumerate(names)
+    ]
+    markers += [plt.Line2D([], [], marker="o", color=colour, ls="", label=name) for name, colour in _REFINED.items()]
+    grid[0, -1].legend(handles=markers, bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="x-small")
+    return show(figure)

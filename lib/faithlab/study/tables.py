@@ -1,6 +1,6 @@
 """Tables for the book: what a paper prints beside what was measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -103,6 +103,41 @@ def share(estimate: Estimate) -> str:
     """An estimate in percent with its interval, for a sentence."""
     value, low, high = (100 * float(x) for x in estimate.pooled)
     return f"{value:.1f} % [{low:.1f}, {high:.1f}]" if low == low else f"{value:.1f} %"
+
+
+def number(estimate: Estimate, digits: int = 2) -> str:
+    """An estimate with its interval, for a sentence."""
+    value, low, high = (round(float(x), digits) + 0.0 for x in estimate.pooled)  # no -0.00
+    return _text({"mean": value, "low": low, "high": high}, digits)
+
+
+def estimates(
+    rows: Mapping[str, Mapping[str, Any]],
+    columns: Mapping[str, Mapping[str, Any]],
+    of: Callable[[dict[str, Any]], Estimate],
+    digits: int = 2,
+) -> Styler:
+    """Estimates with their intervals, one for each row and column.
+
+    Args:
+        rows: their names and labels.
+        columns: their names and labels.
+        of: the estimate of the labels of a row and a column.
+        digits: after the point.
+    """
+    cells = {name: [number(of({**row, **own}), digits) for row in rows.values()] for name, own in columns.items()}
+    return styled(pd.DataFrame(cells, index=list(rows)))
+
+
+def refined(sources: Mapping[str, pd.DataFrame | None], digits: int = 2) -> Styler:
+    """Explainers by refinements as Few-class Fidelity prints them, from several sources in adjacent columns.
+
+    Args:
+        sources: by name; each with explainer, refinement and mean, of one network and metric. None has no column.
+        digits: after the point.
+    """
+    order = ("none", "XRAI", "SG", "SG²")
+    return styled(side_by_side(sources, rows=["explainer"], columns=["refinement"], order=order, digits=digits))
 
 
 def styled(table: pd.DataFrame) -> Styler:

@@ -1,6 +1,6 @@
 """One way to choose what is explained, and to explain it: from a recipe to a subject and its attributions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -78,3 +78,24 @@ def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, rows: in
         asked = (explainer, subject.model, subject.x, subject.target, subject.segments)
         found[name] = explain(*asked, images=subject.images, rows=rows, **options)
     return found
+
+
+def recognised(recipes: Sequence[training.Recipe], count: int, data: LabelledSet) -> Tensor:
+    """The places of the first examples that every network gets right, as Few-class Fidelity (section 4.1) chooses them.
+
+    Args:
+        recipes: of the networks.
+        count: how many examples.
+        data: the test split.
+
+    Raises:
+        ValueError: there are fewer such examples.
+    """
+    right = torch.ones(len(data), dtype=torch.bool)
+    for recipe in recipes:
+        model = training.trained(recipe)
+        x = data.model_inputs().to(next(model.parameters()).device)
+        right &= training.logits(model, x).argmax(1).cpu() == data.labels
+    if int(right.sum()) < count:
+        raise ValueError(f"all networks are right on {int(right.sum())} of {len(data)} examples, fewer than {count}")
+    return right.nonzero().flatten()[:count]

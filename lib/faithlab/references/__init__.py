@@ -102,7 +102,7 @@ def token(x: Tensor, identity: int) -> Tensor:
 
 
 def given(images: Tensor) -> Callable[[Tensor], Tensor]:
-    """A reference of its own for each input, made beforehand, such as those of `faithlab.perturbed`: [B, *S].
+    """A reference of its own for each input, made beforehand as in `faithlab.references.perturbed`: [B, *S].
 
     Returns:
         A reference for exactly these inputs, in this order.

@@ -1,0 +1,152 @@
+"""Refined explanations: does a mean over regions, or over noisy copies, make an explanation better?
+
+The explainers and refinements of Few-class Fidelity (section 4.1.2) by its names. An explainer with a refinement is
+called "BP + SG"; its map is a magnitude. XRAI averages the magnitudes over regions of the image. SG is the magnitude of
+the mean map over noisy copies, SG² the mean of the squares.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from faithlab import stats
+from faithlab.explainers import refine
+from faithlab.metrics import Metric, evaluate
+from faithlab.scores import Scores
+from faithlab.stats import Sample, Statistic
+from faithlab.subject import Subject
+from faithlab.trials.subjects import Chosen, attributions
+
+REFINEMENTS = ("none", "XRAI", "SG", "SG²")
+
+
+def explainers(*, layer: str, background: Tensor, steps: int, seed: int = 0) -> dict[str, Chosen]:
+    """The paper's explainers.
+
+    Args:
+        layer: whose activations Grad-CAM weighs.
+        background: [R, C, H, W] training images as the network sees them, for Expected Gradients.
+        steps: of Integrated Gradients.
+        seed: of Random and of Expected Gradients.
+    """
+    integrated = {
+        f"IG({name})": ("integrated-gradients", {"baseline": baseline, "steps": steps})
+        for name, baseline in {"min": "min", "zero": 0.0, "max": "max"}.items()
+    }
+    return {
+        "BP": "gradient",
+        "Deconv": "deconvolution",
+        "EG": ("expected-gradients", {"background": background, "seed": seed}),
+        **integrated,
+        "GradCAM": ("gradcam", {"layer": layer}),
+        "Random": ("random", {"seed": seed}),
+    }
+
+
+def refined(
+    chosen: Mapping[str, Chosen],
+    *,
+    samples: int,
+    noise: float,
+    refinements: Sequence[str] = REFINEMENTS,
+    seed: int = 0,
+) -> dict[str, Chosen]:
+    """Every explainer with every refinement; Random has none.
+
+    Args:
+        chosen: explainers by name, with their options.
+        samples: noisy copies of SG and SG².
+        noise: their standard deviation, as a fraction of the image's range.
+        refinements: of `REFINEMENTS`.
+        seed: of the noise.
+    """
+    copies = {"samples": samples, "noise": noise, "seed": seed}
+    ways = {
+        "none": refine.magnitude,
+        "XRAI": lambda inner: refine.region(refine.magnitude(inner)),
+        "SG": lambda inner: refine.magnitude(refine.smooth(inner, moment=1, **copies)),
+        "SG²": lambda inner: refine.smooth(inner, moment=2, **copies),
+    }
+    found: dict[str, Chosen] = {}
+    for name, explainer in chosen.items():
+        inner, options = explainer if isinstance(explainer, tuple) else (explainer, {})
+        for way in refinements if name != "Random" else ("none",):
+            found[named(name, way)] = ways[way](inner), options
+    return found
+
+
+def controls(side: int = 7, seed: int = 0) -> dict[str, Chosen]:
+    """What smooths a map and knows nothing of the refinements' ideas: a mean over squares; regions of a random map."""
+    return {
+        "BP + squares": refine.squares(refine.magnitude("gradient"), side),
+        "Random + XRAI": (refine.region(refine.magnitude("random")), {"seed": seed}),
+    }
+
+
+def noise_levels(
+    metrics: Mapping[str, Metric], subject: Subject, levels: Sequence[float], *, samples: int, seed: int = 0
+) -> Scores:
+    """Every metric of BP + SG at each level of noise, on images kept for this choice; the variant is "noise of SG".
+
+    Args:
+        metrics: by name.
+        subject: other images than those that explainers are judged on.
+        levels: standard deviations of the noise, as fractions of an image's range.
+        samples: noisy copies.
+        seed: of the noise.
+    """
+    options = {"samples": samples, "seed": seed, "refinements": ["SG"]}
+    return Scores.concat(
+        evaluate(
+            metrics,
+            subject,
+            attributions(subject, refined({"BP": "gradient"}, noise=level, **options)),
+            variant="noise of SG",
+            level=level,
+        )
+        for level in levels
+    )
+
+
+def named(explainer: str, refinement: str) -> str:
+    """An explainer with its refinement, as tables write them."""
+    return explainer if refinement == "none" else f"{explainer} + {refinement}"
+
+
+def table(scores: Scores, **labels: Any) -> pd.DataFrame:
+    """The mean of every metric, explainer and refinement with its interval over images.
+
+    Args:
+        scores: the long table.
+        **labels: of the rows.
+
+    Returns:
+        Tidy: network, metric, name (BP + SG), explainer (BP), refinement (SG), mean, low, high, images, missing.
+    """
+    rows = []
+    for cell, found in stats.summary(scores, ("network", "metric", "explainer"), **labels):
+        explainer, _, refinement = cell["explainer"].partition(" + ")
+        own = {"name": cell["explainer"], "explainer": explainer, "refinement": refinement or "none"}
+        interval = dict(zip(("mean", "low", "high"), map(float, found.pooled), strict=True))
+        rows.append({**cell, **own, **interval, "images": found.images, "missing": sum(found.missing)})
+    return pd.DataFrame(rows)
+
+
+def typical_gain(refinement: str, names: Sequence[str], over: str = "none") -> Statistic:
+    """The median over explainers of what a refinement gains over another one: above 0 where most of them gain.
+
+    Args:
+        refinement: of `REFINEMENTS`.
+        names: of the explainers.
+        over: the other refinement.
+    """
+
+    def median(*samples: Sample) -> Tensor:
+        means = torch.stack([sample.mean() for sample in samples], -1)
+        return (means[..., : len(names)] - means[..., len(names) :]).quantile(0.5, dim=-1)
+
+    cells = [{"explainer": named(name, way)} for way in (refinement, over) for name in names]
+    return Statistic(median, tuple(cells), f"median gain of {refinement} over {over}")

@@ -1,0 +1,255 @@
+"""The trials of references, known truth and refinements, and how often the rules of Few-class Fidelity's claims err."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+
+import literal
+from faithlab import claims, stats
+from faithlab.metrics import METRICS, few_class, novelty
+from faithlab.scores import Scores
+from faithlab.subject import Subject
+from faithlab.trials import references as trial
+from faithlab.trials import refined, subjects, truth
+from faithlab.zoo import models, training
+from faithlab.zoo.sets import ImageSet
+
+METRIC = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=4)}
+
+
+def images(count: int = 6) -> ImageSet:
+    inputs = torch.randint(0, 256, (count, 3, 12, 12), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    masks = torch.zeros(count, 12, 12, dtype=torch.bool)
+    masks[:, 2:7, 3:9] = True
+    labels = torch.arange(count) % 3
+    return ImageSet(inputs, labels, ("a", "b", "c"), (0.5,) * 3, (0.25,) * 3, masks)
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return models.build("cnn3", classes=3, width=4).eval()
+
+
+def subject(data: ImageSet, places=slice(None)) -> Subject:
+    at = torch.arange(len(data))[places]
+    about = {"dataset": "noise", "network": "cnn3", "images": at}
+    return Subject(network(), data.model_inputs(at), data.labels[at], data.features(), **about)
+
+
+def maps(of: Subject, **options) -> dict[str, torch.Tensor]:
+    own = refined.explainers(layer="features", background=of.x[:2], steps=2)
+    return subjects.attributions(of, refined.refined(own, samples=2, noise=0.1, **options))
+
+
+def test_all_combinations_of_the_paper_are_explained():
+    found = maps(subject(images()))
+    assert len(found) == 7 * 4 + 1
+    assert {"BP", "BP + XRAI", "EG + SG²", "Random"} <= set(found)
+    for name, attribution in found.items():
+        assert attribution.shape == (6, 144), name
+        assert attribution.isfinite().all(), name
+        if name != "Random":
+            assert (attribution >= -1e-6).all(), name  # magnitudes
+
+
+def test_the_metric_applies_only_where_perturbed_images_were_made():
+    data = images()
+    of = subject(data)
+    with pytest.raises(ValueError, match="no reference 'perturbed' for these inputs"):
+        METRIC["Few-class Fidelity"](of, torch.rand(6, 144))
+    with_images, _ = trial.perturbed(of, data)
+    assert METRIC["Few-class Fidelity"](with_images, torch.rand(6, 144)).shape == (6,)
+
+
+def test_the_perturbed_images_leave_the_network_as_undecided_as_the_search_says():
+    data = images()
+    of, found = trial.perturbed(subject(data, slice(1, 5)), data)
+    answers = of.model(of.references["perturbed"](of.x)).softmax(1)
+    expected = [literal.uncertainty(row) for row in answers.tolist()]
+    assert found.uncertainty.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_what_stands_in_is_seen_normalised():
+    data = images(2)
+    pictures = trial.intensities(data, torch.arange(2))
+    found = trial.plain(pictures)
+    assert list(found) == ["black", "white", "mean", "blur"]
+    assert all(stand_in.shape == pictures.shape for stand_in in found.values())
+    torch.testing.assert_close(found["mean"].mean((2, 3)), pictures.mean((2, 3)))
+    of = trial.standing_in(subject(data), data, found)
+    torch.testing.assert_close(of.references["white"](of.x), torch.full_like(of.x, 2.0))
+    torch.testing.assert_close(of.references["black"](of.x), torch.full_like(of.x, -2.0))
+    torch.testing.assert_close(trial.as_seen(pictures, data), data.model_inputs())
+
+
+def test_metrics_are_asked_under_each_reference():
+    data = images()
+    of = trial.standing_in(subject(data), data, trial.plain(trial.intensities(data)))
+    some = {"random": torch.rand(6, 144, generator=torch.Generator().manual_seed(0))}
+    found = trial.under(METRIC, of, some, ["black", "white"])
+    assert found.labels("reference") == ["black", "white"]
+    for name in ("black", "white"):
+        other = dataclasses.replace(of, references={"perturbed": of.references[name]})
+        expected = METRIC["Few-class Fidelity"](other, some["random"])
+        torch.testing.assert_close(found.where(reference=name).blocks[0].values[:, 0], expected.float())
+
+
+def test_the_noise_is_judged_by_the_metric_of_smoothed_gradients():
+    data = images()
+    of = trial.standing_in(subject(data), data, {"perturbed": trial.intensities(data) * 0})
+    found = refined.noise_levels(METRIC, of, [0.1, 0.3], samples=2)
+    options = refined.refined({"BP": "gradient"}, samples=2, noise=0.3, refinements=["SG"])
+    expected = METRIC["Few-class Fidelity"](of, subjects.attributions(of, options)["BP + SG"])
+    assert found.labels("level") == [0.1, 0.3]
+    torch.testing.assert_close(found.where(level=0.3).blocks[0].values[:, 0], expected.float())
+
+
+def test_only_images_that_every_network_gets_right_are_used(monkeypatch):
+    data = images(60)
+    monkeypatch.setattr(training, "trained", lambda recipe: network())
+    places = subjects.recognised([None], 5, data)
+    assert torch.equal(network()(data.model_inputs(places)).argmax(1), data.labels[places])
+    with pytest.raises(ValueError, match=r"right on \d+ of 60 examples, fewer than 61"):
+        subjects.recognised([None], 61, data)
+
+
+def test_the_truth_is_aligned_with_itself_and_its_opposite_is_not():
+    data = images()
+    of = subject(data)
+    known = truth.known(data.masks, of.images)
+    for measure in truth.MEASURES:
+        found = truth.aligned(measure, of, known, data.masks)
+        assert (found.where(explainer="truth first").blocks[0].values == 1).all()
+        assert (found.where(explainer="truth last").blocks[0].values < 0.5).all()
+        assert found.labels("metric") == [measure]
+
+
+def test_known_orders_belong_to_the_image():
+    data = images()
+    whole = truth.known(data.masks, torch.arange(6))
+    part = truth.known(data.masks[3:5], torch.tensor([3, 4]))
+    for name, order in part.items():
+        assert torch.equal(whole[name][3:5], order)
+
+
+def test_areas_are_what_fidelity_is_made_of():
+    score = subject(images()).score(reference="mean")
+    attribution = torch.rand(6, 144, generator=torch.Generator().manual_seed(0))
+    ends = [few_class.area(score, attribution, steps=4, direction=end) for end in ("MoRF", "LeRF")]
+    torch.testing.assert_close(torch.stack(ends), torch.stack(few_class.areas(score, attribution, steps=4)[:2]))
+
+
+# Statistics
+
+
+def table(
+    means, *, images=48, networks=1, dataset="digits", metric="Few-class Fidelity", spread=0.5, **labels
+) -> Scores:
+    """Scores of explainers around their means, with an effect of each image."""
+    g = torch.Generator().manual_seed(1)
+    image = torch.randn(images, generator=torch.Generator().manual_seed(2))
+    return Scores.concat(
+        Scores.of(
+            mean + spread * image + spread * torch.randn(images, generator=g),
+            images=range(images),
+            explainer=name,
+            metric=metric,
+            **({"dataset": dataset, "network": f"net {n}"} | labels),
+        )
+        for n in range(networks)
+        for name, mean in means.items()
+    )
+
+
+def test_the_typical_gain_is_the_median_over_explainers():
+    t = table({"a": 0.0, "b": 0.0, "c": 0.0, "a + SG": 1.0, "b + SG": 3.0, "c + SG": -9.0}, spread=0.0)
+    assert stats.estimate(t, refined.typical_gain("SG", "abc")).value == pytest.approx(1.0)
+    more = t + table({"a + XRAI": 5.0, "b + XRAI": 5.0, "c + XRAI": 5.0}, spread=0.0)
+    assert stats.estimate(more, refined.typical_gain("XRAI", "abc", over="SG")).value == pytest.approx(4.0)
+
+
+def test_agreement_is_spearmans_correlation_of_the_means():
+    one, other = dict(zip("abcde", (1.0, 4, 2, 8, 5), strict=True)), dict(zip("abcde", (2.0, 3, 9, 7, 1), strict=True))
+    t = table(one) + table(other, metric="IoU")
+    kinds = ({"metric": "Few-class Fidelity"}, {"metric": "IoU"})
+    means = [[float(stats.estimate(t, explainer=e, **kind).value) for e in "abcde"] for kind in kinds]
+    expected = stats.spearman(*torch.tensor(means, dtype=torch.float64))
+    assert stats.estimate(t, stats.agreement(*kinds, "explainer", "abcde")).value == pytest.approx(expected.item())
+
+
+def test_what_is_told_apart_is_the_literal_share_of_pairs_under_any_weights():
+    g = torch.Generator().manual_seed(0)
+    x, y = torch.randint(0, 5, (2, 9), generator=g).double()
+    weights = torch.randint(0, 3, (4, 9), generator=g).double()
+    weights[0] = 1
+    found = stats.told_apart(*(stats.Sample(v[:, None], None, weights, None) for v in (x, y)))
+    assert found[0].item() == pytest.approx(novelty.detectability(x, y))
+    for row, answer in zip(weights.long().tolist(), found.tolist(), strict=True):
+        many = [torch.tensor([v for v, w in zip(of.tolist(), row, strict=True) for _ in range(w)]) for of in (x, y)]
+        assert answer == pytest.approx(novelty.detectability(*many))
+
+
+def test_curves_cannot_be_told_apart():
+    sizes = torch.tensor([0.1, 0.2], dtype=torch.float64)
+    curve = stats.Sample(torch.zeros(3, 2).double(), None, torch.ones(1, 3).double(), sizes)
+    with pytest.raises(ValueError, match="choose their area or a single size"):
+        stats.told_apart(curve, curve)
+
+
+# How often the rules err
+
+EXPLAINERS = [f"{name}{way}" for name in "abcdef" for way in ("", " + XRAI", " + SG", " + SG²")] + ["Random"]
+SPREAD = {name: 0.1 * k for k, name in enumerate(EXPLAINERS)}
+BOTH = table(SPREAD, networks=2) + table(SPREAD, networks=2, metric="IoU")
+
+
+def images_told(count=48) -> Scores:
+    g = torch.Generator().manual_seed(3)
+    rows = {None: 0.0, "all replaced": 1.0}
+    return Scores.concat(
+        Scores.of(
+            shift + torch.randn(count, generator=g),
+            images=range(count),
+            dataset="digits",
+            network="net",
+            metric="novelty",
+            variant=variant,
+        )
+        for variant, shift in rows.items()
+    )
+
+
+def found(count=48) -> Scores:
+    hits = torch.rand(count, generator=torch.Generator().manual_seed(0)) < 0.9
+    return Scores.of(hits, images=range(count), dataset="digits", network="net", metric="found")
+
+
+FIDELITY, IOU = {"metric": "Few-class Fidelity"}, {"metric": "IoU"}
+TOLD = stats.Statistic(stats.told_apart, ({"variant": None}, {"variant": "all replaced"}))
+RULES = {
+    "most explainers gain": lambda: claims.above(BOTH, 0, of=refined.typical_gain("SG", "abcdef"), **FIDELITY),
+    "ranked alike": lambda: claims.above(BOTH, 0.6, of=stats.agreement(FIDELITY, IOU, "explainer", EXPLAINERS)),
+    "networks agree": lambda: claims.above(
+        BOTH, 0.6, of=stats.agreement({"network": "net 0"}, {"network": "net 1"}, "explainer", EXPLAINERS), **FIDELITY
+    ),
+    "the best of 25": lambda: claims.best(BOTH, "explainer", "a + SG", rivals=EXPLAINERS[3:], **FIDELITY),
+    "on a par": lambda: claims.within(
+        BOTH, {"explainer": "a"}, {"explainer": "b"}, margin=0.3, reason="declared", **FIDELITY
+    ),
+    "hardly told": lambda: claims.below(images_told(), 0.6, of=TOLD),
+    "nearly always found": lambda: claims.above(found(), 0.95),
+}
+
+
+@pytest.mark.parametrize("rule", [pytest.param(name, marks=pytest.mark.slow) for name in RULES])
+def test_chance_is_rarely_reproduced(rule):
+    rates = claims.error_rate(claims.Claim("x", "Table 1", "x", (RULES[rule](),)))
+    assert rates.reproduced < 23, str(rates)  # of 300: 5 % and its noise
+
+
+def test_a_random_order_rarely_passes_for_agreement():
+    g = torch.Generator().manual_seed(0)
+    orders = torch.rand(2, 4000, 25, generator=g).argsort(-1).double()
+    assert (stats.spearman(*orders) > 0.6).double().mean() < 0.002
