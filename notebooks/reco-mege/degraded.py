@@ -83,14 +83,14 @@ run = Run("reco-mege/degraded", globals())
 
 # %% tags=["hide-input"]
 levels = {"randomized": randomised, "switched": switched, "limited": limited}
+test = {data: datasets.load(data, "test", standardised=False).take(slice(test_limit)) for data in sets}
 families = {}  # by data set, variant, level and training seed
 for data in sets:
-    test = datasets.load(data, "test", standardised=False).take(slice(test_limit))
     for s in training_seeds:
         own = {"name": "ResNet-18", "training_seed": s}
         for (variant, level), recipe in networks.conditions(data, run.parameters, s).items():
             if variant is None or data in retrained:
-                recipes = networks.comparable(recipe, folds, test, tolerance=tolerance)
+                recipes = networks.comparable(recipe, folds, test[data], tolerance=tolerance)
                 families[data, variant, level, s] = cross_trained.family(recipes, images, **own)
                 if variant is None:
                     normal = recipes, families[data, variant, level, s]
@@ -100,9 +100,8 @@ for data in sets:
                 for number, fold in enumerate(normal[1].networks)
             ]
             families[data, "randomized", share, s] = cross_trained.family(normal[0], images, networks=worse, **own)
-tests = {data: datasets.load(data, "test", standardised=False).take(slice(test_limit)) for data in sets}
 scores = Scores.concat(
-    cross_trained.recognised(family, tests[data], variant=variant, level=level)
+    cross_trained.recognised(family, test[data], variant=variant, level=level)
     for (data, variant, level, _), family in families.items()
 )
 

@@ -88,7 +88,7 @@ def family(
         predicted = training.logits(network, x).argmax(1)
         right.append(predicted.cpu() == y)
         target = predicted if about == "prediction" else y.to(device)
-        labels = {"network": f"{name}, fold {number}", "training_seed": recipe.seed}
+        labels = {"network": f"{name} fold {number}", "training_seed": recipe.seed}
         dataset = f"{recipe.data} train"
         found.append(Subject(network, x, target, data.features(), dataset=dataset, images=examples, **labels))
     unseen = folds.unseen(recipes, examples, len(data))
@@ -96,13 +96,14 @@ def family(
 
 
 def recognised(family: Family, test: LabelledSet, **labels: Any) -> Scores:
-    """Whether each network is right about examples of the test split: hits, with the metric "accuracy"."""
-    tables = []
-    for subject in family.networks:
-        logits = training.logits(subject.model, test.model_inputs()).cpu()
-        about = {**subject.labels, "dataset": subject.dataset.replace("train", "test"), "metric": "accuracy", **labels}
-        tables.append(Scores.of(readouts.hit(logits, test.labels).bool(), images=range(len(test)), **about))
-    return Scores.concat(tables)
+    """Which share of the networks is right about each example of the test split, with the metric "accuracy"."""
+    hits = [
+        readouts.hit(training.logits(subject.model, test.model_inputs()).cpu(), test.labels)
+        for subject in family.networks
+    ]
+    about = {"network": family.name, "training_seed": family.training_seed, "metric": "accuracy", **labels}
+    dataset = family.networks[0].dataset.replace("train", "test")
+    return Scores.of(torch.stack(hits).mean(0), images=range(len(test)), dataset=dataset, **about)
 
 
 def cross_trained(
