@@ -54,7 +54,7 @@ def write(results: Path, target: Path) -> None:
         (target / "robustness.md").write_text(_robustness(pd.concat(masked, ignore_index=True)), encoding="utf-8")
 
     consistency = [
-        pd.read_csv(path).assign(page=path.parent.name) for path in sorted((results / "reco-mege").rglob("scores.csv"))
+        pd.read_csv(path).assign(page=path.parent.name) for path in sorted((results / "reco-mege").rglob("rates.csv"))
     ]
     if consistency:
         (target / "reco-rates.md").write_text(_rates(pd.concat(consistency, ignore_index=True)), encoding="utf-8")
@@ -161,6 +161,12 @@ def _robustness(measured: pd.DataFrame) -> str:
 
 def _rates(scores: pd.DataFrame) -> str:
     """ReCo of every page, by the true rates and by the printed formula, as a table."""
+    keys = ["page", "dataset", "model", "condition", "explainer"]
+    true, printed = (
+        scores[scores["measure"] == name].rename(columns={"mean": name})[[*keys, name]]
+        for name in ("ReCo", "ReCo_printed")
+    )
+    scores = true.merge(printed, on=keys)
     names = list(scores["explainer"].unique())
     networks = scores["condition"].where(scores["condition"] != "normal", scores["model"])
     scores = scores.assign(

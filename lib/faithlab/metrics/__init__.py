@@ -23,8 +23,18 @@ from torch import Tensor
 
 from faithlab import masks, stats
 from faithlab.engine import Readout
-from faithlab.metrics import consistency, deletion, few_class, fidelity, mufidelity, saco, stability, trajectory
-from faithlab.readouts import hit, log_odds, probability
+from faithlab.metrics import (
+    consistency,
+    deletion,
+    distance,
+    few_class,
+    fidelity,
+    mufidelity,
+    saco,
+    stability,
+    trajectory,
+)
+from faithlab.readouts import hit, log_odds, logit, probability
 from faithlab.scores import Scores
 from faithlab.subject import Network, Remembered, Subject
 
@@ -71,7 +81,7 @@ class Metric:
     exact: bool = False
     family: str = ""
     needs: Needs = "one network"
-    statistic: Callable[..., Tensor] | None = None
+    statistic: stats.Statistic | Callable[..., Tensor] | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.ask) or not callable(self.readout):
@@ -84,7 +94,7 @@ class Metric:
             object.__setattr__(self, "sizes", tuple(float(size) for size in self.sizes))
 
     @property
-    def summary(self) -> Callable[..., Tensor]:
+    def summary(self) -> stats.Statistic | Callable[..., Tensor]:
         """What summarises it over images, a statistic of `faithlab.stats`."""
         return self.statistic or (stats.mean if self.sizes is None else stats.area)
 
@@ -256,7 +266,7 @@ def _shared(subject: Subject, asked: Mapping[tuple[str, str], Metric]) -> dict[t
     scores = {}
     for (reference, network, explainer, exact), members in groups.items():
         readouts = list(dict.fromkeys(members.values()))
-        if len({name for _, name in members}) == 1:  # nobody to share with
+        if len(members) == 1:  # nobody to share with
             score = subject.score(readouts[0], reference, network, explainer=explainer, exact=exact)
             scores |= dict.fromkeys(members, score)
             continue
@@ -315,25 +325,16 @@ register(
 )
 
 _consistency = "Fel and Vigouroux 2020"
-register("µFidelity", mufidelity.mu_fidelity, source=f"{_consistency}, eq. 1", chance=0.0, ideal=1.0, exact=True)
-register("S_avg", stability.average_stability, source=f"{_consistency}, eq. 2", better=-1, needs="neighbours")
-register(
-    "MeGe",
-    consistency.to_unseen,
-    source=f"{_consistency}, eq. 8",
-    ideal=1.0,
-    needs="cross-trained networks",
-    statistic=stats.mege,
-)
-register(
-    "ReCo",
-    consistency.to_unseen,
-    source=f"{_consistency}, eq. 7",
-    chance=0.0,
-    ideal=1.0,
-    needs="cross-trained networks",
-    statistic=stats.youden,
-)
+_mu = {"readout": logit, "chance": 0.0, "ideal": 1.0, "exact": True}
+register("µFidelity", mufidelity.mu_fidelity, source=f"{_consistency}, eq. 1", **_mu)
+_moved = functools.partial(stability.average_stability, distance=distance.spearman)
+register("S_avg", _moved, source=f"{_consistency}, eq. 2", better=-1, needs="neighbours")
+_compared = functools.partial(consistency.to_unseen, distance=distance.spearman)
+_folds = {"ask": _compared, "ideal": 1.0, "needs": "cross-trained networks"}
+_same, _different = {"metric": "S="}, {"metric": "S≠"}  # the rows of `faithlab.trials.cross_trained`
+register("MeGe", source=f"{_consistency}, eq. 8", statistic=stats.Statistic(stats.mege, (_same,), "MeGe"), **_folds)
+_youden = stats.Statistic(stats.youden, (_same, _different), "ReCo")
+register("ReCo", source=f"{_consistency}, eq. 7", chance=0.0, statistic=_youden, **_folds)
 
 
 _OWN: list[str] = []

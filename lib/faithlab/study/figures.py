@@ -247,24 +247,26 @@ def order_by_size(
     return show(figure)
 
 
-def distance_histograms(spread: pd.DataFrame, *, row: str, col: str) -> plt.Figure:
-    """How the distances of S= and S!= are spread, a small histogram for each row and column.
+def distance_histograms(scores: Scores, *, row: str, col: str, bins: int = 20) -> plt.Figure:
+    """How the distances of S= and S!= are spread, a small histogram for each row and column; shares, no intervals.
 
     Args:
-        spread: of `faithlab.study.cross_training.histograms`, with the columns named by `row` and `col`.
-        row: the column that makes the rows of the figure.
-        col: the column that makes the columns of the figure.
+        scores: with rows of `faithlab.trials.cross_trained`.
+        row: the label that makes the rows of the figure.
+        col: the label that makes the columns of the figure.
+        bins: between 0 and 1.
     """
     grid = sns.displot(
-        spread,
-        x="distance",
-        weights="share",
-        hue="set",
+        scores.where(metric=["S=", "S≠"]).frame(),
+        x="value",
+        hue="metric",
         hue_order=["S=", "S≠"],
         row=row,
         col=col,
-        bins=spread["distance"].nunique(),
+        bins=bins,
         binrange=(0, 1),
+        stat="probability",
+        common_norm=False,
         element="step",
         height=1.25,
         aspect=2.6,

@@ -11,7 +11,7 @@ PAPERS = {
     "few-class-fidelity": "Few-class Fidelity",
     "saco": "SaCo",
     "trace": "TRACE",
-    "reco-mege": "ReCo and MeGe",
+    "reco-mege": "ReCo-MeGe",
 }
 """Folders of notebooks, and the papers that they are about, as the book calls them."""
 

@@ -9,7 +9,7 @@ change, and what a notebook needs to run::
       data: [cifar10]        # fetched before it runs
       alone: true            # nothing else runs beside it (timings)
       memory: 8000           # megabytes, for a scheduler
-      trains: reco.degraded_folds  # function of faithlab.study: parameters -> recipes of its networks
+      trains: zoo.folds.degraded  # function below faithlab: parameters -> recipes of its networks
       jobs: {paper: 5}       # so many jobs train them before it runs; else it trains them itself
       shares: f-fidelity/other  # it uses networks of that notebook, and does not start before they are trained
       smoke: {images: 8}     # parameters that differ from the notebook's defaults
@@ -43,7 +43,8 @@ class Needs:
         data: names of the data sets to fetch first.
         alone: nothing else may run beside it.
         memory: megabytes to ask a scheduler for.
-        trains: `module.function` of `faithlab.study` that gives the recipes of its networks, see `study.train`.
+        trains: `room.module.function` below `faithlab` that gives the recipes of its networks (`module.function`: of
+            `faithlab.study`), see `study.train`.
         jobs: profile -> number of jobs that train these networks before it runs.
         shares: a notebook with `jobs` whose networks it uses, too: in a build it waits for these jobs, where it would
             otherwise hold a processor and wait for the network.

@@ -25,7 +25,8 @@ def recipes(name: str, parameters: Mapping[str, Any]) -> list:
     if not named:
         raise ValueError(f"notebooks/profiles.yml does not say what {name} trains. Add  trains: module.function.")
     module, function = named.rsplit(".", 1)
-    return getattr(importlib.import_module(f"faithlab.study.{module}"), function)(parameters)
+    module = module if "." in module else f"study.{module}"
+    return getattr(importlib.import_module(f"faithlab.{module}"), function)(parameters)
 
 
 def waiting(name: str, parameters: Mapping[str, Any], parts: int) -> list[int]:

@@ -1,0 +1,302 @@
+"""Cross-training: no network explains as unseen what it was trained on, and the rows are algorithm 1's."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+import literal
+from faithlab import claims, stats
+from faithlab.metrics import METRICS, consistency
+from faithlab.metrics.distance import l1, spearman
+from faithlab.scores import Scores
+from faithlab.study import profiles
+from faithlab.trials import cross_trained, neighbours, subjects
+from faithlab.zoo import datasets, degradation, folds, training
+from faithlab.zoo.sets import ImageSet
+from faithlab.zoo.training import Recipe
+
+K = 3
+LABELS = torch.arange(60) % 3
+RECIPE = Recipe("colours", "resnet18", epochs=2, model_options={"classes": 3, "width": 2}, batch=10, rate=0.03)
+
+
+def images() -> ImageSet:
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randint(0, 100, (60, 3, 12, 12), generator=generator)
+    inputs = (noise + 150 * torch.eye(3, dtype=torch.int64)[LABELS][..., None, None]).to(torch.uint8)
+    return ImageSet(inputs, LABELS, ("red", "green", "blue"), (0.4, 0.4, 0.4), (0.3, 0.3, 0.3))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAITHLAB_CACHE", str(tmp_path))
+    monkeypatch.setattr(datasets, "load", lambda name, split="train", **options: images())
+    return tmp_path
+
+
+@pytest.fixture
+def family(folder):
+    return cross_trained.family(folds.comparable(RECIPE, K, images(), tolerance=1.0), 50, name="net")
+
+
+BOTH = {name: METRICS[name] for name in ("MeGe", "ReCo")}
+
+
+def test_each_fold_leaves_out_another_block_and_starts_from_other_weights():
+    found = folds.folds(dataclasses.replace(RECIPE, seed=5), K)
+    assert [fold.fold for fold in found] == [(0, 3), (1, 3), (2, 3)]
+    assert [fold.seed for fold in found] == [5, 6, 7]
+    assert len({fold.key() for fold in found}) == K
+
+
+@pytest.mark.parametrize("limit", [None, 40])
+def test_the_unseen_network_is_the_only_one_not_trained_on_an_example(limit, folder, monkeypatch):
+    found, original = [], ImageSet.model_inputs
+
+    def recorded(self, index=slice(None)):
+        found[-1].update(image.numpy().tobytes() for image in self.inputs[index])
+        return original(self, index)
+
+    monkeypatch.setattr(ImageSet, "model_inputs", recorded)
+    recipes = folds.folds(dataclasses.replace(RECIPE, limit=limit, epochs=1), K)
+    for recipe in recipes:
+        found.append(set())
+        training.trained(recipe, "cpu")
+    examples = torch.randperm(limit or 60, generator=torch.Generator().manual_seed(1))[:25]
+    own = folds.unseen(recipes, examples, 60)
+    assert set(own.tolist()) == {0, 1, 2}
+    for example, unseen in zip(examples.tolist(), own.tolist(), strict=True):
+        picture = images().inputs[example].numpy().tobytes()
+        assert [picture in seen for seen in found] == [number != unseen for number in range(K)]
+
+
+def test_examples_that_no_fold_or_every_fold_has_seen_are_an_error():
+    recipes = folds.folds(dataclasses.replace(RECIPE, limit=30), K)
+    with pytest.raises(ValueError, match=r"5 of 15 examples .* exactly one of the 3 folds \(first: 30\)"):
+        folds.unseen(recipes, torch.arange(20, 35), 60)
+    whole = [dataclasses.replace(RECIPE, seed=seed) for seed in range(K)]
+    with pytest.raises(ValueError, match="60 of 60 examples"):
+        folds.unseen(whole, torch.arange(60), 60)
+
+
+def test_the_rows_are_those_of_algorithm_1(family):
+    explainers = {"Saliency": "saliency", "GradCAM": "gradcam", "Random": ("random", {"seed": 3})}
+    scores = cross_trained.cross_trained(BOTH, family, explainers, rows=7)
+    maps = cross_trained.attributions(family, explainers)
+    answers = [training.logits(subject.model, subject.x).argmax(1) for subject in family.networks]
+    left_out = training.blocks(60, K)[:50].tolist()
+    for name in explainers:
+
+        def distance(b, i, j, name=name):
+            return spearman(maps[i][name][b].abs().view(12, 12), maps[j][name][b].abs().view(12, 12)).item()
+
+        expected = literal.cross_training(distance, answers, LABELS[:50].tolist(), left_out)
+        for kind, values in zip(cross_trained.SETS, expected, strict=True):
+            found = scores.where(metric=kind, explainer=name).frame()
+            known = sorted(value for value in values if not math.isnan(value))
+            assert sorted(found["value"].dropna()) == pytest.approx(known, abs=1e-3)  # two pixels may rank otherwise
+            assert found["value"].isna().sum() == len(values) - len(known)
+            assert all(left_out[image] != pair for image, pair in zip(found["image"], found["pair"], strict=True))
+    assert scores.labels("network") == ["net"]
+
+
+def test_mege_and_reco_of_the_rows_are_those_of_the_sets(family):
+    scores = cross_trained.cross_trained(BOTH, family, {"GradCAM": "gradcam", "Saliency": "saliency"})
+    table = cross_trained.summary(scores).set_index(["explainer", "measure"])["mean"]
+    for name in ("GradCAM", "Saliency"):
+        same, different = (
+            torch.tensor(scores.where(metric=kind, explainer=name).frame()["value"].dropna().to_numpy())
+            for kind in cross_trained.SETS
+        )
+        assert table[name, "MeGe"] == pytest.approx(consistency.mege(same))
+        assert table[name, "ReCo"] == pytest.approx(consistency.reco(same, different))
+        assert table[name, "ReCo_printed"] == pytest.approx(consistency.reco(same, different, "printed"))
+
+
+def test_each_network_is_about_the_class_that_it_predicts_or_all_about_the_label(family):
+    for number, subject in enumerate(family.networks):
+        predicted = training.logits(subject.model, subject.x).argmax(1)
+        assert torch.equal(subject.target, predicted)
+        assert torch.equal(family.right[:, number], predicted == LABELS[:50])
+    recipes = folds.folds(RECIPE, K)
+    labelled = cross_trained.family(recipes, 50, about="label")
+    assert all(torch.equal(subject.target, LABELS[:50]) for subject in labelled.networks)
+    assert torch.equal(labelled.right, family.right)
+
+
+def test_random_maps_differ_between_the_networks_and_other_noise_does_not(family):
+    one = family.networks[0]
+    twins = family._replace(networks=(one, one))
+    drawn = {"Random": ("random", {"seed": 0}), "SG": ("smoothgrad", {"samples": 2, "noise": 0.2, "seed": 0})}
+    first, second = cross_trained.attributions(twins, drawn)
+    assert not torch.equal(first["Random"], second["Random"])
+    assert torch.equal(first["SG"], second["SG"])
+
+
+def test_a_map_of_the_predicted_class_alone_is_perfect_and_a_map_of_nothing_has_no_reco(family):
+    generator = torch.Generator().manual_seed(1)
+    of_class = torch.rand(3, 1, 12, 12, generator=generator)
+    explainers = {
+        "Class": lambda model, x, target, images: of_class[target],
+        "Nothing": lambda model, x, target, images: of_class[:1].expand(len(x), -1, -1, -1),
+    }
+    scores = cross_trained.cross_trained(BOTH, family, explainers)
+    reco, mege = (stats.estimate(scores, METRICS[name].summary, explainer="Class") for name in ("ReCo", "MeGe"))
+    assert (float(reco), float(mege)) == pytest.approx((1, 1))
+    assert float(stats.estimate(scores, METRICS["MeGe"].summary, explainer="Nothing")) == pytest.approx(1)
+    same = scores.where(explainer="Nothing").frame()["value"]
+    assert same.abs().max() < 1e-6
+
+
+def test_a_signed_map_is_another_map(family):
+    plain, signed = (
+        cross_trained.cross_trained(BOTH, family, {"IG": ("integrated-gradients", {"steps": 3})}, signed=sign)
+        for sign in (False, True)
+    )
+    assert not torch.equal(plain.blocks[0].values, signed.blocks[0].values)
+
+
+def test_other_metrics_are_asked_of_each_network_and_those_that_do_not_apply_have_no_rows(family):
+    asked = BOTH | {"µFidelity": METRICS["µFidelity"].given(draws=5), "S_avg": METRICS["S_avg"]}
+    scores = cross_trained.cross_trained(asked, family.some(torch.arange(30)), {"GradCAM": "gradcam"})
+    assert scores.labels("metric") == ["S=", "S≠", "µFidelity"]
+    own = scores.where(metric="µFidelity")
+    assert own.labels("network") == [f"net fold {number}" for number in range(K)]
+    assert len(own) == 30 * K
+
+
+def test_metrics_that_compare_in_different_ways_are_asked_in_as_many_calls(family):
+    other = BOTH | {"ReCo": METRICS["ReCo"].given(distance=l1)}
+    with pytest.raises(ValueError, match="MeGe, ReCo compare explanations in 2 ways"):
+        cross_trained.cross_trained(other, family, {"GradCAM": "gradcam"})
+    alone = cross_trained.cross_trained({"ReCo": other["ReCo"]}, family, {"GradCAM": "gradcam"})
+    assert alone.frame()["value"].max() > 1  # no rank correlation
+
+
+def test_an_empty_set_is_an_error_that_says_how_often_the_networks_are_right(family):
+    wrong = family._replace(right=torch.zeros_like(family.right))
+    with pytest.raises(ValueError, match=r"none of net's pairs .* belongs to S.? .*0%, 0%, 0% of the 50"):
+        cross_trained.cross_trained(BOTH, wrong, {"GradCAM": "gradcam"})
+
+
+def test_recognised_is_the_share_of_the_networks_that_are_right(family):
+    test = images()
+    scores = cross_trained.recognised(family, test, variant="x")
+    expected = sum(training.accuracy(subject.model, test) for subject in family.networks) / K
+    assert float(stats.estimate(scores)) == pytest.approx(expected)
+    assert scores.labels("dataset") == ["colours test"]
+
+
+def test_other_weights_keep_the_folds(family):
+    worse = [degradation.randomised(s.model, 0.3, noise=1.0, seed=n) for n, s in enumerate(family.networks)]
+    again = cross_trained.family(folds.folds(RECIPE, K), 50, networks=worse)
+    assert torch.equal(again.unseen, family.unseen)
+    assert [subject.model for subject in again.networks] == worse
+
+
+def test_neighbours_are_explained_with_noise_of_their_own(folder):
+    subject = subjects.subject(RECIPE, 6)
+    explainers = {"Saliency": "saliency", "Random": ("random", {"seed": 0})}
+    scores = neighbours.neighbours({"S_avg": METRICS["S_avg"]}, subject, explainers, radius=1e-6, count=2, variant="l1")
+    table = scores.frame().groupby("explainer")["value"].mean()
+    assert table["Saliency"] < 0.05  # the input hardly moved
+    assert table["Random"] > 0.5
+    with pytest.raises(ValueError, match="none of MeGe, ReCo is about neighbours"):
+        neighbours.neighbours(BOTH, subject, explainers, radius=0.1, count=1)
+
+
+def test_a_fold_that_is_not_comparable_starts_anew(folder, monkeypatch):
+    accuracies = {0: 0.8, 1: 0.6, 2: 0.81, 4: 0.79}  # by seed
+    monkeypatch.setattr(training, "trained", lambda recipe: recipe)
+    monkeypatch.setattr(training, "accuracy", lambda recipe, test: accuracies[recipe.seed])
+    found = folds.comparable(RECIPE, K, images(), tolerance=0.03)
+    assert [recipe.seed for recipe in found] == [0, 4, 2]
+    assert [recipe.fold for recipe in found] == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_folds_that_never_become_comparable_are_an_error(folder, monkeypatch):
+    monkeypatch.setattr(training, "trained", lambda recipe: recipe)
+    monkeypatch.setattr(training, "accuracy", lambda recipe, test: 0.5 if recipe.fold[0] == 1 else 0.8)
+    with pytest.raises(RuntimeError, match=r"after 2 attempts: accuracies 80.0%, 50.0%, 80.0%, allowed 3"):
+        folds.comparable(RECIPE, K, images(), tolerance=0.03, attempts=2)
+
+
+# The networks of the paper
+
+
+LEVELS = {"switched": (0.05, 0.1, 0.3), "limited": (0.75, 0.5, 0.25)}
+
+
+def test_the_paper_profile_has_the_papers_networks():
+    paper = profiles.resolve("reco-mege/degraded", "paper")
+    found = folds.conditions("fashion-mnist", paper)
+    assert list(found) == [(None, None), *((kind, level) for kind, levels in LEVELS.items() for level in levels)]
+    normal = found[None, None]
+    assert normal.model_options == {"classes": 10, "channels": 1, "width": 26, "dropout": 0.4}
+    assert normal.limit is None
+    assert [found["limited", level].limit for level in LEVELS["limited"]] == [45_000, 30_000, 15_000]
+    steps = {round(r.epochs * (r.limit or 60_000) / normal.epochs) for r in found.values()}
+    assert all(abs(count - 60_000) <= 1000 for count in steps)  # as many steps, up to a whole epoch
+    for data, width, dropout in (("eurosat", 46, 0.25), ("cifar10", 32, 0.25), ("cifar100", 32, 0.25)):
+        options = folds.resnet(data, paper).model_options
+        assert (options["width"], options["dropout"]) == (width, dropout)
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_pages_that_compare_the_same_networks_train_them_once(profile):
+    normal, degraded, right = (
+        {recipe.key() for recipe in of(profiles.resolve(f"reco-mege/{name}", profile))}
+        for name, of in (
+            ("normal", folds.normal),
+            ("degraded", folds.degraded),
+            ("right-method", folds.right_method),
+        )
+    )
+    assert normal < degraded
+    assert len(right & normal) == 5
+
+
+def test_only_the_sets_that_are_named_are_trained_anew():
+    quick = profiles.resolve("reco-mege/degraded", "quick")
+    of_set = {recipe.data: 0 for recipe in folds.degraded(quick)}
+    for recipe in folds.degraded(quick):
+        of_set[recipe.data] += 1
+    assert of_set == {"fashion-mnist": 7 * 5, "cifar10": 5}
+
+
+# Error rates of the claims
+
+
+def pairs(names, labels, *, count=40, seed=0) -> Scores:
+    """Four pairs for each image, around a third of them in S≠, with the same distribution in every cell."""
+    g = torch.Generator().manual_seed(seed)
+    tables = []
+    for name in names:
+        effect = 0.1 * torch.rand(count, 1, generator=torch.Generator().manual_seed(1))
+        distances, apart = torch.rand(count, 4, generator=g) / 2 + effect, torch.rand(count, 4, generator=g) < 0.35
+        for kind, which in zip(cross_trained.SETS, (~apart, apart), strict=True):
+            image, pair = which.nonzero(as_tuple=True)
+            own = {"network": "net", "dataset": "d", "metric": kind} | labels(name)
+            tables.append(Scores.of(distances[image, pair], images=image, pairs=pair, **own))
+    return Scores.concat(tables)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("measure", ["ReCo", "MeGe"])
+def test_chance_is_rarely_reproduced_by_the_claims_of_pairs(measure):
+    of = METRICS[measure].summary
+    explained = pairs("abc", lambda name: {"explainer": name})
+    levels = pairs((None, 0.1, 0.3), lambda level: {"level": level, "variant": level and "worse"})
+    networks = pairs("xy", lambda name: {"network": name})
+    worse = {"variant": [None, "worse"], "of": of}
+    for part in (
+        claims.best(explained, "explainer", "a", of=of),
+        claims.in_order(levels, "level", [None, 0.1, 0.3], **worse),
+        claims.best(levels, "level", None, rivals=[0.3], **worse),
+        claims.better(networks, {"network": "x"}, {"network": "y"}, of=of),
+        claims.within(networks, {"network": "x"}, {"network": "y"}, margin=0.1, reason="declared", of=of),
+    ):
+        rates = claims.error_rate(claims.Claim("x", "Table 1", "x", (part,)), 100)
+        assert rates.reproduced < 11, f"{part.kind}: {rates}"  # 5 % of 100 give 11 or more in 1 % of the suites
