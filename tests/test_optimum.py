@@ -226,25 +226,27 @@ def ratio():
     return stats.Statistic(lambda a, b: a.mean() / b.mean() - 1, ({"reference": "blur"}, {"reference": "zero"}))
 
 
+def gaps(metric: int) -> Scores:
+    """Gaps of 16 images to a bound, most of them small."""
+    skewed = torch.rand(16, generator=torch.Generator().manual_seed(metric)).square()
+    about = {"dataset": "d", "network": "n", "metric": f"gap {metric}", "explainer": "annealing"}
+    return Scores.of(0.01 * skewed, images=range(16), **about)
+
+
 PARTS = {
-    "spread": lambda: claims.better(curves(), {"explainer": "IG"}, {"explainer": "GradCAM"}, of=spread()),
-    "ratio": lambda: claims.within(curves(), {}, of=ratio(), margin=0.25, reason="declared", explainer="IG"),
-    "foreign criterion": lambda: claims.below(
-        criteria(60), 0.5, of=optimum.part_of_best("LeRF", "TRACE-Mo-p", "TRACE-Le-p")
-    ),
-    "gap": lambda: claims.below(
-        table(
-            images=range(16), gap=torch.rand(16, generator=torch.Generator().manual_seed(0)).square().mul(0.02).tolist()
-        ),
-        0.01,
-    ),
+    "spread": lambda: [claims.better(curves(), {"explainer": "IG"}, {"explainer": "GradCAM"}, of=spread())],
+    "ratio": lambda: [claims.within(curves(), {}, of=ratio(), margin=0.25, reason="declared", explainer="IG")],
+    "foreign criterion": lambda: [
+        claims.below(criteria(60), 0.5, of=optimum.part_of_best("LeRF", "TRACE-Mo-p", "TRACE-Le-p"))
+    ],
+    "gaps": lambda: [claims.below(gaps(k), 0.01, name=f"gap {k}") for k in range(4)],
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_a_claim_of_trace_is_rarely_reproduced_under_chance(part):
-    claim = claims.Claim("x", "Figure 1", "x", [PARTS[part]()])
+    claim = claims.Claim("x", "Figure 1", "x", PARTS[part]())
     assert claim.verdict.outcome == REPRODUCED
     rates = claims.error_rate(claim)
     assert rates.reproduced < 23, str(rates)
