@@ -284,8 +284,7 @@ figure, axes = plt.subplots(figsize=(7.2, 3.6))
 for name, style in zip(paths, ("-", "--", "-.", ":"), strict=True):
     curve = stats.estimate(scores, metric="part of the optimum by questions", explainer=name)
     asked = [share * budget for share in SPENT]
-    (line,) = axes.plot(asked, curve.value, linestyle=style, label=name)
-    axes.fill_between(asked, curve.low, curve.high, color=line.get_color(), alpha=0.12, linewidth=0)
+    figures.band(axes, asked, curve, linestyle=style, label=name)
 axes.set(xlabel="masked inputs asked about, per image", ylabel="part of the optimum")
 axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("-", "−"))
 axes.legend()

@@ -133,8 +133,7 @@ for axes, name in zip(grid, single, strict=True):
         for way, style in (("LeRF", "-"), ("MoRF", "--")):
             curve = stats.estimate(by_pixel, explainer=name, reference=reference, metric=f"probability left, {way}")
             removed = [size if way == "MoRF" else 1 - size for size in shares_left]
-            axes.plot(removed, curve.value, style, color=colour, label=f"{reference}, {way}")
-            axes.fill_between(removed, curve.low, curve.high, color=colour, alpha=0.12, linewidth=0)
+            figures.band(axes, removed, curve, linestyle=style, color=colour, label=f"{reference}, {way}")
     axes.set(title=name, xlabel="share of pixels removed")
 grid[0].set_ylabel("probability of the class")
 grid[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
@@ -143,7 +142,8 @@ figures.show(figure)
 
 # %% [markdown]
 # The *spread* of an explainer is how far the areas under its curves with the zero and the blurred reference lie apart, of
-# MoRF and of LeRF. The paper prints only the curves.
+# MoRF and of LeRF. The paper prints only the curves. A curve that falls to its floor at once, as one of MoRF can, leaves no room
+# for a spread.
 
 
 # %% tags=["hide-input"]
@@ -382,8 +382,7 @@ figure, grid = plt.subplots(1, 3, figsize=(9, 3.2))
 for axes, (title, (of, own)) in zip(grid, panels.items(), strict=True):
     for side, colour in zip(deletion_sides, sns.color_palette("viridis", len(deletion_sides)), strict=True):
         curve = stats.estimate(deletion, of, level=side, **own)
-        axes.plot(removed, curve.value, color=colour, label=f"{side}")
-        axes.fill_between(removed, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+        figures.band(axes, removed, curve, color=colour, label=f"{side}")
     axes.set(xlabel="share of patches removed", ylabel="probability of the class", title=title)
 grid[2].set_ylabel("difference")
 grid[2].legend(title="side, pixels", loc="center left", bbox_to_anchor=(1.02, 0.5))

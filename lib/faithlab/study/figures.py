@@ -320,3 +320,9 @@ def dots(
     if len(groups) > 1:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=len(groups), fontsize="small")
     return show(figure)
+
+
+def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:
+    """A curve with its 95 % band; `look` as in `matplotlib.axes.Axes.plot`."""
+    (line,) = axes.plot(x, curve.value, **look)
+    axes.fill_between(x, curve.low, curve.high, color=line.get_color(), alpha=0.12, linewidth=0)
