@@ -55,7 +55,7 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import search, segments, stats
-from faithlab.claims import below, best, better, counted
+from faithlab.claims import above, below, best, better, counted
 from faithlab.metrics import METRICS, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
@@ -139,7 +139,7 @@ for n, (subject, both) in enumerate(zip(chosen, answers, strict=True)):
             gap = (best_order.value - bounds[objective].sum(1)).abs() / span
             short = (best_order.value - orders["optimum"].value).abs() / span
             curves[explainer] = getattr(trajectory.curves(lookup, best_order.order), name[:4].lower())
-            measures = {name: best_order.value, f"gap of {name}": gap, f"shortfall of {name}": short}
+            measures = {name: best_order.value, f"gap of {name}": gap, f"close to the optimum of {name}": short < 0.01}
             for measured, values in measures.items():
                 rows.append(Scores.of(values, metric=measured, explainer=explainer, reference="zero", **about))
         # The bound is by size of the prefix: of what is removed for MoRF, of what is kept for LeRF.
@@ -368,22 +368,18 @@ run.claim(
 )
 
 # %% [markdown]
-# The bound itself lies above what any order reaches. Here the optimum is known, so that what the paper concludes can be tested
-# without the bound.
+# The bound itself is out of reach. Here the optimum is known, so that what the paper concludes can be tested without the
+# bound. What annealing lacks is nothing on most images and something on a few; the mean of such numbers has no honest interval
+# with so few images, so that images are counted.
 
 # %% tags=["hide-input"]
 run.claim(
     "tr-near-optimum",
     "Section 5.1",
-    "Annealing almost achieves the optimum (here: within 1 % of the range between the two bounds).",
+    "Annealing almost achieves the optimum (here: on most images, more than half, within 1 % of the range between the bounds).",
     [
-        below(
-            scores,
-            0.01,
-            metric=[f"shortfall of {of}" for of in single.values()],
-            explainer="annealing",
-            name="mean over " + ", ".join(single),
-        )
+        above(scores, 0.5, metric=f"close to the optimum of {of}", explainer="annealing", name=name)
+        for name, of in single.items()
     ],
 )
 
