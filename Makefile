@@ -63,7 +63,7 @@ test: $(READY)  ## the test suite
 	@python -m pytest
 
 # Older instructions, and every product rounded by its shape: what AMX does to a batch, on any processor.
-FOREIGN := $(patsubst %,tests/test_%.py,engine search conformance saco mufidelity consistency explainers peers trace)
+FOREIGN := $(patsubst %,tests/test_%.py,engine search conformance saco mufidelity consistency explainers peers optimum)
 
 test-foreign: $(READY)  ## what rounding could decide, tested with the rounding of another processor
 	@ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 python -m pytest --foreign $(FOREIGN)

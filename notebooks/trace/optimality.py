@@ -24,7 +24,7 @@
 #   their sum. It is a bound.
 # - The *optimum* itself, which the paper calls inaccessible. With the answers to all subsets it is a shortest path through
 #   them, $2^{16}$ sums in place of $16!$ orders. The paper's Figure 2a squeezes it between search and bound; here it is
-#   known.
+#   known, so that both can be measured against it.
 
 # %% [markdown]
 # ## Parameters
@@ -35,7 +35,7 @@ data = "cifar10"
 width = 8  # of the network, three convolutions of stride 2
 epochs = 3  # of training
 train_limit = None  # training images; None: all
-images = 8  # recognised test images
+images = 16  # recognised test images
 patch = 8  # side of a patch in pixels: 16 patches
 steps = 5000  # of annealing; as in the paper
 restarts = 4  # chains per image, beside the one that the paper has
@@ -43,19 +43,26 @@ other_steps = 1000  # when searches are compared with each other
 neighbour_steps = 300  # when neighbours are
 repeats = 8  # searches per image then
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-seed = 0
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of the searches
 
 # %% tags=["hide-input"]
+import dataclasses
+
 import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, search, segments
-from faithlab.metrics import trajectory
-from faithlab.study import claims, figures, tables, trace
+from faithlab import search, segments, stats
+from faithlab.claims import above, below, best, better, counted
+from faithlab.metrics import METRICS, evaluate, trajectory
+from faithlab.readouts import logit, probability
+from faithlab.scores import Scores
+from faithlab.study import figures, tables
 from faithlab.study.results import Run
+from faithlab.subject import Remembered
+from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe, accuracy, trained
 
@@ -64,128 +71,158 @@ run = Run("trace/optimality", globals())
 
 # %% [markdown]
 # ## The network and its images
+#
+# The subjects are images that a small network recognises. It is asked about every subset of their patches, removed ones set
+# to zero, and both the probability (-p) and the logit (-y) of the class are read off the same answers. From here on every
+# search is a matter of look-ups.
 
 # %% tags=["hide-input"]
-network = trained(
-    Recipe(
-        data=data,
-        model="strided",
-        model_options={"width": width},
-        epochs=epochs,
-        rate=0.01,
-        decay=1e-5,
-        limit=train_limit,
-        augment=True,
-        precision=precision,
-        seed=seed,
-    )
-)
-device = next(network.parameters()).device
-fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
-test = datasets.load(data, "test")
-chosen = trace.recognised(network, test, images)
-x, y = chosen.model_inputs().to(device), chosen.labels.to(device)
-patches = segments.patches(*x.shape[-2:], patch)
-features = segments.count(patches)
-answers = {}
-for readout, read in trace.READOUTS.items():
-    score = engine.scorer(network, x, y, segments=patches, readout=read, precision=fast)
-    answers[readout] = search.answers(score, len(x), features, device=device)
+training = {
+    "epochs": epochs,
+    "rate": 0.01,
+    "decay": 1e-5,
+    "limit": train_limit,
+    "augment": True,
+    "precision": precision,
+}
+recipes = [
+    Recipe(data=data, model="strided", model_options={"width": width}, seed=s, **training) for s in training_seeds
+]
+chosen, answers = [], []
+for recipe in recipes:
+    places = subjects.recognised(recipe, images)
+    subject = subjects.subject(recipe, places, name="strided CNN", precision=precision)
+    subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
+    features, device = segments.count(subject.segments), subject.x.device
+    both = Remembered(subject.score((probability, logit)), 2)
+    chosen.append(subject)
+    answers.append([search.answers(both.of(i), len(places), features, device=device) for i in range(2)])
+test = datasets.load(data, "test").take(slice(2000))
 Markdown(
-    f"A small network that recognises {accuracy(network, test.take(slice(2000))):.1%} of the test images. It is asked "
-    f"about {len(x)} images that it recognises, {2**features:,} subsets each, removed patches set to zero, once for "
-    "probabilities (-p) and once for logits (-y)."
+    "The network recognises "
+    + ", ".join(f"{accuracy(trained(recipe), test):.1%}" for recipe in recipes)
+    + f" of the test images. It is asked about {len(chosen[0].x)} of these, {2**features:,} subsets each."
 )
 
 # %% [markdown]
 # ## The squeezed gap (Figure 2a)
 #
 # Annealing starts at a random order and makes the paper's 5000 proposals in the `quick` and `paper` profiles. Greedy search
-# takes one patch after the other.
+# takes one patch after the other. A gap to the bound needs a scale: it is a part of the range between the two bounds, CS-Mo
+# and CS-Le, of the same image.
 
 # %% tags=["hide-input"]
-start = search.random_orders(torch.arange(len(x), device=device), features, seed=seed)[:, 0]
-found, gaps, curves = {}, [], []
-for readout, table in answers.items():
-    bounds = {objective: search.bound(table, objective) for objective in search.OBJECTIVES}
-    span = bounds["Le"].sum(1) - bounds["Mo"].sum(1)  # what there is between the two bounds
-    lookup = search.lookup(table)
-    for objective, bound in bounds.items():
-        sums = {"optimum": search.optimum(table, objective)}
-        sums["annealing"] = search.anneal(
-            lookup, start, objective=objective, seed=seed, **trace.steps_of(steps, readout)
-        )
+SOUGHT = {  # the long table's names: the metric and its objective
+    name + suffix: (METRICS[name].given(readout=readout), i)
+    for i, (suffix, readout) in enumerate({"": probability, " of logits": logit}.items())
+    for name in ("MoRF", "LeRF", "LeRF - MoRF")
+}
+removed = [k / features for k in range(features + 1)]
+found, rows = {}, []
+for n, (subject, both) in enumerate(zip(chosen, answers, strict=True)):
+    identity = subject.images.to(device)
+    start = search.random_orders(identity, features, seed=seed)[:, 0]
+    about = {"images": subject.images, **subject.labels}
+    for name, (metric, i) in SOUGHT.items():
+        lookup, how = search.lookup(both[i]), optimum.schedule(metric, steps)
+        objective = how["objective"]
+        bounds = {of: search.bound(both[i], of) for of in search.OBJECTIVES}
+        span = bounds["Le"].sum(1) - bounds["Mo"].sum(1)
+        anneal = {**how, "seed": seed, "images": identity}
+        orders = {"optimum": search.optimum(both[i], objective), "annealing": search.anneal(lookup, start, **anneal)}
         if objective != "Le-Mo":
-            sums[f"annealing, {restarts} chains"] = search.anneal(
-                lookup, start, objective=objective, seed=seed, restarts=restarts, **trace.steps_of(steps, readout)
-            )
-            sums["greedy"] = search.greedy(lookup, len(x), features, objective=objective, device=device)
-        for name, result in sums.items():
-            found[readout, objective, name] = result
-            values = {"value": result.value, "bound": bound.sum(1), "gap": (result.value - bound.sum(1)).abs() / span}
-            gaps.append(
-                pd.DataFrame({column: v.cpu().numpy() for column, v in values.items()})
-                .rename_axis("image")
-                .reset_index()
-                .assign(readout=readout, objective=objective, search=name)
-            )
-            if objective != "Le-Mo":
-                both = trajectory.curves(lookup, result.order)
-                curve = both.morf if objective == "Mo" else both.lerf
-                curves.append((readout, objective, name, curve.mean(0)))
+            orders[f"annealing, {restarts} chains"] = search.anneal(lookup, start, restarts=restarts, **anneal)
+            orders["greedy"] = search.greedy(lookup, len(start), features, objective=objective, device=device)
+        curves = {}
+        for explainer, best_order in orders.items():
+            found[n, name, explainer] = best_order
+            gap = (best_order.value - bounds[objective].sum(1)).abs() / span
+            short = (best_order.value - orders["optimum"].value).abs() / span
+            curves[explainer] = getattr(trajectory.curves(lookup, best_order.order), name[:4].lower())
+            measures = {name: best_order.value, f"gap of {name}": gap, f"close to the optimum of {name}": short < 0.01}
+            for measured, values in measures.items():
+                rows.append(Scores.of(values, metric=measured, explainer=explainer, reference="zero", **about))
+        # The bound is by size of the prefix: of what is removed for MoRF, of what is kept for LeRF.
+        curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
         if objective != "Le-Mo":
-            # The bound is by size of the prefix: of what is removed for MoRF, of what is kept for LeRF.
-            by_removed = bound if objective == "Mo" else bound.flip(1)
-            curves.append((readout, objective, "complete search", by_removed.mean(0)))
-gaps = pd.concat(gaps, ignore_index=True)
-run.save(gaps, "gaps")
-curves = pd.concat(
-    [
-        pd.DataFrame({"readout": r, "objective": o, "search": s, "removed": range(features + 1), "value": c.tolist()})
-        for r, o, s, c in curves
-    ],
-    ignore_index=True,
-)
-run.save(curves, "curves")
+            rows += [
+                Scores.of(of, sizes=removed, metric=f"curve of {name}", explainer=explainer, reference="zero", **about)
+                for explainer, of in curves.items()
+            ]
 
-# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it: what annealing finds can hardly be told from the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input"]
-names = {"p": "probability (-p)", "y": "logit (-y)"}
+# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it: what annealing finds can hardly be told from the bound. Bands: 95 % intervals over the images, of the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input"]
+curves = Scores.concat(rows)
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))
-colours = dict(zip(["complete search", "annealing", "greedy"], sns.color_palette("colorblind"), strict=False))
-styles = {"Le": "-", "Mo": "--"}
-for axes, (readout, title) in zip(grid, names.items(), strict=True):
-    for (objective, name), part in curves[curves["readout"] == readout].groupby(["objective", "search"], sort=False):
-        if name in colours:
-            axes.plot(
-                part["removed"],
-                part["value"],
-                linestyle=styles[objective],
-                color=colours[name],
-                linewidth=3.5 if name == "complete search" else 1.6,
-                alpha=0.5 if name == "complete search" else 1,
-                label=f"{name}, {'LeRF' if objective == 'Le' else 'MoRF'}",
-            )
-    axes.set(xlabel="removed patches", ylabel=title.split()[0], title=title)
-handles, labels = axes.get_legend_handles_labels()
-figure.legend(handles, labels, loc="upper center", ncols=3, bbox_to_anchor=(0.5, 0.02))
+for axes, (suffix, title) in zip(grid, {"": "probability", " of logits": "logit"}.items(), strict=True):
+    for criterion, style in (("LeRF", "-"), ("MoRF", "--")):
+        for explainer, colour in zip(("complete search", "annealing", "greedy"), ("C0", "C1", "C2"), strict=True):
+            curve = stats.estimate(curves, metric=f"curve of {criterion}{suffix}", explainer=explainer)
+            bound = explainer == "complete search"
+            look = {
+                "linestyle": style,
+                "color": colour,
+                "linewidth": 3.5 if bound else 1.6,
+                "alpha": 0.5 if bound else 1,
+            }
+            axes.plot(range(features + 1), curve.value, label=f"{explainer}, {criterion}", **look)
+            if bound:
+                axes.fill_between(range(features + 1), curve.low, curve.high, color=colour, alpha=0.12, linewidth=0)
+    axes.set(xlabel="removed patches", ylabel=title, title=f"{title} (-{title[0] if title[0] == 'p' else 'y'})")
+figure.legend(*axes.get_legend_handles_labels(), loc="upper center", ncols=3, bbox_to_anchor=(0.5, 0.02))
 figures.show(figure)
 
-# %% tags=["hide-input"]
-columns = ["greedy", "annealing", f"annealing, {restarts} chains", "optimum"]
-mean = gaps.groupby(["readout", "objective", "search"], sort=False)["gap"].mean().unstack("search")
-exact = gaps.pivot(index=["readout", "objective", "image"], columns="search", values="value")
-hit = ((exact["annealing"] - exact["optimum"]).abs() < 1e-6).groupby(["readout", "objective"]).sum()
-Markdown(
-    "The gap to the bound, as a part of the range between the two bounds CS-Mo and CS-Le, mean over the images. Greedy search "
-    "is not defined for Le-Mo. The column *optimum* is how far the bound itself is from what any order can reach. What "
-    "annealing lacks is the difference to that column."
-)
+# %% [markdown]
+# The gap to the bound, mean over the images with its 95 % interval. The column *optimum* is how far the bound itself is from
+# what any order can reach: what annealing lacks is only the difference to that column. The last column counts the images for
+# which annealing found the optimum. The paper's greedy search starts at one end, so that it has no row for Le-Mo
+# ([why it could](../../book/trace/deviations)).
 
 # %% tags=["hide-input"]
-shown = mean[columns].map(lambda gap: "–" if pd.isna(gap) else f"{gap:.2%}")
-shown["annealing at the optimum"] = [f"{hit[of]} of {len(x)}" for of in mean.index]
-shown.insert(0, "search", [f"TRACE-{objective}-{readout}" for readout, objective in mean.index])
-tables.prose(shown)
+shown = [
+    {"search": optimum.name(metric).replace("TRACE-p", "TRACE-Le-Mo-p").replace("TRACE-y", "TRACE-Le-Mo-y")}
+    | {e["explainer"]: tables.share(x) for e, x in stats.summary(curves, ["explainer"], metric=f"gap of {name}")}
+    | {
+        "annealing at the optimum": sum(
+            int(((a.value - found[n, name, "optimum"].value).abs() < 1e-6).sum())
+            for n in range(len(chosen))
+            for a in [found[n, name, "annealing"]]
+        )
+    }
+    for name, (metric, _) in SOUGHT.items()
+]
+tables.prose(pd.DataFrame(shown).fillna("–"))
+
+# %% [markdown]
+# ## Greedy search is exact where the answer is additive
+#
+# The paper says so, for linear models. Take a network whose answer is the sum of what its patches are worth: here the worth
+# is Input × Gradient's, the linear model that touches the network at the image. On it greedy search must find the optimum of
+# every image. On the network itself it need not, and mostly does not.
+
+# %% tags=["hide-input"]
+exact = {}
+for n, subject in enumerate(chosen):
+    worth = subjects.attributions(subject, {"Input x Gradient": "input-x-gradient"})["Input x Gradient"]
+
+    def additive(keep, images=None, worth=worth):
+        return (keep * (worth[:, None] if images is None else worth[images])).sum(-1)
+
+    for criterion, objective in (("MoRF", "Mo"), ("LeRF", "Le")):
+        best_order = search.optimum(search.answers(additive, len(worth), features, device=device), objective)
+        greedy = search.greedy(additive, len(worth), features, objective=objective, device=device)
+        agree = (greedy.value - best_order.value).abs() < 1e-5 * (1 + features) * worth.abs().sum(1)
+        own = (found[n, criterion, "greedy"].value - found[n, criterion, "optimum"].value).abs() < 1e-6
+        exact.setdefault(criterion, []).append((agree.cpu(), own.cpu()))
+exact = {criterion: [torch.cat(part) for part in zip(*parts, strict=True)] for criterion, parts in exact.items()}
+Markdown(
+    "Greedy search finds the optimum of "
+    + " and of ".join(
+        f"{criterion} for {int(linear.sum())} of {len(linear)} images of the linear model and {int(own.sum())} of "
+        f"{len(own)} of the network"
+        for criterion, (linear, own) in exact.items()
+    )
+    + "."
+)
 
 # %% [markdown]
 # ## Other searches, and time against optimality
@@ -196,112 +233,218 @@ tables.prose(shown)
 # LeRF − MoRF of the probability, and 100 % is the exact optimum.
 
 # %% tags=["hide-input"]
-lookup = search.lookup(answers["p"])
-best = found["p", "Le-Mo", "optimum"].value
-greedy = found["p", "Le", "greedy"]
-budget = other_steps * 2 * (features + 1) / 3  # questions per image that annealing with swaps asks on average
-paths = {
-    "annealing": search.anneal(lookup, start, seed=seed, **trace.steps_of(other_steps)),
-    "annealing from greedy-Le": search.anneal(lookup, greedy.order, seed=seed, **trace.steps_of(other_steps)),
-    "tabu search": search.tabu(lookup, start, candidates=8, steps=max(1, other_steps // 8), seed=seed),
-    "genetic algorithm": search.genetic(
-        lookup, start, population=16, steps=max(1, round(budget / (16 * 2 * (features + 1)))), seed=seed
-    ),
-}
-rows = []
-for name, path in paths.items():
-    share = (path.history / best[:, None]).mean(0)
-    before = greedy.asked if name.endswith("greedy-Le") else torch.zeros_like(path.asked)
-    asked = before.double().mean() + path.asked.double().mean() * torch.arange(len(share)) / (len(share) - 1)
-    rows.append(
-        pd.DataFrame({"search": name, "step": range(len(share)), "asked": asked.tolist(), "share": share.tolist()})
-    )
-searches = pd.concat(rows, ignore_index=True)
-# A row in a hundred is enough for the curves; all of annealing's tenths are among them.
-every = max(1, other_steps // 100)
-kept = searches[
-    ~searches["search"].str.startswith("annealing")
-    | (searches["step"] % every == 0)
-    | (searches["step"] == other_steps // 10)
-]
-run.save(kept, "searches")
+SPENT = [k / 20 for k in range(1, 21)]  # of the questions that annealing with swaps asks
+budget = other_steps * 2 * (features + 1) / 3
+ours = METRICS["LeRF - MoRF"]
+generations = max(1, round(budget / (16 * 2 * (features + 1))))
+for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
+    lookup, identity = search.lookup(table), subject.images.to(device)
+    start = search.random_orders(identity, features, seed=seed)[:, 0]
+    greedy, top = found[n, "LeRF", "greedy"], found[n, "LeRF - MoRF", "optimum"].value
+    anneal = {**optimum.schedule(ours, other_steps), "seed": seed, "images": identity}
+    own = {"seed": seed, "images": identity}
+    paths = {
+        "annealing": search.anneal(lookup, start, **anneal),
+        "annealing from greedy-Le": search.anneal(lookup, greedy.order, **anneal),
+        "tabu search": search.tabu(lookup, start, candidates=8, steps=max(1, other_steps // 8), **own),
+        "genetic algorithm": search.genetic(lookup, start, population=16, steps=generations, **own),
+    }
+    about = {"images": subject.images, "reference": "zero", **subject.labels}
+    for name, path in paths.items():
+        last = path.history.shape[1] - 1
+        paid = greedy.asked.double().mean() if name.endswith("greedy-Le") else 0.0
+        each = path.asked.double().mean() / last
+        at = [min(last, max(0, int((share * budget - paid) / each))) for share in SPENT]
+        part = (path.history / top[:, None])[:, at]
+        rows.append(Scores.of(part, sizes=SPENT, metric="part of the optimum by questions", explainer=name, **about))
+    for short in (12, 60, 150):  # a search of a large network can afford no more
+        brief = {**optimum.schedule(ours, short), **own}
+        part = search.anneal(lookup, greedy.order, **brief).value / top
+        rows.append(
+            Scores.of(
+                part, metric=f"part of the optimum, {short} proposals", explainer="annealing from greedy-Le", **about
+            )
+        )
+    # Each repeat is an image with random numbers of its own.
+    many = torch.cat([identity + 10_000_000 * repeat for repeat in range(repeats)])
+    several, begin = search.lookup(table.repeat(repeats, 1)), search.random_orders(many, features, seed=seed)[:, 0]
+    brief = {**optimum.schedule(ours, neighbour_steps), "seed": seed, "images": many}
+    for neighbour in search.NEIGHBOURS:
+        parts = search.anneal(several, begin, neighbour=neighbour, **brief).value / top.repeat(repeats)
+        of = "part of the optimum by neighbours"
+        rows += [
+            Scores.of(part, metric=of, explainer=neighbour, draw=draw, **about)
+            for draw, part in enumerate(parts.split(len(top)))
+        ]
+scores = Scores.concat(rows)
+run.save(scores, "scores")
 
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images, against the number of masked inputs asked about. The start from the greedy order has paid for that order before its curve begins.", "name": "tr-searches"}, "image": {"alt": "Line chart: masked inputs asked about per image against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the number of masked inputs asked about. The start from the greedy order has paid for that order.", "name": "tr-searches"}, "image": {"alt": "Line chart: masked inputs asked about per image against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.2, 3.6))
-sns.lineplot(kept, x="asked", y="share", hue="search", style="search", errorbar=None, ax=axes)
+for name, style in zip(paths, ("-", "--", "-.", ":"), strict=True):
+    curve = stats.estimate(scores, metric="part of the optimum by questions", explainer=name)
+    asked = [share * budget for share in SPENT]
+    figures.band(axes, asked, curve, linestyle=style, label=name)
 axes.set(xlabel="masked inputs asked about, per image", ylabel="part of the optimum")
 axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("-", "−"))
-axes.legend(title=None)
+axes.legend()
 figures.show(figure)
 
 # %% tags=["hide-input"]
-several = search.lookup(answers["p"].repeat(repeats, 1))  # each repeat is an image with random numbers of its own
-begin = search.random_orders(torch.arange(repeats * len(x), device=device), features, seed=seed)[:, 0]
-shares = {}
-for name in search.NEIGHBOURS:
-    path = search.anneal(several, begin, neighbour=name, seed=seed, **trace.steps_of(neighbour_steps))
-    shares[name] = (path.value / best.repeat(repeats)).cpu()
-ahead = {name: shares["swap"] - share for name, share in shares.items()}
-neighbours = pd.DataFrame(
-    [
-        (name, share.mean().item(), ahead[name].mean().item(), (ahead[name].std() / len(share) ** 0.5).item())
-        for name, share in shares.items()
-    ],
-    columns=["neighbour", "share", "swap_ahead", "error"],
-)
-run.save(neighbours, "neighbours")
+brief = {short: stats.estimate(scores, metric=f"part of the optimum, {short} proposals") for short in (12, 60, 150)}
 Markdown(
-    f"Annealing with other neighbours, {neighbour_steps} proposals each, from {len(begin)} starts. *Ahead* is by how much the "
-    "swap is better, with its standard error."
+    "**How short is a short search?** On a large network only some proposals after the greedy order can be afforded. Here "
+    + ", ".join(f"{short} of them reach {tables.share(part)}" for short, part in brief.items())
+    + " of the optimum. A share of what such a search reaches is too high by as much."
 )
 
 # %% tags=["hide-input"]
-ahead = [f"{n.swap_ahead:+.2%} ± {n.error:.2%}".replace("-", "−") for n in neighbours.itertuples()]
-shown = pd.DataFrame(
-    {
-        "neighbour": neighbours["neighbour"],
-        "part of the optimum": neighbours["share"].map("{:.2%}".format),
-        "swap is ahead by": pd.Series(ahead).where(neighbours["neighbour"] != "swap", ""),
-    }
+neighbours = "part of the optimum by neighbours"
+lead = stats.estimate(
+    scores,
+    metric=neighbours,
+    cells=[{"explainer": name} for name in search.NEIGHBOURS],
+    contrasts=torch.tensor([[1, *(-1.0 * (k == j) for k in range(3))] for j in range(3)]),
 )
-tables.prose(shown)
+reached = [tables.share(x) for _, x in stats.summary(scores, ["explainer"], metric=neighbours)]
+ahead = [f"{100 * v:+.2f} % [{100 * low:+.2f}, {100 * high:+.2f}]" for v, low, high in zip(*lead.pooled, strict=True)]
+shown = pd.DataFrame(
+    {"neighbour": [*search.NEIGHBOURS], "part of the optimum": reached, "swap is ahead by": ["", *ahead]}
+)
+tables.prose(shown.map(lambda text: text.replace("-", "−")))
+
+# %% [markdown]
+# Annealing with other neighbours, as many proposals each, several starts for every image. *Ahead* is by how much the swap is
+# better on the same images, with its 95 % interval.
 
 # %% [markdown]
 # ## Insertion is deletion (Theorem 3.1)
 #
 # Insert the patches into an empty image, the most relevant first. The images met on the way are those of LeRF, in reverse.
-# So the areas are equal. Both are asked here on the network, for annealing's orders.
+# So the areas are equal; and inserting the other way round gives MoRF. Each metric asks the network itself here, in float32,
+# about annealing's orders and about their reverses.
 
 # %% tags=["hide-input"]
-score = engine.scorer(network, x, y, segments=patches, precision=fast)
-order = found["p", "Le-Mo", "annealing"].order
-both = trajectory.curves(score, order)
-insertion = pd.concat(
-    [
-        pd.DataFrame({"image": range(len(x)), "criterion": criterion, "insertion": a.tolist(), "deletion": d.tolist()})
-        for criterion, a, d in (
-            ("LeRF", trajectory.insertion(score, order).sum(1), both.lerf.sum(1)),
-            ("MoRF", trajectory.insertion(score, order.flip(1)).sum(1), both.morf.sum(1)),
-        )
-    ],
-    ignore_index=True,
-)
-insertion["difference"] = insertion["insertion"] - insertion["deletion"]
-run.save(insertion, "insertion")
+areas = {}
+for n, subject in enumerate(chosen):
+    order = search.heat_map(found[n, "LeRF - MoRF", "annealing"].order)
+    for metric, explainer, map_ in (
+        ("Insertion", "TRACE", order),
+        ("Insertion", "TRACE, reversed", -order),
+        ("LeRF", "TRACE", order),
+        ("MoRF", "TRACE", order),
+    ):
+        areas[n, metric, explainer] = evaluate({metric: METRICS[metric].given(exact=True)}, subject, {explainer: map_})
+run.save(Scores.concat(areas.values()), "areas")
+
+
+def apart(explainer, metric):
+    """By how much the area of insertion differs from that of deletion, of every image."""
+    pairs = [(areas[n, "Insertion", explainer], areas[n, metric, "TRACE"]) for n in range(len(chosen))]
+    return torch.cat([(a.blocks[0].values - b.blocks[0].values).abs().flatten() for a, b in pairs])
+
+
+pairs = {"LeRF": apart("TRACE", "LeRF"), "MoRF": apart("TRACE, reversed", "MoRF")}
 Markdown(
-    f"The areas of insertion and deletion differ by at most {insertion['difference'].abs().max():.1e}, on sums up to "
-    f"{insertion['deletion'].max():.2f}."
+    "The areas of insertion and deletion differ by at most "
+    + ", ".join(f"{of.max():.1e} ({metric})" for metric, of in pairs.items())
+    + f", on sums of up to {features + 1} probabilities."
 )
 
 # %% [markdown]
 # ## What reproduced
+#
+# Each claim is judged on the saved scores. A part of it *holds* where the whole interval, and every network's own estimate, lie
+# on the claimed side. The paper prints no numbers of these searches, only curves.
 
 # %% tags=["hide-input"]
-verdicts = claims.judge(
-    trace.OPTIMALITY, {"gaps": gaps, "searches": kept, "neighbours": neighbours, "insertion": insertion}
+single = {optimum.name(metric): of for of, (metric, _) in SOUGHT.items() if "LeRF - MoRF" not in of}
+run.claim(
+    "tr-near-bound",
+    "Section 5.1, Figure 2a",
+    "Annealing almost reaches the complete search (here: within 1 % of the range between the two bounds), so that the "
+    "optimum is squeezed in between.",
+    [below(scores, 0.01, metric=f"gap of {of}", explainer="annealing", name=name) for name, of in single.items()],
 )
-run.save(verdicts, "claims")
-tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
+
+# %% [markdown]
+# The bound itself is out of reach. Here the optimum is known, so that what the paper concludes can be tested without the
+# bound. What annealing lacks is nothing on most images and something on a few; the mean of such numbers has no honest interval
+# with so few images, so that images are counted.
+
+# %% tags=["hide-input"]
+run.claim(
+    "tr-near-optimum",
+    "Section 5.1",
+    "Annealing almost achieves the optimum (here: on most images, more than half, within 1 % of the range between the bounds).",
+    [
+        above(scores, 0.5, metric=f"close to the optimum of {of}", explainer="annealing", name=name)
+        for name, of in single.items()
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "tr-beats-greedy",
+    "Section 5.1, Figure 2a",
+    "Annealing constantly beats greedy search.",
+    [
+        better(scores, {"explainer": "annealing"}, {"explainer": "greedy"}, less="MoRF" in of, metric=of, name=name)
+        for name, of in single.items()
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "tr-greedy-exact",
+    "Section 4",
+    "Greedy search reaches the optimum of TRACE-Mo and TRACE-Le where the features' contributions are additive.",
+    [
+        counted(f"{criterion}: greedy search is at the optimum", linear, reason="the linear model of every image")
+        for criterion, (linear, _) in exact.items()
+    ],
+)
+
+
+# %% tags=["hide-input"]
+def early(sample):
+    """The part of the optimum after a tenth of the questions, those for the greedy order included."""
+    return sample.mean()[:, SPENT.index(0.1)]
+
+
+run.claim(
+    "tr-greedy-start",
+    "Section 5.2, appendix F",
+    "A start at TRACE-Greedy-Le speeds up annealing: after a tenth of the questions it is ahead.",
+    [
+        better(
+            scores,
+            {"explainer": "annealing from greedy-Le"},
+            {"explainer": "annealing"},
+            of=early,
+            metric="part of the optimum by questions",
+        )
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "tr-swap",
+    "Section 4, appendix B.4",
+    "The swap of two features is the best neighbour set, better than those for the travelling salesman.",
+    [best(scores, "explainer", "swap", metric=neighbours)],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "tr-insertion",
+    "Theorem 3.1",
+    "Insertion and deletion have the same areas.",
+    [
+        counted(f"insertion and {metric}", of < 1e-4, reason="float32, sums that differ by less than 0.0001")
+        for metric, of in pairs.items()
+    ],
+)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -344,3 +344,54 @@ def against(found: pd.DataFrame, metric: str, other: str) -> plt.Figure:
     markers += [plt.Line2D([], [], marker="o", color=colour, ls="", label=name) for name, colour in _REFINED.items()]
     grid[0, -1].legend(handles=markers, bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="x-small")
     return show(figure)
+
+
+def dots(
+    scores: Scores,
+    groups: Mapping[str, Mapping[str, Any]],
+    *,
+    label: str,
+    row: str = "explainer",
+    marks: Mapping[float, str] | None = None,
+    **labels: Any,
+) -> plt.Figure:
+    """Means with their 95 % intervals over the images, a row for each explainer, the best on top.
+
+    Args:
+        scores: the long table.
+        groups: names and labels of what is told apart in every row, such as references.
+        label: of the horizontal axis.
+        row: the label that makes the rows.
+        marks: values that are marked, and their names.
+        **labels: of all rows.
+    """
+    found = {
+        group: {cell[row]: e for cell, e in stats.summary(scores, [row], **labels, **own)}
+        for group, own in groups.items()
+    }
+    names = list(dict.fromkeys(name for of in found.values() for name in of))
+    height = {n: sum(float(of[n].value) for of in found.values() if n in of) for n in names}
+    names.sort(key=lambda n: -height[n])
+    figure, axes = plt.subplots(figsize=(7.2, 1 + 0.27 * len(names)))
+    for number, (group, of) in enumerate(found.items()):
+        shown = [n for n in names if n in of]
+        value, low, high = (
+            torch.tensor([float(x) for x in ends]) for ends in zip(*(of[n].pooled for n in shown), strict=True)
+        )
+        at = [names.index(n) + 0.5 * ((number + 0.5) / len(found) - 0.5) for n in shown]
+        ends = torch.stack([value - low, high - value]).nan_to_num(0)
+        axes.errorbar(value, at, xerr=ends, fmt="os^vD*"[number % 6], capsize=2, markersize=5, label=group)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set(xlabel=label)
+    for value, text in (marks or {}).items():
+        mark(axes, value, text)
+    if len(groups) > 1:
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=len(groups), fontsize="small")
+    return show(figure)
+
+
+def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:
+    """A curve with its 95 % band; `look` as in `matplotlib.axes.Axes.plot`."""
+    (line,) = axes.plot(x, curve.value, **look)
+    axes.fill_between(x, curve.low, curve.high, color=line.get_color(), alpha=0.12, linewidth=0)

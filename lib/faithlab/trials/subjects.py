@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from faithlab import references
 from faithlab.engine import native_precision
@@ -99,3 +99,31 @@ def recognised(recipes: Sequence[training.Recipe], count: int, data: LabelledSet
     if int(right.sum()) < count:
         raise ValueError(f"all networks are right on {int(right.sum())} of {len(data)} examples, fewer than {count}")
     return right.nonzero().flatten()[:count]
+
+
+def recognised(
+    network: training.Recipe | nn.Module, count: int, data: LabelledSet | None = None, *, rows: int = 64
+) -> Tensor:
+    """The positions of the first examples that a network gets right, [n] with n at most `count`.
+
+    Args:
+        network: its recipe, or the network itself with `data`.
+        count: how many; fewer where there are no more.
+        data: the examples; None: the test split of the recipe.
+        rows: examples that are asked about at once.
+
+    Raises:
+        ValueError: the network gets none of them right.
+    """
+    if isinstance(network, training.Recipe):
+        data = datasets.load(network.data, "test", **network.data_options) if data is None else data
+        network = training.trained(network)
+    found: list[int] = []
+    for part in torch.arange(len(data)).split(rows):
+        right = training.logits(network, data.model_inputs(part)).argmax(1).cpu() == data.labels[part]
+        found += part[right].tolist()
+        if len(found) >= count:
+            break
+    if not found:
+        raise ValueError(f"the network recognises none of {len(data)} examples, so that there is nothing to explain")
+    return torch.tensor(found[:count])

@@ -1,0 +1,211 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What a search for the best order costs
+#
+# [TRACE](../../book/trace/idea) asks a network millions of questions. The plain search takes one image after the other, in
+# float32, and asks about all subsets of an order again at every proposal: *one by one*, as the sums are written, or *plain*, in
+# one forward. The engine asks only about those that changed, for all images at once, in the precision that the processor is
+# fast in, and remembers a subset that was asked before. Of a probability (*p*) it stops asking when a proposal cannot be taken
+# any more. A logit (*y*) has no highest value, so that everything is asked. The *floor* makes as many bare forwards as the
+# engine, with nothing else done.
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+data = "cifar10"
+strided_width = 8  # of the network, three convolutions of stride 2
+resnet_width = 16  # of ResNet-9
+epochs = 3  # of training
+train_limit = None  # training images; None: all
+images = 32  # recognised test images, searched at once
+patch = 4  # side of a patch in pixels: 64 patches
+steps = {"strided": 400, "resnet9": 40}  # of annealing, through the paper's temperatures
+plain_images = 2  # of the plain search
+plain_steps = {"strided": 100, "resnet9": 10}
+rows = 128  # inputs per forward
+precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+training_seed = 0
+seed = 0  # of the proposals
+
+# %% tags=["hide-input"]
+import dataclasses
+import time
+
+import pandas as pd
+import torch
+from IPython.display import Markdown
+
+from faithlab import draws, engine, masks, search, segments
+from faithlab.metrics import METRICS
+from faithlab.readouts import logit, probability
+from faithlab.study import figures, tables
+from faithlab.study.results import Run, recorded
+from faithlab.trials import optimum, subjects
+from faithlab.zoo.training import Recipe
+
+figures.theme()
+run = Run("cost/search", globals())
+
+# %% [markdown]
+# ## The plain search
+#
+# Annealing of LeRF − MoRF as one would write it. It makes the same proposals as the engine's.
+
+
+# %% tags=["hide-input"]
+@torch.inference_mode()
+def plain_annealing(subject, order, count, schedule, together=None):
+    """The best LeRF - MoRF of each image, [n] float64: a forward for each proposal, or for `together` masked images."""
+    features, best = order.shape[1], []
+    cells = subject.segments.to(order.device)
+    for i in range(len(order)):
+
+        def value(order, i=i):
+            place = masks.place(order[None])[0]
+            k = torch.arange(features + 1, device=order.device)[:, None]
+            keep = torch.cat([place >= k, place < features - k])  # MoRF, LeRF: [2 (F + 1), F]
+            masked = subject.x[i] * keep[:, cells][:, None]
+            parts = masked.split(together or len(masked))
+            answers = torch.cat([subject.model(part).softmax(1)[:, subject.target[i]] for part in parts])
+            return (answers[features + 1 :].sum() - answers[: features + 1].sum()).item()
+
+        here = order[i].clone()
+        gain = highest = value(here)
+        for step in range(count):
+            u = draws.uniform(seed, subject.images[i : i + 1], torch.tensor([step]), 4)[0, 0]
+            a = int(u[0] * features)
+            b = (a + 1 + int(u[1] * (features - 1))) % features
+            proposed = here.clone()
+            proposed[[a, b]] = here[[b, a]]
+            after = value(proposed)
+            if after >= gain + u[3].log().item() * schedule["temperature"] * schedule["cooling"] ** step:
+                here, gain = proposed, after
+            highest = max(highest, gain)
+        best.append(highest)
+    return torch.tensor(best, dtype=torch.float64)
+
+
+# %% [markdown]
+# ## Proposals per second
+#
+# With one thread the seconds are the processor's, so that others who use it are not counted. Those of several threads would
+# count the waiting of one for the other, and a GPU's are not there: then they are the clock's. On the engine the first step
+# warms up. Its proposals run through the temperatures of the paper, which matter: the colder, the sooner is a proposal given up.
+
+# %% tags=["hide-input"]
+P = METRICS["LeRF - MoRF"]
+widths = {"strided": strided_width, "resnet9": resnet_width}
+rates, alike = [], {}
+for name, width in widths.items():
+    options = {
+        "epochs": epochs,
+        "rate": 0.01,
+        "decay": 1e-5,
+        "limit": train_limit,
+        "augment": True,
+        "precision": precision,
+    }
+    recipe = Recipe(data=data, model=name, model_options={"width": width}, seed=training_seed, **options)
+    subject = subjects.subject(recipe, subjects.recognised(recipe, images), precision=precision)
+    subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
+    device, count, identity = subject.x.device, len(subject.x), subject.images.to(subject.x.device)
+    features = segments.count(subject.segments)
+    alone = device.type != "cuda" and torch.get_num_threads() == 1
+    clock = time.process_time if alone else time.perf_counter
+    start = search.greedy(subject.score(), count, features, objective="Le", device=device).order
+    schedule = optimum.schedule(P, steps[name])
+    for label, together, some, proposals in (
+        ("one by one", 1, 1, max(1, plain_steps[name] // 5)),
+        ("plain", None, plain_images, plain_steps[name]),
+    ):
+        began = clock()
+        found = plain_annealing(subject, start[:some], proposals, schedule, together)
+        asked = (proposals + 1) * len(found)  # the first order is evaluated, too
+        rates.append((name, label, "p", len(found), 2 * (features + 1), asked / (clock() - began)))
+    same = {**schedule, "steps": plain_steps[name], "seed": seed, "images": identity[:plain_images]}
+    head = {field: getattr(subject, field)[:plain_images] for field in ("x", "target", "images")}
+    exact = dataclasses.replace(subject, **head, precision=torch.float32).score()
+    alike[name] = (search.anneal(exact, start[:plain_images], **same).value.cpu() - found).abs().max().item()
+    runner = engine.prepare(subject.model, subject.x, subject.precision)
+    inputs = subject.x[torch.arange(rows) % count].to(subject.precision)
+    for readout in (probability, logit):
+        asked = {"segments": subject.segments, "precision": subject.precision, "rows": rows, "readout": readout}
+        score = search.Remembered(engine.scorer(subject.model, subject.x, subject.target, **asked))
+        anneal = {**optimum.schedule(P.given(readout=readout), steps[name]), "seed": seed, "images": identity}
+        first = search.anneal(score, start, **{**anneal, "steps": 1})
+        forwards, began = score.forwards, clock()
+        search.anneal(score, start, **anneal, resume=first)
+        seconds, proposals, forwards = clock() - began, (steps[name] - 1) * count, score.forwards - forwards
+        rates.append((name, "engine", optimum.SUFFIX[readout], count, forwards / proposals, proposals / seconds))
+        batches = min(-(-forwards // rows), 100)  # enough to know their rate
+        with torch.inference_mode():
+            runner(inputs)
+            began = clock()
+            for _ in range(batches):
+                answer = runner(inputs)
+            answer.sum().item()  # waits for the device
+        seconds = (clock() - began) / (batches * rows) * forwards
+        rates.append((name, "floor", optimum.SUFFIX[readout], count, forwards / proposals, proposals / seconds))
+columns = ["network", "search", "readout", "images", "forwards_per_proposal", "proposals_per_second"]
+speed = pd.DataFrame(rates, columns=columns)
+plain = speed[speed["search"] == "plain"].set_index("network")["proposals_per_second"]
+speed["times_plain"] = speed["proposals_per_second"] / speed["network"].map(plain)
+run.save(speed, "speed")
+shown = speed.drop(columns="images").assign(
+    forwards_per_proposal=speed["forwards_per_proposal"].map("{:.0f}".format),
+    proposals_per_second=speed["proposals_per_second"].map("{:,.0f}".format),
+    times_plain=speed["times_plain"].map("{:.1f}".format),
+)
+tables.prose(shown.rename(columns=lambda name: name.replace("_", " ")))
+
+# %% [markdown]
+# How much the engine gains depends on the network and on the processor: two thirds of the forwards fall away anywhere, the rest
+# is layout, precision, full batches, memory, and how soon a proposal is hopeless. In a longer search there is more to remember,
+# and more proposals are hopeless. Times are of one machine and one run; they have no interval.
+
+
+# %% tags=["hide-input"]
+def described(speed):
+    """For each network: times the floor, and proposals in the time of one of the plain searches; p and y."""
+    at = speed.set_index(["network", "search", "readout"])["proposals_per_second"]
+    lines = []
+    for name in dict.fromkeys(speed["network"]):
+        asked, floor, plain, single = (at[name, search] for search in ("engine", "floor", "plain", "one by one"))
+        lines.append(
+            f"- {name}: {floor['p'] / asked['p']:.2f} times its floor for probabilities, {floor['y'] / asked['y']:.2f} times for "
+            f"logits; **{asked['p'] / plain['p']:.1f}** and **{asked['y'] / plain['p']:.1f}** proposals in the time of one of the "
+            f"plain search, {asked['p'] / single['p']:.0f} and {asked['y'] / single['p']:.0f} in that of one that asks one by one"
+        )
+    return "\n".join(lines)
+
+
+before = recorded("cost/search", "speed")
+text = f"In this build, in {str(subject.precision).removeprefix('torch.')}, the engine takes\n\n{described(speed)}\n"
+if before and before.profile != profile:
+    text += f"\nIn the recorded run (`{before.profile}`), with more steps, it takes\n\n{described(before.frame)}\n"
+Markdown(
+    text
+    + "\nIn float32 both searches find the same: their best values differ by at most "
+    + ", ".join(f"{of:.0e} ({name})" for name, of in alike.items())
+    + "."
+)
+
+# %% tags=["hide-input"]
+run.finish()

@@ -1,0 +1,252 @@
+"""The optimum as a trial: searched orders as explainers, shares with a scale, claims of TRACE that err rarely."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from faithlab import claims, search, segments, stats
+from faithlab.claims import REPRODUCED
+from faithlab.metrics import METRICS, evaluate, trajectory
+from faithlab.readouts import hit, logit
+from faithlab.scores import Scores
+from faithlab.study import figures
+from faithlab.subject import Subject
+from faithlab.trials import optimum, subjects
+from faithlab.zoo import models
+from faithlab.zoo.sets import ImageSet
+
+OURS = {"LeRF - MoRF": METRICS["LeRF - MoRF"]}
+
+
+def small(count: int = 3) -> Subject:
+    """A convolutional network and pictures of 16 patches."""
+    torch.manual_seed(0)
+    model = models.build("cnn3", classes=3, width=4).eval()
+    x = torch.randn(count, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    identity = torch.arange(count) + 40
+    return Subject(model, x, torch.arange(count) % 3, segments.patches(8, 8, 2), images=identity)
+
+
+def linear() -> tuple[Subject, torch.Tensor]:
+    """A linear model of four features, whose logit of class 0 adds up, and what each feature adds."""
+    model = nn.Linear(4, 2, bias=False)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[0.1, 0.5, 0.2, 0.15], [0.0, 0.0, 0.0, 0.0]]))
+    x = torch.tensor([[1.0, 1.0, 1.0, 1.0], [3.0, 0.5, -1.0, 1.0]])
+    subject = Subject(model.eval(), x, torch.zeros(2, dtype=torch.int64), torch.arange(4))
+    return subject, x * model.weight[0].detach()
+
+
+# Searched orders
+
+
+def test_of_an_additive_answer_the_best_order_is_that_of_the_contributions():
+    subject, worth = linear()
+    metrics = {name: METRICS[name].given(readout=logit) for name in ("MoRF", "LeRF", "LeRF - MoRF")}
+    found = optimum.orders(metrics, subject, steps=40)
+    assert set(found) == {"TRACE-y", "TRACE-Mo-y", "TRACE-Le-y", "Greedy-Mo-y", "Greedy-Le-y"}
+    for name, order in found.items():
+        assert torch.equal(trajectory.trajectory(order), trajectory.trajectory(worth)), name
+
+
+def test_the_share_of_the_best_order_is_one_and_of_its_reverse_minus_one():
+    subject, worth = linear()
+    metrics = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(readout=logit)}
+    table = optimum.optimum(metrics, subject, {"best": worth, "worst": -worth}, steps=20)
+    for explainer, share in {"best": 1, "worst": -1, "Greedy-Le-y": 1}.items():
+        (block,) = table.where(metric=optimum.SHARE, explainer=explainer)
+        assert block.values.flatten().tolist() == pytest.approx([share] * 2, abs=1e-5)
+    assert "TRACE-y" not in [b.labels["explainer"] for b in table.where(metric=optimum.SHARE)]
+
+
+def test_a_search_is_no_worse_than_its_start_and_asks_about_the_images_that_it_is_given():
+    subject = small()
+    found = optimum.orders(OURS, subject, steps=30)
+    table = evaluate(OURS, subject, found)
+    of = {b.labels["explainer"]: b.values for b in table}
+    assert (of["TRACE-p"] >= of["Greedy-Le"] - 1e-4).all()  # the same subsets in other batches: up to rounding
+    greedy = search.greedy(subject.score(), 3, 16, objective="Le").order
+    best = search.anneal(subject.score(), greedy, images=subject.images, **optimum.schedule(OURS["LeRF - MoRF"], 30))
+    assert of["TRACE-p"].flatten().tolist() == pytest.approx(best.value.tolist(), abs=1e-4)
+    assert torch.equal(table.blocks[0].images, subject.images)
+
+
+def test_metrics_without_a_search_are_asked_of_the_searched_orders_too():
+    subject = small(2)
+    metrics = {**OURS, "AOPC": METRICS["AOPC"]}
+    table = optimum.optimum(metrics, subject, {"random": torch.rand(2, 16)}, steps=5)
+    asked = {(b.labels["metric"], b.labels["explainer"]) for b in table}
+    assert asked >= {("AOPC", "TRACE-p"), ("AOPC", "random"), (optimum.SHARE, "random")}
+    assert not optimum.searchable(METRICS["AOPC"])
+
+
+def test_a_shorter_schedule_runs_through_the_same_temperatures():
+    for readout, first in ((METRICS["MoRF"].readout, 0.1), (logit, 2.0)):
+        metric = METRICS["MoRF"].given(readout=readout)
+        for steps in (100, 5000, 20000):
+            options = optimum.schedule(metric, steps)
+            assert options["temperature"] == first
+            assert options["objective"] == "Mo"
+            assert options["cooling"] ** steps == pytest.approx(0.999**5000)
+        assert optimum.schedule(metric, 5000)["cooling"] == pytest.approx(0.999)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [METRICS["SaCo"], METRICS["LeRF"].given(readout=hit), METRICS["Insertion"]],
+    ids=["SaCo", "hit", "Insertion"],
+)
+def test_a_metric_without_a_best_order_is_told_so(metric):
+    with pytest.raises(ValueError, match="no best order can be searched for mine: expected MoRF, LeRF or LeRF - MoRF"):
+        optimum.orders({"mine": metric}, small(1))
+    with pytest.raises(ValueError, match="whose best order can be searched for"):
+        optimum.name(metric)
+    with pytest.raises(ValueError, match="no best order can be searched for no metric"):
+        optimum.orders({}, small(1))
+
+
+# Shares
+
+
+def table(images=(0, 1, 2, 3), **values) -> Scores:
+    about = {"dataset": "d", "network": "n", "metric": "LeRF - MoRF", "reference": "zero"}
+    return Scores.concat(
+        Scores.of(torch.tensor(v, dtype=torch.float64), images=list(images), explainer=name.replace("_", "-"), **about)
+        for name, v in values.items()
+    )
+
+
+def test_a_share_is_the_images_own_ratio_and_missing_where_nothing_is_to_attain():
+    shares = optimum.shares(table(a=[1.0, 2.0, 0.0, 5.0], TRACE_p=[2.0, 2.0, 4.0, 0.0]))
+    (block,) = shares
+    assert block.values.flatten().tolist() == pytest.approx([0.5, 1.0, 0.0, math.nan], nan_ok=True)
+    estimate = stats.estimate(shares)
+    assert float(estimate) == pytest.approx(0.5)
+    assert sum(estimate.missing) == 1
+
+
+def test_shares_are_matched_by_image_and_by_what_else_the_rows_are_about():
+    best = table(images=(3, 1, 0), TRACE_p=[30.0, 10.0, 1.0])
+    own = table(images=(0, 3, 1), a=[1.0, 15.0, 2.5])
+    other = table(images=(0, 1, 3), TRACE_p=[4.0, 4.0, 4.0]).labelled(reference="mean")
+    (block,) = optimum.shares(best + own + other)
+    assert block.values.flatten().tolist() == pytest.approx([1.0, 0.5, 0.25])
+    shuffled = own.labelled(variant="shuffled", level=0.2, noise_seed=1)
+    (block,) = optimum.shares(best + shuffled)  # what was done to an explanation was not done to the best order
+    assert block.labels["level"] == 0.2
+    assert block.values.flatten().tolist() == pytest.approx([1.0, 0.5, 0.25])
+
+
+def test_explanations_without_a_best_order_are_told_so():
+    with pytest.raises(ValueError, match="a has scores where TRACE-p has none"):
+        optimum.shares(table(a=[1.0] * 4) + table(TRACE_p=[1.0] * 4).labelled(reference="mean"))
+    with pytest.raises(ValueError, match="TRACE-p has no score of 2 images of a"):
+        optimum.shares(table(a=[1.0] * 4) + table(images=(0, 1), TRACE_p=[1.0] * 2))
+
+
+def criteria(images=80, foreign=0.3, seed=0) -> Scores:
+    """Scores under MoRF and LeRF of the best orders, of each other's, and of random ones."""
+    g = torch.Generator().manual_seed(seed)
+    own = 5 + torch.randn(images, generator=g)
+    means = {
+        ("LeRF", "TRACE-Le-p"): 10,
+        ("LeRF", "TRACE-Mo-p"): 10 * foreign,
+        ("MoRF", "TRACE-Mo-p"): -10,
+        ("MoRF", "TRACE-Le-p"): -10 * foreign,
+        ("LeRF", "Random"): 0,
+        ("MoRF", "Random"): 0,
+    }
+    rows = []
+    for (metric, explainer), mean in means.items():
+        value = own + mean + torch.randn(images, generator=g)
+        about = {"dataset": "d", "network": "n", "metric": metric, "explainer": explainer}
+        rows.append(Scores.of(value, images=range(images), **about))
+    return Scores.concat(rows)
+
+
+def test_the_part_of_the_best_is_measured_from_chance():
+    found = criteria()
+    mean = {(b.labels["metric"], b.labels["explainer"]): b.values.double().mean().item() for b in found}
+    chance = (mean["MoRF", "Random"] + mean["LeRF", "Random"]) / 2
+    for metric, explainer, best in (("LeRF", "TRACE-Mo-p", "TRACE-Le-p"), ("MoRF", "TRACE-Le-p", "TRACE-Mo-p")):
+        part = stats.estimate(found, optimum.part_of_best(metric, explainer, best))
+        assert float(part) == pytest.approx((mean[metric, explainer] - chance) / (mean[metric, best] - chance))
+        assert float(part) == pytest.approx(0.3, abs=0.05)
+        assert part.low < part.value < part.high
+
+
+def test_dots_put_the_best_on_top():
+    found = table(low=[1.0, 2.0, 0.0, 1.0], high=[5.0, 6.0, 5.0, 5.5])
+    figure = figures.dots(found, {"zero": {"reference": "zero"}}, label="x", metric="LeRF - MoRF", marks={0: "chance"})
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["high", "low"]
+    assert axes.yaxis_inverted()
+
+
+# Recognised images
+
+
+def test_recognised_images_are_the_first_that_the_network_gets_right():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(48, 2, bias=False))
+    with torch.no_grad():
+        model[1].weight.copy_(torch.tensor([[-1.0], [1.0]]).expand(2, 48))  # class 1 is bright
+    bright = torch.tensor([0, 1, 1, 0, 1, 1])
+    labels = torch.tensor([0, 1, 0, 0, 1, 0])
+    pictures = (bright.view(-1, 1, 1, 1) * 255).expand(-1, 3, 4, 4).to(torch.uint8).contiguous()
+    data = ImageSet(pictures, labels, ("dark", "bright"), mean=(0.5,) * 3, std=(0.5,) * 3)
+    assert subjects.recognised(model, 3, data, rows=2).tolist() == [0, 1, 3]
+    assert len(subjects.recognised(model, 100, data)) == 4
+    with pytest.raises(ValueError, match="recognises none of 2 examples"):
+        subjects.recognised(model, 1, data.take(torch.tensor([2, 5])))
+
+
+# The statistics of TRACE's claims err rarely
+
+
+def curves(images=60) -> Scores:
+    """Areas of two explainers under two references: one that hardly cares, one that does."""
+    g = torch.Generator().manual_seed(0)
+    image = torch.randn(images, generator=g)
+    rows = []
+    for explainer, shift in (("GradCAM", 0.05), ("IG", 0.6)):
+        for reference, by in (("zero", 0.0), ("blur", shift)):
+            value = image + by + 0.3 * torch.randn(images, generator=g)
+            about = {"dataset": "d", "network": "n", "metric": "m", "explainer": explainer, "reference": reference}
+            rows.append(Scores.of(5 + value, images=range(images), **about))
+    return Scores.concat(rows)
+
+
+def spread():
+    return stats.Statistic(lambda a, b: (a.mean() - b.mean()).abs(), ({"reference": "zero"}, {"reference": "blur"}))
+
+
+def ratio():
+    return stats.Statistic(lambda a, b: a.mean() / b.mean() - 1, ({"reference": "blur"}, {"reference": "zero"}))
+
+
+def gaps(metric: int) -> Scores:
+    """Gaps of 16 images to a bound, most of them small."""
+    skewed = torch.rand(16, generator=torch.Generator().manual_seed(metric)).square()
+    about = {"dataset": "d", "network": "n", "metric": f"gap {metric}", "explainer": "annealing"}
+    return Scores.of(0.01 * skewed, images=range(16), **about)
+
+
+PARTS = {
+    "spread": lambda: [claims.better(curves(), {"explainer": "IG"}, {"explainer": "GradCAM"}, of=spread())],
+    "ratio": lambda: [claims.within(curves(), {}, of=ratio(), margin=0.25, reason="declared", explainer="IG")],
+    "foreign criterion": lambda: [
+        claims.below(criteria(60), 0.5, of=optimum.part_of_best("LeRF", "TRACE-Mo-p", "TRACE-Le-p"))
+    ],
+    "gaps": lambda: [claims.below(gaps(k), 0.01, name=f"gap {k}") for k in range(4)],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
+def test_a_claim_of_trace_is_rarely_reproduced_under_chance(part):
+    claim = claims.Claim("x", "Figure 1", "x", PARTS[part]())
+    assert claim.verdict.outcome == REPRODUCED
+    rates = claims.error_rate(claim)
+    assert rates.reproduced < 23, str(rates)
