@@ -174,26 +174,6 @@ def _insensitive(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
     return verdict(passed, reached), f"macro: {sum(passed)} of {len(passed)} above 0.9, lowest {_signed(reached.min())}"
 
 
-def _vit(tables: Mapping[str, pd.DataFrame]) -> tuple[str, str]:
-    values = {c: _mean(tables, "SG-SQ", "macro_correlation", c, "F-Fidelity") for c in IDEAL}
-    others = [_mean(tables, "SG-SQ", "macro_correlation", "MoRF vs GT", m) for m in ("Fidelity", "ROAR")]
-    passed = [*(value * IDEAL[c] > 0.9 for c, value in values.items()), values["MoRF vs GT"] <= min(others) + 1e-9]
-    evidence = (
-        f"F-Fidelity, macro: {_listed(values)}; MoRF vs GT: Fidelity {_signed(others[0])}, ROAR {_signed(others[1])}"
-    )
-    return verdict(passed, [*values.values(), *others]), evidence
-
-
-TRANSFORMER = [
-    Claim(
-        "ff-vit",
-        _PAPER,
-        "Table 5, appendix D.1",
-        "On a Vision Transformer F-Fidelity orders perfectly, and no worse than Fidelity and ROAR.",
-        _vit,
-    ),
-]
-
 ROBUSTNESS = [
     Claim(
         "ff-robust",

@@ -80,6 +80,15 @@ def share(estimate: Estimate) -> str:
     return f"{value:.1f} % [{low:.1f}, {high:.1f}]" if low == low else f"{value:.1f} %"
 
 
+def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:
+    """Estimates of one number each with their intervals, for a sentence."""
+    texts = []
+    for name, estimate in estimates.items():
+        mean, low, high = (float(x) for x in estimate.pooled)
+        texts.append(f"{name} {_text({'mean': mean, 'low': low, 'high': high}, digits)}")
+    return ", ".join(texts)
+
+
 def styled(table: pd.DataFrame) -> Styler:
     """A table of numbers as the book shows it: merged headers, its look in the book's style sheet."""
     return table.style.set_table_attributes('class="dataframe"')
