@@ -94,6 +94,7 @@ many = max(images, min(2000, 10 * images))  # a mask costs one forward: more ima
 bears = Scores.concat(masking.masked(asked(recipe, many), (0.0, 0.05, 0.1), seed=seed) for recipe in recipes)
 run.save(bears, "masking")
 table8 = masking.accuracies(bears).replace({"dataset": {"cifar10 test": "CIFAR-10"}})
+table8[["architecture", "network"]] = table8["network"].str.rsplit(" ", n=1, expand=True)
 run.save(table8.drop(columns="explainer"), "robustness")
 
 

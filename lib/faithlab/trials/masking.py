@@ -74,19 +74,13 @@ def lost(share: float) -> Callable[[Sample], Tensor]:
 
 
 def accuracies(scores: Scores) -> pd.DataFrame:
-    """The accuracy at every share with its interval, for a reader.
-
-    Returns:
-        Tidy: explainer (what the masks are called), dataset, architecture, network (original, fine-tuned), masked,
-        accuracy, low, high.
-    """
+    """The accuracy at every share, for a reader: dataset, network, explainer, masked, accuracy, low, high."""
     rows = [
-        (cell["explainer"], cell["dataset"], *cell["network"].rsplit(" ", 1), *point)
+        (*cell.values(), *point)
         for cell, found in stats.summary(scores, ("dataset", "network", "explainer"))
         for point in zip(scores.blocks[0].sizes, *(x.tolist() for x in found.pooled), strict=True)
     ]
-    columns = ["explainer", "dataset", "architecture", "network", "masked", "accuracy", "low", "high"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=["dataset", "network", "explainer", "masked", "accuracy", "low", "high"])
 
 
 def printed(paper: pd.DataFrame, dataset: str, architecture: str) -> pd.DataFrame:

@@ -62,6 +62,11 @@ def subject(
     )
 
 
+def evenly(places: Tensor, most: int) -> Tensor:
+    """At most so many of some positions, evenly spaced: data sets may be sorted by class."""
+    return places[torch.linspace(0, len(places) - 1, min(most, len(places)), dtype=torch.float64).round().long()]
+
+
 def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, rows: int = 128) -> dict[str, Tensor]:
     """Explanations of a subject's target by explainer, [B, F] each, made by the network that is explained.
 

@@ -1,0 +1,141 @@
+"""The trials of degraded explanations and of random masks, on tables and networks whose answers are known."""
+
+import pytest
+import torch
+
+from faithlab import claims, segments, stats
+from faithlab.metrics import METRICS
+from faithlab.scores import Scores
+from faithlab.study import published
+from faithlab.subject import Subject
+from faithlab.trials import degraded, masking, subjects
+
+LEVELS, SEEDS, SIZES = (0.0, 0.5, 1.0), (3, 4), (0.25, 0.5, 0.75)
+TRIAL = {"levels": LEVELS, "seeds": SEEDS}
+FOUR = {name: METRICS[name].given(sizes=SIZES) for name in ("Fid+", "Fid-", "FFid+", "FFid-")}
+
+
+def table(quality, *, images=150, datasets=("d",), hits=False, noise=0.3) -> Scores:
+    """Scores of the four metrics: `quality` of a metric is what it loses for each share of noise that is absent."""
+    g = torch.Generator().manual_seed(0)
+    found = []
+    for dataset in datasets:
+        of_image = torch.rand(images, 1, generator=g)
+        for name in FOUR:
+            for level in LEVELS:
+                for seed in SEEDS if level else (None,):
+                    values = of_image + noise * torch.randn(images, len(SIZES), generator=g)
+                    values = values + FOUR[name].better * quality[name] * (1 - level)
+                    labels = {"dataset": dataset, "network": "n", "explainer": "e", "metric": name}
+                    labels |= {"level": level or None, "noise_seed": seed}
+                    values = values > 0.5 if hits else values
+                    found.append(Scores.of(values, images=range(images), sizes=SIZES, **labels))
+    return Scores.concat(found)
+
+
+RIGHT = dict.fromkeys(FOUR, 1.0)
+
+
+def test_each_data_set_is_a_trial_of_its_own():
+    both = table(RIGHT, datasets=("a", "b"))
+    measured = degraded.correlations(both, FOUR, by=("dataset", "explainer"), **TRIAL)
+    keys = ["level", "comparison", "metric"]
+    for name in ("a", "b"):
+        alone = degraded.correlations(both.where(dataset=name), FOUR, **TRIAL).set_index(keys)
+        here = measured[measured["dataset"] == name].set_index(keys)
+        assert here[["mean", "low", "high"]].equals(alone[["mean", "low", "high"]])
+    ideal = {"MoRF vs GT": -1, "LeRF vs GT": 1, "MoRF vs LeRF": -1}
+    macro = measured[measured["level"] == "macro_correlation"]
+    assert macro["mean"].tolist() == pytest.approx(macro["comparison"].map(ideal).tolist())
+
+
+def test_intervals_of_few_inputs_end_where_correlations_do():
+    few = degraded.correlations(table(dict.fromkeys(FOUR, 0.1), images=12), FOUR, **TRIAL)
+    ranks = few["level"] == "micro_rank"
+    assert few[~ranks][["low", "high"]].abs().max().max() == 1
+    assert few[ranks][["low", "high"]].stack().between(1, 2).all()
+
+
+def test_reach_is_the_area_between_the_best_and_the_worst():
+    reached = degraded.reach(table(RIGHT | {"FFid+": -0.5}, noise=0.0), FOUR, levels=LEVELS)
+    assert float(reached["Fid+"]) == pytest.approx(1)
+    assert float(reached["Fid-"]) == pytest.approx(1)
+    assert float(reached["FFid+"]) == pytest.approx(-0.5)
+
+
+def test_a_metric_that_scores_all_the_same_tells_none_apart():
+    scores = table(RIGHT | {"FFid-": 0.0}, noise=0.0)
+    assert degraded.told_apart(scores, metric="Fid+", **TRIAL).tolist() == [[True] * 3] * 2
+    assert not degraded.told_apart(scores, metric="FFid-", **TRIAL).any()
+
+
+def test_printed_numbers_are_turned_so_that_higher_is_better():
+    paper = published.load("ffidelity_correlations").query("table == 3 and dataset == 'Boiler'")
+    assert degraded.printed(paper, "IG", "macro_correlation", ["FFid+", "FFid-", "Fid-"]) == [1.0, 0.86, 0.22]
+    assert degraded.printed(paper, "IG", "micro_rank", ["FFid+"]) == [-1.52]
+    (none,) = degraded.printed(paper, "IG", "micro_correlation", ["Fid+"])
+    assert none != none
+
+
+class First(torch.nn.Module):
+    """Says class 1 where the first feature is there."""
+
+    def forward(self, x):
+        return torch.stack([torch.full_like(x[:, 0], 0.5), x[:, 0]], 1)
+
+
+@pytest.fixture
+def subject() -> Subject:
+    labels = {"dataset": "d", "network": "n", "training_seed": 0}
+    x, y = torch.ones(40, 4), torch.ones(40, dtype=torch.int64)
+    return Subject(First(), x, y, segments.values(1, 4).flatten(), tuned=First(), **labels)
+
+
+def test_masks_cost_what_they_remove(subject):
+    scores = masking.masked(subject, (0.0, 0.25, 1.0), draws=30, seed=1)
+    own = {"network": "n original"}
+    assert float(stats.estimate(scores, masking.at(0.0), **own)) == 1
+    assert float(stats.estimate(scores, masking.lost(1.0), **own)) == 1
+    # One of four features is removed: the one that counts in a quarter of the cases.
+    assert float(stats.estimate(scores, masking.lost(0.25), **own)) == pytest.approx(0.25, abs=0.06)
+    found = masking.accuracies(scores)
+    assert set(found["network"]) == {"n original", "n fine-tuned"}
+    assert found["masked"].tolist() == [0.0, 0.25, 1.0] * 2
+    with pytest.raises(ValueError, match=r"0\.5: not among the masked shares, \[0\.0, 0\.25, 1\.0\]"):
+        stats.estimate(scores, masking.lost(0.5), **own)
+
+
+def test_published_masks_cost_what_table_8_says():
+    at = masking.printed(published.load("ffidelity_robustness"), "Boiler", "LSTM")
+    assert (at[0.0] - at[0.1])["original"] == pytest.approx(0.1861)
+    assert masking.printed(published.load("ffidelity_robustness"), "PAM", "LSTM").empty
+
+
+def test_chosen_inputs_are_spread_over_a_sorted_set():
+    assert subjects.evenly(torch.arange(10, 20), 4).tolist() == [10, 13, 16, 19]
+    assert subjects.evenly(torch.arange(3), 8).tolist() == [0, 1, 2]
+
+
+def declared(scores) -> dict[str, claims.Part]:
+    """The parts that the pages of degraded explanations declare."""
+    falls = {"by": "level", "order": [level or None for level in LEVELS], "of": stats.area}
+    up, down = (stats.pairs_in_order(LEVELS, SEEDS, micro=True, better=b) for b in (1, -1))
+    macro = stats.pairs_in_order(LEVELS, SEEDS, better=-1)
+    return {
+        "every step": claims.in_order(scores, metric="FFid-", rises=True, **falls),
+        "trend": claims.trend(scores, metric="Fid+", **falls),
+        "best": claims.best(scores, "metric", "FFid+", rivals=["Fid+"], of=up),
+        "better": claims.better(scores, {"metric": "FFid-"}, {"metric": "Fid-"}, of=macro),
+        "better at single sizes": claims.better(scores, {"metric": "FFid-"}, {"metric": "Fid-"}, of=down),
+        "as well": claims.within(scores, {"metric": "Fid+"}, {"metric": "FFid+"}, margin=0.5, reason="x", of=up),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", declared(table(RIGHT)))
+@pytest.mark.parametrize("images", [40, 150])
+def test_chance_rarely_passes_a_claim_of_these_pages(name, images):
+    """Scores without an order, as hits, and levels that change places: 5 % of 150 runs is 7, and 14 in one of 100."""
+    part = declared(table(dict.fromkeys(FOUR, 0.05), images=images, hits=True))[name]
+    rates = claims.error_rate(claims.Claim("x", "Table 3", "x", [part]), 150)
+    assert rates.reproduced < 14, str(rates)
