@@ -127,7 +127,7 @@ def declared(scores) -> dict[str, claims.Part]:
         "best": claims.best(scores, "metric", "FFid+", rivals=["Fid+"], of=up),
         "better": claims.better(scores, {"metric": "FFid-"}, {"metric": "Fid-"}, of=macro),
         "better at single sizes": claims.better(scores, {"metric": "FFid-"}, {"metric": "Fid-"}, of=down),
-        "as well": claims.within(scores, {"metric": "Fid+"}, {"metric": "FFid+"}, margin=0.5, reason="x", of=up),
+        "as well": claims.no_worse(scores, {"metric": "Fid+"}, {"metric": "FFid+"}, margin=0.5, reason="x", of=up),
     }
 
 
