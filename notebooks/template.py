@@ -114,7 +114,7 @@ axes.legend()
 figures.show(figure)
 
 # %%
-tables.estimates(scores, metrics, rows="explainer")
+tables.summaries(scores, metrics, rows="explainer")
 
 # %% [markdown]
 # A claim is a sentence with parts, and stands below what it is about. [How it is judged](../book/evidence).

@@ -48,6 +48,7 @@ KINDS = {
     "best": lambda t: claims.best(t, "explainer", "a"),
     "in_order": lambda t: claims.in_order(t, "explainer", "abc"),
     "within": lambda t: claims.within(t, {"explainer": "c"}, {"explainer": "b"}, margin=0.6, reason="declared"),
+    "no worse": lambda t: claims.no_worse(t, {"explainer": "b"}, {"explainer": "a"}, margin=0.6, reason="declared"),
     "agrees": lambda t: claims.agrees(t, (0.9, 1.1), margin=0.3, reason="declared", explainer="a"),
 }
 

@@ -198,7 +198,7 @@ def test_recognised_images_are_the_first_that_the_network_gets_right():
     data = ImageSet(pictures, labels, ("dark", "bright"), mean=(0.5,) * 3, std=(0.5,) * 3)
     assert subjects.recognised(model, 3, data, rows=2).tolist() == [0, 1, 3]
     assert len(subjects.recognised(model, 100, data)) == 4
-    with pytest.raises(ValueError, match="recognises none of 2 examples"):
+    with pytest.raises(ValueError, match="recognise 0 of 2 examples, but 1 are needed"):
         subjects.recognised(model, 1, data.take(torch.tensor([2, 5])))
 
 

@@ -4,7 +4,6 @@ import os
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from safetensors import safe_open
@@ -13,8 +12,6 @@ from safetensors.torch import save_file
 from faithlab import engine, readouts, segments
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import claims, f_fidelity, trials
-from faithlab.study.claims import FAILED, PARTLY, REPRODUCED, UNTESTED
 from faithlab.trials import roar
 from faithlab.zoo import cache, datasets, formats, models, sources, training
 from faithlab.zoo import series as released
@@ -292,77 +289,6 @@ def test_an_lstm_in_eval_mode_has_gradients_on_a_gpu():
     on_gpu = explain("integrated-gradients", network, x, y, steps)
     on_cpu = explain("integrated-gradients", network.cpu(), x.cpu(), y.cpu(), steps)
     torch.testing.assert_close(on_gpu.cpu(), on_cpu, rtol=1e-3, atol=1e-5)
-
-
-# --- claims
-
-
-def correlations(reached, missing=(0, 0), ranks=(1.0, 3.0)):
-    """A table like the notebook's, from parts of the ideal; missing and ranks of (R- and F-Fidelity, the others)."""
-    cells = [(d, a) for d in ("BasicMotions", "JapaneseVowels") for a in ("LSTM", "CNN")]
-    rows = []
-    for metric in trials.ORDER:
-        smooth = metric in ("R-Fidelity", "F-Fidelity")
-        for place, cell in enumerate(cells):
-            part = reached.get((metric, place), reached.get(metric, 1.0))
-            for comparison, ideal in trials.IDEAL.items():
-                rows += [
-                    ("macro_correlation", comparison, metric, ideal * part, 0, 2, *cell),
-                    ("micro_correlation", comparison, metric, ideal * part, missing[not smooth], 18, *cell),
-                    ("micro_rank", comparison, metric, ranks[not smooth], 0, 18, *cell),
-                ]
-    names = ["level", "comparison", "metric", "mean", "missing", "count", "dataset", "architecture"]
-    steps = pd.DataFrame(rows, columns=names).assign(unit="step")
-    return pd.concat([steps, steps.assign(unit="value", mean=0.0, missing=99)])  # judged by nobody
-
-
-def masking(original, tuned):
-    rows = [
-        ("BasicMotions", architecture, network, masked, accuracy)
-        for architecture in ("LSTM", "CNN")
-        for network, at in (("original", original), ("fine-tuned", tuned))
-        for masked, accuracy in ((0.0, 1.0), (0.1, at))
-    ]
-    return pd.DataFrame(rows, columns=["dataset", "architecture", "network", "masked", "accuracy"])
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        ({"reached": {"Fidelity": 0.2, "ROAR": 0.2}, "missing": (0, 3)}, {}),
-        # One cell may miss, as the paper's LSTM on Boiler does; two may not.
-        ({"reached": {"Fidelity": 0.2, "ROAR": 0.2, ("F-Fidelity", 0): 0.86}, "missing": (0, 3)}, {}),
-        (
-            {
-                "reached": {"Fidelity": 0.2, "ROAR": 0.2, ("F-Fidelity", 0): 0.86, ("F-Fidelity", 1): 0.86},
-                "missing": (0, 3),
-            },
-            {"ff-series-macro": PARTLY},
-        ),
-        ({"reached": {"Fidelity": 0.96, "ROAR": 0.2}, "missing": (0, 3)}, {"ff-series-ood": PARTLY}),
-        ({"reached": {}, "missing": (1, 0)}, {"ff-series-ood": FAILED, "ff-series-missing": FAILED}),
-        ({"reached": {"Fidelity": 0.2, "ROAR": np.nan}, "missing": (1, 3)},
-         {"ff-series-ood": UNTESTED, "ff-series-missing": PARTLY}),
-        # Where F-Fidelity scores all explanations alike, it has not ordered them.
-        ({"reached": {"Fidelity": 0.2, "ROAR": 0.2, ("F-Fidelity", 0): np.nan, ("F-Fidelity", 3): np.nan},
-          "missing": (0, 3)}, {"ff-series-macro": PARTLY}),
-        ({"reached": {"Fidelity": 0.2, "ROAR": 0.2}, "missing": (0, 3), "ranks": (3.0, 1.0)},
-         {"ff-series-rank": FAILED}),
-    ],
-)  # fmt: skip
-def test_claims_are_judged_on_steps(changed, expected):
-    tables = {"correlations": correlations(**changed), "robustness": masking(0.8, 0.95)}
-    judged = claims.judge(f_fidelity.SERIES, tables).set_index("id")["verdict"].to_dict()
-    assert judged == {claim.id: REPRODUCED for claim in f_fidelity.SERIES} | expected
-
-
-@pytest.mark.parametrize(
-    ("original", "tuned", "verdict"),
-    [(0.8, 0.95, REPRODUCED), (0.97, 0.99, PARTLY), (0.8, 0.7, PARTLY), (0.97, 0.9, FAILED)],
-)
-def test_the_claim_of_robustness(original, tuned, verdict):
-    tables = {"correlations": correlations({}), "robustness": masking(original, tuned)}
-    assert claims.judge(f_fidelity.SERIES, tables).set_index("id")["verdict"]["ff-series-robust"] == verdict
 
 
 # --- the whole chain on a set whose steps differ in number

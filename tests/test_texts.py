@@ -19,7 +19,7 @@ from faithlab import engine, masks, readouts, references
 from faithlab.explainers import explain
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import roar
+from faithlab.trials import roar
 from faithlab.zoo import cache, datasets, sources, texts, training
 from faithlab.zoo.sets import TextSet
 from faithlab.zoo.sources import DatasetUnavailable

@@ -13,7 +13,7 @@ from faithlab.scores import Scores
 from faithlab.subject import Subject
 from faithlab.trials import references as trial
 from faithlab.trials import refined, subjects, truth
-from faithlab.zoo import models, training
+from faithlab.zoo import models
 from faithlab.zoo.sets import ImageSet
 
 METRIC = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=4)}
@@ -106,13 +106,12 @@ def test_the_noise_is_judged_by_the_metric_of_smoothed_gradients():
     torch.testing.assert_close(found.where(level=0.3).blocks[0].values[:, 0], expected.float())
 
 
-def test_only_images_that_every_network_gets_right_are_used(monkeypatch):
+def test_only_images_that_every_network_gets_right_are_used():
     data = images(60)
-    monkeypatch.setattr(training, "trained", lambda recipe: network())
-    places = subjects.recognised([None], 5, data)
+    places = subjects.recognised([network(), network()], 5, data, least=5)
     assert torch.equal(network()(data.model_inputs(places)).argmax(1), data.labels[places])
-    with pytest.raises(ValueError, match=r"right on \d+ of 60 examples, fewer than 61"):
-        subjects.recognised([None], 61, data)
+    with pytest.raises(ValueError, match=r"recognise \d+ of 60 examples, but 61 are needed"):
+        subjects.recognised([network()], 61, data, least=61)
 
 
 def test_the_truth_is_aligned_with_itself_and_its_opposite_is_not():

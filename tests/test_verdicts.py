@@ -162,6 +162,8 @@ def test_80_percent_power_at_that_number():
         (lambda t: claims.within(t, {"explainer": "c"}, margin=0.4, reason="declared"), HOLDS),
         (lambda t: claims.within(t, {"explainer": "a"}, about=1.0, margin=0.4, reason="declared"), HOLDS),
         (lambda t: claims.within(t, {"explainer": "a"}, {"explainer": "c"}, margin=0.4, reason="declared"), FAILS),
+        (lambda t: claims.no_worse(t, {"explainer": "a"}, {"explainer": "c"}, margin=0.4, reason="declared"), HOLDS),
+        (lambda t: claims.no_worse(t, {"explainer": "c"}, {"explainer": "a"}, margin=0.4, reason="declared"), FAILS),
         (lambda t: claims.agrees(t, (0.9, 1.1), margin=0.3, reason="declared", explainer="a"), HOLDS),
         (lambda t: claims.agrees(t, 0.1, margin=0.3, reason="declared", explainer="a"), FAILS),
         (lambda t: claims.counted("never", [True, True]), HOLDS),
@@ -286,6 +288,7 @@ def test_judged_claims_are_a_table():
     ("declare", "message"),
     [
         (lambda t: claims.within(t, {}, margin=0, reason="x", explainer="a"), "margin above 0 and the reason"),
+        (lambda t: claims.no_worse(t, {}, {}, margin=0, reason="x", explainer="a"), "margin above 0 and the reason"),
         (lambda t: claims.within(t, {}, margin=1, reason=" ", explainer="a"), "margin above 0 and the reason"),
         (lambda t: claims.agrees(t, 0.2, margin=-1, reason="x", explainer="a"), "margin above 0 and the reason"),
         (lambda t: claims.best(t, "explainer", "a", rivals=[]), "expected rivals of explainer 'a'"),

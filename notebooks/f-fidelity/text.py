@@ -47,33 +47,37 @@ tuning_rate = 0.002
 decay = 1e-5
 schedule = "cycle"
 train_limit = None  # training texts; None: all
-texts = 400  # test texts to explain, at most
+texts = 600  # test texts to explain, at most
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0, 1]  # of the noise; the paper has five
 size_step = 0.1  # between the explanation sizes, a share of the tokens; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
-draws = 2  # random subsets per text, size and direction; the paper draws 50
+draws = 1  # random subsets per text, size and direction; the paper draws 50, but texts decide
 integration_steps = 32  # of Integrated Gradients
-seed = 0
+maskings = 4  # random masks of each text, to see what the networks bear
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of the random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
 import html
-from functools import partial
 
 import pandas as pd
 import torch
 from IPython.display import HTML, Markdown
 
-from faithlab import engine, masks, readouts, references
-from faithlab.explainers import explain
-from faithlab.metrics.robustness import robustness
-from faithlab.study import claims, f_fidelity, figures, published, tables, trials
+from faithlab import masks, stats
+from faithlab.claims import above, below, better, counted, in_order, premise, trend, within
+from faithlab.metrics import METRICS
+from faithlab.readouts import hit
+from faithlab.scores import Scores
+from faithlab.study import figures, published, tables
 from faithlab.study.results import Run, recorded
+from faithlab.trials import degraded, masking, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.sets import TextSet
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithlab.zoo.training import Recipe
 
 figures.theme()
 run = Run("f-fidelity/text", globals())
@@ -91,23 +95,22 @@ ARCHITECTURES = {"lstm": "LSTM", "transformer": "Transformer"}
 
 # %% tags=["hide-input"]
 text_options = {"length": length, "words": words}
-splits = {name: {split: datasets.load(name, split, **text_options) for split in ("train", "test")} for name in data}
+tests = {name: datasets.load(name, "test", **text_options) for name in data}
 rows = []
-chosen = {}  # the test texts to explain
-for name, of_split in splits.items():
-    test = of_split["test"]
+places = {}  # of the test texts to explain: evenly spaced, because the texts are sorted by class
+for name, test in tests.items():
     own = test.present().sum(1)
-    chosen[name] = (own >= shortest).nonzero().flatten()[:texts]
+    places[name] = subjects.evenly((own >= shortest).nonzero().flatten(), texts)
     rows.append(
         {
             "set": NAMES[name][0],
             "in the place of": NAMES[name][1],
-            "train": len(of_split["train"]),
+            "train": len(datasets.load(name, "train", **text_options)),
             "test": len(test),
             "tokens of a text, median": int(own.median()),
             f"cut at {length} tokens, at most": f"{(own == length).double().mean():.0%}",
             f"test texts of at least {shortest} tokens": int((own >= shortest).sum()),
-            "explained": len(chosen[name]),
+            "explained": len(places[name]),
             "unknown tokens": f"{(test.inputs == TextSet.UNKNOWN).sum() / own.sum():.0%}",
         }
     )
@@ -120,7 +123,7 @@ tables.prose(pd.DataFrame(rows))
 # whole in fine-tuning.
 
 # %% tags=["hide-input"]
-lengths = torch.cat([splits[name]["test"].present(chosen[name]).sum(1) for name in data]).unique()
+lengths = torch.cat([tests[name].present(places[name]).sum(1) for name in data]).unique()
 rows = []
 for d in sorted({int(lengths.min()), int(lengths.max())}):
     for share in (size_step, 0.5):
@@ -146,90 +149,55 @@ tables.prose(pd.DataFrame(rows))
 # random.
 
 # %% tags=["hide-input"]
-sizes = {
+shapes = {
     "lstm": {"dim": lstm_dim, "hidden": lstm_hidden},
     "transformer": {"dim": dim, "depth": depth, "heads": heads},
 }
-networks = {}
+training = {"epochs": epochs, "rate": rate, "decay": decay, "schedule": schedule, "limit": train_limit}
+chosen = []  # the networks with the texts to explain
 for name in data:
     for architecture in architectures:
-        original = Recipe(
-            data=name,
-            data_options=text_options,
-            model=architecture,
-            model_options={"words": words} | sizes[architecture],
-            epochs=epochs,
-            rate=rate,
-            decay=decay,
-            schedule=schedule,
-            limit=train_limit,
-            seed=seed,
-        )
-        tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
-        networks[name, architecture] = {"original": trained(original), "fine-tuned": trained(tuned)}
-device = next(next(iter(networks.values()))["original"].parameters()).device
+        for s in training_seeds:
+            original = Recipe(
+                data=name,
+                data_options=text_options,
+                model=architecture,
+                model_options={"words": words} | shapes[architecture],
+                seed=s,
+                **training,
+            )
+            tuned = dataclasses.replace(
+                original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original
+            )
+            options = {"tuned": tuned, "name": ARCHITECTURES[architecture], "data": tests[name]}
+            chosen.append(subjects.subject(original, places[name], **options))
 
-at_hand = {  # the texts to explain: token ids, labels, features, and which of them a text has
-    name: (
-        of_split["test"].model_inputs(chosen[name]).to(device),
-        of_split["test"].labels[chosen[name]].to(device),
-        of_split["test"].features(),
-        of_split["test"].present(chosen[name]).to(device),
-    )
-    for name, of_split in splits.items()
-}
-
-
-def hits(network, name):
-    """Whether a network still reads masked texts rightly."""
-    x, y, tokens, _ = at_hand[name]
-    masked_by = partial(references.token, identity=TextSet.MASK)
-    return engine.scorer(network, x, y, segments=tokens, reference=masked_by, readout=readouts.hit)
-
-
-masked = torch.tensor([0.0, 0.05, 0.1], dtype=torch.float64)
-rows = []
-for (name, architecture), pair in networks.items():
-    present = at_hand[name][3]
-    for network, model in pair.items():
-        score = hits(model, name)
-        answers = [robustness(score, present.shape, masked, seed=draw, present=present) for draw in range(10)]
-        left = torch.stack(answers).mean((0, 1)).tolist()
-        rows += [
-            (NAMES[name][0], ARCHITECTURES[architecture], network, share, value)
-            for share, value in zip(masked.tolist(), left, strict=True)
-        ]
-masking = pd.DataFrame(rows, columns=["dataset", "architecture", "network", "masked", "accuracy"])
-run.save(masking, "robustness")
-whole = {
-    (NAMES[name][0], ARCHITECTURES[architecture], network): accuracy(model, splits[name]["test"])
-    for (name, architecture), pair in networks.items()
-    for network, model in pair.items()
-}
+# %% tags=["hide-input"]
+bears = Scores.concat(masking.masked(subject, [0.0, 0.05, 0.1], draws=maskings, seed=seed) for subject in chosen)
+run.save(bears, "masking")
+measured8 = masking.accuracies(bears).replace({"dataset": {f"{name} test": NAMES[name][0] for name in data}})
+measured8[["architecture", "network"]] = measured8["network"].str.rsplit(" ", n=1, expand=True)
+run.save(measured8.drop(columns="explainer"), "robustness")
+larger = {}  # what always naming the larger class would reach, on the texts that are explained
+for name, test in tests.items():
+    share = test.labels[places[name]].double().mean().item()
+    larger[name] = max(share, 1 - share)
 Markdown(
-    "On all whole test texts, short ones too, the networks are right on "
-    + ", ".join(
-        f"**{value:.1%}** ({name}, {architecture}, {network})" for (name, architecture, network), value in whole.items()
-    )
-    + ". Always naming the larger class would be right on "
-    + ", ".join(
-        f"{max(share, 1 - share):.1%} ({NAMES[name][0]})"
-        for name, of_split in splits.items()
-        for share in [of_split["test"].labels.double().mean().item()]
-    )
-    + "."
+    "Always naming the larger class would be right on "
+    + ", ".join(f"{share:.1%} ({NAMES[name][0]})" for name, share in larger.items())
+    + " of the texts that are explained. How many the networks read rightly stands in the first column below."
 )
 
 # %% [markdown]
 # ### Table 8, text
 #
-# Accuracy with a random share of the tokens masked, in the texts that are explained, over ten masks each. *Published* is
-# SST-2, with masked tokens set to zero.
+# Accuracy with a random share of the tokens masked, in the texts that are explained, with 95 % intervals over them.
+# *Published* is SST-2, with masked tokens set to zero.
 
 # %% tags=["hide-input"]
-paper = published.load("ffidelity_robustness").query("dataset == 'SST2'")
-paper = paper.rename(columns={"model": "network", "masked_fraction": "masked"})
-shown = pd.concat([paper.assign(texts="SST2 (published)"), masking.assign(texts=masking["dataset"])])
+table8 = published.load("ffidelity_robustness")
+paper8 = table8.query("dataset == 'SST2'").rename(columns={"model": "network", "masked_fraction": "masked"})
+shown = pd.concat([paper8.assign(texts="SST2 (published)"), measured8.assign(texts=measured8["dataset"])])
 shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
 tables.styled(
     tables.side_by_side(
@@ -248,12 +216,8 @@ tables.styled(
 # relevance, in percent of the largest.
 
 # %% tags=["hide-input"]
-attributions = {}
-for (name, architecture), pair in networks.items():
-    x, y, tokens, _ = at_hand[name]
-    attributions[name, architecture] = explain(
-        "integrated-gradients-embedding", pair["original"], x, y, tokens, steps=integration_steps
-    )
+ig = {"IG": ("integrated-gradients-embedding", {"steps": integration_steps})}
+attributions = [subjects.attributions(subject, ig) for subject in chosen]
 
 
 def coloured(text, relevance):
@@ -267,20 +231,20 @@ def coloured(text, relevance):
     )
 
 
-name = data[0]
-x, y, tokens, present = at_hand[name]
-test = splits[name]["test"]
-unmasked = torch.ones_like(present)[:, None]  # padding stays too: a mask in its place would lengthen the text
-right = torch.stack([hits(networks[name, of]["original"], name)(unmasked)[:, 0] for of in architectures]).bool()
-clear = (x != TextSet.UNKNOWN).all(1)
-example = int((right.all(0) & clear).int().argmax())  # the first without unknown tokens that all read rightly, if any
+test = tests[data[0]]
+here = [i for i, s in enumerate(chosen) if (s.dataset, s.training_seed) == (f"{data[0]} test", training_seeds[0])]
+x, y, present = chosen[0].x, chosen[0].target, chosen[0].present
+whole = torch.ones_like(present)[:, None]  # padding stays too: a mask in its place would lengthen the text
+right = {i: chosen[i].score(hit)(whole)[:, 0].bool() for i in here}
+clear = (x != TextSet.UNKNOWN).all(1) & torch.stack(list(right.values())).all(0)
+example = int(clear.int().argmax())  # the first without unknown tokens that all read rightly, if any
 text = [test.vocabulary[i] for i in x[example][present[example]].tolist()]
 HTML(
     "".join(
-        f"<p><strong>{ARCHITECTURES[architecture]}</strong>: {test.classes[int(y[example])]}, "
-        f"read {'rightly' if hit[example] else 'wrongly'}</p>"
-        f"<div>{coloured(text, attributions[name, architecture][example][present[example]].cpu())}</div>"
-        for architecture, hit in zip(architectures, right, strict=True)
+        f"<p><strong>{chosen[i].network}</strong>: {test.classes[int(y[example])]}, "
+        f"read {'rightly' if right[i][example] else 'wrongly'}</p>"
+        f"<div>{coloured(text, attributions[i]['IG'][example][present[example]].cpu())}</div>"
+        for i in here
     )
 )
 
@@ -290,40 +254,40 @@ HTML(
 # As on [the page for images](images): Fidelity removes all of the top $s$ tokens, R-Fidelity a random $\alpha s$ of them,
 # F-Fidelity at most $\beta d$ of them and from the fine-tuned network. The paper has no ROAR for text, and neither has this
 # page. Each metric judges the explanations, and versions of them in which a share of the tokens have their scores shuffled:
-# the less noise, the better.
+# the less noise, the better. The last of them is shuffled whole. It is the control: whatever would pass it along with the
+# others has found nothing.
 
 # %% tags=["hide-input"]
-fractions = torch.arange(1, round(1 / size_step), dtype=torch.float64) * size_step
-parts = []
-for (name, architecture), pair in networks.items():
-    present = at_hand[name][3]
-    metrics = trials.fidelities(
-        hits(pair["original"], name),
-        hits(pair["fine-tuned"], name),
-        None,
-        fractions,
-        alpha=alpha,
-        beta=beta,
-        draws=draws,
-        seed=seed,
-        present=present,
-    )
-    attribution = {"IG": attributions[name, architecture]}
-    part = trials.degraded_curves(metrics, attribution, noise_shares, fractions, seeds, present=present)
-    parts.append(part.assign(dataset=NAMES[name][0], architecture=ARCHITECTURES[architecture]))
-curves = pd.concat(parts, ignore_index=True)
-run.save(curves, "curves")
-noise = curves.groupby("metric")["error"].max()
-Markdown(
-    f"The largest Monte-Carlo standard error of a point below is {noise['R-Fidelity']:.3f} (R-Fidelity) and "
-    f"{noise['F-Fidelity']:.3f} (F-Fidelity); Fidelity is not random."
+sizes = [k * size_step for k in range(1, round(1 / size_step))]
+drawn = {"alpha": alpha, "draws": draws, "seed": seed}
+settings = {"Fid": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
+metrics = {m + way: METRICS[m + way].given(sizes=sizes, **own) for way in "+-" for m, own in settings.items()}
+trial = {"levels": noise_shares, "seeds": seeds}
+scores = Scores.concat(
+    degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)
 )
+run.save(scores, "scores")
 
-# %% mystnb={"figure": {"caption": "Accuracy that remains when the most relevant tokens are masked (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve lowest and the order of the others. The scales differ: F-Fidelity removes at most a share \u03b2 of the tokens.", "name": "ff-text-curves"}, "image": {"alt": "Grid of line charts, networks by metrics: share of tokens named against remaining accuracy, one line for each share of noise."}} tags=["hide-input"]
-pairs = curves.assign(
-    pair=curves["architecture"] if len(data) == 1 else curves["dataset"] + ", " + curves["architecture"]
+# %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant tokens are masked (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the texts. The scales differ: F-Fidelity removes at most a share \u03b2 of the tokens.", "name": "ff-text-curves"}, "image": {"alt": "Grid of line charts, networks by metrics: share of tokens named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
+pairs = {  # what a figure calls a pair of data set and network, and where its rows are
+    (f"{NAMES[name][0]}, " if len(data) > 1 else "") + ARCHITECTURES[architecture]: {
+        "dataset": f"{name} test",
+        "network": ARCHITECTURES[architecture],
+    }
+    for name in data
+    for architecture in architectures
+}
+figures.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", rows=pairs)
+
+# %% tags=["hide-input"]
+reached = {pair: degraded.reach(scores, metrics, levels=noise_shares, **labels) for pair, labels in pairs.items()}
+most = int(masks.bound(beta, lengths.max()))
+Markdown(
+    "How much there is to tell apart, as the area between the curves of the explanation and of pure noise, in accuracy, "
+    "under MoRF and LeRF: "
+    + "; ".join(f"*{pair}*: {tables.listed(of_pair)}" for pair, of_pair in reached.items())
+    + f". F-Fidelity masks {most} token{'s' * (most > 1)} of a text at most, and has the least to order."
 )
-figures.noise_curves(pairs, row="pair", size="size (share of tokens)")
 
 # %% [markdown]
 # ## Do the metrics find the true order?
@@ -331,35 +295,29 @@ figures.noise_curves(pairs, row="pair", size="size (share of tokens)")
 # The explanations are ranked by the area under their curve (*macro*) or at each size (*micro*), and the ranks are compared
 # with the truth by Spearman's correlation. The ideal is −1 for MoRF against the truth, +1 for LeRF against the truth, −1 for
 # MoRF against LeRF. *Micro rank* ranks the metrics themselves at each size, 1 is best. A size at which all explanations
-# score the same has no correlation: it is counted as missing, not as zero.
+# score the same has no correlation and is left out. In brackets: 95 % intervals over the texts. A correlation of six ranks
+# jumps, so it is shown, and the claims below are judged by the steps that it is made of.
 #
 # *Published* is the paper's SST-2 and BoolQ, with an LSTM of 128 units or a Transformer of dimension 512. Ours are other
 # texts and smaller networks: compare the pattern, not the second digit.
 
 # %% tags=["hide-input"]
-parts = [
-    trials.correlations(part).assign(dataset=dataset, architecture=architecture)
-    for (dataset, architecture), part in curves.groupby(["dataset", "architecture"], sort=False)
-]
-measured = pd.concat(parts, ignore_index=True)
+measured = degraded.correlations(scores, metrics, by=("dataset", "network", "explainer"), **trial)
 run.save(measured, "correlations")
 kept = recorded("f-fidelity/text", "correlations")
-
 place = {theirs: f"{ours} for {theirs}" if ours != theirs else ours for ours, theirs in (NAMES[name] for name in data)}
-paper = published.load("ffidelity_correlations").query("table in (4, 7)").rename(columns={"model": "architecture"})
-paper = paper.assign(texts=paper["dataset"].map(place).fillna(paper["dataset"]))
-stands = {NAMES[name][0]: place[NAMES[name][1]] for name in data}
-sources = {"published": paper} | {
-    source: frame.assign(texts=frame["dataset"].map(stands)).dropna(subset=["texts"])
-    for source, frame in {"recorded": kept.frame if kept else None, "this build": measured}.items()
-    if frame is not None
-}
+stands = {"SST2": "SST2", "BoolQ": "BoolQ"} | {f"{name} test": place[NAMES[name][1]] for name in data} | place
+paper = published.load("ffidelity_correlations").query("table in (4, 7)").rename(columns={"model": "network"})
 
 
-def table_of(level, architecture):
+def table_of(level, network):
     """What the paper prints for a network beside what was measured."""
-    both = {source: f[f["architecture"] == architecture] for source, f in sources.items()}
-    return trials.beside_published(level, both, columns=["texts"])
+    sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
+    for source, frame in sources.items():
+        if frame is not None:
+            own = frame[frame["network"] == network]
+            sources[source] = own.assign(texts=own["dataset"].map(stands)).dropna(subset=["texts"])
+    return tables.beside(sources, level, columns=["texts"])
 
 
 # %% [markdown]
@@ -398,35 +356,123 @@ table_of("micro_correlation", "Transformer")
 # %% tags=["hide-input"]
 table_of("micro_rank", "Transformer")
 
-# %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF, averaged over the seeds of the noise. The dashed line is the ideal. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input"]
-figures.correlations_by_size(pairs, col="pair", size="size (share of tokens)")
-
-# %% [markdown]
-# ### Where this run is too small
-
-# %% tags=["hide-input"]
-levels = curves.pivot(
-    index=["dataset", "architecture", "metric", "direction", "seed", "fraction"], columns="share", values="value"
-)
-reach = (levels.max(axis=1) - levels.min(axis=1)).groupby(["direction", "metric"]).median()
-most = max(len(of) for of in chosen.values())
-Markdown(
-    f"One of {most} texts is {1 / most:.4f} of accuracy. Between the best and the worst explanation lie, in the median over "
-    f"sizes and under MoRF, {reach['MoRF', 'Fidelity']:.3f} of accuracy with Fidelity, {reach['MoRF', 'R-Fidelity']:.3f} with "
-    f"R-Fidelity and {reach['MoRF', 'F-Fidelity']:.3f} with F-Fidelity, which masks "
-    f"{masks.bound(beta, int(lengths.max()))} tokens at most; under LeRF "
-    f"{reach['LeRF', 'Fidelity']:.3f}, {reach['LeRF', 'R-Fidelity']:.3f} and {reach['LeRF', 'F-Fidelity']:.3f}. "
-    f"{len(noise_shares)} explanations share that range, so F-Fidelity's micro correlations rest on a few texts each. Macro "
-    "correlations pool all sizes, and rest on more."
-)
+# %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the texts. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input"]
+figures.order_by_size(scores, metrics, **trial, size="size (share of tokens)", cols=pairs)
 
 # %% [markdown]
 # ## What reproduced
+#
+# Two premises. The networks read better than always naming the larger class. And F-Fidelity's cap removes at least one token
+# of every text.
+#
+# Of the 24 macro correlations with the truth in Tables 4 and 7 one is not perfect: Fidelity's under MoRF, with a Transformer
+# on SST-2, is −0.94. There the first claim asks for the right trend, everywhere else for every step of noise.
 
 # %% tags=["hide-input"]
-verdicts = claims.judge(f_fidelity.TEXT, {"correlations": measured, "robustness": masking})
-run.save(verdicts, "claims")
-tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
+falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
+whose = {pair: (NAMES[labels["dataset"].removesuffix(" test")][1], labels["network"]) for pair, labels in pairs.items()}
+prints = {pair: paper[(paper["dataset"] == d) & (paper["network"] == a)] for pair, (d, a) in whose.items()}
+original = {
+    pair: {"dataset": labels["dataset"], "network": f"{labels['network']} original"} for pair, labels in pairs.items()
+}
+premises = [
+    premise(above(bears, larger[of["dataset"].removesuffix(" test")], of=masking.at(0.0), name=f"{pair}: reads", **of))
+    for pair, of in original.items()
+]
+capped = premise(counted("the cap removes a token of every text", masks.bound(beta, lengths) >= 1))
+run.claim(
+    "ff-text-order",
+    "Section 5.3, Tables 4 and 7",
+    "On text every metric orders the degraded explanations perfectly; Fidelity under MoRF with a Transformer nearly so.",
+    [
+        *premises,
+        capped,
+        *(
+            (trend if (metric, labels["network"]) == ("Fid+", "Transformer") else in_order)(
+                scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **labels
+            )
+            for pair, labels in pairs.items()
+            for metric in metrics
+        ),
+    ],
+)
+
+# %% [markdown]
+# *As well as* needs a margin. The paper calls the 0.07 slight by which Fidelity's micro correlation stays behind
+# F-Fidelity's, with a Transformer. Of six explanations two neighbours in the wrong order cost such a correlation 0.057, and
+# the share of pairs in the right order, which is judged here and goes from −1 to 1, 0.4: so 0.07 there is 0.5 here. Where
+# plain removal goes wrong, as for [images](images), the paper's difference is several times as large.
+
+# %% tags=["hide-input"]
+micro = {
+    way: stats.pairs_in_order(noise_shares, seeds, micro=True, better=better_) for way, better_ in (("+", 1), ("-", -1))
+}
+run.claim(
+    "ff-text-ood",
+    "Section 5.3, appendix E.3",
+    "On text the out-of-distribution problem can be ignored: Fidelity ranks as well as F-Fidelity.",
+    [
+        *premises,
+        capped,
+        *(
+            within(
+                scores,
+                {"metric": f"Fid{way}"},
+                {"metric": f"FFid{way}"},
+                margin=0.5,
+                reason="0.07 of a micro correlation, which the paper calls slight",
+                of=micro[way],
+                name=f"{pair}: Fid{way}",
+                printed=degraded.printed(prints[pair], "IG", "micro_correlation", [f"Fid{way}", f"FFid{way}"]),
+                **labels,
+            )
+            for pair, labels in pairs.items()
+            for way in "+-"
+        ),
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "ff-text-transformer",
+    "Appendix D.1, Table 7",
+    "With a Transformer, F-Fidelity has slight advantages over Fidelity at single sizes.",
+    [
+        *premises,
+        capped,
+        *(
+            better(
+                scores,
+                {"metric": f"FFid{way}"},
+                {"metric": f"Fid{way}"},
+                of=micro[way],
+                name=f"{pair}: FFid{way}",
+                printed=degraded.printed(prints[pair], "IG", "micro_correlation", [f"FFid{way}", f"Fid{way}"]),
+                **labels,
+            )
+            for pair, labels in pairs.items()
+            if labels["network"] == "Transformer"
+            for way in "+-"
+        ),
+    ],
+)
+
+# %% [markdown]
+# *Bear* needs a bar: the most that a network for text loses in Table 8 is 7.6 % of accuracy; the networks for images and
+# series lose 10 to 31 %.
+
+# %% tags=["hide-input"]
+parts = []
+for pair, labels in original.items():
+    at = masking.printed(table8, *whose[pair])
+    loss = None if at.empty else (at[0.0] - at[0.1])["original"]
+    parts.append(below(bears, 0.08, of=masking.lost(0.1), name=f"{pair}: bears masks", printed=loss, **labels))
+run.claim(
+    "ff-text-robust",
+    "Appendix D.2, Table 8",
+    "Networks for text bear random masking without fine-tuning.",
+    [*premises, *parts],
+)
 
 # %% tags=["hide-input"]
 run.finish()

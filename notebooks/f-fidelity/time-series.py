@@ -43,35 +43,39 @@ tuning_rate = 0.003
 decay = 0.01
 schedule = "cycle"
 batch = 16
-series = 96  # test series to explain, at most
+series = 200  # test series to explain, at most
+shortest = 10  # steps of a series that is explained, at least: F-Fidelity removes a share beta of them
+maskings = 4  # random masks of each series, to see what the networks bear
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0, 1]  # of the noise; the paper has five
 size_step = 0.1  # between the explanation sizes, a share of the features; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
-draws = 4  # random subsets per series, size and direction; the paper draws 50
+draws = 1  # random subsets per series, size and direction; the paper draws 50, but series decide
 integration_steps = 32  # of Integrated Gradients
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-seed = 0
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of the random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, masks, readouts, segments
-from faithlab.explainers import explain
-from faithlab.metrics.robustness import advise, robustness
-from faithlab.study import claims, f_fidelity, figures, published, tables, trials
+from faithlab import engine, masks, stats
+from faithlab.claims import above, better, counted, in_order, premise
+from faithlab.metrics import METRICS
+from faithlab.metrics.robustness import advise
+from faithlab.scores import Scores
+from faithlab.study import figures, published, tables
 from faithlab.study.results import Run, recorded
-from faithlab.trials import roar
+from faithlab.trials import degraded, masking, roar, subjects
 from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithlab.zoo.training import Recipe
 
 figures.theme()
 run = Run("f-fidelity/time-series", globals())
@@ -91,36 +95,32 @@ ARCHITECTURES = {"bilstm": "LSTM", "cnn1d": "CNN"}
 # All series are standardised per channel by the training split, so that a removed value, a zero, is the channel's mean.
 # Series of one set can differ in length. They are filled up with zeros at the end; those steps are no features: they are
 # never removed, and all shares refer to the steps that a series has. The networks are not told where a series ends.
+#
+# F-Fidelity removes at most a share $\beta$ of the features, rounded down. Of a series of nine steps that is none, at
+# $\beta = 0.1$, and then it measures nothing. So only series of some length are explained; the networks learn from all.
 
 # %% tags=["hide-input"]
-splits = {name: {split: datasets.load(name, split) for split in ("train", "test")} for name in data}
-chosen = {}  # test series to explain: evenly spaced, because the sets are sorted by class
-rows = []
-for name, of_split in splits.items():
-    test = of_split["test"]
-    places = np.linspace(0, len(test) - 1, min(series, len(test))).round().astype(int)
-    chosen[name] = torch.from_numpy(places)
-    _, T, C = test.inputs.shape
-    lengths = (~test.inputs.isnan().any(-1)).sum(1)
-    rows.append(
-        {
-            "set": NAMES[name][0],
-            "in the place of": NAMES[name][1],
-            "train": len(of_split["train"]),
-            "test": len(test),
-            "explained": len(places),
-            "channels": C,
-            "steps": f"{lengths.min()}–{lengths.max()}" if lengths.min() < T else f"{T}",
-            "classes": len(test.classes),
-            "F-Fidelity removes at most": "–".join(
-                f"{masks.bound(beta, int(n))}" for n in (lengths.min(), lengths.max())
-            )
-            + " steps"
-            if lengths.min() < T
-            else f"{masks.bound(beta, T)} steps",
-        }
-    )
-tables.prose(pd.DataFrame(rows))
+splits = {name: datasets.load(name, "test") for name in data}
+lengths = {name: (~test.inputs.isnan().any(-1)).sum(1) for name, test in splits.items()}
+places = {}  # of the test series to explain: evenly spaced, because the sets are sorted by class
+for name in data:
+    places[name] = subjects.evenly((lengths[name] >= shortest).nonzero().flatten(), series)
+capped = {name: masks.bound(beta, lengths[name][places[name]]) for name in data}
+facts = [
+    {
+        "set": NAMES[name][0],
+        "in the place of": NAMES[name][1],
+        "train": len(datasets.load(name, "train")),
+        "test": len(test),
+        "explained": len(places[name]),
+        "channels": test.inputs.shape[2],
+        "steps": "–".join(f"{n}" for n in lengths[name].unique()[[0, -1]].unique().tolist()),
+        "classes": len(test.classes),
+        "steps that F-Fidelity removes, at most": "–".join(f"{n}" for n in capped[name].unique().tolist()),
+    }
+    for name, test in splits.items()
+]
+tables.prose(pd.DataFrame(facts))
 
 # %% [markdown]
 # ## Networks
@@ -134,105 +134,57 @@ tables.prose(pd.DataFrame(rows))
 # steps or to missing values.
 
 # %% tags=["hide-input"]
-recipes, networks = {}, {}
+training = {"epochs": epochs, "rate": rate, "decay": decay, "optimiser": "adamw", "schedule": schedule, "batch": batch}
+recipes, chosen = [], {}  # chosen: by recipe's number and unit, the networks with the series to explain
 for name in data:
+    _, T, C = splits[name].inputs.shape
     for architecture in architectures:
-        options = {"classes": len(splits[name]["test"].classes), "channels": splits[name]["test"].inputs.shape[2]}
-        options |= {"width": width} | ({"layers": layers} if architecture == "bilstm" else {})
-        original = Recipe(
-            data=name,
-            model=architecture,
-            model_options=options,
-            epochs=epochs,
-            rate=rate,
-            decay=decay,
-            optimiser="adamw",
-            schedule=schedule,
-            batch=batch,
-            seed=seed,
-        )
-        recipes[name, architecture] = original
-        networks[name, architecture, "original"] = trained(original)
-        for unit in units:
-            tuned = dataclasses.replace(
-                original,
-                data_options={"unit": unit},
-                epochs=tuning_epochs,
-                rate=tuning_rate,
-                mask_share=beta,
-                start=original,
-            )
-            networks[name, architecture, unit] = trained(tuned)
-device = next(next(iter(networks.values())).parameters()).device
-fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
-
-
-def at_hand(name, unit):
-    """The chosen test series of a set: inputs, labels, features, and which of them a series has."""
-    test = datasets.load(name, "test", unit=unit)
-    present = test.present(chosen[name])
-    return (
-        test.model_inputs(chosen[name]).to(device),
-        test.labels[chosen[name]].to(device),
-        test.features(),
-        None if present is None else present.to(device),
-    )
-
-
-def hits(network, x, y, features):
-    """Whether a network still recognises masked series."""
-    return engine.scorer(network, x, y, segments=features, readout=readouts.hit, precision=fast)
-
-
-masked = torch.tensor([0.0, 0.05, 0.1, 0.2, 0.3, 0.5], dtype=torch.float64)
-rows, advice = [], []
-for name, architecture in recipes:
+        shape = {"classes": len(splits[name].classes), "channels": C, "width": width}
+        shape |= {"layers": layers} if architecture == "bilstm" else {}
+        for s in training_seeds:
+            recipes.append(Recipe(data=name, model=architecture, model_options=shape, seed=s, **training))
+for i, original in enumerate(recipes):
     for unit in units:
-        x, y, features, present = at_hand(name, unit)
-        for network in ("original", "fine-tuned"):
-            score = hits(networks[name, architecture, unit if network == "fine-tuned" else network], x, y, features)
-            shape = (len(x), segments.count(features))
-            # Few series: several masks of each.
-            answers = [robustness(score, shape, masked, seed=draw, present=present) for draw in range(draws)]
-            answers = torch.stack(answers).mean(0)  # [B, K]
-            about = (NAMES[name][0], ARCHITECTURES[architecture], unit, network)
-            rows += [(*about, *at) for at in zip(masked.tolist(), answers.mean(0).tolist(), strict=True)]
-            advice.append((*about, *advise(answers, masked, alpha=alpha, beta=beta)))
-masking = pd.DataFrame(rows, columns=["dataset", "architecture", "unit", "network", "masked", "accuracy"])
-run.save(masking, "masking")
-advice = pd.DataFrame(
-    advice, columns=["dataset", "architecture", "unit", "network", "metric", "bearable", "needed", "reason"]
+        tuning = {"epochs": tuning_epochs, "rate": tuning_rate, "mask_share": beta, "start": original}
+        chosen[i, unit] = subjects.subject(
+            original,
+            places[original.data],
+            tuned=dataclasses.replace(original, data_options={"unit": unit}, **tuning),
+            name=ARCHITECTURES[original.model],
+            precision=precision,
+            data=datasets.load(original.data, "test", unit=unit),
+        )
+
+# %% tags=["hide-input"]
+tested = [0.0, 0.05, 0.1, 0.2, 0.3, 0.5]
+bears = Scores.concat(
+    masking.masked(subject, tested, draws=maskings, seed=seed, explainer=f"random {unit}s")
+    for (_, unit), subject in chosen.items()
 )
-run.save(advice, "advice")
-table8 = masking[(masking["masked"] <= 0.1) & (masking["unit"] == ("value" if "value" in units else units[0]))]
-table8 = table8.drop(columns="unit")
-run.save(table8, "robustness")
-whole = {
-    (NAMES[name][0], ARCHITECTURES[architecture]): accuracy(networks[name, architecture, "original"], of_split["test"])
-    for name, of_split in splits.items()
-    for architecture in architectures
-}
-Markdown(
-    "On whole test series the original networks are right on "
-    + ", ".join(f"**{value:.1%}** ({architecture}, {name})" for (name, architecture), value in whole.items())
-    + "."
-)
+run.save(bears, "masking")
+kind = "value" if "value" in units else units[0]
+measured8 = masking.accuracies(bears).query("masked <= 0.1")
+measured8 = measured8.replace({"dataset": {f"{name} test": NAMES[name][0] for name in data}})
+measured8[["architecture", "network"]] = measured8["network"].str.rsplit(" ", n=1, expand=True)
+run.save(measured8[measured8["explainer"] == f"random {kind}s"].drop(columns="explainer"), "robustness")
 
 # %% [markdown]
 # ### Table 8, time series
 #
-# Accuracy with a random share of the values, or of the steps, set to zero. *Published* is Boiler, with values masked.
+# Accuracy with a random share of the values, or of the steps, set to zero; in brackets 95 % intervals over the series that
+# are explained. *Published* is Boiler, with values masked.
 
 # %% tags=["hide-input"]
-paper = published.load("ffidelity_robustness").query("dataset == 'Boiler'")
-paper = paper.rename(columns={"model": "network", "masked_fraction": "masked", "accuracy": "mean"})
+table8 = published.load("ffidelity_robustness")
 shown = pd.concat(
     [
-        paper.assign(series="Boiler (published)"),
-        masking[masking["masked"] <= 0.1].assign(series=lambda t: t["dataset"] + ", " + t["unit"] + "s"),
+        table8.query("dataset == 'Boiler'")
+        .rename(columns={"model": "network", "masked_fraction": "masked"})
+        .assign(series="Boiler (published)"),
+        measured8.assign(series=lambda t: t["dataset"] + ", " + t["explainer"].str.removeprefix("random ")),
     ]
 )
-shown = shown.assign(mean=shown["mean"].fillna(shown["accuracy"]), masked=shown["masked"].map("{:.0%} masked".format))
+shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
 tables.styled(
     tables.side_by_side({"accuracy": shown}, rows=["series", "architecture", "network"], columns=["masked"]).droplevel(
         1, axis=1
@@ -244,26 +196,24 @@ tables.styled(
 #
 # Integrated Gradients (IG) explains the original network's logit of the true class, from a baseline of zeros. The relevance
 # of a step is the sum of its values'. Every metric judges these explanations, and versions of them in which a share of the
-# features have their scores shuffled: the less noise, the better.
+# features have their scores shuffled: the less noise, the better. The shares are those of the images; the paper has lists
+# of its own for PAM and Boiler.
 
 # %% tags=["hide-input"]
-ig = {"steps": integration_steps}
-attributions = {}
-for name, architecture in recipes:
-    for unit in units:
-        x, y, features, _ = at_hand(name, unit)
-        original = networks[name, architecture, "original"]
-        attributions[name, architecture, unit] = explain("integrated-gradients", original, x, y, features, **ig)
+ig = ("integrated-gradients", {"steps": integration_steps})
+explained = {unit: {f"IG of {unit}s": ig} for unit in units}
+attributions = {key: subjects.attributions(subject, explained[key[1]]) for key, subject in chosen.items()}
 
 # %% mystnb={"figure": {"caption": "One test series: a line for each channel, in standard deviations. The shade under the lines is the relevance of each time step to the true class by Integrated Gradients, the darker the more; steps that speak against the class are white.", "name": "ff-series-example"}, "image": {"alt": "Two line charts of the same multichannel series with vertical shaded bands, one chart for each network."}} tags=["hide-input"]
-name, unit = data[0], units[0]
-x, y, *_ = at_hand(name, unit)
-example = len(x) - 1  # of the last class
-length = int((~splits[name]["test"].inputs[chosen[name][example]].isnan().any(-1)).sum())
-lines = x[example, :length].cpu()
-figure, grid = plt.subplots(len(architectures), 1, figsize=(8.4, 2.3 * len(architectures)), sharex=True, squeeze=False)
-for axes, architecture in zip(grid[:, 0], architectures, strict=True):
-    relevance = attributions[name, architecture, unit][example].cpu()
+unit = units[0]
+here = [i for i, recipe in enumerate(recipes) if (recipe.data, recipe.seed) == (data[0], training_seeds[0])]
+subject = chosen[here[0], unit]
+example = len(subject.x) - 1  # of the last class
+length = int(lengths[data[0]][subject.images[example]])
+lines = subject.x[example, :length].cpu()
+figure, grid = plt.subplots(len(here), 1, figsize=(8.4, 2.3 * len(here)), sharex=True, squeeze=False)
+for axes, i in zip(grid[:, 0], here, strict=True):
+    relevance = attributions[i, unit][f"IG of {unit}s"][example].cpu()
     relevance = relevance.view(-1, lines.shape[1]).sum(1) if unit == "value" else relevance
     relevance = relevance[:length].clamp(min=0)
     low, high = lines.min() - 0.5, lines.max() + 0.5
@@ -283,7 +233,7 @@ for axes, architecture in zip(grid[:, 0], architectures, strict=True):
         xlim=(-0.5, length - 0.5),
         ylim=(low, high),
         ylabel="value (sd)",
-        title=f"{ARCHITECTURES[architecture]}: {splits[name]['test'].classes[int(y[example])]}",
+        title=f"{ARCHITECTURES[recipes[i].model]}: {splits[data[0]].classes[int(subject.target[example])]}",
     )
 grid[-1, 0].set_xlabel("time step")
 grid[0, 0].legend(title="channel", loc="center left", bbox_to_anchor=(1.01, 0.5))
@@ -297,46 +247,44 @@ figures.show(figure)
 # from the fine-tuned network.
 
 # %% tags=["hide-input"]
-fractions = torch.arange(1, round(1 / size_step), dtype=torch.float64) * size_step
-parts, agree = [], []
-for (name, architecture), original in recipes.items():
-    for unit in units:
-        x, y, features, present = at_hand(name, unit)
-        retraining = dataclasses.replace(original, data_options={"unit": unit}, epochs=roar_epochs)
-        metrics = trials.fidelities(
-            hits(networks[name, architecture, "original"], x, y, features),
-            hits(networks[name, architecture, unit], x, y, features),
-            hits(roar.retrained(retraining, original, "integrated-gradients", **ig), x, y, features),
-            fractions,
-            alpha=alpha,
-            beta=beta,
-            draws=draws,
-            seed=seed,
-            present=present,
-        )
-        attribution = {"IG": attributions[name, architecture, unit]}
-        part = trials.degraded_curves(metrics, attribution, noise_shares, fractions, seeds, present=present)
-        parts.append(part.assign(dataset=NAMES[name][0], architecture=ARCHITECTURES[architecture], unit=unit))
-    agree.append(engine.agreement(networks[name, architecture, "original"], x, y, fast)["argmax"])
-curves = pd.concat(parts, ignore_index=True)
-run.save(curves, "curves")
-noise = curves.groupby("metric")["error"].max()
+sizes = [k * size_step for k in range(1, round(1 / size_step))]
+drawn = {"alpha": alpha, "draws": draws, "seed": seed}
+settings = {"Fid": {}, "ROAR": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
+metrics = {m + way: METRICS[m + way].given(sizes=sizes, **own) for way in "+-" for m, own in settings.items()}
+trial = {"levels": noise_shares, "seeds": seeds}
+found, agree = [], []
+for (i, unit), subject in chosen.items():
+    again = dataclasses.replace(recipes[i], data_options={"unit": unit}, epochs=roar_epochs)
+    asked = dataclasses.replace(subject, retrained=roar.networks(again, recipes[i], explained[unit]))
+    found.append(degraded.degraded(metrics, asked, attributions[i, unit], **trial))
+    agree.append(engine.agreement(subject.model, subject.x, subject.target, subject.precision)["argmax"])
+scores = Scores.concat(found)
+run.save(scores, "scores")
 Markdown(
-    f"Forwards ran in {str(fast).removeprefix('torch.')}: the predicted class is the float32 one on at least "
-    f"{min(agree):.1%} of the whole series. The largest Monte-Carlo standard error of a point below is "
-    f"{noise['R-Fidelity']:.3f} (R-Fidelity) and {noise['F-Fidelity']:.3f} (F-Fidelity); Fidelity and ROAR are not random."
+    f"Forwards ran in {str(subject.precision).removeprefix('torch.')}: the predicted class is the float32 one on at least "
+    f"{min(agree):.1%} of the whole series."
 )
 
-# %% mystnb={"figure": {"caption": "Accuracy that remains when the most relevant features, time steps unless the page was run with values only, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve lowest and the order of the others. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against remaining accuracy, one line for each share of noise."}} tags=["hide-input"]
-first = curves[curves["unit"] == units[0]]
-first = first.assign(pair=first["dataset"] + ", " + first["architecture"])
-figure = figures.noise_curves(first, row="pair", size=f"size (share of {units[0]}s)")
-for axes in figure.axes:  # long names of rows: beside them
-    pair, metric = axes.get_title().split(": ")
-    axes.set_title(metric)
-    if axes.get_ylabel():
-        axes.set_ylabel(pair.replace(", ", "\n") + "\naccuracy left")
-figures.show(figure)
+# %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, time steps unless the page was run with values only, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
+pairs = {  # what a figure calls a pair of data set and network, and where its rows are
+    f"{NAMES[name][0]}, {ARCHITECTURES[architecture]}": {
+        "dataset": f"{name} test",
+        "network": ARCHITECTURES[architecture],
+        "explainer": f"IG of {units[0]}s",
+    }
+    for name in data
+    for architecture in architectures
+}
+figures.degraded_curves(scores, metrics, size=f"size (share of {units[0]}s)", lost="accuracy", rows=pairs)
+
+# %% tags=["hide-input"]
+reached = {pair: degraded.reach(scores, metrics, levels=noise_shares, **labels) for pair, labels in pairs.items()}
+Markdown(
+    "How much there is to tell apart, as the area between the curves of the explanation and of pure noise, in accuracy, "
+    "under MoRF and LeRF: "
+    + "; ".join(f"*{pair}*: {tables.listed(of_pair)}" for pair, of_pair in reached.items())
+    + ". A metric whose interval holds 0 has not told even the explanation from pure noise."
+)
 
 # %% [markdown]
 # ## Do the metrics find the true order?
@@ -344,36 +292,30 @@ figures.show(figure)
 # The explanations are ranked by the area under their curve (*macro*) or at each size (*micro*), and the ranks are compared
 # with the truth by Spearman's correlation. The ideal is −1 for MoRF against the truth, +1 for LeRF against the truth, −1 for
 # MoRF against LeRF. *Micro rank* ranks the metrics themselves at each size, 1 is best. A size at which all explanations
-# score the same has no correlation: it is counted as missing, not as zero.
+# score the same has no correlation and is left out; where none has one the table says "–", like the paper. In brackets:
+# 95 % intervals over the series. A correlation of six ranks jumps, so it is shown, and the claims below are judged by the
+# steps that it is made of.
 #
 # *Published* is the paper's PAM and Boiler, with LSTM or CNN of width 128. Ours are other data and smaller networks:
-# compare the pattern, not the second digit. The paper's dash for a missing correlation is "–" here.
+# compare the pattern, not the second digit.
 
 # %% tags=["hide-input"]
-parts = [
-    trials.correlations(part).assign(dataset=dataset, architecture=architecture, unit=unit)
-    for (dataset, architecture, unit), part in curves.groupby(["dataset", "architecture", "unit"], sort=False)
-]
-measured = pd.concat(parts, ignore_index=True)
+measured = degraded.correlations(scores, metrics, by=("dataset", "network", "explainer"), **trial)
 run.save(measured, "correlations")
 kept = recorded("f-fidelity/time-series", "correlations")
-
 place = {theirs: f"{ours} for {theirs}" if ours != theirs else ours for ours, theirs in (NAMES[name] for name in data)}
-paper = published.load("ffidelity_correlations").query("table in (3, 6)").rename(columns={"model": "architecture"})
-paper = paper.assign(series=paper["dataset"].map(place)).dropna(subset=["series"])
-stands = {NAMES[name][0]: place[NAMES[name][1]] for name in data}
-ours = {
-    source: frame.assign(series=frame["dataset"].map(stands)).dropna(subset=["series"])
-    for source, frame in {"recorded": kept.frame if kept else None, "this build": measured}.items()
-    if frame is not None
-}
+stands = {f"{name} test": place[NAMES[name][1]] for name in data} | place
+paper = published.load("ffidelity_correlations").query("table in (3, 6)").rename(columns={"model": "network"})
 
 
-def table_of(level, architecture):
+def table_of(level, network):
     """What the paper prints for a network beside what was measured, when whole steps are removed."""
-    mine = {source: frame[frame["unit"] == units[0]] for source, frame in ours.items()}
-    both = {source: f[f["architecture"] == architecture] for source, f in {"published": paper, **mine}.items()}
-    return trials.beside_published(level, both, columns=["series"])
+    sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
+    for source, frame in sources.items():
+        if frame is not None:
+            own = frame[(frame["network"] == network) & frame["explainer"].isin(["IG", f"IG of {units[0]}s"])]
+            sources[source] = own.assign(series=own["dataset"].map(stands)).dropna(subset=["series"])
+    return tables.beside(sources, level, columns=["series"])
 
 
 # %% [markdown]
@@ -419,11 +361,37 @@ table_of("micro_rank", "CNN")
 
 # %% tags=["hide-input"]
 macro = measured[measured["level"] == "macro_correlation"]
-by_unit = {f"{unit}s": macro[macro["unit"] == unit] for unit in units}
+macro = macro.assign(series=macro["dataset"].map({f"{name} test": NAMES[name][0] for name in data}))
+by_unit = {f"{unit}s": macro[macro["explainer"] == f"IG of {unit}s"] for unit in units}
+families = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
 tables.styled(
-    tables.side_by_side(
-        by_unit, rows=["comparison", "metric"], columns=["dataset", "architecture"], order=list(trials.ORDER)
-    )
+    tables.side_by_side(by_unit, rows=["comparison", "metric"], columns=["series", "network"], order=families)
+)
+
+# %% [markdown]
+# Of values there are as many times more as there are channels, and so many more that F-Fidelity's cap removes. Where it
+# finds the order of values and not that of steps, its cap is what failed it, not its fine-tuning. R-Fidelity has no cap:
+# it is the other half of the experiment.
+
+# %% [markdown]
+# ### When all score the same
+#
+# A series is recognised or not, so that a metric has no more values than there are series. At how many sizes and seeds of
+# the noise does it give two of the degraded explanations different scores? Where it does not, it has no order. To differ is
+# no merit: a metric that answered at random would never tie, and with more series none would. These are counts of what
+# happened on these series, and have no interval.
+
+# %% tags=["hide-input"]
+apart = {
+    (pair, name): degraded.told_apart(scores, metric=name, **trial, **labels)
+    for pair, labels in pairs.items()
+    for name in metrics
+}
+ties = pd.DataFrame([(*key, int(there.sum()), there.numel()) for key, there in apart.items()])
+ties.columns = ["pair", "metric", "told apart", "cases"]
+run.save(ties, "ties")
+ties.pivot(index="metric", columns="pair", values="told apart").loc[list(metrics), list(pairs)].style.set_caption(
+    f"Of {ties['cases'].max()} cases"
 )
 
 # %% [markdown]
@@ -432,53 +400,166 @@ tables.styled(
 # The paper advises (section 5.4) to test how a network bears random masks: if it bears them, plain removal will do. The
 # first columns are that test, [](../../book/f-fidelity/guideline), on the original networks: the largest tested share of
 # features that a network can lose at random within 5 % of accuracy, and the metric that this warrants for sizes up to a half.
-# The others say how well each metric then did: the mean of the three macro correlations, as a part of the ideal (1 is
-# perfect, −1 the reversed order).
+# The others are the macro correlations under MoRF that each metric then reached; −1 is ideal.
 
 # %% tags=["hide-input"]
-macro = measured[measured["level"] == "macro_correlation"]
-keys = ["dataset", "architecture", "unit"]
-reached = macro.assign(reached=macro["mean"] * macro["comparison"].map(trials.IDEAL))
-reached = reached.groupby([*keys, "metric"], sort=False)["reached"].mean().unstack()[list(trials.ORDER)]
-foreseen = advice[advice["network"] == "original"].set_index(keys)[["bearable", "metric"]]
-foreseen = foreseen.rename(columns={"bearable": "bears the loss of", "metric": "warranted"})
-foreseen["bears the loss of"] = foreseen["bears the loss of"].map("{:.0%}".format)
-summary = foreseen.join(reached.map(lambda part: "none" if pd.isna(part) else f"{part:.2f}".replace("-", "−")))
-tables.prose(summary.reset_index().rename(columns={"unit": "feature"}))
-
-# %% [markdown]
-# ### Where this run is too small
-
-# %% tags=["hide-input"]
-levels = curves[curves["unit"] == units[0]].pivot(
-    index=["dataset", "architecture", "metric", "direction", "seed", "fraction"], columns="share", values="value"
-)
-distinct = levels.round(9).nunique(axis=1)
-tied, same = (distinct < levels.shape[1]).groupby("metric").mean(), (distinct == 1).groupby("metric").mean()
-reach = (levels.max(axis=1) - levels.min(axis=1)).groupby(["direction", "metric"]).median()
-grain = ", ".join(f"{1 / len(places):.3f} of accuracy with {NAMES[name][0]}" for name, places in chosen.items())
-Markdown(
-    f"One test series is {grain}. {levels.shape[1]} explanations that differ by less are tied. That happens to at least two "
-    "of them, at the sizes, seeds and directions above, with "
-    + ", ".join(f"{metric} in {tied[metric]:.0%}" for metric in trials.ORDER)
-    + " of the cases; all of them score the same with "
-    + ", ".join(f"{metric} in {same[metric]:.0%}" for metric in trials.ORDER)
-    + ". Metrics that average over random subsets take more values, and tie less for that reason too. Between the best and "
-    f"the worst explanation lie, in the median and under LeRF, {reach['LeRF', 'Fidelity']:.3f} with Fidelity and "
-    f"{reach['LeRF', 'F-Fidelity']:.3f} with F-Fidelity, which removes so much less; under MoRF "
-    f"{reach['MoRF', 'Fidelity']:.3f} and {reach['MoRF', 'F-Fidelity']:.3f}. Micro correlations rest on differences of that "
-    "size; macro correlations pool all sizes and draws, and rest on more."
-)
+keys = ["series", "network", "explainer"]
+order = macro[macro["comparison"] == "MoRF vs GT"]
+order = tables.side_by_side({"": order}, rows=keys, columns=["metric"], order=families).droplevel(1, axis=1)
+order.index.names = keys
+warranted = []
+for name in data:
+    for architecture in architectures:
+        for unit in units:
+            labels = {"dataset": f"{name} test", "network": f"{ARCHITECTURES[architecture]} original"}
+            blocks = bears.where(**labels, explainer=f"random {unit}s").blocks
+            hits = torch.stack([block.values.double() for block in blocks]).mean(0)  # over masks and networks
+            advice = advise(hits, torch.tensor(tested), alpha=alpha, beta=beta)
+            key = (NAMES[name][0], ARCHITECTURES[architecture], f"IG of {unit}s")
+            warranted.append((*key, f"{advice.bearable:.0%}", advice.metric))
+foreseen = pd.DataFrame(warranted, columns=[*keys, "bears the loss of", "warranted"])
+tables.prose(foreseen.merge(order.astype(str).reset_index(), on=keys))
 
 # %% [markdown]
 # ## What reproduced
 #
-# Judged on time steps, except for the last claim, which is about values.
+# Judged on time steps, except for the last claim, which is about values. Three premises. The networks recognise at least
+# six in ten of the series (the paper's, eight in ten of Boiler). F-Fidelity's cap removes at least one step of every series.
+# And where a claim blames out-of-distribution inputs, a tenth of the steps, missing at random, must cost the original
+# networks at least five in a hundred: what the book's guideline no longer calls borne. Table 8 prints nineteen and more.
+#
+# The paper's Tables 3 and 6 hold what the sentences below say, in every cell that they name. Two are narrower than the
+# paper's text for that: with an LSTM on Boiler, under LeRF, F-Fidelity itself reaches 0.86 and R-Fidelity 0.53; and on PAM
+# with an LSTM all four are perfect.
+#
+# Ask of each verdict whether it is the paper's claim that fails or our networks that do not need it. Where a tenth of the
+# steps costs nothing, plain removal is what the paper's own guideline advises (the table above), and F-Fidelity, which
+# removes one or two steps, has least to go by. The paper's networks lose a fifth of their accuracy there.
 
 # %% tags=["hide-input"]
-verdicts = claims.judge(f_fidelity.SERIES, {"correlations": measured, "robustness": table8})
-run.save(verdicts, "claims")
-tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
+falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
+whose = {
+    f"{NAMES[name][0]}, {ARCHITECTURES[a]}": (NAMES[name][1], ARCHITECTURES[a]) for name in data for a in architectures
+}
+prints = {pair: paper[(paper["dataset"] == d) & (paper["network"] == a)] for pair, (d, a) in whose.items()}
+original = {
+    pair: {"dataset": of["dataset"], "network": f"{of['network']} original", "explainer": f"random {units[0]}s"}
+    for pair, of in pairs.items()
+}
+recognised = [
+    premise(above(bears, 0.6, of=masking.at(0.0), name=f"{pair}: recognises the series", **labels))
+    for pair, labels in original.items()
+]
+removes = premise(counted("the cap removes a step of every series", torch.cat(list(capped.values())) >= 1))
+run.claim(
+    "ff-series-macro",
+    "Tables 3 and 6",
+    "R-Fidelity and F-Fidelity order degraded explanations perfectly, but for LeRF with an LSTM on Boiler.",
+    [
+        *recognised,
+        removes,
+        *(
+            in_order(scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **labels)
+            for pair, labels in pairs.items()
+            for metric in ("RFid+", "RFid-", "FFid+", "FFid-")
+            if not (whose[pair] == ("Boiler", "LSTM") and metric.endswith("-"))
+        ),
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "ff-series-ood",
+    "Section 5.2, Tables 3 and 6",
+    "Fidelity and ROAR suffer from out-of-distribution inputs: under LeRF they order explanations worse than F-Fidelity, "
+    "but for an LSTM on PAM, where all are perfect.",
+    [
+        *recognised,
+        removes,
+        *(
+            premise(above(bears, 0.05, of=masking.lost(0.1), name=f"{pair}: missing steps cost accuracy", **labels))
+            for pair, labels in original.items()
+        ),
+        *(
+            better(
+                scores,
+                {"metric": "FFid-"},
+                {"metric": rival},
+                of=stats.pairs_in_order(noise_shares, seeds, better=-1),
+                name=f"{pair}: against {rival}",
+                printed=degraded.printed(prints[pair], "IG", "macro_correlation", ["FFid-", rival]),
+                **labels,
+            )
+            for pair, labels in pairs.items()
+            for rival in ("Fid-", "ROAR-")
+            if whose[pair] != ("PAM", "LSTM")
+        ),
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "ff-series-missing",
+    "Tables 3 and 6, appendix E.2",
+    "On Boiler, Fidelity and ROAR cannot tell the explanations apart at some sizes; R-Fidelity and F-Fidelity always can.",
+    [
+        removes,
+        *(
+            counted(
+                f"{pair}: {metric}{way} {'always can' if always else 'cannot at some size'}",
+                apart[pair, metric + way] if always else [not apart[pair, metric + way].all()],
+                reason="counted over sizes and seeds of the noise",
+            )
+            for pair in pairs
+            if whose[pair][0] == "Boiler"
+            for metric, always in (("Fid", False), ("ROAR", False), ("RFid", True), ("FFid", True))
+            for way in "+-"
+        ),
+    ],
+) if "Boiler" in {theirs for theirs, _ in whose.values()} else None
+
+# %% tags=["hide-input"]
+run.claim(
+    "ff-series-rank",
+    "Section 5.2, Tables 3 and 6",
+    "At single sizes F-Fidelity finds the order better than Fidelity and ROAR.",
+    [
+        *recognised,
+        removes,
+        *(
+            better(
+                scores,
+                {"metric": f"FFid{way}"},
+                {"metric": f"{rival}{way}"},
+                of=stats.pairs_in_order(noise_shares, seeds, micro=True, better=1 if way == "+" else -1),
+                name=f"{pair}: against {rival}{way}",
+                printed=degraded.printed(prints[pair], "IG", "micro_correlation", [f"FFid{way}", f"{rival}{way}"]),
+                **labels,
+            )
+            for pair, labels in pairs.items()
+            for rival in ("Fid", "ROAR")
+            for way in "+-"
+        ),
+    ],
+)
+
+# %% tags=["hide-input"]
+parts = []
+for pair, labels in original.items():
+    by_network = [{"network": f"{pairs[pair]['network']} {which}"} for which in ("fine-tuned", "original")]
+    of = {"dataset": labels["dataset"], "explainer": f"random {kind}s"}
+    at = masking.printed(table8, *whose[pair])
+    loss, rates = (None, None) if at.empty else ((at[0.0] - at[0.1])["original"], at[0.1].tolist())
+    parts += [
+        above(bears, 0.05, of=masking.lost(0.1), name=f"{pair}: masks cost", printed=loss, **by_network[1], **of),
+        better(bears, *by_network, of=masking.at(0.1), name=f"{pair}: fine-tuning gives back", printed=rates, **of),
+    ]
+run.claim(
+    "ff-series-robust",
+    "Table 8, appendix D.2",
+    "Masking a tenth of the values costs time-series networks accuracy, and fine-tuning gives some of it back.",
+    [*recognised, *parts],
+)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -92,7 +92,7 @@ recipes = {
 test = datasets.load(data, "test", **data_options, **test_options)
 train = datasets.load(data, "train", **data_options, **train_options)
 right = {key: accuracy(trained(recipe), test) for key, recipe in recipes.items()}
-places = subjects.recognised(list(recipes.values()), images + tuning_images, test)
+places = subjects.recognised(list(recipes.values()), images + tuning_images, test, least=images + tuning_images)
 regions = test.masks[places[:images]]
 Markdown(
     "On test images "

@@ -103,7 +103,7 @@ recipes = {
 }
 test, train = (datasets.load(data, split, **data_options) for split in ("test", "train"))
 right = {key: accuracy(trained(recipe), test) for key, recipe in recipes.items()}
-places = subjects.recognised(list(recipes.values()), images + tuning_images, test)
+places = subjects.recognised(list(recipes.values()), images + tuning_images, test, least=images + tuning_images)
 regions = test.masks[places[:images]]
 Markdown(
     "On the test set "

@@ -103,7 +103,7 @@ tests = {
 chosen = {}
 for task, test in tests.items():
     of_task = {key: recipe for key, recipe in recipes.items() if key[0] == task}
-    places = subjects.recognised(list(of_task.values()), images, test)
+    places = subjects.recognised(list(of_task.values()), images, test, least=images)
     chosen |= {key: subjects.subject(recipe, places, name=task, data=test) for key, recipe in of_task.items()}
 first = {task: chosen[task, training_seeds[0]] for task in tests}
 delta = {task: perturbed.threshold(len(test.classes)) for task, test in tests.items()}

@@ -112,7 +112,7 @@ for task, (data, options, test_options, own) in tasks.items():
         for name, (model, wide) in architectures.items()
         for s in training_seeds
     }
-    places = subjects.recognised(list(recipes.values()), images, test)
+    places = subjects.recognised(list(recipes.values()), images, test, least=images)
     for (name, s), recipe in recipes.items():
         subject = subjects.subject(recipe, places, name=name, precision=precision, data=test)
         chosen[task, name, s], _ = references.perturbed(subject, test)

@@ -1,7 +1,20 @@
 """Claims as declarations: parts on a long table, the verdict that follows, and how often it would be wrong."""
 
 from faithlab.claims.error_rates import ErrorRates, error_rate
-from faithlab.claims.parts import Part, above, agrees, below, best, better, counted, in_order, premise, trend, within
+from faithlab.claims.parts import (
+    Part,
+    above,
+    agrees,
+    below,
+    best,
+    better,
+    counted,
+    in_order,
+    no_worse,
+    premise,
+    trend,
+    within,
+)
 from faithlab.claims.verdicts import (
     CONTRADICTED,
     PARTLY,
@@ -36,6 +49,7 @@ __all__ = [
     "error_rate",
     "in_order",
     "judge",
+    "no_worse",
     "premise",
     "trend",
     "within",

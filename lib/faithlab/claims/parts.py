@@ -12,6 +12,7 @@ What a claim says, the part, its contrasts and their side:
     falls with every step, in the right order in_order       adjacent, paired             above 0
     falls, has the right sign                 trend          the slope, paired            above 0
     hardly, does not depend, equal            within         x, or x - y, signed          within the margin
+    as well as, no worse than                 no_worse       x - y, paired                above minus the margin
     weak, about 0.2                           agrees         x                            the printed range, wider
     always, never, exactly                    counted        none: a fact is counted
 """
@@ -295,6 +296,38 @@ def within(
         high=about + margin,
         reason=reason,
     )
+
+
+def no_worse(
+    table: Scores,
+    x: Labels,
+    y: Labels,
+    *,
+    margin: float,
+    reason: str,
+    less: bool = False,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    printed: Sequence[float] | None = None,
+    **labels: Any,
+) -> Part:
+    """The statistic of x is not by a margin less than that of y on the same images; it may be any amount greater.
+
+    Args:
+        table: the long table.
+        x: labels of the rows that shall be as good.
+        y: labels of those that they are compared with.
+        margin: how much less still counts as no worse.
+        reason: why this margin, as in `within`.
+        less: less is better.
+        of: the statistic.
+        name: for a reader.
+        printed: the paper's numbers of x and y.
+        **labels: labels of both.
+    """
+    _check_margin(margin, reason)
+    matrix = _signed([[1, -1]], less)
+    return _part("no_worse", table, of, [x, y], matrix, labels, name, printed, low=-margin, reason=reason)
 
 
 def agrees(

@@ -136,8 +136,8 @@ def degraded_curves(
             for level, colour, value, low, high in zip(levels, colours, *curves.pooled, strict=True):
                 axes.plot(metrics[metric].sizes, value, color=colour, label=f"{level or 0:g}")
                 axes.fill_between(metrics[metric].sizes, low, high, color=colour, alpha=0.15, linewidth=0)
-            axes.set_title(f"{name}: {metric}", fontsize="small")
-        of_metric[0].set_ylabel(f"lost {lost}", fontsize="small")
+            axes.set_title(metric, fontsize="small")
+        of_metric[0].set_ylabel(name.replace(", ", "\n") + f"\nlost {lost}", fontsize="small")
     for axes in grid[-1]:
         axes.set_xlabel(size, fontsize="small")
     grid[0, -1].legend(title="noise share", bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")

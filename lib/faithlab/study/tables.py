@@ -77,7 +77,7 @@ def beside(
     return styled(side_by_side(of_level, rows=["comparison", "metric"], columns=list(columns), order=order))
 
 
-def estimates(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digits: int = 3, **labels: Any) -> Styler:
+def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digits: int = 3, **labels: Any) -> Styler:
     """What summarises each metric, with its interval: a column per metric, a row per value of a label.
 
     Args:
@@ -138,6 +138,15 @@ def refined(sources: Mapping[str, pd.DataFrame | None], digits: int = 2) -> Styl
     """
     order = ("none", "XRAI", "SG", "SG²")
     return styled(side_by_side(sources, rows=["explainer"], columns=["refinement"], order=order, digits=digits))
+
+
+def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:
+    """Estimates of one number each with their intervals, for a sentence."""
+    texts = []
+    for name, estimate in estimates.items():
+        mean, low, high = (float(x) for x in estimate.pooled)
+        texts.append(f"{name} {_text({'mean': mean, 'low': low, 'high': high}, digits)}")
+    return ", ".join(texts)
 
 
 def styled(table: pd.DataFrame) -> Styler:

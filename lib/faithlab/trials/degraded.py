@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import torch
 from torch import Tensor
 from tqdm import tqdm
 
@@ -55,7 +56,13 @@ order (GT), and with each other. The ideal correlations are -1, 1 and -1."""
 
 
 def correlations(
-    scores: Scores, metrics: Mapping[str, Metric], *, levels: Sequence[float], seeds: Sequence[int], **labels: Any
+    scores: Scores,
+    metrics: Mapping[str, Metric],
+    *,
+    levels: Sequence[float],
+    seeds: Sequence[int],
+    by: Sequence[str] = ("explainer",),
+    **labels: Any,
 ) -> pd.DataFrame:
     """The paper's tables 1 to 7: rank correlations of each family of metrics with the true order, and its micro rank.
 
@@ -66,11 +73,12 @@ def correlations(
         metrics: those that come in both directions, by name.
         levels: as in `degraded`.
         seeds: as in `degraded`.
-        **labels: of the rows, where the table has more than one data set or the like.
+        by: the labels of each trial, such as data set, network and explainer; each has its own inputs and interval.
+        **labels: of the rows.
 
     Returns:
-        Tidy: explainer, level (macro_correlation, micro_correlation, micro_rank), comparison, metric (the family),
-        mean, low, high. No mean where a correlation does not exist at any size.
+        Tidy: the labels named by `by`, level (macro_correlation, micro_correlation, micro_rank), comparison, metric
+        (the family), mean, low, high. No mean where a correlation does not exist at any size.
     """
     named = {
         family: {metrics[name].direction: name for name in members}
@@ -78,7 +86,7 @@ def correlations(
         if all(metrics[name].direction for name in members)
     }
     table = scores.where(**labels) if labels else scores
-    explainers = [{"explainer": explainer} for explainer in table.labels("explainer")]
+    trials = list(dict.fromkeys(tuple(block.labels.get(name) for name in by) for block in table))
     rows = []
     for family, of in named.items():
         for comparison in COMPARISONS:
@@ -97,28 +105,72 @@ def correlations(
                 }
                 found["micro_rank"] = (1, stats.micro_rank(name, better, levels, seeds))
             for level, (sign, statistic) in found.items():
-                e = stats.estimate(table, statistic, cells=explainers)
-                rows += [
-                    (cell["explainer"], level, comparison, family, sign * value, *sorted((sign * low, sign * high)))
-                    for cell, value, low, high in zip(explainers, *(x.tolist() for x in e.pooled), strict=True)
-                ]
-    return pd.DataFrame(rows, columns=["explainer", "level", "comparison", "metric", "mean", "low", "high"])
+                # Few inputs have intervals that end where there are no correlations, or ranks.
+                ends = (1, len(named)) if level == "micro_rank" else (-1, 1)
+                for trial in trials:
+                    of_trial = stats.estimate(table, statistic, **dict(zip(by, trial, strict=True)))
+                    value, low, high = (float((sign * x).clamp(*ends)) for x in of_trial.pooled)
+                    rows.append((*trial, level, comparison, family, value, *sorted((low, high))))
+    return pd.DataFrame(rows, columns=[*by, "level", "comparison", "metric", "mean", "low", "high"])
+
+
+def reach(
+    scores: Scores, metrics: Mapping[str, Metric], *, levels: Sequence[float], **labels: Any
+) -> dict[str, stats.Estimate]:
+    """How much there is to tell apart: by how much each metric finds the explanation better than the most degraded.
+
+    Args:
+        scores: of `degraded`.
+        metrics: with sizes, by name; the areas under their curves are compared.
+        levels: as in `degraded`.
+        **labels: of the rows.
+    """
+    ends = [{"level": None}, {"level": levels[-1]}]
+    return {
+        name: stats.estimate(
+            scores, stats.area, cells=ends, contrasts=metric.better * torch.tensor([[1, -1]]), metric=name, **labels
+        )
+        for name, metric in metrics.items()
+    }
+
+
+def told_apart(scores: Scores, *, metric: str, levels: Sequence[float], seeds: Sequence[int], **labels: Any) -> Tensor:
+    """Whether a metric gives two of the degraded explanations different scores, at each size and seed of the noise.
+
+    Where it does not, its micro correlation does not exist. This counts what happened on these inputs: there is no
+    interval.
+
+    Returns:
+        [seeds, sizes] bool.
+    """
+
+    def curve(level: float, seed: int) -> Tensor:
+        rows = scores.where(metric=metric, level=level or None, noise_seed=seed if level else None, **labels)
+        return torch.cat([block.values for block in rows]).double().mean(0)
+
+    means = torch.stack([torch.stack([curve(r, s) for r in levels]) for s in seeds]).round(decimals=9)
+    return (means != means[:, :1]).any(1)
 
 
 def printed(
     paper: pd.DataFrame, explainer: str, level: str, metrics: Sequence[str] = ("FFid+", "Fid+", "ROAR+", "RFid+")
 ) -> dict[str, float] | list[float]:
-    """What the paper's tables print under MoRF, turned so that higher is better: NaN where they print nothing.
+    """What the paper's tables print of metrics against the truth, turned so that higher is better.
 
     Args:
-        paper: of `faithlab.study.published`, "ffidelity_correlations".
+        paper: of `faithlab.study.published`, "ffidelity_correlations"; the mean of its rows is taken.
         explainer: as the paper calls it.
-        level: macro_correlation or micro_correlation.
+        level: macro_correlation, micro_correlation or micro_rank.
         metrics: by name; a list where others than all four are wanted.
+
+    Returns:
+        By name, or a list: NaN where the paper prints nothing.
     """
-    chosen = paper[
-        (paper["explainer"] == explainer) & (paper["level"] == level) & (paper["comparison"] == "MoRF vs GT")
-    ]
-    means = -chosen.groupby("metric")["mean"].mean()
-    found = {name: float(means.get(METRICS[name].family, float("nan"))) for name in metrics}
+    chosen = paper[(paper["explainer"] == explainer) & (paper["level"] == level)]
+    means = chosen.groupby(["comparison", "metric"])["mean"].mean()
+    found = {}
+    for name in metrics:
+        direction = METRICS[name].direction
+        sign = -1 if direction == "MoRF" or level == "micro_rank" else 1
+        found[name] = sign * float(means.get((f"{direction} vs GT", METRICS[name].family), float("nan")))
     return found if isinstance(metrics, tuple) else list(found.values())

@@ -14,6 +14,8 @@ from faithlab.subject import Subject
 from faithlab.zoo import datasets, training
 from faithlab.zoo.sets import LabelledSet
 
+Network = training.Recipe | nn.Module
+
 Chosen = str | Explainer | tuple[str | Explainer, Mapping[str, Any]]
 """An explainer of `faithlab.explainers`, with its options where it has some."""
 
@@ -64,6 +66,11 @@ def subject(
     )
 
 
+def evenly(places: Tensor, most: int) -> Tensor:
+    """At most so many of some positions, evenly spaced: data sets may be sorted by class."""
+    return places[torch.linspace(0, len(places) - 1, min(most, len(places)), dtype=torch.float64).round().long()]
+
+
 def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, rows: int = 128) -> dict[str, Tensor]:
     """Explanations of a subject's target by explainer, [B, F] each, made by the network that is explained.
 
@@ -80,50 +87,37 @@ def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, rows: in
     return found
 
 
-def recognised(recipes: Sequence[training.Recipe], count: int, data: LabelledSet) -> Tensor:
-    """The places of the first examples that every network gets right, as Few-class Fidelity (section 4.1) chooses them.
-
-    Args:
-        recipes: of the networks.
-        count: how many examples.
-        data: the test split.
-
-    Raises:
-        ValueError: there are fewer such examples.
-    """
-    right = torch.ones(len(data), dtype=torch.bool)
-    for recipe in recipes:
-        model = training.trained(recipe)
-        x = data.model_inputs().to(next(model.parameters()).device)
-        right &= training.logits(model, x).argmax(1).cpu() == data.labels
-    if int(right.sum()) < count:
-        raise ValueError(f"all networks are right on {int(right.sum())} of {len(data)} examples, fewer than {count}")
-    return right.nonzero().flatten()[:count]
-
-
 def recognised(
-    network: training.Recipe | nn.Module, count: int, data: LabelledSet | None = None, *, rows: int = 64
+    networks: Network | Sequence[Network],
+    count: int,
+    data: LabelledSet | None = None,
+    *,
+    least: int = 1,
+    rows: int = 64,
 ) -> Tensor:
-    """The positions of the first examples that a network gets right, [n] with n at most `count`.
+    """The positions of the first examples that every network gets right, [n] with n at most `count`.
 
     Args:
-        network: its recipe, or the network itself with `data`.
+        networks: recipes, or networks themselves with `data`.
         count: how many; fewer where there are no more.
-        data: the examples; None: the test split of the recipe.
+        data: the examples; None: the test split of the first recipe.
+        least: so many are needed.
         rows: examples that are asked about at once.
 
     Raises:
-        ValueError: the network gets none of them right.
+        ValueError: there are fewer than `least`.
     """
-    if isinstance(network, training.Recipe):
-        data = datasets.load(network.data, "test", **network.data_options) if data is None else data
-        network = training.trained(network)
+    several = list(networks) if isinstance(networks, Sequence) else [networks]
+    first = several[0]
+    data = datasets.load(first.data, "test", **first.data_options) if data is None else data
+    several = [training.trained(n) if isinstance(n, training.Recipe) else n for n in several]
     found: list[int] = []
     for part in torch.arange(len(data)).split(rows):
-        right = training.logits(network, data.model_inputs(part)).argmax(1).cpu() == data.labels[part]
+        x, labels = data.model_inputs(part), data.labels[part]
+        right = torch.stack([training.logits(network, x).argmax(1).cpu() == labels for network in several]).all(0)
         found += part[right].tolist()
         if len(found) >= count:
             break
-    if not found:
-        raise ValueError(f"the network recognises none of {len(data)} examples, so that there is nothing to explain")
+    if len(found) < least:
+        raise ValueError(f"the networks recognise {len(found)} of {len(data)} examples, but {least} are needed")
     return torch.tensor(found[:count])

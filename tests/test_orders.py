@@ -1,0 +1,275 @@
+"""The trial of degraded explanations: the table that it leaves, and the orders that are read off it."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import literal
+from faithlab import claims, stats
+from faithlab.explainers.degrade import degrade
+from faithlab.metrics import METRICS, Metric
+from faithlab.scores import Scores
+from faithlab.stats.samples import gather
+from faithlab.subject import Subject
+from faithlab.trials import degraded
+
+LEVELS, SEEDS, SIZES = [0.0, 0.4, 0.8], [3, 4], (0.2, 0.5, 0.7)
+F = 20
+
+
+class Weighted(nn.Module):
+    """The logit of class 0 is a weighted sum: the weighted inputs are the perfect explanation."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.Parameter(torch.linspace(0.1, 2, F))
+
+    def forward(self, x):
+        z = (x * self.weights).sum(1, keepdim=True) / F
+        return torch.cat([z, -z], 1)
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    x = torch.rand(30, F, generator=torch.Generator().manual_seed(0)) + 0.2
+    return Subject(
+        Weighted().eval(), x, torch.zeros(30, dtype=torch.int64), torch.arange(F), images=torch.arange(100, 130)
+    )
+
+
+@pytest.fixture(scope="module")
+def perfect(subject) -> dict:
+    return {"perfect": (subject.x * subject.model.weights).detach()}
+
+
+HONEST = {name: METRICS[name].given(sizes=SIZES, readout=METRICS["SaCo"].readout) for name in ("Fid+", "Fid-")}
+BLIND = {
+    f"blind{sign}": Metric(
+        lambda score, a, sizes: torch.ones(len(a), len(sizes)),
+        source="nobody",
+        sizes=SIZES,
+        direction=way,
+        better=better,
+        family="blind",
+    )
+    for sign, way, better in (("+", "MoRF", 1), ("-", "LeRF", -1))
+}
+
+
+@pytest.fixture(scope="module")
+def scores(subject, perfect) -> Scores:
+    return degraded.degraded(HONEST | BLIND, subject, perfect, levels=LEVELS, seeds=SEEDS)
+
+
+def test_every_metric_level_and_seed_is_there_once(scores):
+    assert len(scores.blocks) == 4 * (1 + 2 * 2)
+    assert scores.labels("level") == [0.4, 0.8]
+    assert scores.labels("variant") == ["shuffled"]
+    for block in scores:
+        assert block.images.tolist() == list(range(100, 130))
+        assert ("noise_seed" in block.labels) == ("level" in block.labels)
+
+
+def test_rows_are_the_metric_of_the_degraded_explanation(scores, subject, perfect):
+    noisy = degrade(perfect["perfect"], 0.4, seed=4, images=subject.images)
+    (block,) = scores.where(metric="Fid-", level=0.4, noise_seed=4)
+    torch.testing.assert_close(block.values.double(), HONEST["Fid-"](subject, noisy), rtol=1e-5, atol=1e-6)
+
+
+def test_an_honest_metric_is_ideal_and_a_blind_one_has_no_correlation(scores):
+    found = degraded.correlations(scores, HONEST | BLIND, levels=LEVELS, seeds=SEEDS)
+    found = found.set_index(["level", "comparison", "metric"])["mean"]
+    for level in ("macro_correlation", "micro_correlation"):
+        for comparison, ideal in zip(degraded.COMPARISONS, (-1, 1, -1), strict=True):
+            assert found[level, comparison, "Fidelity"] == pytest.approx(ideal)
+            assert math.isnan(found[level, comparison, "blind"])
+    for comparison in ("MoRF vs GT", "LeRF vs GT"):
+        assert found["micro_rank", comparison, "Fidelity"] == 1
+        assert math.isnan(found["micro_rank", comparison, "blind"])
+
+
+def noisy_table(images: int = 9, metrics=("m", "n"), seed: int = 0) -> tuple[Scores, torch.Tensor]:
+    """A table of small whole numbers, so that there are ties, and its values [metrics, seeds, levels, images, K]."""
+    g = torch.Generator().manual_seed(seed)
+    values = torch.randint(0, 4, (len(metrics), len(SEEDS), len(LEVELS), images, len(SIZES)), generator=g).float()
+    values[:, 1, 0] = values[:, 0, 0]  # what is not degraded has no seed
+    labels = {"dataset": "d", "network": "n", "explainer": "e", "images": range(images), "sizes": SIZES}
+    tables = []
+    for m, metric in enumerate(metrics):
+        for s, noise in enumerate(SEEDS):
+            for r, level in enumerate(LEVELS):
+                if level or not s:
+                    own = {"variant": "shuffled", "level": level, "noise_seed": noise} if level else {}
+                    tables.append(Scores.of(values[m, s, r], metric=metric, **labels, **own))
+    return Scores.concat(tables), values
+
+
+def mean_of(numbers: list[float]) -> float:
+    known = [n for n in numbers if not math.isnan(n)]
+    return sum(known) / len(known) if known else math.nan
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_orders_are_those_of_the_literal_twin_in_every_resample(seed):
+    table, values = noisy_table(seed=seed)
+    weights = torch.cat([torch.ones(1, 9), torch.randint(0, 3, (6, 9), generator=torch.Generator().manual_seed(seed))])
+    weights[:, 0] += 1
+    quality = [3, 2, 1]
+
+    def of(statistic, **labels):
+        return gather(table, statistic, [{}], labels)([weights.double()])[0, :, 0].tolist()
+
+    found = {
+        "macro": of(stats.found_order(LEVELS, SEEDS, metric="m")),
+        "micro": of(stats.found_order(LEVELS, SEEDS, micro=True, metric="m")),
+        "same": of(stats.same_order("m", "n", LEVELS, SEEDS)),
+        "same micro": of(stats.same_order("m", "n", LEVELS, SEEDS, micro=True)),
+        "pairs": of(stats.pairs_in_order(LEVELS, SEEDS), metric="m"),
+        "pairs micro": of(stats.pairs_in_order(LEVELS, SEEDS, micro=True, better=-1), metric="n"),
+        "rank": of(stats.micro_rank("n", {"m": 1, "n": -1}, LEVELS, SEEDS)),
+    }
+    for r, own in enumerate(weights):
+        images = torch.arange(9).repeat_interleave(own.long())
+        curves = values.double()[..., images, :].mean(-2).round(decimals=9)  # [metrics, seeds, levels, K]
+        rows = curves.tolist()
+        areas = [[[round(literal.area(c, SIZES), 8) for c in seed] for seed in metric] for metric in rows]
+        macro = [literal.spearman(seed, quality) for seed in areas[0]]
+        assert found["macro"][r] == pytest.approx(mean_of(macro), nan_ok=True, abs=1e-9)
+        micro = [[literal.micro_correlations(seed, quality) for seed in metric] for metric in rows]
+        assert found["micro"][r] == pytest.approx(
+            mean_of([c for seed in micro[0] for c in seed]), nan_ok=True, abs=1e-9
+        )
+        same = [literal.spearman(a, b) for a, b in zip(*areas, strict=True)]
+        assert found["same"][r] == pytest.approx(mean_of(same), nan_ok=True, abs=1e-9)
+        each = [
+            literal.spearman([c[k] for c in a], [c[k] for c in b])
+            for a, b in zip(*rows, strict=True)
+            for k in range(len(SIZES))
+        ]
+        assert found["same micro"][r] == pytest.approx(mean_of(each), nan_ok=True, abs=1e-9)
+        signs = [(a > b) - (a < b) for seed in areas[0] for a, b in itertools.pairwise(seed)]
+        assert found["pairs"][r] == pytest.approx(sum(signs) / len(signs), abs=1e-9)
+        signs = [
+            (b[k] > a[k]) - (b[k] < a[k])
+            for seed in rows[1]
+            for a, b in itertools.pairwise(seed)
+            for k in range(len(SIZES))
+        ]
+        assert found["pairs micro"][r] == pytest.approx(sum(signs) / len(signs), abs=1e-9)
+        ranks = []
+        for s in range(len(SEEDS)):
+            for k in range(len(SIZES)):
+                both = [micro[0][s][k], -micro[1][s][k]]
+                if not math.isnan(both[1]):
+                    ranks.append(1 + sum(other > both[1] + 1e-9 for other in both))
+        assert found["rank"][r] == pytest.approx(mean_of(ranks), nan_ok=True, abs=1e-9)
+
+
+def test_an_order_of_each_size_is_a_curve():
+    table, values = noisy_table(images=120)
+    e = stats.estimate(table, stats.found_order(LEVELS, SEEDS, micro=True, each_size=True, metric="m"))
+    rows = values.double().mean(-2)[0].tolist()
+    expected = torch.tensor([literal.micro_correlations(seed, [3, 2, 1]) for seed in rows]).nanmean(0)
+    torch.testing.assert_close(e.value, expected.double(), equal_nan=True, rtol=0, atol=1e-7)
+
+
+# The trend, a kind of part
+
+
+def falling(step: float, images: int = 150, seed: int = 0, better: int = 1) -> Scores:
+    g = torch.Generator().manual_seed(seed)
+    image = torch.randn(images, generator=g)
+    return Scores.concat(
+        Scores.of(
+            better * (-step * level + image + 0.5 * torch.randn(images, generator=g)),
+            images=range(images),
+            dataset="d",
+            network="n",
+            metric="m",
+            level=level or None,
+        )
+        for level in (0.0, 0.5, 1.0)
+    )
+
+
+ORDER = [None, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("step", "rises", "expected"), [(1, False, "holds"), (1, True, "fails"), (-1, True, "holds"), (0, False, "open")]
+)
+def test_a_trend_is_judged_by_its_slope(step, rises, expected):
+    table = falling(step)
+    part = claims.trend(table, "level", ORDER, rises=rises)
+    (judged,) = claims.Claim("c", "here", "It falls.", (part,)).verdict.judged
+    assert judged.outcome == expected
+    means = [float(stats.estimate(table, level=level)) for level in ORDER]
+    # A line through three evenly spaced points falls by what lies between the ends.
+    assert part.estimate.value.item() == pytest.approx((means[0] - means[2]) * (-1 if rises else 1))
+
+
+def test_a_trend_under_chance_is_rarely_reproduced():
+    claim = claims.Claim("c", "here", "It falls.", (claims.trend(falling(1), "level", ORDER),))
+    assert claims.error_rate(claim).reproduced < 23
+
+
+def test_a_trend_needs_an_order():
+    with pytest.raises(ValueError, match="two or more different values of level"):
+        claims.trend(falling(1), "level", [None])
+
+
+# How often claims about pairs in the right order err
+
+
+def metric_tables(images: int, ahead: float, seed: int) -> Scores:
+    """Two metrics of five levels of noise; one sees the noise `ahead` times as clearly as the other."""
+    g = torch.Generator().manual_seed(seed)
+    image = torch.randn(images, generator=g)
+    rows = []
+    for metric, clear in (("m", ahead), ("n", 1.0)):
+        for level in (0.0, 0.2, 0.4, 0.6, 0.8):
+            value = image[:, None] - 0.25 * clear * level + torch.randn(images, 3, generator=g)
+            own = {"level": level, "noise_seed": 0, "variant": "shuffled"} if level else {}
+            rows.append(
+                Scores.of(
+                    value,
+                    images=range(images),
+                    sizes=SIZES,
+                    dataset="d",
+                    network="n",
+                    explainer="e",
+                    metric=metric,
+                    **own,
+                )
+            )
+    return Scores.concat(rows)
+
+
+PAIRS = stats.pairs_in_order([0.0, 0.2, 0.4, 0.6, 0.8], [0], micro=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("images", [60, 200])
+def test_a_metric_that_is_no_better_is_rarely_said_to_be(images):
+    part = claims.better(metric_tables(images, 1.0, 1), {"metric": "m"}, {"metric": "n"}, of=PAIRS)
+    rates = claims.error_rate(claims.Claim("c", "here", "m is better.", (part,)))
+    assert rates.reproduced < 23, str(rates)
+
+
+@pytest.mark.slow
+def test_the_interval_of_pairs_in_order_is_not_too_narrow():
+    """Of the difference of two metrics; the truth is the mean over many tables of the same size."""
+    truth, covered, runs = [], 0, 150
+    contrasts = torch.tensor([[1.0, -1.0]])
+    cells = [{"metric": "m"}, {"metric": "n"}]
+    for run in range(400):
+        gathered = gather(metric_tables(150, 4.0, 1000 + run), PAIRS, cells, {})
+        truth.append(float((gathered([torch.ones(1, 150).double()])[0, 0] @ contrasts[0].double()).item()))
+    truth = sum(truth) / len(truth)
+    for run in range(runs):
+        e = stats.estimate(metric_tables(150, 4.0, run), PAIRS, cells=cells, contrasts=contrasts)
+        covered += int(float(e.low) <= truth <= float(e.high))
+    assert covered >= 0.9 * runs, covered
