@@ -1,11 +1,15 @@
 """Tables for the book: what a paper prints beside what was measured."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from pandas.io.formats.style import Styler
 
+from faithlab import stats
+from faithlab.scores import Scores
 from faithlab.stats import Estimate
+from faithlab.stats.samples import Function, Statistic
 
 
 def side_by_side(
@@ -102,3 +106,14 @@ def _text(row: Mapping, digits: int) -> str:
     if row.get("missing"):
         text += f" ({int(row['missing'])} missing)"
     return text.replace("-", "−")
+
+
+def interval(estimate: Estimate) -> dict[str, float]:
+    """One number as columns: mean, low, high (NaN: no interval), images."""
+    value, low, high = (float(x) for x in estimate.pooled)
+    return {"mean": value, "low": low, "high": high, "images": estimate.images}
+
+
+def summary(scores: Scores, by: Sequence[str], of: Statistic | Function = stats.mean, **labels: Any) -> pd.DataFrame:
+    """`faithlab.stats.summary` as a table: the labels `by`, mean, low, high, images, a row for each combination."""
+    return pd.DataFrame([{**cell, **interval(e)} for cell, e in stats.summary(scores, by, of, **labels)])
