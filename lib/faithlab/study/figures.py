@@ -1,7 +1,7 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -14,6 +14,7 @@ from torch import Tensor
 from faithlab import stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
+from faithlab.stats.samples import Function, Statistic
 
 COLOURS = dict(
     zip(
@@ -83,24 +84,26 @@ def show(figure: plt.Figure) -> plt.Figure:
     return figure
 
 
-def maps(pictures: Tensor, attributions: Mapping[str, Tensor]) -> plt.Figure:
+def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, upright: bool = True) -> plt.Figure:
     """Some inputs and their explanations, a row each; brighter is more relevant, every map has its own scale.
 
     Args:
         pictures: [n, H, W, C], as imshow takes them.
         attributions: by explainer, [B, F] with B of at least n, of the same pixels.
+        upright: an input's maps are below it; False: beside it.
     """
     n, height, width = pictures.shape[:3]
     n = min(n, *(len(of) for of in attributions.values()))
     rows = {"image": pictures, **{name: of[:n].cpu().view(-1, height, width) for name, of in attributions.items()}}
-    figure, grid = plt.subplots(len(rows), n, figsize=(1.2 * n, 1.2 * len(rows) + 0.1), squeeze=False)
-    for row, (name, of) in zip(grid, rows.items(), strict=True):
+    shape = (len(rows), n) if upright else (n, len(rows))
+    figure, grid = plt.subplots(*shape, figsize=(1.2 * shape[1], 1.2 * shape[0] + 0.1), squeeze=False)
+    for row, (name, of) in zip(grid if upright else grid.T, rows.items(), strict=True):
         for axes, picture in zip(row, of[:n], strict=True):
             top = None if picture.ndim == 3 else picture.quantile(0.99).item()
             axes.imshow(picture, cmap="magma", vmax=top)
             axes.set(xticks=[], yticks=[])
             sns.despine(ax=axes, left=True, bottom=True)
-        row[0].set_ylabel(name)
+        row[0].set_ylabel(name) if upright else row[0].set_title(name, fontsize="small", fontweight="normal")
     return show(figure)
 
 
@@ -395,3 +398,54 @@ def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> 
     """A curve with its 95 % band; `look` as in `matplotlib.axes.Axes.plot`."""
     (line,) = axes.plot(x, curve.value, **look)
     axes.fill_between(x, curve.low, curve.high, color=line.get_color(), alpha=0.12, linewidth=0)
+
+
+def curves(
+    scores: Scores,
+    *,
+    lines: Mapping[str, Mapping[str, Any]],
+    x: str,
+    y: str,
+    rows: Mapping[str, Mapping[str, Any]] | None = None,
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    of: Statistic | Function = stats.mean,
+    ordered: bool = False,
+    sharey: Literal["all", "row", "none"] = "row",
+) -> plt.Figure:
+    """A statistic over sizes with its interval, such as mean curves: a panel for each row and column.
+
+    Args:
+        scores: the long table, with sizes.
+        lines: names and labels of the lines of every panel.
+        x: label of the horizontal axis.
+        y: label of the vertical axis.
+        rows: names and labels of the rows; None: one.
+        columns: names and labels of the columns; None: one.
+        of: the statistic.
+        ordered: the lines are steps of one thing, with colours from dark to bright; else kinds of things.
+        sharey: which panels have one vertical scale.
+    """
+    rows, columns = rows or {"": {}}, columns or {"": {}}
+    colours = sns.color_palette("viridis" if ordered else "colorblind", len(lines))
+    figure, grid = plt.subplots(
+        len(rows),
+        len(columns),
+        figsize=(2.9 * len(columns) + 1.4, 2.3 * len(rows) + 0.3),
+        squeeze=False,
+        sharex=True,
+        sharey=sharey,
+    )
+    for of_row, (row, in_row) in zip(grid, rows.items(), strict=True):
+        for axes, (column, in_column) in zip(of_row, columns.items(), strict=True):
+            for colour, marker, (line, in_line) in zip(colours, "osD^vPXd<>" * 3, lines.items(), strict=False):
+                labels = {**in_row, **in_column, **in_line}
+                found = stats.estimate(scores, of, **labels)
+                sizes = scores.where(**labels).blocks[0].sizes
+                axes.plot(sizes, found.value, color=colour, marker=marker, markersize=4, label=line)
+                axes.fill_between(sizes, found.low, found.high, color=colour, alpha=0.15, linewidth=0)
+            axes.set_title(": ".join(filter(None, (row, column))), fontsize="small")
+        of_row[0].set_ylabel(y, fontsize="small")
+    for axes in grid[-1]:
+        axes.set_xlabel(x, fontsize="small")
+    grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+    return show(figure)

@@ -6,9 +6,11 @@ from typing import Any
 import pandas as pd
 from pandas.io.formats.style import Styler
 
+from faithlab import stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
-from faithlab.stats import Estimate, summary
+from faithlab.stats import Estimate
+from faithlab.stats.samples import Function, Statistic
 
 
 def side_by_side(
@@ -91,7 +93,7 @@ def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digit
     for name in metrics:
         if name in scores.labels("metric"):
             of = {**labels, "metric": name}
-            for cell, e in summary(scores, [rows], metrics[name].summary, **of):
+            for cell, e in stats.summary(scores, [rows], metrics[name].summary, **of):
                 number = {"mean": float(e.value), "low": float(e.low), "high": float(e.high), "missing": sum(e.missing)}
                 found[cell[rows], name] = _text(number, digits)
     series = pd.Series(found)
@@ -171,3 +173,14 @@ def _text(row: Mapping, digits: int) -> str:
     if row.get("missing"):
         text += f" ({int(row['missing'])} missing)"
     return text.replace("-", "−")
+
+
+def interval(estimate: Estimate) -> dict[str, float]:
+    """One number as columns: mean, low, high (NaN: no interval), images."""
+    value, low, high = (float(x) for x in estimate.pooled)
+    return {"mean": value, "low": low, "high": high, "images": estimate.images}
+
+
+def summary(scores: Scores, by: Sequence[str], of: Statistic | Function = stats.mean, **labels: Any) -> pd.DataFrame:
+    """`faithlab.stats.summary` as a table: the labels `by`, mean, low, high, images, a row for each combination."""
+    return pd.DataFrame([{**cell, **interval(e)} for cell, e in stats.summary(scores, by, of, **labels)])

@@ -54,6 +54,9 @@ COMPARISONS = ("MoRF vs GT", "LeRF vs GT", "MoRF vs LeRF")
 """What F-Fidelity compares: the accuracy that remains without the most, or the least, relevant features with the true
 order (GT), and with each other. The ideal correlations are -1, 1 and -1."""
 
+IDEAL = dict(zip(COMPARISONS, (-1, 1, -1), strict=True))
+"""The correlation of a metric that ranks rightly, by comparison."""
+
 
 def correlations(
     scores: Scores,
