@@ -1,7 +1,20 @@
 """Claims as declarations: parts on a long table, the verdict that follows, and how often it would be wrong."""
 
 from faithlab.claims.error_rates import ErrorRates, error_rate
-from faithlab.claims.parts import Part, above, agrees, below, best, better, counted, in_order, premise, trend, within
+from faithlab.claims.parts import (
+    Part,
+    above,
+    agrees,
+    below,
+    best,
+    better,
+    counted,
+    denied,
+    in_order,
+    premise,
+    trend,
+    within,
+)
 from faithlab.claims.verdicts import (
     CONTRADICTED,
     PARTLY,
@@ -33,6 +46,7 @@ __all__ = [
     "best",
     "better",
     "counted",
+    "denied",
     "error_rate",
     "in_order",
     "judge",

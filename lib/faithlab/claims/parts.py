@@ -51,6 +51,7 @@ class Part:
         printed: of each contrast, what the paper's own numbers give; NaN where it prints none.
         reason: of the margin, or of the count.
         premise: whether the claim cannot be tested where this fails.
+        denied: whether the claim says the opposite: it holds where this fails.
         table: the long table that the rows are from.
         count: of a counted fact, how many cases are as claimed.
         cases: of how many.
@@ -68,6 +69,7 @@ class Part:
     printed: tuple[float, ...] = ()
     reason: str = ""
     premise: bool = False
+    denied: bool = False
     table: Scores | None = field(default=None, repr=False)
     count: int = 0
     cases: int = 0
@@ -93,7 +95,7 @@ class Part:
         """Whether the paper's own numbers lie on the claimed side; None where it does not print them all."""
         if not self.printed or any(value != value for value in self.printed):
             return None
-        return all(self.low < value < self.high for value in self.printed)
+        return all(self.low < value < self.high for value in self.printed) != self.denied
 
 
 def above(
@@ -346,6 +348,15 @@ def counted(name: str, as_claimed: Tensor | Sequence[bool], *, reason: str = "")
 def premise(part: Part) -> Part:
     """The same part as a premise: where it fails, the claim is not tested."""
     return replace(part, premise=True)
+
+
+def denied(part: Part) -> Part:
+    """The opposite of a part, under its name: it holds where the part fails, and fails where it holds.
+
+    The opposite of "is the best" is "some rival is better", which takes one clear rival, at a level shared by all of
+    them.
+    """
+    return replace(part, denied=not part.denied)
 
 
 def _check_margin(margin: float, reason: str) -> None:

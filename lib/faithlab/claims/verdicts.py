@@ -133,9 +133,11 @@ def judge_part(part: Part, parts: int = 1, estimate: Estimate | None = None) -> 
         estimate: instead of the part's own; for simulations.
     """
     if part.gathered is None:
-        return Judged(part, HOLDS if part.count == part.cases else FAILS)
+        return Judged(part, HOLDS if (part.count == part.cases) != part.denied else FAILS)
     estimate = part.estimate if estimate is None else estimate
     found = outcome(estimate, part.low, part.high, parts)
+    if part.denied:
+        found = {HOLDS: FAILS, FAILS: HOLDS}.get(found, found)
     return Judged(part, found, images_needed(estimate, part.low, part.high, parts) if found == OPEN else math.nan)
 
 
@@ -270,8 +272,10 @@ class Verdict:
         rows = []
         for j in self.judged:
             p = j.part
-            head = {"claim": self.claim.id, "part": p.name, "kind": p.kind, "premise": p.premise, "outcome": j.outcome}
-            end = {"claimed_low": p.low, "claimed_high": p.high, "reason": p.reason, "images_needed": j.needed}
+            low, high = (math.nan, math.nan) if p.denied else (p.low, p.high)  # some contrast outside: no one side
+            kind = f"not {p.kind}" if p.denied else p.kind
+            head = {"claim": self.claim.id, "part": p.name, "kind": kind, "premise": p.premise, "outcome": j.outcome}
+            end = {"claimed_low": low, "claimed_high": high, "reason": p.reason, "images_needed": j.needed}
             if p.gathered is None:
                 rows.append(head | {"contrast": "", "network": "pooled", "value": p.count, "images": p.cases} | end)
                 continue
