@@ -83,24 +83,31 @@ def show(figure: plt.Figure) -> plt.Figure:
     return figure
 
 
-def maps(pictures: Tensor, attributions: Mapping[str, Tensor]) -> plt.Figure:
+def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool = False) -> plt.Figure:
     """Some inputs and their explanations, a row each; brighter is more relevant, every map has its own scale.
 
     Args:
         pictures: [n, H, W, C], as imshow takes them.
         attributions: by explainer, [B, F] with B of at least n, of the same pixels.
+        across: explainers are columns, for many of them.
     """
     n, height, width = pictures.shape[:3]
     n = min(n, *(len(of) for of in attributions.values()))
     rows = {"image": pictures, **{name: of[:n].cpu().view(-1, height, width) for name, of in attributions.items()}}
-    figure, grid = plt.subplots(len(rows), n, figsize=(1.2 * n, 1.2 * len(rows) + 0.1), squeeze=False)
-    for row, (name, of) in zip(grid, rows.items(), strict=True):
+    if across:
+        figure, grid = plt.subplots(n, len(rows), figsize=(8.2, 8.2 / len(rows) * n + 0.9), squeeze=False)
+    else:
+        figure, grid = plt.subplots(len(rows), n, figsize=(1.2 * n, 1.2 * len(rows) + 0.1), squeeze=False)
+    for row, (name, of) in zip(grid.T if across else grid, rows.items(), strict=True):
         for axes, picture in zip(row, of[:n], strict=True):
             top = None if picture.ndim == 3 else picture.quantile(0.99).item()
             axes.imshow(picture, cmap="magma", vmax=top)
             axes.set(xticks=[], yticks=[])
             sns.despine(ax=axes, left=True, bottom=True)
-        row[0].set_ylabel(name)
+        if across:
+            row[0].set_title(name, rotation=55, ha="left", va="bottom", fontsize="small", fontweight="normal", x=0.1)
+        else:
+            row[0].set_ylabel(name)
     return show(figure)
 
 

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from faithlab.stats import Estimate
+from faithlab.scores import Label, Scores
+from faithlab.stats import Estimate, Statistic, mean, summary
+from faithlab.stats.samples import Function
 
 
 def side_by_side(
@@ -74,10 +76,38 @@ def beside(
     return styled(side_by_side(of_level, rows=["comparison", "metric"], columns=list(columns), order=order))
 
 
+def summarised(
+    scores: Scores, by: Sequence[str], of: Statistic | Function = mean, **labels: Label | Sequence[Label]
+) -> pd.DataFrame:
+    """An estimate for every combination of labels, as a summary that `side_by_side` shows.
+
+    Args:
+        scores: the long table.
+        by: the labels.
+        of: the statistic.
+        **labels: of all rows.
+
+    Returns:
+        Tidy: the columns `by`, mean, low, high, missing (images left out, of all networks together), images.
+    """
+    rows = [
+        {**cell, **dict(zip(("mean", "low", "high"), map(float, e.pooled), strict=True))}
+        | {"missing": sum(e.missing), "images": e.images}
+        for cell, e in summary(scores, by, of, **labels)
+    ]
+    return pd.DataFrame(rows)
+
+
 def share(estimate: Estimate) -> str:
     """An estimate in percent with its interval, for a sentence."""
     value, low, high = (100 * float(x) for x in estimate.pooled)
     return f"{value:.1f} % [{low:.1f}, {high:.1f}]" if low == low else f"{value:.1f} %"
+
+
+def number(estimate: Estimate, digits: int = 2) -> str:
+    """An estimate with its sign and its interval, for a sentence."""
+    value, low, high = (f"{float(x.flatten()[0]):+.{digits}f}".replace("-", "−") for x in estimate.pooled)
+    return value if "nan" in low else f"{value} [{low}, {high}]"
 
 
 def styled(table: pd.DataFrame) -> Styler:
