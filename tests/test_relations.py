@@ -1,4 +1,4 @@
-"""Whether metrics rank images and explainers alike, counts of comparisons, and the opposite of a part."""
+"""Whether metrics rank images and explainers alike, and parts that ask for some or most."""
 
 import itertools
 
@@ -102,36 +102,57 @@ def test_a_difference_is_of_the_same_images(noise):
     assert torch.isnan(none.low)  # nothing varies
 
 
-def test_comparisons_are_counted_by_means():
-    level = {"IG": 3, "LRP": 2, "Rollout": 1, "ATTCAT": 1}
-    scores = table(lambda n, e, m, i: level[e] + (i % 2) / 10)
-    cells = [{"explainer": e, "metric": "SaCo"} for e in EXPLAINERS]
-    against = [{"explainer": "Rollout", "metric": "SaCo"}] * 4
-    assert float(stats.estimate(scores, stats.number_better(cells, against))) == 3  # two wins and two ties
-    assert float(stats.estimate(scores, stats.number_better(cells, against, better=-1))) == 1
-    with pytest.raises(ValueError, match="as many to compare with as are compared, but got 4 and 1"):
-        stats.number_better(cells, against[:1])
+LEVEL = {"IG": 1.0, "LRP": 2.0, "Rollout": 0.0, "ATTCAT": 0.0}
 
 
-def test_the_opposite_of_the_best_takes_one_clear_rival():
-    level = {"IG": 1.0, "LRP": 2.0, "Rollout": 0.0, "ATTCAT": 0.0}
-    scores = table(lambda n, e, m, i: level[e] + (i % 3) / 10 + EXPLAINERS.index(e) * (i % 5) / 50)
+@pytest.fixture(scope="module")
+def levels() -> Scores:
+    return table(lambda n, e, m, i: LEVEL[e] + (i % 3) / 10 + EXPLAINERS.index(e) * (i % 5) / 50)
 
-    def verdict(winner, opposite):
-        part = claims.best(scores, "explainer", winner, metric="SaCo", printed=level)
-        part = claims.denied(part) if opposite else part
-        return claims.Claim("x", "Table 1", "x", [part]).verdict, part
 
-    for winner, wins in (("LRP", True), ("IG", False)):
-        said, part = verdict(winner, False)
-        denied, opposite = verdict(winner, True)
-        assert said.outcome == (claims.REPRODUCED if wins else claims.CONTRADICTED)
-        assert denied.outcome == (claims.CONTRADICTED if wins else claims.REPRODUCED)
-        assert (part.printed_holds, opposite.printed_holds) == (wins, not wins)
-        assert denied.frame()["claimed_low"].isna().all()  # no single side
-        assert set(denied.frame()["kind"]) == {"not best"}
-    fact = claims.denied(claims.counted("never", [False, False]))
-    assert claims.Claim("x", "Table 1", "x", [fact]).verdict.outcome == claims.REPRODUCED
+def against(scores, one) -> list[claims.Part]:
+    """That an explainer is better than each of the others."""
+    return [
+        claims.better(scores, {"explainer": one}, {"explainer": e}, metric="SaCo", printed=[LEVEL[one], LEVEL[e]])
+        for e in EXPLAINERS
+        if e != one
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "some", "most"),
+    [
+        ("LRP", "reproduced", "reproduced"),
+        ("IG", "reproduced", "reproduced"),
+        ("Rollout", "contradicted", "contradicted"),
+    ],
+)
+def test_some_takes_one_clear_case_and_most_takes_more_than_half(levels, one, some, most):
+    for joined, expected in ((claims.some, some), (claims.most, most)):
+        part = joined(against(levels, one), "joined")
+        assert claims.Claim("x", "Table 1", "x", [part]).verdict.outcome == expected
+        assert part.printed_holds == (expected == "reproduced")
+        assert part.on(levels).needed == part.needed
+
+
+def test_one_of_three_is_some_and_not_most(levels):
+    parts = [
+        claims.better(levels, {"explainer": "IG"}, {"explainer": e}, metric="SaCo") for e in ("LRP", "Rollout")
+    ] + [claims.better(levels, {"explainer": "ATTCAT"}, {"explainer": "LRP"}, metric="SaCo")]
+    assert claims.Claim("x", "", "x", [claims.some(parts, "some")]).verdict.outcome == claims.REPRODUCED
+    assert claims.Claim("x", "", "x", [claims.most(parts, "most")]).verdict.outcome == claims.CONTRADICTED
+    joined = claims.most(parts, "most")
+    assert joined.contrasts == ("IG - LRP", "IG - Rollout", "ATTCAT - LRP")
+    for k, part in enumerate(parts):
+        assert float(joined.estimate.value[k]) == pytest.approx(float(part.estimate.value[0]))
+
+
+def test_parts_that_do_not_fit_are_not_joined(levels):
+    one, other = (claims.above(levels, bar, explainer="IG", metric="SaCo") for bar in (0, 1))
+    with pytest.raises(ValueError, match="of another kind, table, statistic or bar"):
+        claims.some([one, other], "some")
+    with pytest.raises(ValueError, match="expected parts with one contrast each, but got 0 parts"):
+        claims.most([], "most")
 
 
 # How often the claims of the pages would be wrong
@@ -159,8 +180,11 @@ def declared(scores: Scores) -> dict[str, list[claims.Part]]:
     ours, theirs = (
         stats.images_ranked([p for p in pairs if ("SaCo" in p) == with_it], names, better) for with_it in (True, False)
     )
-    saco = [{"explainer": name, "metric": "SaCo"} for name in names]
-    chance = [{"explainer": "Random", "metric": "SaCo"}] * len(names)
+    random = {"explainer": "Random"}
+    told = [claims.better(scores, {"explainer": name}, random, metric="SaCo") for name in names]
+    beaten = {
+        m: [claims.better(scores, random, {"explainer": name}, metric=m) for name in names] for m in list(better)[1:]
+    }
     return {
         "saco-weak": [
             claims.agrees(
@@ -180,11 +204,8 @@ def declared(scores: Scores) -> dict[str, list[claims.Part]]:
         "saco-random-zero": [
             claims.within(scores, {"explainer": "Random"}, metric="SaCo", margin=0.1, reason="declared")
         ],
-        "saco-tells": [claims.above(scores, len(names) / 2, of=stats.number_better(saco, chance), name="most")],
-        "saco-random-real": [
-            claims.denied(claims.best(scores, "explainer", "Random", rivals=names, less=True, metric=m, name=m))
-            for m in list(better)[1:]
-        ],
+        "saco-tells": [claims.most(told, "most")],
+        "saco-random-real": [claims.some(parts, m) for m, parts in beaten.items()],
     }
 
 

@@ -326,26 +326,6 @@ def explainers_ranked(
     return Statistic(correlation, over, "correlation over explainers")
 
 
-def number_better(x: Sequence[Labels], y: Sequence[Labels], better: int = 1) -> Statistic:
-    """In how many of K comparisons the mean of x is better than that of y; equal ones count one half.
-
-    "Most" is more than half of them.
-
-    Args:
-        x: labels, one for each comparison.
-        y: what they are compared with, as many.
-        better: -1 where lower is better.
-    """
-    if len(x) != len(y):
-        raise ValueError(f"expected as many to compare with as are compared, but got {len(x)} and {len(y)}")
-
-    def number(*samples: Sample) -> Tensor:
-        means = torch.stack([sample.mean() for sample in samples], -1)
-        return (better * (means[..., : len(x)] - means[..., len(x) :])).sign().add(1).div(2).sum(-1)
-
-    return Statistic(number, (*x, *y), "comparisons won")
-
-
 _OF_AN_IMAGE: Mapping[Function, Callable[[Tensor, Tensor | None], Tensor]] = {
     mean: lambda values, sizes: values[:, 0] if sizes is None else values,
     area: _area,
