@@ -210,7 +210,7 @@ run.save(of_case, "case")
 
 # %% mystnb={"figure": {"caption": "The image of the case study, and its Grad-CAM map with more and more of its scores shuffled (brighter is more relevant).", "name": "ff-ablation-case"}, "image": {"alt": "A photograph and a column of relevance maps that turn from a smooth blob into noise."}} tags=["hide-input"]
 noisy = {f"{r:.0%} noise": degrade(cam["GradCAM"], r, seed=seeds[0], images=one.images) for r in noise_shares}
-figures.maps(datasets.load(data, "test").inputs[one.images].permute(0, 2, 3, 1), noisy, upright=False)
+figures.maps(datasets.load(data, "test").inputs[one.images].permute(0, 2, 3, 1), noisy, across=True)
 
 # %% mystnb={"figure": {"caption": "Probability of the image's class that is lost when the most relevant pixels are removed, for Grad-CAM with more and more noise. The scales differ. No bands: there is one image.", "name": "ff-ablation-case-curves"}, "image": {"alt": "Three line charts, one per metric: size against lost probability, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(of_case, single, size="size (share of pixels)", lost="probability")

@@ -50,12 +50,13 @@ groups = 10  # K for images and texts
 series_groups = 5  # K for series, which have few steps
 steps = 16  # of Integrated Gradients
 smooth_samples = 8  # noisy copies of an image in SmoothGrad-squared
-resamples = 1000  # of the inputs, for the intervals
+random_seeds = 4  # random attributions per input
 training = "bfloat16"  # precision of training
 seed = 0
 
 # %% tags=["hide-input"]
-from functools import partial
+import dataclasses
+import itertools
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -63,12 +64,15 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import references, segments
-from faithlab.study import figures, networks, saco, tables
+from faithlab import segments, stats
+from faithlab.metrics import METRICS
+from faithlab.scores import Scores
+from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
+from faithlab.trials import subjects
+from faithlab.trials.chance import RANDOM, chance
 from faithlab.zoo import datasets
-from faithlab.zoo.sets import TextSet
-from faithlab.zoo.training import Recipe, accuracy, logits, trained
+from faithlab.zoo.training import Recipe, logits
 
 figures.theme()
 run = Run("saco/beyond-vits", globals())
@@ -134,49 +138,28 @@ chosen = {
     "series": torch.from_numpy(spread_out),  # the set is sorted by class
     "text": (data["text"].present().sum(1) >= shortest).nonzero().flatten()[:texts],
 }
-reference = {
-    "CNN": references.mean,
-    "series": references.zero,
-    "text": partial(references.token, identity=TextSet.MASK),
-}
+reference = {"CNN": "mean", "series": "zero", "text": "mean"}  # of a text all references are the mask token
 K = {"CNN": groups, "series": series_groups, "text": groups}
 what = {
     "CNN": ("ResNet-9", "CIFAR-10", "pixels", "the image's mean colour"),
-    "series": (
-        "bidirectional LSTM",
-        "JapaneseVowels" if series_set == "japanese-vowels" else series_set,
-        "time steps",
-        "zero, the training mean",
-    ),
-    "text": ("LSTM", "Rotten Tomatoes" if text_set == "rotten-tomatoes" else text_set, "tokens", "the mask token"),
+    "series": ("bidirectional LSTM", series_set, "time steps", "zero, the training mean"),
+    "text": ("LSTM", text_set, "tokens", "the mask token"),
 }
-subjects, rows = {}, []
+explained, recognised, rows = {}, [], []
 for kind, recipe in recipes.items():
-    network = trained(recipe)
-    device = next(network.parameters()).device
-    x = data[kind].model_inputs(chosen[kind]).to(device)
-    present = data[kind].present(chosen[kind])
-    subjects[kind] = saco.Subject(
-        name=kind,
-        model=network,
-        x=x,
-        target=logits(network, x).argmax(1),
-        segments=data[kind].features().to(device),
-        accuracy=accuracy(network, data[kind]),
-        reference=reference[kind],
-        present=None if present is None else present.to(device),
-    )
-    own = None if present is None else present.sum(1)
-    features = f"{segments.count(data[kind].features())}" if own is None else f"{own.min()}–{own.max()}"
-    network_name, set_name, feature, stand_in = what[kind]
-    rows.append(
-        (network_name, set_name, f"{subjects[kind].accuracy:.1%}", len(x), f"{features} {feature}", stand_in, K[kind])
-    )
-tables.prose(
-    pd.DataFrame(
-        rows, columns=["network", "data", "test accuracy", "explained", "features", "a removed one becomes", "groups"]
-    )
-)
+    name, set_name, feature, stand_in = what[kind]
+    options = {"name": name, "about": "prediction", "data": data[kind]}
+    subject = explained[kind] = subjects.subject(recipe, chosen[kind], **options)
+    seen = torch.arange(min(2000, len(data[kind])))
+    hits = logits(subject.model, data[kind].model_inputs(seen)).argmax(1).cpu() == data[kind].labels[seen]
+    recognised.append(Scores.of(hits, images=seen, metric="accuracy", **subject.labels))
+    right = tables.share(stats.estimate(recognised[-1]))
+    own = None if subject.present is None else subject.present.sum(1)
+    features = f"{segments.count(subject.segments)}" if own is None else f"{own.min()}–{own.max()}"
+    rows.append((name, set_name, right, len(subject.x), f"{features} {feature}", stand_in, K[kind]))
+run.save(Scores.concat(recognised), "recognised")
+columns = ["network", "data", "test accuracy", "explained", "features", "a removed one becomes", "groups"]
+tables.prose(pd.DataFrame(rows, columns=columns))
 
 # %% [markdown]
 # ## Explanations
@@ -185,55 +168,69 @@ tables.prose(
 # time (for images, one patch of 4 × 4 pixels) and scores it by what the prediction loses: it is SaCo's own question, asked of
 # single features in place of groups.
 
-# %% tags=["hide-input"]
-gradient = {"Saliency": "saliency", "Input × gradient": "input-x-gradient", "IG": "integrated-gradients"}
-explainers = {
-    "CNN": gradient | {"SG-SQ": "smoothgrad-squared", "Grad-CAM": "gradcam", "LayerCAM": "layercam"},
-    "series": gradient,
-    "text": {"Input × gradient": "input-x-gradient-embedding", "IG": "integrated-gradients-embedding"},
-}
-attributions = {}
-for kind, subject in subjects.items():
-    more = {"smoothgrad-squared": {"samples": smooth_samples, "seed": seed}}
-    found = saco.attribute(subject, explainers[kind], steps=steps, seed=seed, options=more)
-    chance = found.pop(saco.RANDOM)
-    coarse = segments.patches(*subject.x.shape[-2:], 4).to(subject.x.device) if kind == "CNN" else None
-    attributions[kind] = found | {"Occlusion": saco.occlusion(subject, coarse), saco.RANDOM: chance}
-scores = {kind: saco.measure(s, attributions[kind], groups=K[kind]) for kind, s in subjects.items()}
-every = pd.concat(scores.values(), ignore_index=True)
-run.save(every, "scores")
-Markdown(f"In all {len(every):,} numbers.")
 
-# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % bootstrap intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input"]
-estimates = pd.concat(
-    [saco.estimates(of, resamples=resamples, seed=seed).assign(kind=kind) for kind, of in scores.items()],
-    ignore_index=True,
-)
+# %% tags=["hide-input"]
+def occlusion(subject, reference, coarse=None):
+    """What the predicted class's probability loses without each feature alone (or each larger one), [B, F]."""
+    larger = subject if coarse is None else dataclasses.replace(subject, segments=coarse)
+    count = segments.count(larger.segments)
+    keep = torch.cat([torch.ones(1, count, dtype=torch.bool), ~torch.eye(count, dtype=torch.bool)])
+    answers = larger.score(reference=reference, exact=True)(keep.to(subject.x.device).expand(len(subject.x), -1, -1))
+    loss = answers[:, :1] - answers[:, 1:]
+    return loss if coarse is None else segments.spread(loss, coarse).flatten(1)
+
+
+gradient = {"Saliency": "saliency", "Input × gradient": "input-x-gradient"}
+gradient["IG"] = ("integrated-gradients", {"steps": steps})
+smooth = ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed})
+explainers = {
+    "CNN": gradient | {"SG-SQ": smooth, "Grad-CAM": "gradcam", "LayerCAM": "layercam"},
+    "series": gradient,
+    "text": {
+        "Input × gradient": "input-x-gradient-embedding",
+        "IG": ("integrated-gradients-embedding", {"steps": steps}),
+    },
+}
+names = ["SaCo", "AUC", "AOPC", "LOdds", "Comp."]
+found, shown = [], {}
+for kind, subject in explained.items():
+    coarse = segments.patches(*subject.x.shape[-2:], 4).to(subject.x.device) if kind == "CNN" else None
+    maps = subjects.attributions(subject, explainers[kind])
+    maps["Occlusion"] = occlusion(subject, reference[kind], coarse)
+    metrics = {name: METRICS[name].given(reference=reference[kind]) for name in names}
+    metrics["SaCo"] = metrics["SaCo"].given(groups=K[kind])
+    found.append(chance(metrics, subject, maps, seeds=range(seed, seed + random_seeds)))
+    shown[kind] = list(maps)
+scores = Scores.concat(found)
+run.save(scores, "scores")
+Markdown(f"In all {len(scores):,} numbers.")
+
+# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input"]
+estimates = tables.summary(scores, ["dataset", "network", "explainer", "metric"])
 run.save(estimates, "estimates")
 figure, panels = plt.subplots(1, 3, figsize=(8.4, 3), sharex=True)
-for axes, kind in zip(panels, subjects, strict=True):
-    of = estimates[(estimates["kind"] == kind) & (estimates["metric"] == "SaCo")].iloc[::-1]
-    for at, (_, row) in enumerate(of.iterrows()):
-        colour = figures.COLOURS["Random"] if row["explainer"] == saco.RANDOM else figures.COLOURS["SaCo"]
-        error = [[row["mean"] - row["low"]], [row["high"] - row["mean"]]]
-        axes.errorbar(row["mean"], at, xerr=error, fmt="o", color=colour, capsize=3)
+for axes, (kind, subject) in zip(panels, explained.items(), strict=True):
+    of = estimates[(estimates["dataset"] == subject.dataset) & (estimates["metric"] == "SaCo")].iloc[::-1]
+    colours = [figures.COLOURS["Random" if name == RANDOM else "SaCo"] for name in of["explainer"]]
+    axes.hlines(of["explainer"], of["low"], of["high"], color=colours)
+    axes.scatter(of["mean"], of["explainer"], color=colours)
     axes.axvline(0, color="0.3", linewidth=0.8)
-    axes.set_yticks(range(len(of)), of["explainer"])
-    axes.set(title=f"{what[kind][0]}\n{what[kind][1]}", xlabel="SaCo")
+    axes.set(title="\n".join(what[kind][:2]), xlabel="SaCo")
     axes.tick_params(labelsize="small")
     axes.grid(axis="y", visible=False)
 figures.show(figure)
 
 # %% tags=["hide-input"]
 lines = []
-for kind in subjects:
-    of = estimates[(estimates["kind"] == kind) & (estimates["metric"] == "SaCo")].set_index("explainer")
-    per_input = scores[kind].query("explainer == @saco.RANDOM and metric == 'SaCo'")["value"]
-    error = per_input.std() / per_input.count() ** 0.5
+for kind, subject in explained.items():
+    own = {"dataset": subject.dataset, "metric": "SaCo"}
+    random, told = (stats.estimate(scores, explainer=name, **own) for name in (RANDOM, "Occlusion"))
+    of = {name: stats.estimate(scores, explainer=name, **own) for name in explainers[kind]}
+    first = max(of, key=lambda name: float(of[name]))
     lines.append(
-        f"**{what[kind][0]}**: Random {per_input.mean():+.3f} ± {error:.3f} (standard error), Occlusion "
-        f"{of.loc['Occlusion', 'mean']:+.2f}, the best gradient explainer {of['mean'].drop([saco.RANDOM, 'Occlusion']).max():+.2f}"
-        + (f"; {int(of['missing'].sum())} coefficients do not exist" if of["missing"].sum() else "")
+        f"**{what[kind][0]}**: Random {tables.number(random, 3)}, Occlusion {tables.number(told)}, the highest of the other "
+        f"explainers, {first}, {tables.number(of[first])}"
+        + (f"; {sum(told.missing)} coefficients of Occlusion do not exist" if sum(told.missing) else "")
         + "."
     )
 Markdown(
@@ -246,34 +243,30 @@ Markdown(
 # ## And the other metrics?
 #
 # The same two questions as on [the page about relations](../saco/relations): does SaCo rank the inputs, or the explainers of an input,
-# as the other four metrics do? Random is left out. The text has three explainers, so that their ranks are coarse.
+# as the other four metrics do? Random is left out. The text has three explainers, so that their ranks are coarse. The
+# correlations keep their signs.
 
-# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (grey). Lines: 95 % bootstrap intervals. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six bar charts: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
-relations = pd.concat(
-    [
-        saco.relations(of[of["explainer"] != saco.RANDOM], resamples=200, seed=seed).assign(kind=kind)
-        for kind, of in scores.items()
-    ],
-    ignore_index=True,
-)
-run.save(relations, "relations")
+# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (grey). Lines: 95 % intervals over the inputs. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six bar charts: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
+better = {name: METRICS[name].better for name in names}
+bars = {name: [("SaCo", name)] for name in names[1:]} | {"others": list(itertools.combinations(names[1:], 2))}
+readings = {"ranking inputs": stats.images_ranked, "ranking explainers": stats.explainers_ranked}
 figure, grid = plt.subplots(2, 3, figsize=(8.4, 4.6), sharey=True, sharex=True)
-for row, ranked in zip(grid, ("images", "explainers"), strict=True):
-    for axes, kind in zip(row, subjects, strict=True):
-        of = relations[(relations["kind"] == kind) & (relations["ranked"] == ranked)]
-        ours, others = of[of["one"] == "SaCo"], of[of["one"] != "SaCo"]
-        at = range(len(ours))
-        axes.bar(at, ours["mean"], color=figures.COLOURS["SaCo"], width=0.65)
-        axes.vlines(at, ours["low"], ours["high"], color="0.2", linewidth=1.5)
-        axes.bar(len(ours) + 0.3, others["mean"].mean(), color="0.65", width=0.65)
+rows = []
+for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
+    for axes, (kind, subject) in zip(of_reading, explained.items(), strict=True):
+        own = [stats.estimate(scores, reading(p, shown[kind], better), dataset=subject.dataset) for p in bars.values()]
+        value, low, high = torch.tensor([[float(x) for x in e.pooled] for e in own]).T
+        rows += [(kind, ranked, bar, *map(float, e.pooled)) for bar, e in zip(bars, own, strict=True)]
+        axes.bar(list(bars), value, color=[figures.COLOURS["SaCo"]] * 4 + ["0.65"], width=0.65)
+        axes.vlines(list(bars), low, high, color="0.2", linewidth=1.5)
         axes.axhline(0, color="0.3", linewidth=0.8)
-        axes.set_xticks([*at, len(ours) + 0.3], [*ours["other"], "others"], rotation=45, ha="right")
         axes.tick_params(labelsize="small")
+        axes.tick_params(axis="x", rotation=45)
         axes.grid(axis="x", visible=False)
-for axes, kind in zip(grid[0], subjects, strict=True):
+    of_reading[0].set_ylabel(ranked)
+for axes, kind in zip(grid[0], explained, strict=True):
     axes.set_title(what[kind][0])
-grid[0, 0].set_ylabel("ranking inputs")
-grid[1, 0].set_ylabel("ranking explainers")
+run.save(pd.DataFrame(rows, columns=["kind", "ranked", "pair", "mean", "low", "high"]), "relations")
 figures.show(figure)
 
 # %% [markdown]
@@ -281,15 +274,9 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 tables.styled(
-    saco.with_intervals(
-        estimates.assign(
-            row=[
-                f"{what[kind][0]}: {name}" for kind, name in zip(estimates["kind"], estimates["explainer"], strict=True)
-            ]
-        ),
-        rows="row",
-        columns="metric",
-    )
+    tables.side_by_side(
+        {"this build": estimates}, rows=["network", "explainer"], columns=["metric"], order=names
+    ).droplevel(1, axis=1)
 )
 
 # %% tags=["hide-input"]

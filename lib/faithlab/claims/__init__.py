@@ -10,8 +10,10 @@ from faithlab.claims.parts import (
     better,
     counted,
     in_order,
+    most,
     no_worse,
     premise,
+    some,
     trend,
     within,
 )
@@ -49,8 +51,10 @@ __all__ = [
     "error_rate",
     "in_order",
     "judge",
+    "most",
     "no_worse",
     "premise",
+    "some",
     "trend",
     "within",
 ]

@@ -15,6 +15,7 @@ What a claim says, the part, its contrasts and their side:
     as well as, no worse than                 no_worse       x - y, paired                above minus the margin
     weak, about 0.2                           agrees         x                            the printed range, wider
     always, never, exactly                    counted        none: a fact is counted
+    some, most                                some, most     those of several parts, one or more than half of them
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,7 @@ class Part:
         printed: of each contrast, what the paper's own numbers give; NaN where it prints none.
         reason: of the margin, or of the count.
         premise: whether the claim cannot be tested where this fails.
+        needed: how many of the contrasts must lie on the claimed side; None: all.
         table: the long table that the rows are from.
         count: of a counted fact, how many cases are as claimed.
         cases: of how many.
@@ -69,6 +71,7 @@ class Part:
     printed: tuple[float, ...] = ()
     reason: str = ""
     premise: bool = False
+    needed: int | None = None
     table: Scores | None = field(default=None, repr=False)
     count: int = 0
     cases: int = 0
@@ -94,7 +97,8 @@ class Part:
         """Whether the paper's own numbers lie on the claimed side; None where it does not print them all."""
         if not self.printed or any(value != value for value in self.printed):
             return None
-        return all(self.low < value < self.high for value in self.printed)
+        held = sum(self.low < value < self.high for value in self.printed)
+        return held >= (len(self.printed) if self.needed is None else self.needed)
 
 
 def above(
@@ -379,6 +383,48 @@ def counted(name: str, as_claimed: Tensor | Sequence[bool], *, reason: str = "")
 def premise(part: Part) -> Part:
     """The same part as a premise: where it fails, the claim is not tested."""
     return replace(part, premise=True)
+
+
+def some(parts: Sequence[Part], name: str) -> Part:
+    """At least one of several parts: one clear case is enough, none must be possible for it to fail.
+
+    Args:
+        parts: of one kind, on one table, with one statistic and one bar.
+        name: for a reader.
+
+    Raises:
+        ValueError: parts that differ in these, or none.
+    """
+    return _joined(parts, name, 1)
+
+
+def most(parts: Sequence[Part], name: str) -> Part:
+    """More than half of several parts; arguments and errors as in `some`."""
+    return _joined(parts, name, len(parts) // 2 + 1)
+
+
+def _joined(parts: Sequence[Part], name: str, needed: int) -> Part:
+    """Several parts as the contrasts of one, of the images that all of them have."""
+    if not parts or any(part.gathered is None or len(part.contrasts) != 1 for part in parts):
+        raise ValueError(f"{name}: expected parts with one contrast each, but got {len(parts)} parts of other kinds")
+    first = parts[0]
+    for part in parts:
+        alike = part.gathered.statistic == first.gathered.statistic and part.table is first.table
+        if not alike or (part.kind, part.low, part.high) != (first.kind, first.low, first.high):
+            raise ValueError(f"{name}: {part.name!r} is of another kind, table, statistic or bar than {first.name!r}")
+    common = {key: value for key, value in first.labels.items() if all(p.labels.get(key) == value for p in parts)}
+    own = [[{k: v for k, v in {**p.labels, **cell}.items() if k not in common} for cell in p.cells] for p in parts]
+    every = [cell for of in own for cell in of]
+    cells = [cell for k, cell in enumerate(every) if cell not in every[:k]]
+    matrix = torch.zeros(len(parts), len(cells), dtype=torch.float64)
+    for row, part, of in zip(matrix, parts, own, strict=True):
+        for cell, weight in zip(of, part.matrix[0], strict=True):
+            row[cells.index(cell)] += weight
+    bar = {"low": first.low, "high": first.high, "reason": first.reason}
+    joined = _part(first.kind, first.table, first.gathered.statistic, cells, matrix, common, name, None, **bar)
+    printed = tuple(value for part in parts for value in part.printed)
+    printed = printed if len(printed) == len(parts) else ()
+    return replace(joined, printed=printed, needed=needed)
 
 
 def _check_margin(margin: float, reason: str) -> None:

@@ -16,8 +16,9 @@ A premise is no part of the counts, but nothing is decided before it holds.
 for a false "partly". Therefore each part of a claim of more than four is judged at tails of 10 % / k instead of 2.5 %:
 by Bonferroni's inequality, whatever the dependence of the parts, a false failure (or success) happens in fewer than one
 claim in ten. Within a part, one failing contrast of Q is enough, so that the tail on the failing side is shared by the
-contrasts; on the holding side all are needed, and nothing is shared. For "depends on the network", where each of N
-networks could be the one, the networks' intervals have tails of 10 % / (k N), at most 2.5 %.
+contrasts; on the holding side all are needed, and nothing is shared. Where only m of Q contrasts are needed (some,
+most), Q - m + 1 share the holding side and m the failing side, by the same inequality. For "depends on the network",
+where each of N networks could be the one, the networks' intervals have tails of 10 % / (k N), at most 2.5 %.
 An interval at another tail is the 95 % interval with its halves stretched by the ratio of Student's quantiles.
 """
 
@@ -66,7 +67,7 @@ def _outside(interval: Interval, low: float, high: float) -> Tensor:
     return (interval.high < low) | (interval.low > high)
 
 
-def outcome(estimate: Estimate, low: float, high: float, parts: int = 1) -> str:
+def outcome(estimate: Estimate, low: float, high: float, parts: int = 1, needed: int | None = None) -> str:
     """Whether a part holds, fails, depends on the network or is open.
 
     Args:
@@ -74,18 +75,21 @@ def outcome(estimate: Estimate, low: float, high: float, parts: int = 1) -> str:
         low: the claimed side is above this,
         high: and below this.
         parts: how many parts the claim has.
+        needed: how many contrasts must lie on the claimed side; None: all.
     """
     contrasts = len(estimate.value)
-    wide = estimate.stretch(tail(parts)), estimate.stretch(tail(parts) / contrasts)
+    needed = contrasts if needed is None else needed
+    spare = contrasts - needed  # may lie on the other side
+    wide = estimate.stretch(tail(parts) / (spare + 1)), estimate.stretch(tail(parts) / needed)
     each = estimate.each.value
     on, off = (each > low) & (each < high), (each < low) | (each > high)
-    if bool((_inside(estimate.pooled.widened(wide[0]), low, high) & on.all(0)).all()):
+    if int((_inside(estimate.pooled.widened(wide[0]), low, high) & on.all(0)).sum()) >= needed:
         return HOLDS
-    if bool((_outside(estimate.pooled.widened(wide[1]), low, high) & off.all(0)).any()):
+    if int((_outside(estimate.pooled.widened(wide[1]), low, high) & off.all(0)).sum()) > spare:
         return FAILS
     own = tail(parts, len(estimate.networks))
-    holds = _inside(estimate.each.widened(estimate.stretch(own)), low, high).all(1)
-    fails = _outside(estimate.each.widened(estimate.stretch(own / contrasts)), low, high).any(1)
+    holds = _inside(estimate.each.widened(estimate.stretch(own / (spare + 1))), low, high).sum(1) >= needed
+    fails = _outside(estimate.each.widened(estimate.stretch(own / needed)), low, high).sum(1) > spare
     return DEPENDS if bool(holds.any() and fails.any()) else OPEN
 
 
@@ -135,8 +139,9 @@ def judge_part(part: Part, parts: int = 1, estimate: Estimate | None = None) -> 
     if part.gathered is None:
         return Judged(part, HOLDS if part.count == part.cases else FAILS)
     estimate = part.estimate if estimate is None else estimate
-    found = outcome(estimate, part.low, part.high, parts)
-    return Judged(part, found, images_needed(estimate, part.low, part.high, parts) if found == OPEN else math.nan)
+    found = outcome(estimate, part.low, part.high, parts, part.needed)
+    told = found == OPEN and part.needed is None  # of some or most nobody can tell which will decide it
+    return Judged(part, found, images_needed(estimate, part.low, part.high, parts) if told else math.nan)
 
 
 def rule(outcomes: Sequence[str], premises: Sequence[str] = ()) -> str:

@@ -284,6 +284,74 @@ def micro_rank(of: str, better: Mapping[str, int], levels: Sequence[float], seed
     return Statistic(rank_of, tuple(over), f"micro rank of {of}")
 
 
+def difference(one: Statistic, other: Statistic, name: str = "") -> Statistic:
+    """One statistic minus another, of the same images."""
+    own = len(one.over)
+
+    def minus(*samples: Sample) -> Tensor:
+        return one.function(*samples[:own]) - other.function(*samples[own:])
+
+    return Statistic(minus, (*one.over, *other.over), name or f"{one.name} - {other.name}")
+
+
+def _of_pairs(
+    pairs: Sequence[tuple[str, str]], explainers: Sequence[str]
+) -> tuple[tuple[dict[str, Label], ...], list[str]]:
+    metrics = list(dict.fromkeys(metric for pair in pairs for metric in pair))
+    return tuple({"metric": m, "explainer": e} for e in explainers for m in metrics), metrics
+
+
+def images_ranked(
+    pairs: Sequence[tuple[str, str]],
+    explainers: Sequence[str],
+    better: Mapping[str, int],
+    *,
+    absolute: bool = False,
+) -> Statistic:
+    """Do metrics rank the images alike? Spearman's correlation over the images, the mean over explainers and pairs.
+
+    That is the reading of SaCo's Figure 2. Of n images without any relation the mean magnitude is about 0.8 / sqrt(n),
+    not 0. A correlation that does not exist, because a metric says the same of all images, is left out.
+
+    Args:
+        pairs: of metrics.
+        explainers: each of them is held fixed in turn.
+        better: of every metric, 1 or -1: they are turned so that higher is better.
+        absolute: of each correlation the magnitude.
+    """
+    over, metrics = _of_pairs(pairs, explainers)
+
+    def correlation(*samples: Sample) -> Tensor:
+        found = []
+        for start in range(0, len(samples), len(metrics)):
+            of = dict(zip(metrics, samples[start : start + len(metrics)], strict=True))
+            found += [better[a] * better[b] * association(of[a], of[b]) for a, b in pairs]
+        return (torch.stack(found).abs() if absolute else torch.stack(found)).nanmean(0)
+
+    return Statistic(correlation, over, "correlation over images")
+
+
+def explainers_ranked(
+    pairs: Sequence[tuple[str, str]], explainers: Sequence[str], better: Mapping[str, int]
+) -> Statistic:
+    """Do metrics rank the explainers of an image alike? Spearman's over them, the mean over images and pairs.
+
+    Correlations that do not exist are left out; arguments as in `images_ranked`.
+    """
+    over, metrics = _of_pairs(pairs, explainers)
+
+    def correlation(*samples: Sample) -> Tensor:
+        values = torch.stack([sample.values[:, 0] for sample in samples], 1)
+        values = values.unflatten(1, (len(explainers), len(metrics))).transpose(1, 2)  # [images, metrics, explainers]
+        ranks = dict(zip(metrics, rank(values).unbind(1), strict=True))
+        found = torch.stack([better[a] * better[b] * pearson(ranks[a], ranks[b]) for a, b in pairs]).nanmean(0)
+        there = ~found.isnan()
+        weights = samples[0].weights[:, there]
+        return weights @ found[there] / weights.sum(1)
+
+    return Statistic(correlation, over, "correlation over explainers")
+
+
 _OF_AN_IMAGE: Mapping[Function, Callable[[Tensor, Tensor | None], Tensor]] = {
     mean: lambda values, sizes: values[:, 0] if sizes is None else values,
     area: _area,

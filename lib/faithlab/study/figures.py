@@ -84,26 +84,31 @@ def show(figure: plt.Figure) -> plt.Figure:
     return figure
 
 
-def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, upright: bool = True) -> plt.Figure:
+def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool = False) -> plt.Figure:
     """Some inputs and their explanations, a row each; brighter is more relevant, every map has its own scale.
 
     Args:
         pictures: [n, H, W, C], as imshow takes them.
         attributions: by explainer, [B, F] with B of at least n, of the same pixels.
-        upright: an input's maps are below it; False: beside it.
+        across: explainers are columns, for many of them.
     """
     n, height, width = pictures.shape[:3]
     n = min(n, *(len(of) for of in attributions.values()))
     rows = {"image": pictures, **{name: of[:n].cpu().view(-1, height, width) for name, of in attributions.items()}}
-    shape = (len(rows), n) if upright else (n, len(rows))
-    figure, grid = plt.subplots(*shape, figsize=(1.2 * shape[1], 1.2 * shape[0] + 0.1), squeeze=False)
-    for row, (name, of) in zip(grid if upright else grid.T, rows.items(), strict=True):
+    if across:
+        figure, grid = plt.subplots(n, len(rows), figsize=(8.2, 8.2 / len(rows) * n + 0.9), squeeze=False)
+    else:
+        figure, grid = plt.subplots(len(rows), n, figsize=(1.2 * n, 1.2 * len(rows) + 0.1), squeeze=False)
+    for row, (name, of) in zip(grid.T if across else grid, rows.items(), strict=True):
         for axes, picture in zip(row, of[:n], strict=True):
             top = None if picture.ndim == 3 else picture.quantile(0.99).item()
             axes.imshow(picture, cmap="magma", vmax=top)
             axes.set(xticks=[], yticks=[])
             sns.despine(ax=axes, left=True, bottom=True)
-        row[0].set_ylabel(name) if upright else row[0].set_title(name, fontsize="small", fontweight="normal")
+        if across:
+            row[0].set_title(name, rotation=55, ha="left", va="bottom", fontsize="small", fontweight="normal", x=0.1)
+        else:
+            row[0].set_ylabel(name)
     return show(figure)
 
 

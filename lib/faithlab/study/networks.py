@@ -1,12 +1,16 @@
-"""The pair of networks that F-Fidelity compares: one trained as usual, and the same one used to missing features.
+"""Networks that several notebooks ask; they pass the same numbers here, so that these are trained once.
 
-Several notebooks ask the same networks. They pass the same numbers here, so that these are trained once.
+F-Fidelity compares a pair: one trained as usual, and the same one used to missing features. SaCo explains a small
+Vision Transformer.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from faithlab.scores import Scores
+from faithlab.stats import Estimate, summary
+from faithlab.study.tables import share
 from faithlab.zoo.training import Recipe
 
 
@@ -67,3 +71,55 @@ def resnets(parameters: Mapping[str, Any]) -> list[Recipe]:
     chosen = ("epochs", "tuning_epochs", "rate", "tuning_rate", "decay", "schedule", "train_limit", "beta", "precision")
     options = {key: parameters[key] for key in (*chosen, "seed")}
     return list(pair(parameters["data"], "resnet9", {"width": parameters["width"]}, **options).values())
+
+
+def vits(parameters: Mapping[str, Any]) -> list[Recipe]:
+    """The small Vision Transformer of the pages about SaCo, one for each training seed, from the parameters of any."""
+    return [
+        Recipe(
+            data=parameters["data"],
+            model="vit",
+            model_options={key: parameters[key] for key in ("dim", "depth", "heads", "patch")},
+            limit=parameters["train_limit"],
+            precision=parameters["training"],
+            seed=seed,
+            **{key: parameters[key] for key in ("epochs", "rate", "decay", "batch", "augment")},
+        )
+        for seed in parameters["training_seeds"]
+    ]
+
+
+WEAK = 0.6
+"""A network that recognises less than this share of its test images is called weak on its page."""
+
+
+def introduced(recognised: Scores, images: int, recorded: Scores | None = None) -> str:
+    """Sentences for a page: how many test images each network recognises, and what it is that it explains.
+
+    Args:
+        recognised: of `faithlab.trials.transformers.subjects`.
+        images: how many are explained.
+        recorded: the same of the recorded run.
+    """
+
+    def each(table: Scores) -> dict[str, Estimate]:
+        of = summary(table, ("network", "training_seed"))
+        names = [cell["network"] for cell, _ in of]
+        return {
+            cell["network"] + f" (seed {cell['training_seed']})" * (names.count(cell["network"]) > 1): e
+            for cell, e in of
+        }
+
+    found = each(recognised)
+    text = "; ".join(f"**{name}** recognises **{share(e)}** of {e.images} test images" for name, e in found.items())
+    text += f". The first {images} test images are explained, for the class that the network predicts."
+    if any(e.value < WEAK for e in found.values()):
+        text += (
+            f" Less than {WEAK:.0%} is a weak network, trained briefly so that this page can be rerun quickly. Read "
+            "what follows as a statement about such a network: more training (`epochs`, `train_limit`) or the paper's "
+            "networks (the `paper` profile) may change it."
+        )
+    if recorded is not None:
+        of = "; ".join(f"{name} {share(e)}" for name, e in each(recorded).items())
+        text += f" Where numbers of a *recorded* run stand beside, its networks recognise: {of}."
+    return text

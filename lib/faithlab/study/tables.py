@@ -108,8 +108,8 @@ def share(estimate: Estimate) -> str:
 
 
 def number(estimate: Estimate, digits: int = 2) -> str:
-    """An estimate with its interval, for a sentence."""
-    value, low, high = (round(float(x), digits) + 0.0 for x in estimate.pooled)  # no -0.00
+    """An estimate of one number with its interval, for a sentence."""
+    value, low, high = (round(float(x.flatten()[0]), digits) + 0.0 for x in estimate.pooled)  # no -0.00
     return _text({"mean": value, "low": low, "high": high}, digits)
 
 
@@ -176,11 +176,11 @@ def _text(row: Mapping, digits: int) -> str:
 
 
 def interval(estimate: Estimate) -> dict[str, float]:
-    """One number as columns: mean, low, high (NaN: no interval), images."""
+    """One number as columns: mean, low, high (NaN: no interval), missing (images left out of networks), images."""
     value, low, high = (float(x) for x in estimate.pooled)
-    return {"mean": value, "low": low, "high": high, "images": estimate.images}
+    return {"mean": value, "low": low, "high": high, "missing": sum(estimate.missing), "images": estimate.images}
 
 
 def summary(scores: Scores, by: Sequence[str], of: Statistic | Function = stats.mean, **labels: Any) -> pd.DataFrame:
-    """`faithlab.stats.summary` as a table: the labels `by`, mean, low, high, images, a row for each combination."""
+    """`faithlab.stats.summary` as a table: the labels `by` and those of `interval`, a row for each combination."""
     return pd.DataFrame([{**cell, **interval(e)} for cell, e in stats.summary(scores, by, of, **labels)])
