@@ -16,10 +16,9 @@ from faithlab.claims import VERDICTS
 from faithlab.metrics import METRICS
 from faithlab.study import figures, places, published
 from faithlab.study.results import UNHASHED, recorded, recorded_runs
-from faithlab.trials.degraded import COMPARISONS
+from faithlab.trials.degraded import IDEAL
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
-IDEAL = dict(zip(COMPARISONS, (-1, 1, -1), strict=True))
 
 
 def write(results: Path, target: Path) -> None:

@@ -60,7 +60,7 @@ from IPython.display import Markdown
 
 from faithlab import engine, stats
 from faithlab.claims import above, best, better, in_order, premise, trend
-from faithlab.metrics import METRICS, evaluate
+from faithlab.metrics import METRICS, evaluate, own
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
@@ -179,7 +179,7 @@ metrics = {
         f"RFid{way}": drawn,
         f"FFid{way}": {**drawn, "cap": beta},
     }.items()
-}
+} | own()  # and metrics of yours, see the guide to forks
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)

@@ -54,7 +54,10 @@ COMPARISONS = ("MoRF vs GT", "LeRF vs GT", "MoRF vs LeRF")
 """What F-Fidelity compares: the accuracy that remains without the most, or the least, relevant features with the true
 order (GT), and with each other. The ideal correlations are -1, 1 and -1."""
 
-IDEAL = dict(zip(COMPARISONS, (-1, 1, -1), strict=True))
+ALONE = "score vs GT"
+"""The comparison of a metric that comes in one direction: its score, turned so that higher is better, with the truth."""
+
+IDEAL = dict(zip((*COMPARISONS, ALONE), (-1, 1, -1, 1), strict=True))
 """The correlation of a metric that ranks rightly, by comparison."""
 
 
@@ -73,7 +76,7 @@ def correlations(
 
     Args:
         scores: of `degraded`.
-        metrics: those that come in both directions, by name.
+        metrics: by name. Those that come in both directions are compared as the paper does, others with the truth.
         levels: as in `degraded`.
         seeds: as in `degraded`.
         by: the labels of each trial, such as data set, network and explainer; each has its own inputs and interval.
@@ -83,37 +86,43 @@ def correlations(
         Tidy: the labels named by `by`, level (macro_correlation, micro_correlation, micro_rank), comparison, metric
         (the family), mean, low, high. No mean where a correlation does not exist at any size.
     """
-    named = {
-        family: {metrics[name].direction: name for name in members}
-        for family, members in families(metrics).items()
-        if all(metrics[name].direction for name in members)
-    }
+    both = {family: members for family, members in families(metrics).items() if len(members) == 2}
+    named = {family: {metrics[name].direction: name for name in members} for family, members in both.items()}
+    alone = {name: metric for name, metric in metrics.items() if not any(name in members for members in both.values())}
     table = scores.where(**labels) if labels else scores
     trials = list(dict.fromkeys(tuple(block.labels.get(name) for name in by) for block in table))
+    asked = [(family, of, comparison) for family, of in named.items() for comparison in COMPARISONS]
     rows = []
-    for family, of in named.items():
-        for comparison in COMPARISONS:
-            if comparison == "MoRF vs LeRF":
-                # What is lost of one and the same accuracy: two signs that cancel.
-                found = {
-                    f"{m}_correlation": (1, stats.same_order(of["MoRF"], of["LeRF"], levels, seeds, micro=m == "micro"))
-                    for m in ("macro", "micro")
-                }
-            else:
-                name = of[comparison[:4]]
-                better = {each[comparison[:4]]: metrics[each[comparison[:4]]].better for each in named.values()}
-                found = {
-                    f"{m}_correlation": (-1, stats.found_order(levels, seeds, metric=name, micro=m == "micro"))
-                    for m in ("macro", "micro")
-                }
-                found["micro_rank"] = (1, stats.micro_rank(name, better, levels, seeds))
-            for level, (sign, statistic) in found.items():
-                # Few inputs have intervals that end where there are no correlations, or ranks.
-                ends = (1, len(named)) if level == "micro_rank" else (-1, 1)
-                for trial in trials:
-                    of_trial = stats.estimate(table, statistic, **dict(zip(by, trial, strict=True)))
-                    value, low, high = (float((sign * x).clamp(*ends)) for x in of_trial.pooled)
-                    rows.append((*trial, level, comparison, family, value, *sorted((low, high))))
+    for family, of, comparison in [*asked, *((name, name, ALONE) for name in alone)]:
+        if comparison == ALONE:
+            found = {
+                f"{m}_correlation": (
+                    alone[family].better,
+                    stats.found_order(levels, seeds, metric=family, micro=m == "micro"),
+                )
+                for m in ("macro", "micro")
+            }
+        elif comparison == "MoRF vs LeRF":
+            # What is lost of one and the same accuracy: two signs that cancel.
+            found = {
+                f"{m}_correlation": (1, stats.same_order(of["MoRF"], of["LeRF"], levels, seeds, micro=m == "micro"))
+                for m in ("macro", "micro")
+            }
+        else:
+            name = of[comparison[:4]]
+            better = {each[comparison[:4]]: metrics[each[comparison[:4]]].better for each in named.values()}
+            found = {
+                f"{m}_correlation": (-1, stats.found_order(levels, seeds, metric=name, micro=m == "micro"))
+                for m in ("macro", "micro")
+            }
+            found["micro_rank"] = (1, stats.micro_rank(name, better, levels, seeds))
+        for level, (sign, statistic) in found.items():
+            # Few inputs have intervals that end where there are no correlations, or ranks.
+            ends = (1, len(named)) if level == "micro_rank" else (-1, 1)
+            for trial in trials:
+                of_trial = stats.estimate(table, statistic, **dict(zip(by, trial, strict=True)))
+                value, low, high = (float((sign * x).clamp(*ends)) for x in of_trial.pooled)
+                rows.append((*trial, level, comparison, family, value, *sorted((low, high))))
     return pd.DataFrame(rows, columns=[*by, "level", "comparison", "metric", "mean", "low", "high"])
 
 
