@@ -55,7 +55,7 @@ COMPARISONS = ("MoRF vs GT", "LeRF vs GT", "MoRF vs LeRF")
 order (GT), and with each other. The ideal correlations are -1, 1 and -1."""
 
 ALONE = "score vs GT"
-"""The comparison of a metric that comes in one direction: its score, turned so that higher is better, with the truth."""
+"""The comparison of a metric that comes in one direction: its score, turned so that higher is better, with GT."""
 
 IDEAL = dict(zip((*COMPARISONS, ALONE), (-1, 1, -1, 1), strict=True))
 """The correlation of a metric that ranks rightly, by comparison."""
