@@ -206,6 +206,7 @@ def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
 
 
 _KEPT = (dict, OrderedDict, defaultdict, list, set, deque)
+_LOOKED_AT = (Tensor, np.ndarray, *_KEPT)
 
 
 def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> None:
@@ -222,7 +223,8 @@ def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> 
         back.append(lambda: np.copyto(value, array))
     elif type(value) in _KEPT:
         seen.add(id(value))
-        contents = copy.copy(value)
+        # Most are empty: the hooks of all modules. `copy.copy` of an OrderedDict takes many times as long.
+        contents = list(value.items() if isinstance(value, dict) else value) if value else ()
 
         def refill() -> None:
             value.clear()
@@ -230,13 +232,14 @@ def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> 
 
         back.append(refill)
         for part in value.values() if isinstance(value, dict) else value:
-            _remember(part, back, seen)
+            if isinstance(part, _LOOKED_AT):
+                _remember(part, back, seen)
 
 
 def _switches_itself(model: nn.Module) -> bool:
     """Whether a module has an `eval` or `train` of its own, which may do more than to set flags."""
     return any(
-        getattr(getattr(module, switch), "__func__", None) is not getattr(nn.Module, switch)
+        switch in vars(module) or getattr(type(module), switch) is not getattr(nn.Module, switch)
         for module in model.modules()
         for switch in ("eval", "train")
     )
