@@ -47,13 +47,13 @@ tuning_rate = 0.002
 decay = 1e-5
 schedule = "cycle"
 train_limit = None  # training texts; None: all
-texts = 600  # test texts to explain, at most
+texts = 300  # test texts to explain, at most
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0, 1]  # of the noise; the paper has five
 size_step = 0.1  # between the explanation sizes, a share of the tokens; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
-draws = 1  # random subsets per text, size and direction; the paper draws 50, but texts decide
+draws = 4  # random subsets per text, size and direction; the paper draws 50. One is too few for single sizes
 integration_steps = 32  # of Integrated Gradients
 maskings = 4  # random masks of each text, to see what the networks bear
 training_seeds = [0]  # each is a network of its own
@@ -68,7 +68,7 @@ import torch
 from IPython.display import HTML, Markdown
 
 from faithlab import masks, stats
-from faithlab.claims import above, below, better, counted, in_order, premise, trend, within
+from faithlab.claims import above, below, better, counted, in_order, no_worse, premise, trend
 from faithlab.metrics import METRICS
 from faithlab.readouts import hit
 from faithlab.scores import Scores
@@ -360,6 +360,39 @@ table_of("micro_rank", "Transformer")
 figures.order_by_size(scores, metrics, **trial, size="size (share of tokens)", cols=pairs)
 
 # %% [markdown]
+# ### How many draws?
+#
+# At a single size F-Fidelity removes a few tokens of a text at random. With one draw each, its scores of two explanations
+# differ by chance as much as by noise. That is not the metric's fault, and Fidelity, which draws nothing, is spared it. So
+# the same with one draw: the share of neighbouring pairs that are in the right order at single sizes, from −1 to 1.
+
+# %% tags=["hide-input"]
+once = Scores.concat(
+    degraded.degraded({"FFid+": metrics["FFid+"].given(draws=1)}, subject, maps, **trial)
+    for subject, maps in zip(chosen, attributions, strict=True)
+)
+run.save(once, "one-draw")
+right_pairs = stats.pairs_in_order(noise_shares, seeds, micro=True)
+Markdown(
+    "; ".join(
+        f"*{pair}*: "
+        + tables.listed(
+            {
+                name: stats.estimate(table, right_pairs, metric=metric, **labels)
+                for name, table, metric in (
+                    ("F-Fidelity with one draw", once, "FFid+"),
+                    (f"with {draws}", scores, "FFid+"),
+                    ("Fidelity", scores, "Fid+"),
+                )
+            },
+            2,
+        )
+        for pair, labels in pairs.items()
+    )
+    + ". Areas under curves pool all sizes, and hardly need more than one draw."
+)
+
+# %% [markdown]
 # ## What reproduced
 #
 # Two premises. The networks read better than always naming the larger class. And F-Fidelity's cap removes at least one token
@@ -398,7 +431,7 @@ run.claim(
 )
 
 # %% [markdown]
-# *As well as* needs a margin. The paper calls the 0.07 slight by which Fidelity's micro correlation stays behind
+# *As well as* needs a margin: Fidelity may do better, but not worse by more than that. The paper calls the 0.07 slight by which Fidelity's micro correlation stays behind
 # F-Fidelity's, with a Transformer. Of six explanations two neighbours in the wrong order cost such a correlation 0.057, and
 # the share of pairs in the right order, which is judged here and goes from −1 to 1, 0.4: so 0.07 there is 0.5 here. Where
 # plain removal goes wrong, as for [images](images), the paper's difference is several times as large.
@@ -415,7 +448,7 @@ run.claim(
         *premises,
         capped,
         *(
-            within(
+            no_worse(
                 scores,
                 {"metric": f"Fid{way}"},
                 {"metric": f"FFid{way}"},
@@ -431,6 +464,10 @@ run.claim(
         ),
     ],
 )
+
+# %% [markdown]
+# *Slight* is less than what too few draws hide, see above. Where F-Fidelity falls behind here, ask first whether it still
+# gains with more of them: the paper has fifty.
 
 # %% tags=["hide-input"]
 run.claim(
