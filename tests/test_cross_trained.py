@@ -8,6 +8,7 @@ import torch
 
 import literal
 from faithlab import claims, stats
+from faithlab.claims.verdicts import judge_part
 from faithlab.metrics import METRICS, consistency
 from faithlab.metrics.distance import l1, spearman
 from faithlab.scores import Scores
@@ -187,6 +188,16 @@ def test_recognised_is_the_share_of_the_networks_that_are_right(family):
     expected = sum(training.accuracy(subject.model, test) for subject in family.networks) / K
     assert float(stats.estimate(scores)) == pytest.approx(expected)
     assert scores.labels("dataset") == ["colours test"]
+
+
+def test_networks_that_guess_do_not_know_their_data(family):
+    hits = {"metric": "accuracy", "dataset": "cifar10 test", "images": range(200)}
+    for share, outcome in ((0.6, "holds"), (0.1, "fails")):
+        scores = Scores.of((torch.arange(200) < 200 * share).double(), network="net", **hits)
+        (part,) = cross_trained.known(scores, "cifar10")
+        assert part.premise
+        assert part.low == 0.25
+        assert judge_part(part).outcome == outcome
 
 
 def test_other_weights_keep_the_folds(family):

@@ -191,7 +191,7 @@ scores = Scores.concat(
         of(pictures + level * drawn, pictures),
         images=range(len(pictures)),
         dataset="cifar10 test",
-        network="none",
+        network="no network",
         metric=name,
         variant="noise",
         level=level,
@@ -277,7 +277,7 @@ run.claim(
     "rc-distance-space",
     "Section 4.3.1, Figure 2",
     "Every candidate distance grows steadily as the spot of interest moves away.",
-    [counted(name, (share >= share.cummax() - 0.02).to_numpy()) for name, share in grown],
+    [counted(name, (share >= share.cummax() - 0.02).tolist()) for name, share in grown],
 )
 
 # %% tags=["hide-input"]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from faithlab import readouts, stats
+from faithlab.claims import Part, above, premise
 from faithlab.metrics import METRICS, Metric, consistency, evaluate
 from faithlab.scores import Scores
 from faithlab.subject import Subject
@@ -189,6 +190,25 @@ def _pairs(distances: Tensor, family: Family, **labels: Any) -> list[Scores]:
             values, images = distances[image, pair], first.images[image]
             tables.append(Scores.of(values, images=images, pairs=pair, **{**about, "metric": name, **labels}))
     return tables
+
+
+def known(scores: Scores, *sets: str, **labels: Any) -> list[Part]:
+    """Premises: the networks recognise these data sets.
+
+    The bar is an accuracy of 3 / (classes + 2): below it more than a third of the right answers would be luck, and S=
+    no set of pairs that know the example.
+
+    Args:
+        scores: with rows of `recognised`.
+        *sets: names of data sets in `faithlab.zoo.folds.TASKS`.
+        **labels: of the rows, such as the network.
+    """
+    parts = []
+    for data in sets:
+        bar, name = 3 / (folds.TASKS[data].classes + 2), folds.TASKS[data].name
+        name = f"{labels.get('network', 'the networks')} recognise{'s' * ('network' in labels)} {name}"
+        parts.append(premise(above(scores, bar, metric="accuracy", dataset=f"{data} test", name=name, **labels)))
+    return parts
 
 
 MEASURES = {"ReCo": METRICS["ReCo"].summary, "MeGe": METRICS["MeGe"].summary}
