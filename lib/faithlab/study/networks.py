@@ -4,7 +4,7 @@ Several notebooks ask the same networks. They pass the same numbers here, so tha
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from faithlab.zoo.training import Recipe
@@ -67,3 +67,21 @@ def resnets(parameters: Mapping[str, Any]) -> list[Recipe]:
     chosen = ("epochs", "tuning_epochs", "rate", "tuning_rate", "decay", "schedule", "train_limit", "beta", "precision")
     options = {key: parameters[key] for key in (*chosen, "seed")}
     return list(pair(parameters["data"], "resnet9", {"width": parameters["width"]}, **options).values())
+
+
+def each(
+    architectures: Mapping[str, tuple[str, dict, str]], training_seeds: Sequence[int], *, classes: int, **options: Any
+) -> dict[tuple[str, int], Recipe]:
+    """A recipe for every architecture and training seed.
+
+    Args:
+        architectures: by the name that tables have for it: a network of the zoo, its options, and a layer of it.
+        training_seeds: each is a network of its own.
+        classes: of the data.
+        **options: of all recipes, see `faithlab.zoo.training.Recipe`.
+    """
+    return {
+        (name, seed): Recipe(model=model, model_options=own | {"classes": classes}, seed=seed, **options)
+        for name, (model, own, _) in architectures.items()
+        for seed in training_seeds
+    }
