@@ -50,6 +50,8 @@ training_seeds = [0]  # each is a network of its own
 seed = 0  # of Random, Expected Gradients and noise
 
 # %% tags=["hide-input"]
+from functools import partial
+
 import matplotlib.pyplot as plt
 import torch
 from IPython.display import Markdown
@@ -58,11 +60,11 @@ from faithlab import engine, masks, stats
 from faithlab.claims import above, best, within
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import references, refined, subjects, truth
 from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithlab.zoo.training import accuracy, trained
 
 figures.theme()
 run = Run("few-class-fidelity/digits", globals())
@@ -74,21 +76,9 @@ run = Run("few-class-fidelity/digits", globals())
 # and the background is black everywhere. What can tell the class lies in the digit's pixels, and in where they end.
 
 # %% tags=["hide-input"]
-recipes = {
-    (name, s): Recipe(
-        data=data,
-        data_options=data_options | train_options,
-        model=model,
-        model_options=options | {"classes": 2},
-        epochs=epochs,
-        batch=batch,
-        rate=rate,
-        precision=precision,
-        seed=s,
-    )
-    for name, (model, options, _) in architectures.items()
-    for s in training_seeds
-}
+options = {"data": data, "data_options": data_options | train_options, "epochs": epochs, "batch": batch}
+options |= {"rate": rate, "precision": precision}
+recipes = networks.each(architectures, training_seeds, classes=2, **options)
 test = datasets.load(data, "test", **data_options, **test_options)
 train = datasets.load(data, "train", **data_options, **train_options)
 right = {key: accuracy(trained(recipe), test) for key, recipe in recipes.items()}
@@ -108,15 +98,9 @@ Markdown(
 
 # %% tags=["hide-input"]
 metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
-chosen, made, tuning, noise = {}, {}, [], {}
-for (name, s), recipe in recipes.items():
-    about = {"name": name, "precision": precision, "data": test}
-    apart, _ = references.perturbed(subjects.subject(recipe, places[images:], **about), test)
-    tried = refined.noise_levels(metrics, apart, noises, samples=smooth_samples, seed=seed)
-    noise[name, s] = max(noises, key=lambda level, tried=tried: stats.estimate(tried, level=level).value)
-    chosen[name, s], made[name, s] = references.perturbed(subjects.subject(recipe, places[:images], **about), test)
-    tuning.append(tried)
-tuning = Scores.concat(tuning)
+chosen, made, noise, tuning = refined.with_noise(
+    recipes, places, images, test, metrics, noises, samples=smooth_samples, precision=precision, seed=seed
+)
 run.save(tuning, "noise")
 Markdown(
     " ".join(
@@ -203,21 +187,10 @@ figures.maps(
 found = refined.table(scores, explainer=combinations, training_seed=training_seeds[0])
 run.save(found, "summary")
 kept = recorded("few-class-fidelity/digits", "summary")
-paper = published.load("fewclass_scores").rename(columns={"value": "mean"}).replace({"refinement": {"SG2": "SG²"}})
-paper["name"] = [refined.named(*pair) for pair in paper[["explainer", "refinement"]].to_numpy()]
-
-
-def table_of(metric, number):
-    """The paper's table, the recorded one and this build's, side by side."""
-    ours = {"recorded": kept.frame if kept else None, "this build": found}
-    ours = {
-        key: f if f is None else f[(f["metric"] == metric) & (f["network"] == first.network)] for key, f in ours.items()
-    }
-    theirs = paper[(paper["table"] == number) & (paper["model"] == "ResNet-50")]
-    return tables.refined({"published": theirs, **ours})
-
-
-table_of("Few-class Fidelity", 2)
+paper = refined.printed(published.load("fewclass_scores"))
+sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": found}
+table_of = partial(tables.refined, sources, model="ResNet-50", network=first.network)
+table_of(table=2, metric="Few-class Fidelity")
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement, a panel for each network: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-digits-fidelity"}, "image": {"alt": "Two panels of points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
@@ -272,7 +245,7 @@ Markdown(
 # best. *Published* is the paper's Table 4, ResNet-50.
 
 # %% tags=["hide-input"]
-table_of("Dice", 4)
+table_of(table=4, metric="Dice")
 
 # %% mystnb={"figure": {"caption": "Dice coefficient with the digit's pixels of every explainer and refinement, a panel for each network: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-digits-dice"}, "image": {"alt": "Two panels of points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 figures.refined(found[found["metric"] == "Dice"], "Dice coefficient")

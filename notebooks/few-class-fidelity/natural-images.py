@@ -63,13 +63,13 @@ from faithlab import engine, stats
 from faithlab.claims import above, best, within
 from faithlab.metrics import METRICS, evaluate, few_class
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
 from faithlab.trials import references, refined, subjects, truth
 from faithlab.zoo import datasets, models, vehicles
 from faithlab.zoo import pretrained as zoo
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithlab.zoo.training import accuracy, trained
 
 figures.theme()
 run = Run("few-class-fidelity/natural-images", globals())
@@ -84,23 +84,9 @@ run = Run("few-class-fidelity/natural-images", globals())
 # construction.
 
 # %% tags=["hide-input"]
-recipes = {
-    (name, s): Recipe(
-        data=data,
-        data_options=data_options,
-        model=model,
-        model_options=options | {"classes": 3},
-        epochs=epochs,
-        batch=batch,
-        rate=rate,
-        decay=1e-5,
-        limit=train_limit,
-        precision=precision,
-        seed=s,
-    )
-    for name, (model, options, _) in architectures.items()
-    for s in training_seeds
-}
+options = {"data": data, "data_options": data_options, "epochs": epochs, "batch": batch, "rate": rate, "decay": 1e-5}
+options |= {"limit": train_limit, "precision": precision}
+recipes = networks.each(architectures, training_seeds, classes=3, **options)
 test, train = (datasets.load(data, split, **data_options) for split in ("test", "train"))
 right = {key: accuracy(trained(recipe), test) for key, recipe in recipes.items()}
 places = subjects.recognised(list(recipes.values()), images + tuning_images, test, least=images + tuning_images)
@@ -121,15 +107,9 @@ Markdown(
 
 # %% tags=["hide-input"]
 metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
-chosen, made, tuning, noise = {}, {}, [], {}
-for (name, s), recipe in recipes.items():
-    about = {"name": name, "precision": precision, "data": test}
-    apart, _ = references.perturbed(subjects.subject(recipe, places[images:], **about), test)
-    tried = refined.noise_levels(metrics, apart, noises, samples=smooth_samples, seed=seed)
-    noise[name, s] = max(noises, key=lambda level, tried=tried: stats.estimate(tried, level=level).value)
-    chosen[name, s], made[name, s] = references.perturbed(subjects.subject(recipe, places[:images], **about), test)
-    tuning.append(tried)
-tuning = Scores.concat(tuning)
+chosen, made, noise, tuning = refined.with_noise(
+    recipes, places, images, test, metrics, noises, samples=smooth_samples, precision=precision, seed=seed
+)
 run.save(tuning, "noise")
 Markdown(
     " ".join(
@@ -329,22 +309,10 @@ found = refined.table(
 )
 run.save(found, "summary")
 kept = recorded("few-class-fidelity/natural-images", "summary")
-paper = published.load("fewclass_scores").rename(columns={"value": "mean"}).replace({"refinement": {"SG2": "SG²"}})
-paper["name"] = [refined.named(*pair) for pair in paper[["explainer", "refinement"]].to_numpy()]
-
-
-def table_of(metric, number):
-    """The paper's table, the recorded one and this build's, side by side."""
-    ours = {"recorded": kept.frame if kept else None, "this build": found}
-    ours = {
-        key: f if f is None else f[(f["metric"] == metric) & (f["network"] == subject.network)]
-        for key, f in ours.items()
-    }
-    theirs = paper[(paper["table"] == number) & (paper["model"] == "ResNet-18")]
-    return tables.refined({"published": theirs, **ours})
-
-
-table_of("Few-class Fidelity", 1)
+paper = refined.printed(published.load("fewclass_scores"))
+sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": found}
+table_of = partial(tables.refined, sources, model="ResNet-18", network=subject.network)
+table_of(table=1, metric="Few-class Fidelity")
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
@@ -382,7 +350,7 @@ tables.estimates(
 # of these, and compared with the true one by intersection over union (IoU). *Published* is the paper's Table 3.
 
 # %% tags=["hide-input"]
-table_of("IoU", 3)
+table_of(table=3, metric="IoU")
 
 # %% mystnb={"figure": {"caption": "Intersection over union with the true box, of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-iou"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 figures.refined(found[found["metric"] == "IoU"], "IoU")

@@ -100,11 +100,13 @@ tests = {
     "vehicles": datasets.load("cifar10-vehicles", "test", size=size, seed=seed),
     "digits": datasets.load("colored-mnist-halves", "test", **digits, limit=1000),
 }
+names = {"vehicles": "ResNet-9", "digits": "three layers"}
+where = {task: f"{options['data']} test" for task, options in own.items()}
 chosen = {}
 for task, test in tests.items():
     of_task = {key: recipe for key, recipe in recipes.items() if key[0] == task}
     places = subjects.recognised(list(of_task.values()), images, test, least=images)
-    chosen |= {key: subjects.subject(recipe, places, name=task, data=test) for key, recipe in of_task.items()}
+    chosen |= {key: subjects.subject(recipe, places, name=names[task], data=test) for key, recipe in of_task.items()}
 first = {task: chosen[task, training_seeds[0]] for task in tests}
 delta = {task: perturbed.threshold(len(test.classes)) for task, test in tests.items()}
 right = {task: accuracy(trained(recipes[task, training_seeds[0]]), tests[task]) for task in tests}
@@ -311,17 +313,17 @@ def told(reference, variant):
 
 def of_stand_in(labels):
     """One cell of the table."""
-    network, kind, name = labels["network"], labels["kind"], labels["reference"]
+    where_, kind, name = labels["dataset"], labels["kind"], labels["reference"]
     if kind.startswith("told"):
-        return stats.estimate(scores, told(name, kind.removeprefix("told, ")), network=network)
-    return stats.estimate(scores, metric=kind, reference=name, network=network)
+        return stats.estimate(scores, told(name, kind.removeprefix("told, ")), dataset=where_)
+    return stats.estimate(scores, metric=kind, reference=name, dataset=where_)
 
 
 columns = {"U (0 is undecided)": "U", "sure (p > 0.9)": "sure of a class"}
 columns |= {f"can be told, {part} replaced": f"told, {part} replaced" for part in ("all", "half")}
 tables.estimates(
     {name: {"reference": name} for name in stand_ins},
-    {f"{task}: {name}": {"network": task, "kind": kind} for task in tests for name, kind in columns.items()},
+    {f"{task}: {name}": {"dataset": where[task], "kind": kind} for task in tests for name, kind in columns.items()},
     of_stand_in,
 )
 
@@ -352,7 +354,7 @@ won = {name: sum(int(block.values.sum()) for block in table) for name, table in 
 winning = sorted((name for name in won if won[name]), key=lambda name: -won[name])
 tables.estimates(
     {name: {"variant": name} for name in winning},
-    {task: {"network": task} for task in tests},
+    {task: {"dataset": where[task]} for task in tests},
     lambda labels: stats.estimate(scores, metric="wins", **labels),
 )
 
@@ -373,10 +375,10 @@ tables.estimates(
 lines = []
 for task in tests:
     near, line = (
-        stats.estimate(scores, metric="forwards", variant=name, network=task)
+        stats.estimate(scores, metric="forwards", variant=name, dataset=where[task])
         for name in ("near enough (exact)", "near a line")
     )
-    same = stats.estimate(scores, metric="same winner", network=task)
+    same = stats.estimate(scores, metric="same winner", dataset=where[task])
     lines.append(
         f"**{task}**: {int(different.sum())} without repetitions, {tables.number(near, 0)} that are near enough, and "
         f"**{tables.number(line, 0)}** that the pruned search asks about, which finds the winner of the full one on "
@@ -414,7 +416,7 @@ run.claim(
     "fc-found",
     "Section 3.4.1",
     "The 804 candidates offer a very high probability (above 0.95) to find one that leaves the model undecided.",
-    [above(scores, 0.95, metric="has a candidate", variant=None, network=task, name=task) for task in tests],
+    [above(scores, 0.95, metric="has a candidate", variant=None, dataset=where[task], name=task) for task in tests],
 )
 
 # %% tags=["hide-input"]
@@ -423,7 +425,14 @@ run.claim(
     "Section 3.4.1",
     "For some images blur alone has no suitable candidate, and the other operations find one.",
     [
-        better(scores, {"variant": None}, {"variant": "blur alone"}, metric="has a candidate", network=task, name=task)
+        better(
+            scores,
+            {"variant": None},
+            {"variant": "blur alone"},
+            metric="has a candidate",
+            dataset=where[task],
+            name=task,
+        )
         for task in tests
     ],
 )
@@ -436,12 +445,12 @@ run.claim(
     [
         counted(
             f"{task}: {name}",
-            [float(stats.estimate(scores, metric="U", reference=name, network=task)) > delta[task]],
+            [float(stats.estimate(scores, metric="U", reference=name, dataset=where[task])) > delta[task]],
             reason="one image, the same for all",
         )
         if name in ("black", "white")
         else (below if name == "perturbed" else above)(
-            scores, delta[task], metric="U", reference=name, network=task, name=f"{task}: {name}"
+            scores, delta[task], metric="U", reference=name, dataset=where[task], name=f"{task}: {name}"
         )
         for task in tests
         for name in stand_ins
@@ -461,7 +470,7 @@ run.claim(
             less=True,
             metric="novelty",
             variant="all replaced",
-            network=task,
+            dataset=where[task],
             name=f"{task}: nearer than {name}",
         )
         for task in tests
@@ -480,7 +489,9 @@ run.claim(
     "Abstract",
     "The perturbations are in-distribution: replaced images can hardly be told from clean ones (less than 0.6).",
     [
-        below(scores, 0.6, of=told("perturbed", f"{part} replaced"), network=task, name=f"{task}, {part} replaced")
+        below(
+            scores, 0.6, of=told("perturbed", f"{part} replaced"), dataset=where[task], name=f"{task}, {part} replaced"
+        )
         for task in tests
         for part in ("all", "half")
     ],

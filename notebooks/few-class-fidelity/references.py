@@ -62,11 +62,10 @@ from faithlab.claims import above
 from faithlab.metrics import METRICS, evaluate, few_class
 from faithlab.scores import Scores
 from faithlab.stats import pearson, rank
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run
 from faithlab.trials import references, refined, subjects, truth
 from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe
 
 figures.theme()
 run = Run("few-class-fidelity/references", globals())
@@ -79,7 +78,8 @@ run = Run("few-class-fidelity/references", globals())
 # the image's mean colour, by a blur of fixed width, or by the perturbed image of the search.
 
 # %% tags=["hide-input"]
-architectures = {"ResNet-9": ("resnet9", width), "three layers": ("cnn3", digit_width)}
+architectures = {"ResNet-9": ("resnet9", {"width": width}, "features")}
+architectures |= {"three layers": ("cnn3", {"width": digit_width}, "features")}
 digits = {"share": digit_share, "size": 28, "seed": seed}
 # By task: the data, its options in training and in the test, what a network of its own needs.
 tasks = {
@@ -97,21 +97,8 @@ chosen, pictures, tests, trains = {}, {}, {}, {}
 for task, (data, options, test_options, own) in tasks.items():
     tests[task] = test = datasets.load(data, "test", **options | test_options)
     trains[task] = datasets.load(data, "train", **options)
-    recipes = {
-        (name, s): Recipe(
-            data=data,
-            data_options=options,
-            model=model,
-            model_options={"width": wide, "classes": len(test.classes)},
-            epochs=epochs,
-            batch=64,
-            precision=precision,
-            seed=s,
-            **own,
-        )
-        for name, (model, wide) in architectures.items()
-        for s in training_seeds
-    }
+    common = {"data": data, "data_options": options, "epochs": epochs, "batch": 64, "precision": precision}
+    recipes = networks.each(architectures, training_seeds, classes=len(test.classes), **common, **own)
     places = subjects.recognised(list(recipes.values()), images, test, least=images)
     for (name, s), recipe in recipes.items():
         subject = subjects.subject(recipe, places, name=name, precision=precision, data=test)
@@ -316,11 +303,11 @@ tables.estimates(
 
 
 # %% tags=["hide-input"]
-networks = [(task, name) for task in tasks for name in architectures]
+asked_networks = [(task, name) for task in tasks for name in architectures]
 common = scores.where(**here["digits"], **fidelity, reference="perturbed").labels("explainer")
-label = {(task, name): {"dataset": here[task]["dataset"], "network": name} for task, name in networks}
-same = [[task == other for other, _ in networks] for task, _ in networks]
-same, pairs = torch.tensor(same), torch.ones(len(networks), len(networks)).triu(1).bool()
+label = {(task, name): {"dataset": here[task]["dataset"], "network": name} for task, name in asked_networks}
+same = [[task == other for other, _ in asked_networks] for task, _ in asked_networks]
+same, pairs = torch.tensor(same), torch.ones(len(asked_networks), len(asked_networks)).triu(1).bool()
 
 
 def correlations(means):
@@ -332,25 +319,24 @@ def correlations(means):
 
 def more_within(*samples):
     """How much more two networks of one task agree than two of different tasks."""
-    means = torch.stack([s.mean() for s in samples], -1).unflatten(-1, (len(networks), -1))
+    means = torch.stack([s.mean() for s in samples], -1).unflatten(-1, (len(asked_networks), -1))
     within, across = correlations(means)
     return within.mean(-1) - across.mean(-1)
 
 
-over = tuple({"explainer": name, **label[key]} for key in networks for name in common)
+over = tuple({"explainer": name, **label[key]} for key in asked_networks for name in common)
 application = stats.Statistic(more_within, over, "agreement within a task above that between tasks")
 asked_here = {**fidelity, "reference": "perturbed"}
 rows = []
-for one, other in itertools.combinations(networks, 2):
+for one, other in itertools.combinations(asked_networks, 2):
     e = stats.estimate(scores, stats.agreement(label[one], label[other], "explainer", common), **asked_here)
     rows.append({"one": ", ".join(one), "other": ", ".join(other), "rank correlation": tables.number(e, 2)})
 tables.prose(pd.DataFrame(rows))
 
 # %% tags=["hide-input"]
-paper = published.load("fewclass_scores").replace({"refinement": {"SG2": "SG²"}})
+paper = refined.printed(published.load("fewclass_scores"))
 paper = paper[paper["table"].isin([1, 2])]
-paper["name"] = [refined.named(*pair) for pair in paper[["explainer", "refinement"]].to_numpy()]
-wide = paper.pivot(index=["table", "model"], columns="name", values="value").dropna(axis=1)
+wide = paper.pivot(index=["table", "model"], columns="name", values="mean").dropna(axis=1)
 theirs = [of.mean().item() for of in correlations(torch.tensor(wide.to_numpy(copy=True)))]
 run.claim(
     "fc-application",

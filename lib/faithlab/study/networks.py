@@ -5,7 +5,7 @@ Vision Transformer.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from faithlab.scores import Scores
@@ -123,3 +123,21 @@ def introduced(recognised: Scores, images: int, recorded: Scores | None = None) 
         of = "; ".join(f"{name} {share(e)}" for name, e in each(recorded).items())
         text += f" Where numbers of a *recorded* run stand beside, its networks recognise: {of}."
     return text
+
+
+def each(
+    architectures: Mapping[str, tuple[str, dict, str]], training_seeds: Sequence[int], *, classes: int, **options: Any
+) -> dict[tuple[str, int], Recipe]:
+    """A recipe for every architecture and training seed.
+
+    Args:
+        architectures: by the name that tables have for it: a network of the zoo, its options, and a layer of it.
+        training_seeds: each is a network of its own.
+        classes: of the data.
+        **options: of all recipes, see `faithlab.zoo.training.Recipe`.
+    """
+    return {
+        (name, seed): Recipe(model=model, model_options=own | {"classes": classes}, seed=seed, **options)
+        for name, (model, own, _) in architectures.items()
+        for seed in training_seeds
+    }

@@ -131,15 +131,21 @@ def estimates(
     return styled(pd.DataFrame(cells, index=list(rows)))
 
 
-def refined(sources: Mapping[str, pd.DataFrame | None], digits: int = 2) -> Styler:
+def refined(sources: Mapping[str, pd.DataFrame | None], digits: int = 2, **chosen: Any) -> Styler:
     """Explainers by refinements as Few-class Fidelity prints them, from several sources in adjacent columns.
 
     Args:
-        sources: by name; each with explainer, refinement and mean, of one network and metric. None has no column.
+        sources: by name; each with explainer, refinement and mean. None has no column.
         digits: after the point.
+        **chosen: values of the columns that a source has, so that one network and one metric are left.
     """
+    left = {}
+    for name, frame in sources.items():
+        for column, value in chosen.items():
+            frame = frame if frame is None or column not in frame else frame[frame[column] == value]
+        left[name] = frame
     order = ("none", "XRAI", "SG", "SG²")
-    return styled(side_by_side(sources, rows=["explainer"], columns=["refinement"], order=order, digits=digits))
+    return styled(side_by_side(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits))
 
 
 def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:

@@ -6,7 +6,7 @@ the mean map over noisy copies, SG² the mean of the squares.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import torch
@@ -15,10 +15,14 @@ from torch import Tensor
 from faithlab import stats
 from faithlab.explainers import refine
 from faithlab.metrics import Metric, evaluate
+from faithlab.references.perturbed import Perturbed
 from faithlab.scores import Scores
 from faithlab.stats import Sample, Statistic
 from faithlab.subject import Subject
-from faithlab.trials.subjects import Chosen, attributions
+from faithlab.trials import references
+from faithlab.trials.subjects import Chosen, attributions, subject
+from faithlab.zoo.sets import ImageSet
+from faithlab.zoo.training import Recipe
 
 REFINEMENTS = ("none", "XRAI", "SG", "SG²")
 
@@ -109,6 +113,54 @@ def noise_levels(
         )
         for level in levels
     )
+
+
+def with_noise(
+    recipes: Mapping[tuple[str, int], Recipe],
+    places: Tensor,
+    count: int,
+    data: ImageSet,
+    metrics: Mapping[str, Metric],
+    levels: Sequence[float],
+    *,
+    samples: int,
+    precision: Literal["bfloat16", "float32"],
+    seed: int = 0,
+) -> tuple[dict[tuple[str, int], Subject], dict[tuple[str, int], Perturbed], dict[tuple[str, int], float], Scores]:
+    """Every network with its perturbed images, and the noise of SG and SG², chosen on other images.
+
+    Args:
+        recipes: of the networks, by name and training seed.
+        places: of the images: the first `count` are judged, the noise is chosen on the others.
+        count: how many are judged.
+        data: the test split.
+        metrics: one, by name; the noise with its highest mean for BP + SG is chosen.
+        levels: of the noise, see `noise_levels`.
+        samples: noisy copies.
+        precision: of forwards.
+        seed: of the noise.
+
+    Returns:
+        By network: its subject, its perturbed images, its noise; and all scores of `noise_levels`.
+    """
+    chosen, made, noise, tables = {}, {}, {}, []
+    for (name, s), recipe in recipes.items():
+        judged, others = (
+            references.perturbed(subject(recipe, part, name=name, precision=precision, data=data), data)
+            for part in (places[:count], places[count:])
+        )
+        tried = noise_levels(metrics, others[0], levels, samples=samples, seed=seed)
+        means = {level: float(stats.estimate(tried, level=level)) for level in levels}
+        chosen[name, s], made[name, s] = judged
+        noise[name, s] = max(means, key=means.get)
+        tables.append(tried)
+    return chosen, made, noise, Scores.concat(tables)
+
+
+def printed(paper: pd.DataFrame) -> pd.DataFrame:
+    """The paper's tables ("fewclass_scores" of `faithlab.study.published`) with the columns of `table`."""
+    paper = paper.rename(columns={"value": "mean"}).replace({"refinement": {"SG2": "SG²"}})
+    return paper.assign(name=[named(*pair) for pair in paper[["explainer", "refinement"]].to_numpy()])
 
 
 def named(explainer: str, refinement: str) -> str:
