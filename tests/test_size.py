@@ -10,7 +10,7 @@ import torch
 from faithlab import masks
 from faithlab.metrics import tiers
 from faithlab.metrics.fidelity import fidelity
-from faithlab.metrics.size import Setting, explanation_size, removed
+from faithlab.metrics.size import Setting, explanation_size, readings, removed
 
 F = 200
 STEP = 0.025
@@ -139,3 +139,22 @@ def test_the_expected_number_removed_is_the_mean_of_the_hypergeometric_law():
         ]
         assert removed(counts, removals, 40).tolist() == pytest.approx(expected)
     assert removed(torch.tensor([0]), torch.tensor([0]), 40).tolist() == [0]
+
+
+def test_readings_are_the_grids_own_to_within_half_a_step_and_follow_the_weights():
+    """Of one set of curves the reading lies by the candidate that `explanation_size` picks; of many, row by row."""
+    candidates = torch.arange(2, 31, dtype=torch.float64) * 0.02
+    curves = torch.cat([exactly([size, F - size], lambda kept, size=size: kept[..., 0] / size) for size in (30, 50)])
+    found = readings(curves, FRACTIONS, SETTINGS, F, candidates)
+    for size, curve, read in zip((30, 50), curves, found, strict=True):
+        grid = explanation_size(curve[None], FRACTIONS, SETTINGS, F, candidates=candidates, resamples=0).fraction
+        assert abs(float(read) - grid) <= 0.01 + 1e-9
+        assert float(read) == pytest.approx(size / F, abs=0.01)
+    assert readings(curves.flip(0), FRACTIONS, SETTINGS, F, candidates).tolist() == found.flip(0).tolist()
+
+
+def test_readings_of_curves_without_a_loss_or_with_a_hole_are_missing():
+    candidates = torch.arange(2, 31, dtype=torch.float64) * 0.02
+    curves = exactly([40, F - 40], lambda kept: kept[..., 0] / 40).repeat(3, 1, 1)
+    curves[1], curves[2, 0, 0] = 0, math.nan
+    assert readings(curves, FRACTIONS, SETTINGS, F, candidates).isnan().tolist() == [False, True, True]

@@ -61,12 +61,12 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, readouts
-from faithlab.explainers import explain
-from faithlab.metrics.fidelity import remaining
-from faithlab.study import claims, f_fidelity, figures, published, tables
+from faithlab.claims import counted
+from faithlab.metrics import METRICS, evaluate
+from faithlab.scores import Scores
+from faithlab.study import figures, published, tables
 from faithlab.study.results import Run, recorded
-from faithlab.trials import roar
+from faithlab.trials import roar, subjects
 from faithlab.zoo import cache, datasets
 from faithlab.zoo.training import Recipe, trained, weights
 
@@ -95,13 +95,12 @@ original = Recipe(
 )
 retraining = dataclasses.replace(original, epochs=cost_epochs, limit=cost_limit)
 tuned = dataclasses.replace(retraining, rate=tuning_rate, mask_share=beta, start=original)
-network = trained(original)
-device = next(network.parameters()).device
-fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
-
-chosen = datasets.load(data, "test").take(slice(images))
-x, y, pixels = chosen.model_inputs().to(device), chosen.labels.to(device), chosen.features()
-fractions = torch.arange(1, round(1 / size_step), dtype=torch.float64) * size_step
+subject = subjects.subject(original, images, name="ResNet-9", precision=precision)
+device = subject.x.device
+sizes = [k * size_step for k in range(1, round(1 / size_step))]
+drawn = {"alpha": alpha, "cap": beta, "draws": draws, "seed": seed}
+metrics = {name: METRICS[name].given(sizes=sizes) for name in ("ROAR+", "ROAR-")}
+metrics |= {name: METRICS[name].given(sizes=sizes, **drawn) for name in ("FFid+", "FFid-")}
 EXPLAINERS = {"GradCAM": "gradcam", "Saliency": "saliency"}
 EXPLAIN, TRAIN, EVALUATE = "explain training images", "train or fine-tune", "evaluate"
 
@@ -138,33 +137,34 @@ def stage(metric, what, explainer, work):
     return result
 
 
-def evaluate(judge, explainer, **options):
-    """Explain the test images, and read off the accuracy that remains in both directions."""
-    attribution = explain(explainer, network, x, y, pixels)
-    score = engine.scorer(judge, x, y, segments=pixels, readout=readouts.hit, precision=fast)
-    return [remaining(score, attribution, fractions, direction=d, **options) for d in ("MoRF", "LeRF")]
+def judged(family, explainer, **networks):
+    """Explain the test images, and ask both directions of a metric."""
+    asked = dataclasses.replace(subject, **networks)
+    maps = subjects.attributions(asked, {explainer: EXPLAINERS[explainer]})
+    return evaluate({name: metrics[name] for name in (f"{family}+", f"{family}-")}, asked, maps)
 
 
-evaluate(network, "saliency")  # warms up
+judged("FFid", "Saliency", tuned=subject.model)  # warms up
+parts = []
 with empty_cache():
     for name, explainer in EXPLAINERS.items():
         orders = stage("ROAR", EXPLAIN, name, lambda e=explainer: roar.ordered(retraining, original, e))
         judge = stage("ROAR", TRAIN, name, lambda o=orders: anew(dataclasses.replace(retraining, orders=o)))
-        stage("ROAR", EVALUATE, name, lambda j=judge, e=explainer: evaluate(j, e))
+        parts.append(stage("ROAR", EVALUATE, name, lambda j=judge, n=name: judged("ROAR", n, retrained={n: j})))
     judge = stage("F-Fidelity", TRAIN, "both", lambda: anew(tuned))
-    for name, explainer in EXPLAINERS.items():
-        options = {"alpha": alpha, "cap": beta, "draws": draws, "seed": seed}
-        stage("F-Fidelity", EVALUATE, name, lambda e=explainer, o=options: evaluate(judge, e, **o))
+    for name in EXPLAINERS:
+        parts.append(stage("F-Fidelity", EVALUATE, name, lambda j=judge, n=name: judged("FFid", n, tuned=j)))
+run.save(Scores.concat(parts), "scores")
 stages = pd.DataFrame(rows, columns=["metric", "stage", "explainer", "seconds"])
 totals = stages.groupby("metric", sort=False)["seconds"].sum()
 stages = pd.concat([stages, totals.reset_index().assign(stage="total", explainer="both")], ignore_index=True)
 run.save(stages, "stages")
 
 seen = len(datasets.load(data, "train")) if cost_limit is None else cost_limit
-asked = images * len(fractions) * 2 * draws
+asked = images * len(sizes) * 2 * draws
 Markdown(
     f"Training saw {seen * cost_epochs:,} images ({seen:,} images, {cost_epochs} epochs), and F-Fidelity asked about "
-    f"{asked:,} masked inputs per explainer ({images} images, {len(fractions)} sizes, {draws} draws, two directions). "
+    f"{asked:,} masked inputs per explainer ({images} images, {len(sizes)} sizes, {draws} draws, two directions). "
     f"**ROAR took {totals['ROAR']:.1f} s, F-Fidelity {totals['F-Fidelity']:.1f} s: "
     f"ROAR took {totals['ROAR'] / totals['F-Fidelity']:.2f} times as long.**"
 )
@@ -236,11 +236,25 @@ figures.show(figure)
 
 # %% [markdown]
 # ## What reproduced
+#
+# A time has no interval over images. It was taken once on each machine, alone, and what it is made of is above: the sentence holds
+# where the total is less. The paper's own totals satisfy it, 4026 against 7378 seconds. It is a sentence about *training*: it turns
+# round where evaluation is long and training short, as with few training images or many draws.
 
 # %% tags=["hide-input"]
-verdicts = claims.judge(f_fidelity.COST, {"stages": stages})
-run.save(verdicts, "claims")
-tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
+run.claim(
+    "ff-cheaper-than-roar",
+    "Appendix D.11, Table 13",
+    "Judging two explainers costs less with F-Fidelity, which fine-tunes once, than with ROAR.",
+    [
+        counted(
+            f"F-Fidelity's total ({totals['F-Fidelity']:.1f} s) is below ROAR's ({totals['ROAR']:.1f} s)",
+            [bool(totals["F-Fidelity"] < totals["ROAR"])],
+            reason="wall times of one run on one machine",
+        )
+    ],
+    paper="F-Fidelity",
+)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -49,12 +49,14 @@ roar_epochs = 3
 roar_rate = 0.003
 roar_fresh = False  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
 roar_samples = 8  # noisy copies per training image in SG-SQ
-resamples = 1000  # of the images, for the intervals
 precision = "bfloat16"  # of training and forwards, where the device computes it natively; else float32
-seed = 0
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
 import dataclasses
+import zlib
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -62,15 +64,15 @@ import torch
 from IPython.display import Markdown
 from torch.nn.functional import dropout
 
-from faithlab import engine, masks, readouts, stats
-from faithlab.explainers import explain
-from faithlab.explainers.degrade import degrade
-from faithlab.explainers.refine import smooth
-from faithlab.metrics.fidelity import remaining
+from faithlab import masks, stats
+from faithlab.explainers import refine
+from faithlab.metrics import METRICS
+from faithlab.metrics.fidelity import fidelity
+from faithlab.scores import Scores
+from faithlab.stats import Statistic
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded
-from faithlab.study.trials import IDEAL
-from faithlab.trials import roar
+from faithlab.trials import degraded, roar, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy, trained
 
@@ -91,63 +93,44 @@ run = Run("f-fidelity/public-code", globals())
 # normalisation, here a quarter of an image's range. The paper's text speaks of gradients.
 
 # %% tags=["hide-input"]
-recipes = networks.pair(
-    data,
-    "resnet9",
-    {"width": width},
-    epochs=epochs,
-    tuning_epochs=tuning_epochs,
-    rate=rate,
-    tuning_rate=tuning_rate,
-    decay=decay,
-    schedule=schedule,
-    train_limit=train_limit,
-    beta=beta,
-    precision=precision,
-    seed=seed,
-)
-tuned = recipes["fine-tuned"]
-recipes["first channel"] = dataclasses.replace(tuned, mask_channels=1)
-recipes["exact number"] = dataclasses.replace(tuned, mask_exactly=True)
-recipes["both"] = dataclasses.replace(tuned, mask_channels=1, mask_exactly=True)
-start = None if roar_fresh else recipes["original"]
-recipes["ROAR of the code"] = dataclasses.replace(
-    recipes["original"], epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start
-)
-models = {name: trained(recipe) for name, recipe in recipes.items()}
-device = next(models["original"].parameters()).device
-fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
-everything = datasets.load(data, "test")
-test = everything.take(slice(images))
-x, y = test.model_inputs().to(device), test.labels.to(device)
-pixels = test.features()
-
-gradients = {"SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed}), "GradCAM": ("gradcam", {})}
-of_integrals = smooth("integrated-gradients", moment=2, samples=10, noise=0.25, seed=seed)
+options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
+options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
+gradients = {"SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed}), "GradCAM": "gradcam"}
+of_integrals = refine.smooth("integrated-gradients", moment=2, samples=10, noise=0.25, seed=seed)
 integrals = gradients | {"SG-SQ": (of_integrals, {"steps": integration_steps})}
+for_roar = gradients | {"SG-SQ": ("smoothgrad-squared", {"samples": roar_samples, "seed": seed})}
 
 
-def maps(network, explainers=gradients):
-    """Every explainer's explanations of a network."""
-    return {
-        label: explain(explainer, models[network], x, y, pixels, **options)
-        for label, (explainer, options) in explainers.items()
+def asked(training_seed):
+    """The subjects that the variants ask, which differ in the networks beside the original; and the explanations."""
+    recipes = networks.pair(data, "resnet9", {"width": width}, seed=training_seed, **options)
+    original, tuned = recipes["original"], recipes["fine-tuned"]
+    paper = subjects.subject(original, images, tuned=tuned, name="ResNet-9", precision=precision)
+    start = None if roar_fresh else original
+    again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
+    with_tuned = {
+        "first channel": {"mask_channels": 1},
+        "exact number": {"mask_exactly": True},
+        "both": {"mask_channels": 1, "mask_exactly": True},
     }
+    found = {
+        name: dataclasses.replace(paper, tuned=trained(dataclasses.replace(tuned, **changes)))
+        for name, changes in with_tuned.items()
+    }
+    found["paper"] = dataclasses.replace(paper, retrained=roar.networks(again, original, for_roar))
+    found["whole images"] = dataclasses.replace(paper, retrained=dict.fromkeys(gradients, trained(again)))
 
+    def explained(network, explainers):
+        return subjects.attributions(dataclasses.replace(paper, model=network), explainers)
 
-explained = {
-    "original": maps("original"),
-    "fine-tuned": maps("fine-tuned"),
-    "over IG": maps("original", integrals),
-    "as in the code": maps("both", integrals),
-}
-for label, (explainer, options) in gradients.items():
-    options = options | ({"samples": roar_samples} if "samples" in options else {})
-    models[f"ROAR {label}"] = roar.retrained(recipes["ROAR of the code"], recipes["original"], explainer, **options)
-score = {
-    name: engine.scorer(network, x, y, segments=pixels, readout=readouts.hit, precision=fast)
-    for name, network in models.items()
-}
+    maps = {
+        "original": explained(paper.model, gradients),
+        "fine-tuned": explained(paper.tuned, gradients),
+        "over IG": explained(paper.model, integrals),
+        "as in the code": explained(found["both"].tuned, integrals),
+    }
+    return found, maps
+
 
 # %% [markdown]
 # ## One difference at a time
@@ -165,178 +148,170 @@ score = {
 # | ROAR | trained on images that lack 0 to 100 % of their pixels | on whole images |
 #
 # Every variant meets the same images, noise and random subsets. What differs between two rows differs because of the row.
+#
+# All are measured at the same sizes, and at 100 %, which only *up to 100 %* reads.
 
 # %% tags=["hide-input"]
-sizes = torch.arange(1, round(1 / size_step), dtype=torch.float64) * size_step
-longer = torch.cat([sizes, torch.ones(1, dtype=torch.float64)])
-code_morf = (sizes + 0.01).clamp(max=1)
+sizes = [k * size_step for k in range(1, round(1 / size_step))] + [1.0]
 capped = {"alpha": alpha, "cap": beta, "draws": draws, "seed": seed}
 drawn = {"subset": masks.remove_each_from_top}
-# The network asked, the explanations judged, sizes under MoRF and under LeRF, the rest of the definition.
+
+
+def code_sizes(score, attribution, sizes, *, direction, images=None, **options):
+    """What the code removes at a size: the top size + 1 % (MoRF), the bottom size + 1 % (LeRF)."""
+    gone = (sizes + 0.01).clamp(max=1)
+    left = gone if direction == "MoRF" else 1 - gone.flip(0)  # sizes increase
+    found = fidelity(score, attribution, left, direction=direction, images=images, **options)
+    return found if direction == "MoRF" else stats.MonteCarlo(found.value.flip(1), found.error.flip(1))
+
+
+def random_top(score, attribution, sizes, *, direction, images, **options):
+    """A top of its own for every explanation, whatever that says."""
+    known = zlib.crc32(attribution.cpu().numpy().tobytes())
+    order = torch.rand(attribution.shape, generator=torch.Generator().manual_seed(known))
+    return fidelity(score, order.to(attribution), sizes, direction=direction, images=images, **options)
+
+
+# The metric, the networks asked, the explanations judged, what is different in it.
 variants = {
-    "paper": ("fine-tuned", "original", sizes, sizes, capped),
-    "sizes": ("fine-tuned", "original", code_morf, 1 - code_morf, capped),
-    "up to 100 %": ("fine-tuned", "original", longer, longer, capped),
-    "subset": ("fine-tuned", "original", sizes, sizes, capped | drawn),
-    "first channel": ("first channel", "original", sizes, sizes, capped),
-    "exact number": ("exact number", "original", sizes, sizes, capped),
-    "explained network": ("fine-tuned", "fine-tuned", sizes, sizes, capped),
-    "SG-SQ over IG": ("fine-tuned", "over IG", sizes, sizes, capped),
-    "random top": ("fine-tuned", None, sizes, sizes, capped | {"cap": None}),
-    "all but random top": (
-        "both",
-        "as in the code",
-        (longer + 0.01).clamp(max=1),
-        (0.99 - longer).clamp(min=0),
-        capped | drawn,
-    ),
-    "ROAR, paper": ("ROAR {}", "original", sizes, sizes, {}),
-    "ROAR, code": ("ROAR of the code", "original", sizes, sizes, {}),
+    "paper": ("FFid", "paper", "original", capped),
+    "sizes": ("FFid", "paper", "original", capped | {"ask": code_sizes}),
+    "subset": ("FFid", "paper", "original", capped | drawn),
+    "first channel": ("FFid", "first channel", "original", capped),
+    "exact number": ("FFid", "exact number", "original", capped),
+    "explained network": ("FFid", "paper", "fine-tuned", capped),
+    "SG-SQ over IG": ("FFid", "paper", "over IG", capped),
+    "random top": ("FFid", "paper", "original", capped | {"cap": None, "ask": random_top}),
+    "all but random top": ("FFid", "both", "as in the code", capped | drawn | {"ask": code_sizes}),
+    "ROAR, paper": ("ROAR", "paper", "original", {}),
+    "ROAR, code": ("ROAR", "whole images", "original", {}),
 }
-REFERENCE = {name: "ROAR, paper" if name.startswith("ROAR") else "paper" for name in variants}
 
 
-def noisy(judged, label, level, noise_seed):
-    """Explanations with a share of noise; for the advertised example a top of its own every time."""
-    if judged is None:
-        return explain("random", models["original"], x, y, pixels, seed=seed + 1 + level)
-    return degrade(explained[judged][label], noise_shares[level], seed=noise_seed)
+def metric(name, way):
+    """A variant as a metric, in one direction."""
+    family, _, _, changes = variants[name]
+    registered = METRICS[f"{family}{way}"]
+    changes = dict(changes)
+    if ask := changes.pop("ask", None):
+        registered = dataclasses.replace(registered, ask=partial(ask, direction=registered.direction, **changes))
+        changes = {}
+    return registered.given(sizes=sizes, family=name, **changes)
 
 
-def hits(variant, label, direction):
-    """Whether each image is still recognised, [shares of noise, images, sizes], the mean over draws and seeds."""
-    network, judged, of_morf, of_lerf, options = variants[variant]
-    at = of_morf if direction == "MoRF" else of_lerf
-    asked = score[network.format(label)]
-    levels = [
-        [
-            remaining(asked, noisy(judged, label, level, s), at, direction=direction, **options).value
-            for s in (seeds if share else seeds[:1])
-        ]
-        for level, share in enumerate(noise_shares)
-    ]
-    return torch.stack([torch.stack(of_level).mean(0) for of_level in levels]).cpu()
-
-
-answers = {
-    (variant, label): {direction: hits(variant, label, direction) for direction in ("MoRF", "LeRF")}
-    for variant in variants
-    for label in gradients
-}
+metrics = {name: {f"{name} {way}": metric(name, way) for way in "+-"} for name in variants}
+parts = []
+for training_seed in training_seeds:
+    of_networks, explained = asked(training_seed)
+    for name, (_, networks_, judged, _) in variants.items():
+        subject, own = of_networks[networks_], explained[judged]
+        parts.append(degraded.degraded(metrics[name], subject, own, levels=noise_shares, seeds=seeds))
+scores = Scores.concat(parts)
+run.save(scores, "scores")
 
 # %% [markdown]
 # ## How much each moves
 #
-# The macro correlation ranks the six shares of noise by the area under their curve, the micro correlation at each size. Intervals
-# (95 %) are over the images, for this one network: the same resampled images for all rows, so that the interval of a change
-# is that of a paired difference. *Share of the ideal* is the mean of the three correlations, each times its ideal of −1, +1, −1.
+# The macro correlation ranks the shares of noise by the area under their curve, the micro correlation at each size. In brackets:
+# 95 % intervals over the images, for the networks at hand; that of a change is that of a paired difference. *Share of the ideal*
+# is the mean of the three correlations, each times its ideal of −1, +1, −1. A correlation that does not exist has found no
+# order and counts as 0. A correlation of few ranks jumps, and its interval with it: read the changes, not the second digit.
+
 
 # %% tags=["hide-input"]
-generator = torch.Generator().manual_seed(seed)
-weights = (
-    torch.cat([torch.ones(1, images, dtype=torch.float64), stats.bootstrap(images, resamples, generator)]) / images
-)
-truth = -torch.tensor(noise_shares, dtype=torch.float64)
-
-
-def correlations(variant, label):
-    """Macro and micro correlations of every resample, the first of which is the sample itself: {level: [R, 3]}."""
-    at = variants[variant][2]
-    curves = {d: torch.einsum("ri,lik->rkl", weights, a).round(decimals=9) for d, a in answers[variant, label].items()}
-    areas = {d: stats.auc(c.movedim(1, -1), at).round(decimals=9) for d, c in curves.items()}
-    found = {}
-    for level, of in {"macro": areas, "micro": curves}.items():
-        ideal = truth.expand_as(of["MoRF"])
-        pairs = [(of["MoRF"], ideal), (of["LeRF"], ideal), (of["MoRF"], of["LeRF"])]
-        found[level] = torch.stack([stats.spearman(*pair) for pair in pairs], dim=1)  # [R, 3] or [R, 3, sizes]
-    return {"macro": found["macro"], "micro": found["micro"].nanmean(-1)}
-
-
-def reached(found):
-    """The share of the ideal; a correlation that does not exist has found no order and counts as 0."""
-    return (found * torch.tensor(list(IDEAL.values()), dtype=torch.float64)).nan_to_num(0).mean(1)
-
-
-def interval(values):
-    """The sample's value and the 95 % interval of its resamples."""
-    low, high = values[1:].nanquantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
-    return {"value": values[0].item(), "low": low, "high": high}
-
-
-found = {key: correlations(*key) for key in answers}
-measured = pd.DataFrame(
-    {"difference": variant, "explainer": label, "level": level, "comparison": comparison}
-    | interval(quantity)
-    | {f"change_{name}": value for name, value in interval(quantity - base).items()}
-    for (variant, label), levels in found.items()
-    for level, of_level in levels.items()
-    for comparison, quantity, base in [
-        *zip(IDEAL, of_level.T, found[REFERENCE[variant], label][level].T, strict=True),
-        ("share of the ideal", reached(of_level), reached(found[REFERENCE[variant], label][level])),
+def correlations(name, micro):
+    """The three correlations of a difference: of samples -> [R, 3], and the labels of the samples."""
+    longest = len(sizes) if name in ("up to 100 %", "all but random top") else len(sizes) - 1
+    variant = "paper" if name == "up to 100 %" else name
+    found = [
+        stats.found_order(noise_shares, seeds, micro=micro, metric=f"{variant} +"),
+        stats.found_order(noise_shares, seeds, micro=micro, metric=f"{variant} -"),
+        stats.same_order(f"{variant} +", f"{variant} -", noise_shares, seeds, micro=micro),
     ]
-)
+
+    def three(*samples):
+        cut = [dataclasses.replace(s, values=s.values[:, :longest], sizes=s.sizes[:longest]) for s in samples]
+        first = len(found[0].over)
+        groups = cut[:first], cut[first:], cut
+        # Of what is lost, which has the opposite order of what remains.
+        signed = zip((-1, -1, 1), found, groups, strict=True)
+        return torch.stack([sign * s.function(*group) for sign, s, group in signed], -1)
+
+    return three, found[2].over
+
+
+IDEAL = torch.tensor(list(degraded.IDEAL.values()), dtype=torch.float64)
+
+
+def read(name, what, micro, base=None):
+    """The statistic of a difference: one of the correlations or the share of the ideal, or its change from another's."""
+
+    def pick(three):
+        if what == "share of the ideal":
+            return (three * IDEAL).nan_to_num(0).mean(-1)
+        return three[..., degraded.COMPARISONS.index(what)]
+
+    own, over = correlations(name, micro)
+    if base is None:
+        return Statistic(lambda *samples: pick(own(*samples)), over)
+    other, others = correlations(base, micro)
+    return Statistic(lambda *s: pick(own(*s[: len(over)])) - pick(other(*s[len(over) :])), (*over, *others))
+
+
+differences = ["paper", "sizes", "up to 100 %", *[*variants][2:]]
+reference = {name: "ROAR, paper" if name.startswith("ROAR") else "paper" for name in differences}
+told = [*degraded.COMPARISONS, "share of the ideal"]
+rows = [
+    {"difference": name, "explainer": explainer, "level": level, "quantity": what, "of": of}
+    | tables.interval(stats.estimate(scores, read(name, what, level == "micro", base), explainer=explainer))
+    for name in differences
+    for explainer in gradients
+    for level in ("macro", "micro")
+    for what, of, base in [
+        *((what, "value", None) for what in told),
+        *([("share of the ideal", "change", reference[name])] if reference[name] != name else []),
+    ]
+]
+measured = pd.DataFrame(rows)
 run.save(measured, "changes")
-# Recognised sizes of each image: enough to compute every number of this page again.
-run.save(
-    pd.DataFrame(
-        {"difference": variant, "explainer": label, "direction": direction, "share": share, "image": range(images)}
-        | {"area": stats.auc(of_share, variants[variant][2]).tolist()}
-        for (variant, label), directions in answers.items()
-        for direction, of_direction in directions.items()
-        for share, of_share in zip(noise_shares, of_direction, strict=True)
-    ).explode(["image", "area"]),
-    "scores",
+macro = measured[(measured["level"] == "macro") & (measured["of"] == "value")]
+order = [*gradients, *differences, *told]
+tables.styled(
+    tables.side_by_side({"macro": macro}, rows=["explainer", "difference"], columns=["quantity"], order=order)
 )
-
-
-# %% tags=["hide-input"]
-def shown(frame, of=""):
-    """Value and interval as text."""
-    value, low, high = (frame[f"{of}{name}"].map("{:+.2f}".format) for name in ("value", "low", "high"))
-    text = (value + " [" + low + ", " + high + "]").str.replace("-", "−")
-    return text.where(frame[f"{of}value"].notna(), "none")
-
-
-macro = measured[measured["level"] == "macro"]
-columns = [*IDEAL, "share of the ideal"]
-table = macro.assign(text=shown(macro)).pivot(index=["explainer", "difference"], columns="comparison", values="text")
-tables.styled(table.loc[[(label, name) for label in gradients for name in variants], columns])
 
 # %% mystnb={"figure": {"caption": "How much of the ideal order each difference costs (left of zero) or adds, in macro and in micro correlations, with 95 % intervals over the images. A difference whose interval holds zero cannot be told from none on these images.", "name": "ff-public-code-change"}, "image": {"alt": "Two dot plots with intervals, macro and micro correlations: for each difference between paper and code the change in the share of the ideal, one colour for each explainer."}} tags=["hide-input"]
-change = measured[(measured["comparison"] == "share of the ideal") & ~measured["difference"].isin(REFERENCE.values())]
-effect = change.groupby("difference")["change_value"].apply(lambda values: values.abs().max()).sort_values()
+change = measured[measured["of"] == "change"]
+effect = change.groupby("difference")["mean"].apply(lambda values: values.abs().max()).sort_values()
 figure, panels = plt.subplots(1, 2, figsize=(7.2, 3.6), sharey=True)
 for axes, level in zip(panels, ("macro", "micro"), strict=True):
-    for offset, (label, of_label) in zip(
-        (-0.15, 0.15), change[change["level"] == level].groupby("explainer"), strict=True
-    ):
-        rows = of_label.set_index("difference").loc[effect.index]
-        reach = rows[["change_low", "change_high"]].sub(rows["change_value"], axis=0).abs().T.to_numpy()
-        places = [place + offset for place in range(len(rows))]
-        axes.errorbar(rows["change_value"], places, xerr=reach, fmt="o" if offset < 0 else "s", capsize=2, label=label)
+    for shift, explainer in zip((-0.15, 0.15), gradients, strict=True):
+        of = change[(change["level"] == level) & (change["explainer"] == explainer)].set_index("difference")
+        of = of.loc[effect.index]
+        reach = of[["low", "high"]].sub(of["mean"], axis=0).abs().fillna(0).T.to_numpy()
+        places = [place + shift for place in range(len(of))]
+        axes.errorbar(of["mean"], places, xerr=reach, fmt="o" if shift < 0 else "s", capsize=2, label=explainer)
     axes.axvline(0, color="0.4", linewidth=0.8)
-    axes.set(
-        yticks=range(len(effect)), yticklabels=effect.index, xlabel="change of the share of the ideal", title=level
-    )
+    axes.set(yticks=range(len(effect)), yticklabels=effect.index, title=level)
 panels[1].legend(title=None)
 figure.supxlabel("change of the share of the ideal", fontsize="medium")
 figures.show(figure)
 
 # %% tags=["hide-input"]
-certain = change[(change["level"] == "macro") & ((change["change_low"] > 0) | (change["change_high"] < 0))]
-widest = ((macro["high"] - macro["low"]) / 2)[macro["difference"] != "random top"].groupby(macro["comparison"]).max()
-ranked = certain.assign(size=certain["change_value"].abs()).sort_values("size", ascending=False)
+certain = change[(change["level"] == "macro") & ((change["low"] > 0) | (change["high"] < 0))]
+ranked = certain.assign(size=certain["mean"].abs()).sort_values("size", ascending=False)
 listed = "; ".join(
-    f"{row['difference']} with {row['explainer']} {row['change_value']:+.2f} [{row['change_low']:+.2f}, {row['change_high']:+.2f}]"
+    f"{row['difference']} with {row['explainer']} "
+    + "{mean:+.2f} [{low:+.2f}, {high:+.2f}]".format(**row).replace("-", "−")
     for row in ranked.to_dict("records")
-).replace("-", "−")
+)
+half = ((macro["high"] - macro["low"]) / 2)[macro["difference"] != "random top"].groupby(macro["quantity"]).max()
 Markdown(
     f"On {images} images "
-    + (f"these differences change the macro correlations, largest first: {listed}. " if len(ranked) else "")
-    + ("The others" if len(ranked) else "None of the differences")
-    + f" cannot be told from none{'' if len(ranked) else ' by the macro correlations'}. "
-    "Half the width of the widest interval of a macro correlation is "
-    + ", ".join(f"{widest[comparison]:.2f} ({comparison})" for comparison in IDEAL)
+    + (f"these differences change the macro correlations, largest first: {listed}. " if listed else "")
+    + f"{'The others' if listed else 'None of the differences'} cannot be told from none"
+    + f"{'' if listed else ' by the macro correlations'}. Half the width of the widest interval of a macro correlation is "
+    + ", ".join(f"{half[comparison]:.2f} ({comparison})" for comparison in degraded.COMPARISONS)
     + "."
 )
 
@@ -344,31 +319,37 @@ Markdown(
 # ## In accuracy
 #
 # A rank can stay where it is while the number below it moves. The same comparison in the unit of the curves: the accuracy that
-# remains for the explanation without noise, averaged over the sizes, and its change against the paper's definition.
+# is lost for the explanation without noise, averaged over the sizes, and its change against the paper's definition.
 
 
 # %% tags=["hide-input"]
-def mean_accuracy(variant, label, direction):
-    """Of every resample, [R]."""
-    return weights @ answers[variant, label][direction][0].mean(-1)
+def lost(sample):
+    """The mean over the sizes up to 95 %."""
+    return sample.mean()[:, :-1].mean(1)
 
 
-accuracies = pd.DataFrame(
-    {"difference": variant, "explainer": label, "direction": direction}
-    | interval(quantity)
-    | {f"change_{name}": value for name, value in interval(quantity - base).items()}
-    for variant, label in answers
-    for direction in ("MoRF", "LeRF")
-    for quantity, base in [
-        (mean_accuracy(variant, label, direction), mean_accuracy(REFERENCE[variant], label, direction))
-    ]
-)
+rows = [
+    {"difference": name, "explainer": explainer, "direction": metrics[name][f"{name} {way}"].direction}
+    | tables.interval(
+        stats.estimate(
+            scores,
+            lost,
+            explainer=explainer,
+            level=None,
+            cells=[{"metric": f"{name} {way}"}, {"metric": f"{reference[name]} {way}"}],
+            contrasts=torch.tensor([[1, -1]]),
+        )
+    )
+    for name in variants
+    if reference[name] != name
+    for explainer in gradients
+    for way in "+-"
+]
+accuracies = pd.DataFrame(rows)
 run.save(accuracies, "accuracies")
-moved = accuracies[~accuracies["difference"].isin(REFERENCE.values())]
-table = moved.assign(text=shown(moved, "change_")).pivot(
-    index="difference", columns=["explainer", "direction"], values="text"
+tables.styled(
+    tables.side_by_side({"change": accuracies}, rows=["difference"], columns=["explainer", "direction"], order=order)
 )
-tables.styled(table.loc[[name for name in variants if name in table.index]])
 
 # %% [markdown]
 # ## What cannot be switched on alone
@@ -381,11 +362,12 @@ tables.styled(table.loc[[name for name in variants if name in table.index]])
 #   last hidden layer is dropped at random in every answer. Our network has no such layer. Dropped before its last layer:
 
 # %% tags=["hide-input"]
-before = accuracy(models["fine-tuned"], test)
-*_, last = (layer for layer in models["fine-tuned"].modules() if isinstance(layer, torch.nn.Linear))
+network, test = of_networks["paper"].tuned, datasets.load(data, "test").take(slice(images))
+before = accuracy(network, test)
+*_, last = (layer for layer in network.modules() if isinstance(layer, torch.nn.Linear))
 torch.manual_seed(seed)
 hook = last.register_forward_pre_hook(lambda layer, inputs: (dropout(inputs[0], 0.5, training=True),))
-after = accuracy(models["fine-tuned"], test)
+after = accuracy(network, test)
 hook.remove()
 Markdown(f"the fine-tuned network recognises {after:.1%} of these whole images instead of {before:.1%}.")
 
@@ -394,14 +376,11 @@ Markdown(f"the fine-tuned network recognises {after:.1%} of these whole images i
 
 # %% tags=["hide-input"]
 kept = recorded("f-fidelity/public-code", "changes")
-if kept:
-    of_record = kept.frame[kept.frame["comparison"] == "share of the ideal"]
-    table = of_record.assign(text=shown(of_record, "change_")).pivot(
-        index="difference", columns=["explainer", "level"], values="text"
-    )
-    table = tables.styled(table.loc[[name for name in variants if REFERENCE[name] != name]])
-table if kept else Markdown(
+show = {"this build": change, "recorded": kept.frame.query("of == 'change'")} if kept else None
+Markdown(
     "There is none yet: `make notebook NAME=f-fidelity/public-code PROFILE=long` makes one, in hours of two cores."
+) if show is None else tables.styled(
+    tables.side_by_side(show, rows=["difference"], columns=["explainer", "level"], order=order)
 )
 
 # %% tags=["hide-input"]

@@ -38,25 +38,27 @@ train_limit = None  # training images; None: all
 betas = [0.05, 0.1, 0.2, 0.5]  # largest share of pixels masked in fine-tuning, one network each
 beta = 0.1  # of F-Fidelity
 sweep_limit = 6000  # training images for the networks of the sweep over beta; None: all
-images = 500  # test images
+images = 2000  # test images
 masked = [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]  # share of pixels missing at test time
 largest = 0.5  # the largest explanation size that the advice is for
 precision = "bfloat16"  # of training and forwards, where the device computes it natively; else float32
-seed = 0
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of the masks
 
 # %% tags=["hide-input"]
 import dataclasses
 
-import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 import torch
+from IPython.display import Markdown
 
-from faithlab import engine, readouts
-from faithlab.metrics.robustness import advise, robustness
-from faithlab.study import claims, f_fidelity, figures, networks, published, tables
-from faithlab.study.results import Run
-from faithlab.zoo import datasets
+from faithlab import stats
+from faithlab.claims import above, below, in_order, premise, within
+from faithlab.metrics.robustness import advise
+from faithlab.scores import Scores
+from faithlab.study import figures, networks, published, tables
+from faithlab.study.results import Run, recorded
+from faithlab.trials import masking, subjects
 from faithlab.zoo.training import logits, trained
 
 figures.theme()
@@ -66,68 +68,120 @@ run = Run("f-fidelity/robustness", globals())
 # ## Networks
 #
 # One network is trained as usual. From its weights others are fine-tuned on images that lack up to a share $\beta$ of
-# their pixels, chosen at random. $\beta = 0$ is the original.
+# their pixels, chosen at random. $\beta = 0$ is trained further like them, on whole images: what it differs in from the
+# original is not the masks' doing. All are asked about the same test images with the same random
+# pixels set to the mean colour: whether they still give the true class (*accuracy*), and whether they give the class that the
+# original gives to the whole image (*agreement*).
 
 # %% tags=["hide-input"]
-recipes = networks.pair(
-    data,
-    "resnet9",
-    {"width": width},
-    epochs=epochs,
-    tuning_epochs=tuning_epochs,
-    rate=rate,
-    tuning_rate=tuning_rate,
-    decay=decay,
-    schedule=schedule,
-    train_limit=train_limit,
-    beta=beta,
-    precision=precision,
-    seed=seed,
-)
-sweep = {
-    share: dataclasses.replace(recipes["fine-tuned"], mask_share=share, limit=sweep_limit or train_limit)
-    for share in betas
-}
-tested = {"original": recipes["original"], "fine-tuned": recipes["fine-tuned"]}
-tested |= {f"beta {share:g}": recipe for share, recipe in sweep.items()}
-models = {name: trained(recipe) for name, recipe in tested.items()}
-device = next(models["original"].parameters()).device
-fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
+options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
+options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
+recipes = [networks.pair(data, "resnet9", {"width": width}, seed=s, **options) for s in training_seeds]
 
-test = datasets.load(data, "test").take(slice(images))
-x, y = test.model_inputs().to(device), test.labels.to(device)
-pixels = test.features()
-predicted = logits(models["original"], x).argmax(1)
-shares = torch.tensor(masked, dtype=torch.float64)
-rows, hits = [], {}
-for name, model in models.items():
-    for measure, target in (("accuracy", y), ("agreement", predicted)):
-        score = engine.scorer(model, x, target, segments=pixels, readout=readouts.hit, precision=fast)
-        answers = robustness(score, (len(x), pixels.numel()), shares, seed=seed)
-        hits[name, measure] = answers
-        rows += [(name, measure, share, value) for share, value in zip(masked, answers.mean(0).tolist(), strict=True)]
-curves = pd.DataFrame(rows, columns=["network", "measure", "masked", "value"])
-run.save(curves, "curves")
+
+def of_beta(share):
+    """What a network of the sweep is called."""
+    return f"beta {share:g}"
+
+
+parts = []
+for recipe in recipes:
+    subject = subjects.subject(recipe["original"], images, tuned=recipe["fine-tuned"], precision=precision)
+    predicted = dataclasses.replace(subject, target=logits(subject.model, subject.x).argmax(1))
+    for metric, about in (("accuracy", subject), ("agreement", predicted)):
+        for asked in ("original", "fine-tuned"):
+            found = masking.masked(about, masked, seed=seed, networks=(asked,))
+            parts.append(found.labelled(metric=metric, network=asked))
+        for share in (0.0, *betas):
+            tuned = dataclasses.replace(recipe["fine-tuned"], mask_share=share, limit=sweep_limit or train_limit)
+            found = masking.masked(
+                dataclasses.replace(about, tuned=trained(tuned)), masked, seed=seed, networks=("fine-tuned",)
+            )
+            parts.append(found.labelled(metric=metric, network=of_beta(share)))
+scores = Scores.concat(parts)
+run.save(scores, "scores")
 
 # %% [markdown]
 # ## Table 8, images
 #
 # Accuracy with a random share of the pixels set to the mean colour. *Published* is the paper's ResNet on CIFAR-100; the
-# rows for time series and text are on their own pages, all of them together on [](../../book/f-fidelity/guideline).
+# rows for time series and text are on their own pages, all of them together on [](../../book/f-fidelity/guideline). In
+# brackets: 95 % intervals over the images, for the networks at hand.
 
 # %% tags=["hide-input"]
-table8 = curves[(curves["measure"] == "accuracy") & curves["network"].isin(["original", "fine-tuned"])]
-table8 = table8[table8["masked"].isin([0.0, 0.05, 0.1])].drop(columns="measure").rename(columns={"value": "accuracy"})
-table8 = table8.assign(dataset="CIFAR-10", architecture="ResNet")
+shares = [share for share in (0.0, 0.05, 0.1) if share in masked]
+table8 = masking.accuracies(scores.where(metric="accuracy", network=["original", "fine-tuned"]))
+table8 = table8[table8["masked"].isin(shares)].assign(dataset="CIFAR-10", architecture="ResNet")
 run.save(table8, "robustness")
-paper = published.load("ffidelity_robustness").query("dataset == 'CIFAR-100' and architecture == 'ResNet'")
-paper = paper.rename(columns={"model": "network", "masked_fraction": "masked", "accuracy": "mean"})
-tables.styled(
-    tables.side_by_side(
-        {"published": paper, "this build": table8.rename(columns={"accuracy": "mean"})},
-        rows=["network"],
-        columns=["masked"],
-    )
+paper = published.load("ffidelity_robustness")
+kept = recorded("f-fidelity/robustness", "robustness")
+sources = {
+    "published": paper.query("dataset == 'CIFAR-100' and architecture == 'ResNet'").rename(
+        columns={"model": "network", "masked_fraction": "masked"}
+    ),
+    "recorded": kept.frame if kept else None,
+    "this build": table8,
+}
+sources = {
+    name: f.rename(columns={"accuracy": "mean"}).assign(masked=f["masked"].map("{:.0%} masked".format))
+    for name, f in sources.items()
+    if f is not None
+}
+tables.styled(tables.side_by_side(sources, rows=["network"], columns=["masked"]))
+
+# %% [markdown]
+# The premise of the claim is that there is something to lose: the network recognises most images as long as nothing is
+# masked. How much of it a tenth of the pixels must cost to *break* it, and how little may be left afterwards, the paper does
+# not say. It prints a loss of 31 % of the images, and of less than 1 % after fine-tuning. The bars are 10 %, twice the
+# tolerance of {py:func}`faithlab.metrics.robustness.advise`, and 5 %, this tolerance.
+
+# %% tags=["hide-input"]
+at = masking.printed(paper, "CIFAR-100", "ResNet")
+run.claim(
+    "ff-robust",
+    "Table 8, appendix D.2",
+    "Masking a tenth of the pixels breaks an image network; after fine-tuning it does not.",
+    [
+        premise(
+            above(
+                scores,
+                0.5,
+                of=masking.at(0.0),
+                metric="accuracy",
+                network="original",
+                name="the original network recognises most whole images",
+            )
+        ),
+        above(
+            scores,
+            0.1,
+            of=masking.lost(0.1),
+            metric="accuracy",
+            network="original",
+            name="the original network loses more than 10 % of accuracy",
+            printed=at.loc["original", 0.0] - at.loc["original", 0.1],
+        ),
+        below(
+            scores,
+            0.05,
+            of=masking.lost(0.1),
+            metric="accuracy",
+            network="fine-tuned",
+            name="the fine-tuned network loses less than 5 %",
+            printed=at.loc["fine-tuned", 0.0] - at.loc["fine-tuned", 0.1],
+        ),
+    ],
+)
+
+# %% tags=["hide-input"]
+less = stats.estimate(
+    scores, masking.lost(0.1), metric="accuracy", network=of_beta(betas[0] if beta not in betas else beta)
+)
+more = stats.estimate(scores, masking.lost(0.1), metric="accuracy", network="fine-tuned")
+Markdown(
+    f"The paper fine-tunes for 100 epochs, this network was fine-tuned for {tuning_epochs}. That more would help is likely: the "
+    f"network of the sweep below, which saw {sweep_limit or 'all'} training images, loses {tables.share(less)}, this one "
+    f"{tables.share(more)}."
 )
 
 # %% [markdown]
@@ -137,26 +191,88 @@ tables.styled(
 # share of images to which both give the same class. F-Fidelity wants both: robust up to $\beta$, and still the model that
 # was to be explained.
 
-# %% mystnb={"figure": {"caption": "Left: accuracy on test images that lack a random share of their pixels. Right: agreement with the original network's answer to the whole image. One line for each beta of fine-tuning; 0 is the original.", "name": "ff-robustness-beta"}, "image": {"alt": "Two line charts against the share of masked pixels, accuracy and agreement, one line for each beta."}} tags=["hide-input"]
-shown = curves[curves["network"] != "fine-tuned"].copy()
-shown["β"] = shown["network"].str.removeprefix("beta ").replace("original", "0").astype(float)
-grid = sns.relplot(
-    shown,
-    x="masked",
-    y="value",
-    hue="β",
-    style="β",
-    markers=True,
-    dashes=False,
-    palette="viridis",
-    col="measure",
-    kind="line",
-    height=3.2,
-    aspect=1.05,
+# %% mystnb={"figure": {"caption": "Left: accuracy on test images that lack a random share of their pixels. Right: agreement with the original network's answer to the whole image. One line for each beta of fine-tuning, and one for the original. Bands: 95 % intervals over the images.", "name": "ff-robustness-beta"}, "image": {"alt": "Two line charts against the share of masked pixels, accuracy and agreement, one line for each beta."}} tags=["hide-input"]
+figures.curves(
+    scores,
+    columns={name: {"metric": name} for name in ("accuracy", "agreement")},
+    lines={"original": {"network": "original"}} | {f"β {b:g}": {"network": of_beta(b)} for b in (0.0, *betas)},
+    x="share of pixels masked at random",
+    y="share of test images",
+    ordered=True,
 )
-grid.set_titles("{col_name}").set_axis_labels("share of pixels masked at random", "share of test images")
-plt.close(grid.figure)
-grid.figure
+
+# %% tags=["hide-input"]
+changed = {
+    name: stats.estimate(
+        scores,
+        masking.at(0.0),
+        metric="accuracy",
+        cells=[{"network": "original"}, {"network": name}],
+        contrasts=torch.tensor([[1, -1]]),
+    )
+    for name in (of_beta(0.0), of_beta(max(betas)))
+}
+agreed = {name: stats.estimate(scores, masking.at(0.0), metric="agreement", network=name) for name in changed}
+Markdown(
+    f"Trained further without masks, the network loses {tables.share(changed[of_beta(0.0)])} of its accuracy on whole images "
+    f"and agrees with the original on {tables.share(agreed[of_beta(0.0)])} of them; with β {max(betas):g} it loses "
+    f"{tables.share(changed[of_beta(max(betas))])} and agrees on {tables.share(agreed[of_beta(max(betas))])}. What lies "
+    "between is the price of the masks."
+)
+
+# %% [markdown]
+# *A larger β* is judged from each β of the sweep to the next, on the same images: robustness at the largest share that was
+# masked, agreement on whole images. The third thing that the paper says of its Figure 1 is that on whole images accuracy
+# stays: "the accuracy difference between original and fine-tuned models remains small". How small, it does not say; the
+# margin is the 5 % of above.
+
+# %% tags=["hide-input"]
+sweep = [of_beta(share) for share in betas]
+run.claim(
+    "ff-beta-price",
+    "Figure 1, appendix D.3",
+    "A larger β in fine-tuning buys robustness and costs agreement with the original network.",
+    [
+        in_order(
+            scores,
+            "network",
+            sweep,
+            rises=True,
+            of=masking.at(max(masked)),
+            metric="accuracy",
+            name=f"accuracy with {max(masked):.0%} masked rises with every step of β",
+        ),
+        in_order(
+            scores,
+            "network",
+            sweep,
+            of=masking.at(0.0),
+            metric="agreement",
+            name="agreement on whole images falls with every step of β",
+        ),
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "ff-whole-kept",
+    "Figure 1, appendix D.3",
+    "Fine-tuning on random masks hardly changes the accuracy on whole images.",
+    [
+        within(
+            scores,
+            {"network": name},
+            {"network": "original"},
+            margin=0.05,
+            reason="the tolerance within which the study calls a network's accuracy kept",
+            of=masking.at(0.0),
+            metric="accuracy",
+            name=name,
+            printed=[at.loc["fine-tuned", 0.0], at.loc["original", 0.0]] if name == "fine-tuned" else None,
+        )
+        for name in ("fine-tuned", *sweep)
+    ],
+)
 
 # %% [markdown]
 # ## What this warrants
@@ -166,21 +282,12 @@ grid.figure
 
 # %% tags=["hide-input"]
 advice = pd.DataFrame(
-    [
-        {"network": name, **advise(hits[name, "accuracy"], shares, largest=largest, beta=beta)._asdict()}
-        for name in models
-    ]
+    {"network": block.labels["network"], "training seed": block.labels["training_seed"]}
+    | advise(block.values, torch.tensor(masked, dtype=torch.float64), largest=largest, beta=beta)._asdict()
+    for block in scores.where(metric="accuracy")
 )
 run.save(advice, "advice")
 tables.prose(advice[["network", "metric", "reason"]])
-
-# %% [markdown]
-# ## What reproduced
-
-# %% tags=["hide-input"]
-verdicts = claims.judge(f_fidelity.ROBUSTNESS, {"curves": curves})
-run.save(verdicts, "claims")
-tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
 
 # %% tags=["hide-input"]
 run.finish()

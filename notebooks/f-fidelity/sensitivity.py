@@ -31,35 +31,38 @@ size = 28  # side of the images in pixels
 train_limit = 8000  # training images
 epochs = 3
 tuning_epochs = 2
-images = 160  # test images; the paper has 400
+images = 250  # test images; the paper has 400
 explainer = "input-x-gradient"
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0]  # of the noise
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
-draws = 5  # N where another parameter is varied; 50 in the paper
+draws = 4  # N where another parameter is varied; 50 in the paper
 alpha = 0.5
 beta = 0.1
-vary_draws = [1, 2, 5, 10]  # the paper: 10, 30, 50, 80, 150
+vary_draws = [1, 4, 10]  # the paper: 10, 30, 50, 80, 150
 vary_alpha = [0.3, 0.5, 0.7]
 vary_beta = [0.05, 0.1, 0.2]
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
-seed = 0
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of the data and of the random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
-import torch
 from IPython.display import Markdown
 
-from faithlab import engine, readouts
-from faithlab.explainers import explain
-from faithlab.study import claims, f_fidelity, figures, tables, trials
+from faithlab import stats
+from faithlab.claims import above, in_order, premise
+from faithlab.explainers import refine
+from faithlab.metrics import METRICS
+from faithlab.scores import Scores
+from faithlab.study import figures, tables
 from faithlab.study.results import Run
+from faithlab.trials import degraded, masking, subjects
 from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithlab.zoo.training import Recipe
 
 figures.theme()
 run = Run("f-fidelity/sensitivity", globals())
@@ -67,96 +70,116 @@ run = Run("f-fidelity/sensitivity", globals())
 # %% [markdown]
 # ## Networks
 #
-# $\beta$ is also the largest share of pixels that fine-tuning masks, so every $\beta$ has a network of its own.
+# $\beta$ is also the largest share of pixels that fine-tuning masks, so every $\beta$ has a network of its own. What is
+# relevant can speak for the class or against it: the size of *input × gradient* counts.
 
 # %% tags=["hide-input"]
 made = {"share": digit_share, "size": size, "seed": seed}
-original = Recipe(
-    data="colored-mnist",
-    data_options=made | {"limit": train_limit},
-    model="cnn3",
-    epochs=epochs,
-    batch=64,
-    rate=5e-3,
-    seed=seed,
-)
-tuned = {
-    b: trained(dataclasses.replace(original, epochs=tuning_epochs, rate=2e-3, mask_share=b, start=original))
-    for b in sorted({*vary_beta, beta})
-}
-network = trained(original)
-device = next(network.parameters()).device
-fast = engine.native_precision(device) if precision == "bfloat16" else torch.float32
 test = datasets.load("colored-mnist", "test", **made, limit=max(images, 1000))
-found = {b: accuracy(model, test) for b, model in tuned.items()}
-chosen = test.take(slice(images))
-x, y = chosen.model_inputs().to(device), chosen.labels.to(device)
-pixels = chosen.features()
-# What is relevant can speak for the class or against it: the size of the product counts.
-attribution = {explainer: explain(explainer, network, x, y, pixels).abs()}
-Markdown(
-    f"The network recognises {accuracy(network, test):.1%} of the test digits, the fine-tuned ones "
-    f"{min(found.values()):.1%} to {max(found.values()):.1%}."
-)
+chosen = {}  # training seed -> beta -> subject
+for training_seed in training_seeds:
+    original = Recipe(
+        data="colored-mnist",
+        data_options=made | {"limit": train_limit},
+        model="cnn3",
+        epochs=epochs,
+        batch=64,
+        rate=5e-3,
+        seed=training_seed,
+    )
+    for b in sorted({*vary_beta, beta}):
+        tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=2e-3, mask_share=b, start=original)
+        own = subjects.subject(original, images, tuned=tuned, name="CNN", precision=precision, data=test)
+        chosen.setdefault(training_seed, {})[b] = own
 
 # %% [markdown]
 # ## One parameter at a time
+#
+# Each setting is a metric of its own, and ranks the same explanations with the same noise.
 
 # %% tags=["hide-input"]
-fractions = torch.arange(1, round(1 / size_step), dtype=torch.float64) * size_step
-score = {
-    b: engine.scorer(model, x, y, segments=pixels, readout=readouts.hit, precision=fast) for b, model in tuned.items()
-}
+sizes = [k * size_step for k in range(1, round(1 / size_step))]
 usual = {"draws": draws, "alpha": alpha, "beta": beta}
-settings = [
-    (parameter, value)
-    for parameter, values in (("draws", vary_draws), ("alpha", vary_alpha), ("beta", vary_beta))
-    for value in values
-]
-parts = []
-for parameter, value in settings:
-    chosen = usual | {parameter: value}
-    metric = trials.morf_and_lerf(
-        score[chosen["beta"]],
-        fractions,
-        alpha=chosen["alpha"],
-        cap=chosen["beta"],
-        draws=chosen["draws"],
-        seed=seed,
+signs = {"draws": "N", "alpha": "α", "beta": "β"}
+varied = {"draws": vary_draws, "alpha": vary_alpha, "beta": vary_beta}
+
+
+def called(parameter, value):
+    """What a setting is called; the usual one has one name, whichever parameter it is a value of."""
+    return "usual" if value == usual[parameter] else f"{signs[parameter]} = {value:g}"
+
+
+settings = {"usual": usual}
+for parameter, values in varied.items():
+    settings |= {called(parameter, value): usual | {parameter: value} for value in values}
+metrics = {
+    f"FFid{way}, {name}": METRICS[f"FFid{way}"].given(
+        sizes=sizes, alpha=of["alpha"], cap=of["beta"], draws=of["draws"], seed=seed, family=name
     )
-    curves = trials.degraded_curves({"F-Fidelity": metric}, attribution, noise_shares, fractions, seeds)
-    parts.append(trials.correlations(curves).assign(parameter=parameter, value=value))
-measured = pd.concat(parts, ignore_index=True)
-measured = measured[measured["level"] != "micro_rank"]
+    for name, of in settings.items()
+    for way in "+-"
+}
+trial = {"levels": noise_shares, "seeds": seeds}
+scores = Scores.concat(
+    degraded.degraded(
+        {
+            f"FFid{way}, {name}": metrics[f"FFid{way}, {name}"]
+            for name, of in settings.items()
+            for way in "+-"
+            if of["beta"] == b
+        },
+        subject,
+        subjects.attributions(subject, {explainer: refine.magnitude(explainer)}),
+        **trial,
+    )
+    for of_network in chosen.values()
+    for b, subject in of_network.items()
+)
+run.save(scores, "scores")
+whole = Scores.concat(
+    masking.masked(subject, (0.0, beta), seed=seed).labelled(explainer=f"random, β = {b:g}")
+    for of_network in chosen.values()
+    for b, subject in of_network.items()
+)
+run.save(whole, "masking")
+known = {
+    f"{asked}, β = {b:g}": stats.estimate(
+        whole, masking.at(0.0), network=f"CNN {asked}", explainer=f"random, β = {b:g}"
+    )
+    for b in chosen[training_seeds[0]]
+    for asked in ("original", "fine-tuned")
+}
+Markdown(
+    f"The network recognises {tables.share(known[f'original, β = {beta:g}'])} of the test digits, the fine-tuned ones "
+    + ", ".join(f"{tables.share(e)} ({name.split(', ')[1]})" for name, e in known.items() if "fine" in name)
+    + "."
+)
+
+# %% tags=["hide-input"]
+found = degraded.correlations(scores, metrics, **trial)
+found = found[found["level"] != "micro_rank"].rename(columns={"metric": "setting"})
+measured = pd.concat(
+    found[found["setting"] == called(parameter, value)].assign(parameter=signs[parameter], value=f"{value:g}")
+    for parameter, values in varied.items()
+    for value in values
+)
 run.save(measured, "correlations")
 
-# %% mystnb={"figure": {"caption": "Macro correlation of F-Fidelity with the true order, for each value of one parameter while the others keep theirs. 1 is the ideal in all three comparisons.", "name": "ff-sensitivity"}, "image": {"alt": "Three line charts: number of draws, alpha and beta against correlation times ideal, one line per comparison."}} tags=["hide-input"]
-macro = measured[measured["level"] == "macro_correlation"].copy()
-macro["share of the ideal"] = macro["mean"] * macro["comparison"].map(trials.IDEAL)
-grid = sns.relplot(
-    macro,
-    x="value",
-    y="share of the ideal",
-    hue="comparison",
-    style="comparison",
-    markers=True,
-    dashes=False,
-    col="parameter",
-    kind="line",
-    height=2.7,
-    aspect=0.95,
-    facet_kws={"sharex": False},
-)
-for axes, (parameter, label) in zip(
-    grid.axes.flat, {"draws": "N (random subsets)", "alpha": "α (share)", "beta": "β (share)"}.items(), strict=True
-):
-    axes.set(xlabel=label, ylim=(-1.1, 1.1), title="")
-    figures.mark(axes, usual[parameter], "used for the others", height=0.2)
-grid.set_ylabels("correlation × ideal")
-grid.tight_layout()
-sns.move_legend(grid, "center left", bbox_to_anchor=(1.0, 0.5))
-plt.close(grid.figure)
-grid.figure
+# %% mystnb={"figure": {"caption": "Macro correlation of F-Fidelity with the true order, for each value of one parameter while the others keep theirs, with 95 % intervals over the images. 1 is the ideal in all three comparisons.", "name": "ff-sensitivity"}, "image": {"alt": "Three line charts: number of draws, alpha and beta against correlation times ideal, one line per comparison."}} tags=["hide-input"]
+figure, panels = plt.subplots(1, 3, figsize=(8.6, 2.9), sharey=True)
+macro = measured[measured["level"] == "macro_correlation"]
+for axes, parameter in zip(panels, varied, strict=True):
+    for shift, (comparison, ideal), marker in zip((-1, 0, 1), degraded.IDEAL.items(), "osD", strict=True):
+        of = macro[(macro["parameter"] == signs[parameter]) & (macro["comparison"] == comparison)]
+        value, ends = of["mean"] * ideal, of[["low", "high"]] * ideal
+        reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]
+        at = of["value"].astype(float)
+        at += shift * 0.02 * (at.max() - at.min())
+        axes.errorbar(at, value, reach, marker=marker, capsize=2, label=comparison)
+    axes.set(xlabel=f"{signs[parameter]} ({usual[parameter]:g} for the others)", ylim=(-1.1, 1.1))
+panels[0].set_ylabel("correlation × ideal")
+panels[-1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+figures.show(figure)
 
 # %% tags=["hide-input"]
 tables.styled(
@@ -164,7 +187,7 @@ tables.styled(
         {"this build": measured},
         rows=["parameter", "value"],
         columns=["level", "comparison"],
-        order=["draws", "alpha", "beta", *vary_draws],
+        order=[*signs.values(), *(f"{v:g}" for values in varied.values() for v in values)],
     )
 )
 
@@ -177,11 +200,42 @@ tables.styled(
 
 # %% [markdown]
 # ## What reproduced
+#
+# The paper judges by macro correlations, which are near their ideal for all its settings. So this is what is judged here, for each
+# setting: does every step of noise change the area under the curve in the right direction? A metric that finds no order would
+# not depend on its parameters either; this rule does not let it pass. The paper varies N from 10 to 150, where draws cost most
+# and change least; below, a single draw is among the settings. That the network recognises the digits is a premise.
 
 # %% tags=["hide-input"]
-verdicts = claims.judge(f_fidelity.SENSITIVITY, {"correlations": measured})
-run.save(verdicts, "claims")
-tables.prose(verdicts[["claim", "where", "verdict", "evidence"]])
+falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
+run.claim(
+    "ff-insensitive",
+    "Figure 5, appendix D.9",
+    "For N, α and β over a wide range F-Fidelity ranks rightly.",
+    [
+        premise(
+            above(
+                whole,
+                0.5,
+                of=masking.at(0.0),
+                network="CNN fine-tuned",
+                explainer=f"random, β = {beta:g}",
+                name="the network recognises most digits",
+            )
+        ),
+        *(
+            in_order(
+                scores,
+                metric=f"FFid{way}, {name}",
+                rises=way == "-",
+                name=f"{metrics[f'FFid{way}, {name}'].direction}, {name}",
+                **falls,
+            )
+            for name in settings
+            for way in "+-"
+        ),
+    ],
+)
 
 # %% tags=["hide-input"]
 run.finish()

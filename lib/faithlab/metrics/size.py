@@ -135,6 +135,43 @@ def explanation_size(
     return Size(best[0].item(), low, high, residuals, candidates)
 
 
+def readings(
+    means: Tensor, fractions: Tensor, settings: Sequence[Setting], features: int, candidates: Tensor
+) -> Tensor:
+    """The explanation size of many sets of mean curves, such as those of resampled images.
+
+    As in `explanation_size`, but between two candidates: where the parabola through the misfits of the best candidate
+    and of its neighbours is lowest. A bootstrap whose resamples all pick one candidate would have no spread.
+
+    Args:
+        means: [R, J, K] mean FFid+ of each setting and size.
+        fractions: [K] as in `explanation_size`, like the following.
+        settings: J settings.
+        features: number of features.
+        candidates: [C] evenly spaced sizes to consider.
+
+    Returns:
+        [R] float64; NaN where nothing is lost anywhere, or a mean is NaN.
+    """
+    means, counts = means.double().flatten(1).numpy(), masks.counts(fractions, features)
+    known = np.isfinite(means).all(1) & (means > 0).any(1)
+    found = np.full(len(means), np.nan)
+    designs = [
+        _design(counts, settings, features, size) for size in masks.counts(candidates, features).clamp(min=1).tolist()
+    ]
+    if known.any():
+        misfit = np.stack([_misfit(design, means[known]) for design in designs], 1)  # [R, C]
+        at = misfit.argmin(1)
+        rows, middle = np.arange(len(at)), at.clip(1, len(designs) - 2)
+        before, best, after = (misfit[rows, middle + step] for step in (-1, 0, 1))
+        bend = before - 2 * best + after
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = np.where((at == middle) & (bend > 0), (before - after) / (2 * bend), 0.0)
+        spacing = float(candidates[1] - candidates[0])
+        found[known] = candidates.numpy()[at] + spacing * shift
+    return torch.from_numpy(found)
+
+
 def _design(counts: Tensor, settings: Sequence[Setting], features: int, size: int) -> np.ndarray:
     """What each coefficient contributes to each point of the curves: [J * K, pieces + 1].
 
