@@ -56,7 +56,7 @@ def _files(modules: Iterable[str]) -> list[Path]:
 def training(name: str) -> list[str]:
     """The files that the networks of a notebook depend on, besides its parameters."""
     function = profiles.needs(name).trains or ""
-    asked = {"faithlab.study.train", *(f"faithlab.study.{function}".rpartition(".")[:1])}
+    asked = {"faithlab.study.train", f"faithlab.{function}".rpartition(".")[0]}
     found = [path.relative_to(places.root()).as_posix() for path in _files(_reached(asked))]
     return [*sorted(found), "requirements.lock"]
 

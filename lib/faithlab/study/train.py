@@ -23,9 +23,8 @@ def recipes(name: str, parameters: Mapping[str, Any]) -> list:
     """
     named = profiles.needs(name).trains
     if not named:
-        raise ValueError(f"notebooks/profiles.yml does not say what {name} trains. Add  trains: module.function.")
+        raise ValueError(f"notebooks/profiles.yml does not say what {name} trains. Add  trains: room.module.function.")
     module, function = named.rsplit(".", 1)
-    module = module if "." in module else f"study.{module}"
     return getattr(importlib.import_module(f"faithlab.{module}"), function)(parameters)
 
 
