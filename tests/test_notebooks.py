@@ -9,6 +9,7 @@ import pandas as pd
 import papermill
 import pytest
 
+from faithlab.scores import Scores
 from faithlab.study import execute, places, profiles, results
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -62,10 +63,16 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
     assert datetime.fromisoformat(provenance["date"]).tzinfo
 
     tables = {path.stem: pd.read_csv(path) for path in folder.glob("*.csv")}
-    assert set(tables) == set(provenance["tables"]) != set()
+    scores = {path.stem: Scores.load(path) for path in folder.glob("*.parquet")}
+    assert set(tables) | set(scores) == set(provenance["tables"]) != set()
+    for table, rows in {**tables, **scores}.items():
+        assert len(rows) == provenance["tables"][table]["rows"] > 0
     for table, frame in tables.items():
-        assert len(frame) == provenance["tables"][table]["rows"] > 0
-        assert not frame.columns[frame.isna().all()].tolist(), f"nothing but NaN in a column of {table}"
+        # What is not printed, and what needs no more images, stands in no part.
+        empty = frame.columns[frame.isna().all()]
+        assert table in ("claims", "parts") or not len(empty), f"nothing but NaN in {', '.join(empty)} of {table}"
+    for table, frame in scores.items():
+        assert any(block.hits or bool(block.values.isfinite().any()) for block in frame), f"no score in {table}"
 
 
 def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, monkeypatch):
@@ -78,4 +85,4 @@ def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, mo
     (folder,) = (tmp_path / "build").glob("quick*")
     assert folder.name == "quick+explainers=_random_+train=500+images=8+by-hand"
     assert str(folder) in Path("out.ipynb").read_text()
-    assert len(pd.read_csv(folder / "results/template/curves.csv")) == 11
+    assert len(Scores.load(folder / "results/template/scores.parquet")) == 8

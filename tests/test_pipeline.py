@@ -169,7 +169,10 @@ def test_only_what_is_stale_is_made_again(tmp_path):
             path.touch()
     assert project.make() == []
 
-    project.write("lib/faithlab/metrics/mean.py", '"""A better metric."""\n')
+    project.write("lib/faithlab/metrics/mean.py", '"""A better metric."""\n')  # that no notebook reaches
+    assert project.make() == ["book"]
+
+    project.edit("lib/faithlab/scores.py", '"""The long table', '"""The long, long table')
     assert project.make() == ["a", "part/b", "book"]
 
     project.edit("notebooks/part/b.py", "# # About part/b", "# # More about part/b")
