@@ -366,3 +366,28 @@ def test_a_wider_level_stretches_both_halves_by_students_quantiles():
     values = e.value.item(), (e.high - e.value).item()
     expected = values[0] + values[1] * scipy.stats.t.ppf(0.995, 19) / scipy.stats.t.ppf(0.975, 19)
     assert x.high.item() == pytest.approx(expected)
+
+
+def test_an_interval_holds_its_value():
+    """Also where every resample is worse than the table, as for orders of many levels."""
+    g = torch.Generator().manual_seed(0)
+    image = torch.randn(150, generator=g)
+    levels = [0.0, 0.25, 0.5, 0.75, 1.0]
+    sizes = [0.2, 0.5, 0.8]
+    for seed in range(25):
+        g = torch.Generator().manual_seed(seed)
+        rows = [
+            Scores.of(
+                image[:, None] - 0.3 * level + torch.randn(150, 3, generator=g),
+                images=range(150),
+                sizes=sizes,
+                dataset="d",
+                network="n",
+                metric="m",
+                level=level or None,
+                noise_seed=0 if level else None,
+            )
+            for level in levels
+        ]
+        e = stats.estimate(Scores.concat(rows), stats.pairs_in_order(levels, [0], micro=True))
+        assert e.low <= e.value <= e.high

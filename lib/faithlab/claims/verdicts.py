@@ -52,6 +52,8 @@ VERDICTS = (REPRODUCED, CONTRADICTED, PARTLY, UNDECIDED, UNTESTED)
 
 FALSE_PARTLY = 0.10
 POWER = 0.8
+ROUNDING = 1e-12
+"""An end that is nearer to the bar than this lies on it: rounding decides no verdict."""
 
 
 def tail(parts: int, networks: int = 1) -> float:
@@ -60,11 +62,11 @@ def tail(parts: int, networks: int = 1) -> float:
 
 
 def _inside(interval: Interval, low: float, high: float) -> Tensor:
-    return (interval.low > low) & (interval.high < high)  # NaN: neither
+    return (interval.low > low + ROUNDING) & (interval.high < high - ROUNDING)  # NaN: neither
 
 
 def _outside(interval: Interval, low: float, high: float) -> Tensor:
-    return (interval.high < low) | (interval.low > high)
+    return (interval.high < low - ROUNDING) | (interval.low > high + ROUNDING)
 
 
 def outcome(estimate: Estimate, low: float, high: float, parts: int = 1, needed: int | None = None) -> str:

@@ -231,6 +231,11 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         lost = replicates.isnan()
         undefined = int(lost[0].flatten(1).any(1).sum())
         low, high = (torch.where(lost.double().mean(1) > 0.05, torch.nan, end) for end in (low, high))
+        # Where resamples are all worse than their table, as for orders at single sizes, the value would lie outside.
+        low, high = (
+            torch.where(end.isnan(), end, bound(end, point))
+            for end, bound in ((low, torch.minimum), (high, torch.maximum))
+        )
         method = torch.full(point.shape, METHODS.index("bootstrap"))
     alike = (replicates - point[:, None]).abs().nan_to_num(0).amax(1) <= 1e-12 * scale
     low, high = (torch.where(alike, torch.nan, end) for end in (low, high))
