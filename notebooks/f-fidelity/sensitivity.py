@@ -205,6 +205,9 @@ tables.styled(
 # setting: does every step of noise change the area under the curve in the right direction? A metric that finds no order would
 # not depend on its parameters either; this rule does not let it pass. The paper varies N from 10 to 150, where draws cost most
 # and change least; below, a single draw is among the settings. That the network recognises the digits is a premise.
+#
+# Two things make this hard to decide here. From 80 to 100 % of noise there is hardly anything left to lose, so that this step alone
+# keeps a part open. And under LeRF, as said above, these images show little at any setting.
 
 # %% tags=["hide-input"]
 falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
