@@ -366,3 +366,26 @@ def test_a_wider_level_stretches_both_halves_by_students_quantiles():
     values = e.value.item(), (e.high - e.value).item()
     expected = values[0] + values[1] * scipy.stats.t.ppf(0.995, 19) / scipy.stats.t.ppf(0.975, 19)
     assert x.high.item() == pytest.approx(expected)
+
+
+def test_a_difference_within_a_statistic_is_that_of_cells():
+    """The larger of two means is biased upwards in every resample; in a difference of two such this cancels."""
+    t = table(normal(1, 3, 120), metric="m") + table(normal(1, 3, 120, seed=1), metric="n")
+
+    def largest(*samples):
+        return torch.stack([s.mean() for s in samples]).amax(0)
+
+    over = tuple({"explainer": name} for name in "xyz")
+    cells = [{"metric": "m"}, {"metric": "n"}]
+    expected = stats.estimate(t, stats.Statistic(largest, over), cells=cells, contrasts=DIFFERENCE)
+
+    def difference(*samples):
+        return largest(*samples[:3]) - largest(*samples[3:])
+
+    both = tuple(cell | own for cell in cells for own in over)
+    found = stats.estimate(t, stats.Statistic(difference, both, difference=True))
+    for one, other in zip(found.pooled, expected.pooled, strict=True):
+        assert float(one) == pytest.approx(float(other[0]))
+    alone = stats.estimate(t, stats.Statistic(largest, over), metric="m")
+    shifted = stats.estimate(t, stats.Statistic(largest, over, difference=True), metric="m")
+    assert float(alone.low) < float(shifted.low)
