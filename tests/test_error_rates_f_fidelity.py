@@ -40,12 +40,12 @@ def degraded(metrics, effect=0.3) -> Scores:
 def hits(networks, images=300) -> Scores:
     """Fewer hits for larger shares, fewer of them in each network than in the one before."""
     g = torch.Generator().manual_seed(0)
-    shares = torch.tensor([0.0, 0.1, 0.5])
+    shares = torch.tensor([0.0, 0.1, 0.5], dtype=torch.float64)
     return Scores.concat(
         Scores.of(
             torch.rand(images, 3, generator=g) < 0.9 - 0.4 * shares - 0.1 * k,
             images=range(images),
-            sizes=shares.double(),
+            sizes=shares,
             dataset="d",
             network=name,
             metric="accuracy",

@@ -255,7 +255,11 @@ def read(name, what, micro, base=None):
     if base is None:
         return Statistic(lambda *samples: pick(own(*samples)), over)
     other, others = correlations(base, micro)
-    return Statistic(lambda *s: pick(own(*s[: len(over)])) - pick(other(*s[len(over) :])), (*over, *others))
+
+    def change(*samples):
+        return pick(own(*samples[: len(over)])) - pick(other(*samples[len(over) :]))
+
+    return Statistic(change, (*over, *others), difference=True)
 
 
 differences = ["paper", "sizes", "up to 100 %", *[*variants][2:]]
@@ -273,6 +277,9 @@ rows = [
     ]
 ]
 measured = pd.DataFrame(rows)
+# Intervals that are corrected for a bias may end where there are no correlations.
+valued = measured["of"] == "value"
+measured.loc[valued, ["low", "high"]] = measured.loc[valued, ["low", "high"]].clip(-1, 1)
 run.save(measured, "changes")
 macro = measured[(measured["level"] == "macro") & (measured["of"] == "value")]
 order = [*gradients, *differences, *told]

@@ -52,6 +52,8 @@ VERDICTS = (REPRODUCED, CONTRADICTED, PARTLY, UNDECIDED, UNTESTED)
 
 FALSE_PARTLY = 0.10
 POWER = 0.8
+MANY = 1e7
+"""So many images are as good as never."""
 ROUNDING = 1e-12
 """An end that is nearer to the bar than this lies on it: rounding decides no verdict."""
 
@@ -244,7 +246,7 @@ class Verdict:
             text += f"; {lost} missing scores left out" * (lost > 0)
         text += "."
         if any(j.outcome == OPEN for j in self.judged):
-            if math.isfinite(self.needed):
+            if self.needed < MANY:
                 text += f" About {_round(self.needed)} images would decide it."
             else:
                 text += " How many images would decide it cannot be told."

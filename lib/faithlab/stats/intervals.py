@@ -226,6 +226,7 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         error = _nan_std(replicates) * (n / (n - 1)).sqrt()
         bias = replicates.nanmean(1) - point
         alone = (matrix.sum(1) != 0).reshape(1, -1, *[1] * (point.ndim - 2))  # in a comparison biases cancel
+        alone &= not gathered.statistic.difference
         shift = torch.where(alone & (bias.abs() > BIASED * error), 2 * bias, 0)
         low, high = low - shift, high - shift
         lost = replicates.isnan()

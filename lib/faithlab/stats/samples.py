@@ -64,11 +64,13 @@ class Statistic:
         function: samples -> [R] or [R, K].
         over: the labels of each sample, in the order of the function's arguments.
         name: for a reader.
+        difference: it is a difference of two statistics of one kind, so that their biases cancel.
     """
 
     function: Function
     over: tuple[Labels, ...] = ({},)
     name: str = ""
+    difference: bool = False
 
 
 def statistic(given: "Statistic | Function") -> Statistic:
