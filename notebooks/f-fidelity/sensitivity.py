@@ -169,7 +169,8 @@ run.save(measured, "correlations")
 figure, panels = plt.subplots(1, 3, figsize=(8.6, 2.9), sharey=True)
 macro = measured[measured["level"] == "macro_correlation"]
 for axes, parameter in zip(panels, varied, strict=True):
-    for shift, (comparison, ideal), marker in zip((-1, 0, 1), degraded.IDEAL.items(), "osD", strict=True):
+    for shift, comparison, marker in zip((-1, 0, 1), degraded.COMPARISONS, "osD", strict=True):
+        ideal = degraded.IDEAL[comparison]
         of = macro[(macro["parameter"] == signs[parameter]) & (macro["comparison"] == comparison)]
         value, ends = of["mean"] * ideal, of[["low", "high"]] * ideal
         reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]
