@@ -240,7 +240,7 @@ def correlations(name, micro):
     return three, found[2].over
 
 
-IDEAL = torch.tensor(list(degraded.IDEAL.values()), dtype=torch.float64)
+IDEAL = torch.tensor([degraded.IDEAL[name] for name in degraded.COMPARISONS], dtype=torch.float64)
 
 
 def read(name, what, micro, base=None):
