@@ -67,7 +67,7 @@ def test_chance_is_rarely_reproduced(kind, images, hits):
 def test_the_simulation_sees_a_rule_that_errs(monkeypatch):
     """The sign of the estimate is no evidence: under chance it agrees with a claim half of the time."""
 
-    def by_sign(estimate, low, high, parts=1):
+    def by_sign(estimate, low, high, parts=1, needed=None):
         return verdicts.HOLDS if bool(((estimate.value > low) & (estimate.value < high)).all()) else verdicts.FAILS
 
     monkeypatch.setattr(verdicts, "outcome", by_sign)

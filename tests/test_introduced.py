@@ -53,10 +53,10 @@ def test_estimates_as_rows_and_words():
     values = torch.arange(200.0)
     values[7] = torch.nan
     scores = Scores.of(values, images=range(200), dataset="d", network="n", explainer="IG", metric="SaCo")
-    (row,) = tables.summarised(scores, ["explainer", "metric"]).to_dict("records")
+    (row,) = tables.summary(scores, ["explainer", "metric"]).to_dict("records")
     of = stats.estimate(scores)
     assert (row["explainer"], row["metric"], row["missing"], row["images"]) == ("IG", "SaCo", 1, 200)
     assert (row["mean"], row["low"], row["high"]) == pytest.approx(tuple(map(float, of.pooled)))
-    assert tables.number(of, 1) == f"+{float(of.value):.1f} [+{float(of.low):.1f}, +{float(of.high):.1f}]"
+    assert tables.number(of, 1) == f"{float(of.value):.1f} [{float(of.low):.1f}, {float(of.high):.1f}]"
     flat = Scores.of(torch.full((200,), -0.5), images=range(200), dataset="d", network="n", metric="SaCo")
     assert tables.number(stats.estimate(flat)) == "−0.50"

@@ -91,8 +91,8 @@ def scorer(
     _check_tensor("segments", segments)
     if rows is not None:
         arguments.whole("rows, masked inputs per forward,", rows, 1)
-    readouts = (readout,) if callable(readout) or not isinstance(readout, Sequence) else tuple(readout)
-    several = () if callable(readout) else (len(readouts),)
+    readouts = tuple(readout) if isinstance(readout, list | tuple) else (readout,)
+    several = (len(readouts),) if isinstance(readout, list | tuple) else ()
     for name, given in [("reference", reference), *(("readout", each) for each in readouts)]:
         if not callable(given):
             raise TypeError(f"expected {name} as a function, such as those of faithlab.{name}s, but got {given!r}")

@@ -69,8 +69,10 @@ def pair(
 def resnets(parameters: Mapping[str, Any]) -> list[Recipe]:
     """The pair of ResNet-9s that the pages about images compare, from the parameters of any of them."""
     chosen = ("epochs", "tuning_epochs", "rate", "tuning_rate", "decay", "schedule", "train_limit", "beta", "precision")
-    options = {key: parameters[key] for key in (*chosen, "seed")}
-    return list(pair(parameters["data"], "resnet9", {"width": parameters["width"]}, **options).values())
+    options = {key: parameters[key] for key in chosen}
+    seeds = parameters.get("training_seeds", [0])
+    pairs = [pair(parameters["data"], "resnet9", {"width": parameters["width"]}, seed=s, **options) for s in seeds]
+    return [recipe for both in pairs for recipe in both.values()]
 
 
 def vits(parameters: Mapping[str, Any]) -> list[Recipe]:
