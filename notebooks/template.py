@@ -117,15 +117,16 @@ figures.show(figure)
 tables.summaries(scores, metrics, rows="explainer")
 
 # %% [markdown]
-# A claim is a sentence with parts, and stands below what it is about. [How it is judged](../book/evidence).
+# A claim is a sentence with parts, and stands below what it is about. This one needs an explainer to be compared with others. [How it is judged](../book/evidence).
 
 # %%
-run.claim(
-    "template-ig",
-    "this page",
-    "Integrated Gradients finds the patches that hurt most.",
-    [best(scores, "explainer", "integrated-gradients", of=stats.area, metric="Fid+")],
-)
+if {"integrated-gradients"} < set(explainers):
+    run.claim(
+        "template-ig",
+        "this page",
+        "Integrated Gradients finds the patches that hurt most.",
+        [best(scores, "explainer", "integrated-gradients", of=stats.area, metric="Fid+")],
+    )
 
 # %% [markdown]
 # The whole table is a file, and so is where it came from.

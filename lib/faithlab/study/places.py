@@ -69,7 +69,7 @@ def pages() -> list[str]:
             return [name for item in entry for name in listed(item)]
         if not isinstance(entry, dict):
             return []
-        here = [entry["file"]] if "file" in entry else []
+        here = [entry[key] for key in ("root", "file") if key in entry]
         return here + [name for value in entry.values() for name in listed(value)]
 
     contents = yaml.safe_load((root() / "book" / "_toc.yml").read_text(encoding="utf-8"))

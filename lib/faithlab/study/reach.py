@@ -54,9 +54,9 @@ def _files(modules: Iterable[str]) -> list[Path]:
 
 
 def training(name: str) -> list[str]:
-    """The files that the networks of a notebook depend on, besides its parameters."""
+    """The files that the networks of a notebook depend on, besides its parameters: not how a run is started."""
     function = profiles.needs(name).trains or ""
-    asked = {"faithlab.study.train", f"faithlab.{function}".rpartition(".")[0]}
+    asked = {"faithlab.zoo.training", f"faithlab.{function}".rpartition(".")[0]}
     found = [path.relative_to(places.root()).as_posix() for path in _files(_reached(asked))]
     return [*sorted(found), "requirements.lock"]
 
