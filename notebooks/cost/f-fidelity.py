@@ -27,14 +27,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 16  # of ResNet-9; the paper uses 64
-epochs = 3  # of the network that is explained
-rate = 0.01  # its peak learning rate
-tuning_rate = 0.001
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images of the network that is explained; None: all
+training = {}  # what differs from the recipe of the network that is explained: see faithlab.study.networks
+tuning = {}  # the same of fine-tuning
 cost_limit = 2000  # training images of ROAR's networks and of fine-tuning; None: all
 cost_epochs = 5  # of both, as in the paper, where both have 100
 images = 20  # test images to judge the explainers on; 2000 in the paper
@@ -64,11 +58,11 @@ from IPython.display import Markdown
 from faithlab.claims import counted
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import roar, subjects
 from faithlab.zoo import cache, datasets
-from faithlab.zoo.training import Recipe, trained, weights
+from faithlab.zoo.training import trained, weights
 
 figures.theme()
 run = Run("cost/f-fidelity", globals())
@@ -80,21 +74,10 @@ run = Run("cost/f-fidelity", globals())
 # there already. In the quick profile training and evaluation are smaller than in the paper by about the same factor.
 
 # %% tags=["hide-input"]
-original = Recipe(
-    data=data,
-    model="resnet9",
-    model_options={"width": width},
-    epochs=epochs,
-    rate=rate,
-    decay=decay,
-    schedule=schedule,
-    limit=train_limit,
-    augment=True,
-    precision=precision,
-    seed=seed,
-)
+pair = networks.pair(networks.RESNET9, seed, beta=beta, training=training, tuning=tuning)
+original = pair["original"]
 retraining = dataclasses.replace(original, epochs=cost_epochs, limit=cost_limit)
-tuned = dataclasses.replace(retraining, rate=tuning_rate, mask_share=beta, start=original)
+tuned = dataclasses.replace(pair["fine-tuned"], epochs=cost_epochs, limit=cost_limit)
 subject = subjects.subject(original, images, name="ResNet-9", precision=precision)
 device = subject.x.device
 sizes = [k * size_step for k in range(1, round(1 / size_step))]
@@ -160,7 +143,7 @@ totals = stages.groupby("metric", sort=False)["seconds"].sum()
 stages = pd.concat([stages, totals.reset_index().assign(stage="total", explainer="both")], ignore_index=True)
 run.save(stages, "stages")
 
-seen = len(datasets.load(data, "train")) if cost_limit is None else cost_limit
+seen = len(datasets.load(original.data, "train")) if cost_limit is None else cost_limit
 asked = images * len(sizes) * 2 * draws
 Markdown(
     f"Training saw {seen * cost_epochs:,} images ({seen:,} images, {cost_epochs} epochs), and F-Fidelity asked about "

@@ -26,15 +26,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 16  # of ResNet-9; the paper uses 64
-epochs = 3  # of training
-tuning_epochs = 1  # of fine-tuning on random masks
-rate = 0.01  # peak learning rate
-tuning_rate = 0.001
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images; None: all
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+tuning = {}  # the same of its fine-tuning on random masks
 images = 200  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0, 1]  # of the noise
@@ -72,9 +65,7 @@ figures.theme()
 run = Run("f-fidelity/ablation", globals())
 
 # %% tags=["hide-input"]
-options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
-options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
-recipes = [networks.pair(data, "resnet9", {"width": width}, seed=s, **options) for s in training_seeds]
+recipes = networks.pairs(networks.RESNET9, run.parameters)
 chosen = [
     subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision)
     for r in recipes
@@ -210,7 +201,9 @@ run.save(of_case, "case")
 
 # %% mystnb={"figure": {"caption": "The image of the case study, and its Grad-CAM map with more and more of its scores shuffled (brighter is more relevant).", "name": "ff-ablation-case"}, "image": {"alt": "A photograph and a column of relevance maps that turn from a smooth blob into noise."}} tags=["hide-input"]
 noisy = {f"{r:.0%} noise": degrade(cam["GradCAM"], r, seed=seeds[0], images=one.images) for r in noise_shares}
-figures.maps(datasets.load(data, "test").inputs[one.images].permute(0, 2, 3, 1), noisy, across=True)
+figures.maps(
+    datasets.load(recipes[0]["original"].data, "test").inputs[one.images].permute(0, 2, 3, 1), noisy, across=True
+)
 
 # %% mystnb={"figure": {"caption": "Probability of the image's class that is lost when the most relevant pixels are removed, for Grad-CAM with more and more noise. The scales differ. No bands: there is one image.", "name": "ff-ablation-case-curves"}, "image": {"alt": "Three line charts, one per metric: size against lost probability, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(of_case, single, size="size (share of pixels)", lost="probability")

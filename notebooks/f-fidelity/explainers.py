@@ -27,15 +27,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 16  # of ResNet-9; the paper uses 64
-epochs = 3  # of training
-tuning_epochs = 1  # of fine-tuning on random masks
-rate = 0.01  # peak learning rate
-tuning_rate = 0.001
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images; None: all
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+tuning = {}  # the same of its fine-tuning on random masks
 images = 512  # test images to explain
 photographs = "imagenet-foolbox"  # or imagenet-folder
 photographs_path = None  # of imagenet-folder: the folder that they lie in
@@ -81,9 +74,7 @@ run = Run("f-fidelity/explainers", globals())
 # masks.
 
 # %% tags=["hide-input"]
-options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
-options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
-recipes = [networks.pair(data, "resnet9", {"width": width}, seed=s, **options) for s in training_seeds]
+recipes = networks.pairs(networks.RESNET9, run.parameters)
 small = [
     subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision)
     for r in recipes
@@ -99,14 +90,14 @@ small = [
 folder = {"path": photographs_path, "limit": photographs_limit} if photographs == "imagenet-folder" else {}
 every = datasets.load(photographs, "test", **folder)
 picked = torch.randperm(len(every), generator=torch.Generator().manual_seed(seed))[:photographs_judged].sort().values
-tuning = Recipe(
+for_photographs = Recipe(
     data=photographs,
     data_options=folder,
     model="pretrained",
     model_options={"weights": network},
     epochs=photographs_epochs,
     rate=photographs_rate,
-    decay=decay,
+    decay=1e-5,
     schedule="constant",
     mask_share=beta,
     precision=precision,
@@ -122,11 +113,14 @@ large = Subject(
     network=network,
     training_seed=seed,
     images=picked,
-    tuned=trained(tuning),
+    tuned=trained(for_photographs),
     precision=native_precision(device) if precision == "bfloat16" else torch.float32,
 )
 settings = {"small images": small[0].dataset, "photographs": large.dataset}
-pictures = {small[0].dataset: datasets.load(data, "test").take(small[0].images), large.dataset: every.take(picked)}
+pictures = {
+    small[0].dataset: datasets.load(recipes[0]["original"].data, "test").take(small[0].images),
+    large.dataset: every.take(picked),
+}
 Markdown(
     "\n".join(
         f"- *{setting}*: {len(pictures[s.dataset])} images; the original network gets "

@@ -26,17 +26,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 16  # of ResNet-9; the paper uses 64
-epochs = 3  # of training
-tuning_epochs = 1  # of fine-tuning on random masks
-rate = 0.01  # peak learning rate
-tuning_rate = 0.001
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images; None: all
-other_limit = 10000  # training images of the network for comparison; None: all
-other_epochs = 2
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+tuning = {}  # the same of its fine-tuning on random masks
 images = 256  # test images to explain
 beta = 0.1
 explainers = ["gradcam", "layercam", "smoothgrad-squared", "saliency", "input-x-gradient"]
@@ -72,14 +63,9 @@ run = Run("f-fidelity/fine-tuning", globals())
 # common, such as an object in its middle.
 
 # %% tags=["hide-input"]
-options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
-options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
-recipes = [networks.pair(data, "resnet9", {"width": width}, seed=s, **options) for s in training_seeds]
+recipes = networks.pairs(networks.RESNET9, run.parameters)
 chosen = [subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9") for r in recipes]
-apart = [
-    trained(dataclasses.replace(r["original"], seed=s + 1, epochs=other_epochs, limit=other_limit or train_limit))
-    for r, s in zip(recipes, training_seeds, strict=True)
-]
+apart = [trained(dataclasses.replace(r["original"], seed=s + 1)) for r, s in zip(recipes, training_seeds, strict=True)]
 TUNED, APART, NEXT = "fine-tuned", "trained apart", "another image"
 asked = {name: name for name in explainers}
 maps, parts = [], []
@@ -107,7 +93,7 @@ for subject, other in zip(chosen, apart, strict=True):
     parts.append(Scores.of(hits, images=subject.images, **labels))
 scores = Scores.concat(parts)
 run.save(scores, "scores")
-test = datasets.load(data, "test").take(slice(images))
+test = datasets.load(recipes[0]["original"].data, "test").take(slice(images))
 right = {"original": chosen[0].model, TUNED: chosen[0].tuned, APART: apart[0]}
 Markdown(
     "Of these images "

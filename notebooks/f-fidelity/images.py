@@ -27,15 +27,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 16  # of ResNet-9; the paper uses 64
-epochs = 3  # of training
-tuning_epochs = 1  # of fine-tuning on random masks
-rate = 0.01  # peak learning rate
-tuning_rate = 0.001
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images; None: all
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+tuning = {}  # the same of its fine-tuning on random masks
 images = 160  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0, 1]  # of the noise; the paper has five
@@ -44,10 +37,10 @@ alpha = 0.5
 beta = 0.1
 draws = 4  # random subsets per image, size and direction; the paper draws 50, one is too few at single sizes
 smooth_samples = 16  # noisy copies per image in SG-SQ
-roar_limit = 5000  # training images for ROAR, each explained by each explainer; None: all
-roar_epochs = 3
-roar_rate = 0.003
-roar_fresh = False  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
+roar_limit = None  # training images for ROAR, each explained by each explainer; None: all
+roar_epochs = 10
+roar_rate = 0.01
+roar_fresh = True  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
 roar_samples = 8  # noisy copies per training image in SG-SQ
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
@@ -78,9 +71,7 @@ run = Run("f-fidelity/images", globals())
 # without looking at any explanation. Masked images are then no longer a surprise to it.
 
 # %% tags=["hide-input"]
-options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
-options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
-recipes = [networks.pair(data, "resnet9", {"width": width}, seed=s, **options) for s in training_seeds]
+recipes = networks.pairs(networks.RESNET9, run.parameters)
 chosen = [
     subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision)
     for r in recipes
@@ -106,7 +97,7 @@ lost = {
     name: stats.estimate(masking, lambda sample: sample.mean()[:, -1], network=f"ResNet-9 {name}")
     for name in ("original", "fine-tuned")
 }
-test = datasets.load(data, "test")
+test = datasets.load(recipes[0]["original"].data, "test")
 whole = [(accuracy(s.model, test), accuracy(s.tuned, test)) for s in chosen]
 Markdown(
     "The original network recognises "

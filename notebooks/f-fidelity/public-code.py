@@ -26,15 +26,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 16  # of ResNet-9; the paper uses 64
-epochs = 3  # of training
-tuning_epochs = 1  # of fine-tuning on random masks
-rate = 0.01  # peak learning rate
-tuning_rate = 0.001
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images; None: all
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+tuning = {}  # the same of its fine-tuning on random masks
 images = 120  # test images to explain; too few to rank the differences, see the profile long
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0]  # of the noise
@@ -44,10 +37,10 @@ beta = 0.1
 draws = 1  # random subsets per image, size and direction; the paper draws 50. More images say more than more draws
 smooth_samples = 16  # noisy copies per image in SG-SQ
 integration_steps = 8  # of Integrated Gradients under SG-SQ; captum's default is 50
-roar_limit = 5000  # training images for ROAR, each explained by each explainer; None: all
-roar_epochs = 3
-roar_rate = 0.003
-roar_fresh = False  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
+roar_limit = None  # training images for ROAR, each explained by each explainer; None: all
+roar_epochs = 10
+roar_rate = 0.01
+roar_fresh = True  # retrain from fresh weights, as the paper does; else from the original's, which needs fewer images
 roar_samples = 8  # noisy copies per training image in SG-SQ
 precision = "bfloat16"  # of training and forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
@@ -93,8 +86,6 @@ run = Run("f-fidelity/public-code", globals())
 # normalisation, here a quarter of an image's range. The paper's text speaks of gradients.
 
 # %% tags=["hide-input"]
-options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
-options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
 gradients = {"SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed}), "GradCAM": "gradcam"}
 of_integrals = refine.smooth("integrated-gradients", moment=2, samples=10, noise=0.25, seed=seed)
 integrals = gradients | {"SG-SQ": (of_integrals, {"steps": integration_steps})}
@@ -103,7 +94,7 @@ for_roar = gradients | {"SG-SQ": ("smoothgrad-squared", {"samples": roar_samples
 
 def asked(training_seed):
     """The subjects that the variants ask, which differ in the networks beside the original; and the explanations."""
-    recipes = networks.pair(data, "resnet9", {"width": width}, seed=training_seed, **options)
+    recipes = networks.pair(networks.RESNET9, training_seed, beta=beta, training=training, tuning=tuning)
     original, tuned = recipes["original"], recipes["fine-tuned"]
     paper = subjects.subject(original, images, tuned=tuned, name="ResNet-9", precision=precision)
     start = None if roar_fresh else original
@@ -369,7 +360,10 @@ tables.styled(
 #   last hidden layer is dropped at random in every answer. Our network has no such layer. Dropped before its last layer:
 
 # %% tags=["hide-input"]
-network, test = of_networks["paper"].tuned, datasets.load(data, "test").take(slice(images))
+network, test = (
+    of_networks["paper"].tuned,
+    datasets.load(of_networks["paper"].dataset.split()[0], "test").take(slice(images)),
+)
 before = accuracy(network, test)
 *_, last = (layer for layer in network.modules() if isinstance(layer, torch.nn.Linear))
 torch.manual_seed(seed)

@@ -26,18 +26,11 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 16  # of ResNet-9; the paper uses 64
-epochs = 3  # of training
-tuning_epochs = 1  # of fine-tuning on random masks
-rate = 0.01  # peak learning rate
-tuning_rate = 0.001
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images; None: all
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+tuning = {}  # the same of its fine-tuning on random masks
 betas = [0.05, 0.1, 0.2, 0.5]  # largest share of pixels masked in fine-tuning, one network each
 beta = 0.1  # of F-Fidelity
-sweep_limit = 6000  # training images for the networks of the sweep over beta; None: all
+sweep_limit = None  # training images for the networks of the sweep over beta; None: all
 images = 2000  # test images
 masked = [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]  # share of pixels missing at test time
 largest = 0.5  # the largest explanation size that the advice is for
@@ -74,9 +67,7 @@ run = Run("f-fidelity/robustness", globals())
 # original gives to the whole image (*agreement*).
 
 # %% tags=["hide-input"]
-options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
-options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
-recipes = [networks.pair(data, "resnet9", {"width": width}, seed=s, **options) for s in training_seeds]
+recipes = networks.pairs(networks.RESNET9, run.parameters)
 
 
 def of_beta(share):
@@ -93,7 +84,9 @@ for recipe in recipes:
             found = masking.masked(about, masked, seed=seed, networks=(asked,))
             parts.append(found.labelled(metric=metric, network=asked))
         for share in (0.0, *betas):
-            tuned = dataclasses.replace(recipe["fine-tuned"], mask_share=share, limit=sweep_limit or train_limit)
+            tuned = dataclasses.replace(
+                recipe["fine-tuned"], mask_share=share, limit=sweep_limit or recipe["original"].limit
+            )
             found = masking.masked(
                 dataclasses.replace(about, tuned=trained(tuned)), masked, seed=seed, networks=("fine-tuned",)
             )
@@ -171,17 +164,6 @@ run.claim(
             printed=at.loc["fine-tuned", 0.0] - at.loc["fine-tuned", 0.1],
         ),
     ],
-)
-
-# %% tags=["hide-input"]
-less = stats.estimate(
-    scores, masking.lost(0.1), metric="accuracy", network=of_beta(betas[0] if beta not in betas else beta)
-)
-more = stats.estimate(scores, masking.lost(0.1), metric="accuracy", network="fine-tuned")
-Markdown(
-    f"The paper fine-tunes for 100 epochs, this network was fine-tuned for {tuning_epochs}. That more would help is likely: the "
-    f"network of the sweep below, which saw {sweep_limit or 'all'} training images, loses {tables.share(less)}, this one "
-    f"{tables.share(more)}."
 )
 
 # %% [markdown]

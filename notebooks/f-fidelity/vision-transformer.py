@@ -26,18 +26,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-dim = 64  # width of the network; the paper uses 128
-depth = 6
-heads = 4  # the paper uses 8
-patch = 4
-epochs = 3  # of training
-tuning_epochs = 1  # of fine-tuning on random masks
-rate = 0.002  # peak learning rate
-tuning_rate = 0.0003
-decay = 1e-5
-schedule = "cycle"
-train_limit = 12000  # training images; None: all
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+tuning = {}  # the same of its fine-tuning on random masks
 images = 100  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0, 1]  # of the noise; the paper has five
@@ -79,10 +69,7 @@ run = Run("f-fidelity/vision-transformer", globals())
 # that fine-tuning on random masks could cure.
 
 # %% tags=["hide-input"]
-shape = {"dim": dim, "depth": depth, "heads": heads, "patch": patch}
-options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
-options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
-recipes = [networks.pair(data, "vit", shape, seed=s, **options) for s in training_seeds]
+recipes = networks.pairs(networks.VIT, run.parameters)
 
 
 def asked(recipe, count):

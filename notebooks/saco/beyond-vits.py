@@ -28,10 +28,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-width = 16  # of ResNet-9
-image_epochs = 3
-image_rate = 0.01
-image_limit = None  # training images; None: all
+image_training = {}  # what differs from the recipe of the study's ResNet-9: see faithlab.study.networks
 images = 100  # test images to explain
 series_set = "japanese-vowels"
 series_width = 32  # of the bidirectional LSTM
@@ -85,23 +82,7 @@ run = Run("saco/beyond-vits", globals())
 # and texts differ in length; steps and tokens that an input does not have are in no group.
 
 # %% tags=["hide-input"]
-recipes = {
-    "CNN": networks.pair(
-        "cifar10",
-        "resnet9",
-        {"width": width},
-        epochs=image_epochs,
-        tuning_epochs=1,
-        rate=image_rate,
-        tuning_rate=0.001,
-        decay=1e-5,
-        schedule="cycle",
-        train_limit=image_limit,
-        beta=0.1,
-        precision=training,
-        seed=seed,
-    )["original"]
-}
+recipes = {"CNN": networks.pair(networks.RESNET9, seed, training=image_training)["original"]}
 data = {"CNN": datasets.load("cifar10", "test"), "series": datasets.load(series_set, "test")}
 text_options = {"length": text_length, "words": text_words}
 data["text"] = datasets.load(text_set, "test", **text_options)

@@ -27,13 +27,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-resnet_width = 16  # of ResNet-9
-epochs = 3  # of training
-rate = 0.01  # peak learning rate
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images; None: all
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
 images = 16  # recognised test images
 patch = 8  # side of a patch of these, in pixels
 steps = 150  # of annealing on ResNet-9
@@ -70,11 +64,11 @@ from faithlab.metrics import METRICS, evaluate, fidelity, trajectory
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
+from faithlab.study.networks import RESNET9, changed
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets, pretrained
-from faithlab.zoo.training import Recipe
 
 figures.theme()
 run = Run("trace/networks", globals())
@@ -92,15 +86,13 @@ def stand_ins(side):
     return {**faithlab.references.NAMED, "blur": partial(faithlab.references.blur, sigma=side / 8)}
 
 
-training = {"epochs": epochs, "rate": rate, "decay": decay, "schedule": schedule, "limit": train_limit, "augment": True}
 subjects_of, others = [], {}
 for s in training_seeds:
-    resnet = {"data": data, "model": "resnet9", "model_options": {"width": resnet_width}}
-    recipe = Recipe(**resnet, **training, precision=precision, seed=s)
+    recipe = changed(RESNET9, {**training, "seed": s})
     small = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
     cells = segments.patches(*small.x.shape[-2:], patch)
     subjects_of.append(dataclasses.replace(small, segments=cells, references=stand_ins(small.x.shape[-1])))
-    others["ResNet-9"] = datasets.load(data, "test").model_inputs(slice(-500, None)).to(small.x.device)
+    others["ResNet-9"] = datasets.load(recipe.data, "test").model_inputs(slice(-500, None)).to(small.x.device)
 device = small.x.device
 folder = {"path": photographs_path} if photographs == "imagenet-folder" else {}
 pictures = datasets.load(photographs, "test", **folder)

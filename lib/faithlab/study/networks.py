@@ -13,82 +13,83 @@ from faithlab.stats import Estimate, summary
 from faithlab.study.tables import share
 from faithlab.zoo.training import Recipe
 
+RESNET9 = Recipe(
+    data="cifar10",
+    model="resnet9",
+    model_options={"width": 16},
+    epochs=30,
+    rate=0.01,
+    decay=0.01,
+    optimiser="adamw",
+    augment=True,
+    precision="bfloat16",
+)
+"""The network of the pages about images; it ships."""
 
-def pair(
-    data: str,
-    model: str,
-    model_options: dict,
-    *,
-    epochs: int,
-    tuning_epochs: int,
-    rate: float,
-    tuning_rate: float,
-    decay: float,
-    schedule: str,
-    train_limit: int | None,
-    beta: float,
-    precision: str,
-    seed: int,
-    augment: bool = True,
-) -> dict[str, Recipe]:
-    """Return the recipes "original" and "fine-tuned" (F-Fidelity, eq. 5); see `faithlab.zoo.training.Recipe`.
+VIT = dataclasses.replace(
+    RESNET9,
+    model="vit",
+    model_options={"dim": 64, "depth": 6, "heads": 4, "patch": 4},
+    epochs=40,
+    rate=0.002,
+    decay=0.05,
+)
+"""The small Vision Transformer; it ships."""
+
+TUNED = {"resnet9": {"epochs": 5, "rate": 0.002}, "vit": {"epochs": 10, "rate": 0.0005}}
+"""By network: how its fine-tuning on random masks differs from its training."""
+
+
+def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """A recipe with other choices; of options of the data and the network only those named change.
 
     Args:
-        data: a data set.
-        model: a network, with its `model_options`.
-        model_options: of the network.
-        epochs: of training.
-        tuning_epochs: of fine-tuning on random masks.
-        rate: peak learning rate of training.
-        tuning_rate: of fine-tuning.
-        decay: weight decay of both.
-        schedule: of both.
-        train_limit: training examples; None: all.
-        beta: largest share of the features that fine-tuning removes, as a fraction.
-        precision: of both.
-        seed: of both.
-        augment: images: shift and mirror them.
+        recipe: to start from.
+        changes: fields of `faithlab.zoo.training.Recipe`, by name.
+
+    Raises:
+        ValueError: a recipe has no such field.
     """
-    original = Recipe(
-        data=data,
-        model=model,
-        model_options=model_options,
-        epochs=epochs,
-        rate=rate,
-        decay=decay,
-        schedule=schedule,
-        limit=train_limit,
-        augment=augment,
-        precision=precision,
-        seed=seed,
-    )
-    tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
-    return {"original": original, "fine-tuned": tuned}
+    fields = {field.name for field in dataclasses.fields(recipe)}
+    if unknown := sorted(set(changes) - fields):
+        raise ValueError(f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(fields))}")
+    merged = {
+        name: getattr(recipe, name) | changes[name] for name in ("data_options", "model_options") if name in changes
+    }
+    return dataclasses.replace(recipe, **{**changes, **merged})
+
+
+def pair(
+    recipe: Recipe, seed: int, *, beta: float = 0.1, training: Mapping[str, Any] = {}, tuning: Mapping[str, Any] = {}
+) -> dict[str, Recipe]:
+    """The recipes "original" and "fine-tuned": the same network used to random masks (F-Fidelity, eq. 5).
+
+    Args:
+        recipe: of the original, such as `RESNET9`.
+        seed: of both.
+        beta: largest share of the features that fine-tuning removes, as a fraction.
+        training: what differs in both, see `changed`.
+        tuning: what differs in fine-tuning, besides `TUNED`.
+    """
+    original = changed(recipe, {**training, "seed": seed})
+    own = {**TUNED[recipe.model], **tuning, "mask_share": beta, "start": original}
+    return {"original": original, "fine-tuned": changed(original, own)}
+
+
+def pairs(recipe: Recipe, parameters: Mapping[str, Any]) -> list[dict[str, Recipe]]:
+    """A `pair` for each training seed, from the parameters of a page."""
+    options = {name: parameters[name] for name in ("beta", "training", "tuning")}
+    return [pair(recipe, seed, **options) for seed in parameters["training_seeds"]]
 
 
 def resnets(parameters: Mapping[str, Any]) -> list[Recipe]:
-    """The pair of ResNet-9s that the pages about images compare, from the parameters of any of them."""
-    chosen = ("epochs", "tuning_epochs", "rate", "tuning_rate", "decay", "schedule", "train_limit", "beta", "precision")
-    options = {key: parameters[key] for key in chosen}
-    seeds = parameters.get("training_seeds", [0])
-    pairs = [pair(parameters["data"], "resnet9", {"width": parameters["width"]}, seed=s, **options) for s in seeds]
-    return [recipe for both in pairs for recipe in both.values()]
+    """The networks that the pages about images compare, from the parameters of any of them."""
+    return [recipe for both in pairs(RESNET9, parameters) for recipe in both.values()]
 
 
 def vits(parameters: Mapping[str, Any]) -> list[Recipe]:
     """The small Vision Transformer of the pages about SaCo, one for each training seed, from the parameters of any."""
-    return [
-        Recipe(
-            data=parameters["data"],
-            model="vit",
-            model_options={key: parameters[key] for key in ("dim", "depth", "heads", "patch")},
-            limit=parameters["train_limit"],
-            precision=parameters["training"],
-            seed=seed,
-            **{key: parameters[key] for key in ("epochs", "rate", "decay", "batch", "augment")},
-        )
-        for seed in parameters["training_seeds"]
-    ]
+    return [changed(VIT, {**parameters["training"], "seed": seed}) for seed in parameters["training_seeds"]]
 
 
 WEAK = 0.6
