@@ -37,7 +37,7 @@ SNAKEMAKE = snakemake --max-jobs-per-timespan 100/5s --cores $(CORES) --resource
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
-	@echo 'Variables: PROFILE=smoke|quick|long|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
+	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
 
 # Installed again when the lock or the package description changes. --no-deps: the lock alone says what is installed.
 $(VENV)/.ready: requirements.lock pyproject.toml

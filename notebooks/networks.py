@@ -24,7 +24,7 @@
 # table tells.
 
 # %% tags=["parameters", "hide-cell"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 
 # %% tags=["hide-input"]
 import matplotlib.pyplot as plt

@@ -306,7 +306,7 @@ def test_papermill_alone_stops_before_anything_is_computed(repository, given, me
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"profile": "large"}, "Unknown profile 'large'. Known: smoke, quick, long, paper."),
+        ({"profile": "large"}, "Unknown profile 'large'. Known: smoke, quick, study, paper."),
         ({"rate": "1e-3"}, "mine: rate must be a number above 0; the notebook gave '1e-3'."),
         ({"photographs": "imagenet-folder"}, "Missing: imagenet-folder, for mine (photographs_path): "),
     ],

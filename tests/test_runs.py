@@ -109,7 +109,7 @@ def test_a_misspelt_key_or_profile_or_notebook_is_an_error(repository):
     (repository / "notebooks/profiles.yml").write_text("part/one: {quik: {images: 8}}\n")
     with pytest.raises(ValueError, match="unknown quik"):
         profiles.resolve("part/one")
-    with pytest.raises(ValueError, match="Known: smoke, quick, long, paper"):
+    with pytest.raises(ValueError, match="Known: smoke, quick, study, paper"):
         profiles.resolve("part/one", "large")
     with pytest.raises(FileNotFoundError, match="There are: part/one"):
         profiles.defaults("part/two")

@@ -29,7 +29,7 @@ def results(tmp_path, monkeypatch):
     run(places.results("saco/one", "quick"), "quick", [("a", "SaCo", REPRODUCED), ("b", "SaCo", CONTRADICTED)])
     run(places.results("trace/two", "quick"), "quick", [("c", "TRACE", UNTESTED)])
     # The recorded run knows one claim less, and its claims come in another order.
-    run(places.recorded("saco/one", "long"), "long", [("z", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)])
+    run(places.recorded("saco/one", "study"), "study", [("z", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)])
     run(places.recorded("trace/two", "quick"), "quick", [("c", "TRACE", REPRODUCED)], notebook_sha256="ab" * 32)
     return tmp_path / "build/quick/results"
 
@@ -63,7 +63,7 @@ def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
 def test_beside_a_verdict_stands_that_of_a_run_in_another_profile(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     first, second = (tmp_path / "out/claims-saco.md").read_text().splitlines()[2:]
-    assert "✓<br>reproduced | Claim a | Table 1 | quick a<br>*Recorded, long:* ◐ partly. long a |" in first
+    assert "✓<br>reproduced | Claim a | Table 1 | quick a<br>*Recorded, study:* ◐ partly. long a |" in first
     assert first.endswith("[one](../../notebooks/saco/one) |")
     assert "✗<br>contradicted | Claim b | Table 1 | quick b |" in second  # which the recorded run does not know
     assert "Recorded" not in (tmp_path / "out/claims-trace.md").read_text()
@@ -73,7 +73,7 @@ def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     first, second = (tmp_path / "out/recorded.md").read_text().splitlines()[2:]
     assert first == (
-        "| [saco/one](../notebooks/saco/one) | long | 2026-11-21 | 012345678 | made before notebooks were hashed"
+        "| [saco/one](../notebooks/saco/one) | study | 2026-11-21 | 012345678 | made before notebooks were hashed"
         " | a processor |"
     )
     assert "| `ababababa` |" in second

@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the network that is explained: see faithlab.study.networks
 tuning = {}  # the same of fine-tuning
 cost_limit = 2000  # training images of ROAR's networks and of fine-tuning; None: all

@@ -31,7 +31,7 @@
 # Your own network is checked the same way: `faithlab.preparation.prepare(model, x)` tells what this table tells.
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 # Library, name there, side of the image.
 networks = [
     "torchvision alexnet 64",

@@ -28,7 +28,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
 strided_width = 8  # of the network, three convolutions of stride 2
 resnet_width = 16  # of ResNet-9

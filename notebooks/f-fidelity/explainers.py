@@ -26,14 +26,14 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
-images = 512  # test images to explain
+images = 256  # test images to explain
 photographs = "imagenet-foolbox"  # or imagenet-folder
 photographs_path = None  # of imagenet-folder: the folder that they lie in
 photographs_limit = None  # of imagenet-folder: so many of them, drawn at random; 5000 in the paper
-photographs_judged = 20  # so many of these, drawn at random; 500 in the paper
+photographs_judged = 10  # so many of these, drawn at random; 500 in the paper
 network = "efficientnet-lite0"  # pretrained on ImageNet; resnet18 in the paper
 photographs_epochs = 6  # of fine-tuning on random masks, on the same photographs
 photographs_rate = 0.0001
@@ -41,7 +41,7 @@ size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in
 alpha = 0.5
 beta = 0.1
 draws = 1  # random subsets per image, size and direction; the paper draws 50, but images decide
-photographs_draws = 2  # the same for photographs, of which there are few
+photographs_draws = 1  # the same for photographs, of which there are few
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the photographs, their network's fine-tuning and the random subsets

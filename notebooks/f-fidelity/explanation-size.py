@@ -27,7 +27,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 digit_shares = [0.1, 0.15, 0.2, 0.25, 0.3]  # of the image that the digit covers
 betas = [0.025, 0.05, 0.1, 0.15, 0.2]  # caps on the removed share, all with the first alpha
 alphas = [0.5, 0.3, 0.4, 0.75, 1.0]  # the others with the middle cap
@@ -36,13 +36,13 @@ size = 28  # of the images, in pixels
 train_limit = 8000  # training images
 epochs = 3
 tuning_epochs = 2
-images = 120  # test images
+images = 60  # test images
 draws = 2  # random subsets per image, setting and size
 step = 0.03  # between the sizes of a curve, as a share of the image
 longest = 0.6  # the largest size
 grid = 0.01  # resolution of the size that is read
 explainers = ["input-x-gradient", "gradcam"]
-tier_classifiers = 30  # random classifiers that are solved on paper
+tier_classifiers = 20  # random classifiers that are solved on paper
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the data, the tier classifiers and the random subsets

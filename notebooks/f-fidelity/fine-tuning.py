@@ -25,10 +25,10 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
-images = 256  # test images to explain
+images = 200  # test images to explain
 beta = 0.1
 explainers = ["gradcam", "layercam", "smoothgrad-squared", "saliency", "input-x-gradient"]
 precision = "bfloat16"  # of training, where the device computes it natively; else float32

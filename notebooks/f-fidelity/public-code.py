@@ -25,10 +25,10 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
-images = 120  # test images to explain; too few to rank the differences, see the profile long
+images = 64  # test images to explain; too few to rank the differences, see the profile long
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0]  # of the noise
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
@@ -379,7 +379,7 @@ Markdown(f"the fine-tuned network recognises {after:.1%} of these whole images i
 kept = recorded("f-fidelity/public-code", "changes")
 show = {"this build": change, "recorded": kept.frame.query("of == 'change'")} if kept else None
 Markdown(
-    "There is none yet: `make notebook NAME=f-fidelity/public-code PROFILE=long` makes one, in hours of two cores."
+    "There is none yet: `make notebook NAME=f-fidelity/public-code PROFILE=study` makes one, in hours of two cores."
 ) if show is None else tables.styled(
     tables.side_by_side(show, rows=["difference"], columns=["explainer", "level"], order=order)
 )

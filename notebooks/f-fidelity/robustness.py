@@ -25,13 +25,13 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
 betas = [0.05, 0.1, 0.2, 0.5]  # largest share of pixels masked in fine-tuning, one network each
 beta = 0.1  # of F-Fidelity
 sweep_limit = None  # training images for the networks of the sweep over beta; None: all
-images = 2000  # test images
+images = 1000  # test images
 masked = [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]  # share of pixels missing at test time
 largest = 0.5  # the largest explanation size that the advice is for
 precision = "bfloat16"  # of training and forwards, where the device computes it natively; else float32

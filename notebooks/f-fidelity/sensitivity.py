@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 digit_share = 0.2  # of the image that the digit covers
 size = 28  # side of the images in pixels
 train_limit = 8000  # training images

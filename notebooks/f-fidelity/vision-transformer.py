@@ -25,16 +25,16 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
-images = 100  # test images to explain
+images = 64  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-seeds = [0, 1]  # of the noise; the paper has five
+seeds = [0]  # of the noise; the paper has five
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper
 alpha = 0.5
 beta = 0.1
-draws = 2  # random subsets per image, size and direction; the paper draws 50. One is too few for single sizes
+draws = 1  # random subsets per image, size and direction; the paper draws 50. One is too few for single sizes
 smooth_samples = 8  # noisy copies per image in SG-SQ
 roar_limit = 2000  # training images for ROAR; None: all
 roar_epochs = 2

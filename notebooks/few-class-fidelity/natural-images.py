@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10-vehicles"
 data_options = {"size": 20, "seed": 0}  # of the vehicle in its image of 32 x 32 pixels
 # By name: a network of the zoo, its options, and the layer whose activations Grad-CAM weighs.
@@ -34,7 +34,7 @@ epochs = 3
 rate = 0.01  # peak learning rate
 batch = 64
 train_limit = None  # training images; None: all
-images = 48  # test images that every network gets right
+images = 32  # test images that every network gets right
 step = 0.04  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
 noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range

@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 size = 20  # of the vehicle in its image of 32 x 32 pixels
 width = 8  # of ResNet-9 for the vehicles
 epochs = 3  # of training, on both tasks

@@ -25,7 +25,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 sets = ["fashion-mnist", "cifar10"]  # the paper has cifar100 and eurosat, too
 width = 8  # base filters of ResNet-18; None: those of the paper, 26 (Fashion-MNIST), 46 (EuroSAT), 32 (CIFAR)
 epochs = 2  # of training

@@ -26,7 +26,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
 width = 8  # base filters of ResNet-18; None: the paper's 32
 epochs = 2  # of its training

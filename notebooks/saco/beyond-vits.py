@@ -27,7 +27,7 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 image_training = {}  # what differs from the recipe of the study's ResNet-9: see faithlab.study.networks
 images = 100  # test images to explain
 series_set = "japanese-vowels"

@@ -25,14 +25,14 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
 networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithlab.zoo.transformers
 training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithlab.study.networks
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 100  # test images to explain
+images = 48  # test images to explain
 groups = 10  # K of SaCo
 steps = 16  # of Integrated Gradients
 random_seeds = 6  # random attributions per image

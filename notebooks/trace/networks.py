@@ -19,14 +19,14 @@
 #
 # *Does TRACE win on real photographs and larger networks, too?* The paper's Table 1 has six networks of ImageNet. Here are a
 # ResNet-9 on CIFAR-10 and a network that others trained on ImageNet, on photographs of ImageNet. A search on a large network
-# is dear: the `quick` profile takes a few photographs, 16 patches and a few proposals after the greedy order. The `long`
+# is dear: the `quick` profile takes a few photographs, 16 patches and a few proposals after the greedy order. The `study`
 # profile takes more photographs and three sizes of that network, the `paper` profile the paper's networks and 5000 proposals.
 
 # %% [markdown]
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
 images = 16  # recognised test images
 patch = 8  # side of a patch of these, in pixels

@@ -37,7 +37,7 @@ def execute(
 
     Args:
         name: the notebook, for example ``f-fidelity/images``.
-        profile: ``smoke``, ``quick``, ``long`` or ``paper``.
+        profile: ``smoke``, ``quick``, ``study`` or ``paper``.
         out: where the executed copy goes; by default into the build folder. Anywhere else it is a run by hand, and its
             tables do not replace those of the page that stays in the build folder.
         overrides: parameters that differ from the profile's.

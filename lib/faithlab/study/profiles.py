@@ -1,7 +1,7 @@
 """Profiles: how big a run of a notebook is.
 
-``smoke`` takes seconds and serves the tests, ``quick`` is the default (real data, small models, two cores), ``long`` is
-quick with networks trained for as long as they want (hours on two cores), ``paper`` holds the papers' own settings. The
+``smoke`` takes seconds and serves the tests, ``quick`` is the default (real data, two cores, minutes), ``study`` asks
+the same about as many images as the verdicts need (hours on two cores), ``paper`` holds the papers' own settings. The
 defaults in a notebook's ``parameters`` cell are ``quick``; ``notebooks/profiles.yml`` holds what the other profiles
 change, and what a notebook needs to run::
 
@@ -32,7 +32,7 @@ import jupytext
 from faithlab.study import parameters, places
 from faithlab.study.parameters import ParameterError
 
-PROFILES = ("smoke", "quick", "long", "paper")
+PROFILES = ("smoke", "quick", "study", "paper")
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from faithlab.claims import Claim, Part, Verdict
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import places, profiles, provenance
 
-RECORDED_ORDER = ("paper", "long", "quick")
+RECORDED_ORDER = ("paper", "study", "quick")
 BY_HAND = "by-hand"
 UNHASHED = "made before notebooks were hashed"
 
@@ -407,7 +407,7 @@ class Recorded:
 
 
 def recorded(name: str, table: str) -> Recorded | None:
-    """The best recorded run of a table (``paper`` before ``long`` before ``quick``); ``None`` where there is none.
+    """The best recorded run of a table (``paper`` before ``study`` before ``quick``); ``None`` where there is none.
 
     Raises:
         ValueError: the table is not the one that the recorded run saved.
