@@ -69,7 +69,7 @@ from IPython.display import HTML, Markdown
 
 from faithlab import masks, stats
 from faithlab.claims import above, below, better, counted, in_order, no_worse, premise, trend
-from faithlab.metrics import METRICS
+from faithlab.metrics import METRICS, own
 from faithlab.readouts import hit
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
@@ -99,19 +99,19 @@ tests = {name: datasets.load(name, "test", **text_options) for name in data}
 rows = []
 places = {}  # of the test texts to explain: evenly spaced, because the texts are sorted by class
 for name, test in tests.items():
-    own = test.present().sum(1)
-    places[name] = subjects.evenly((own >= shortest).nonzero().flatten(), texts)
+    lengths = test.present().sum(1)
+    places[name] = subjects.evenly((lengths >= shortest).nonzero().flatten(), texts)
     rows.append(
         {
             "set": NAMES[name][0],
             "in the place of": NAMES[name][1],
             "train": len(datasets.load(name, "train", **text_options)),
             "test": len(test),
-            "tokens of a text, median": int(own.median()),
-            f"cut at {length} tokens, at most": f"{(own == length).double().mean():.0%}",
-            f"test texts of at least {shortest} tokens": int((own >= shortest).sum()),
+            "tokens of a text, median": int(lengths.median()),
+            f"cut at {length} tokens, at most": f"{(lengths == length).double().mean():.0%}",
+            f"test texts of at least {shortest} tokens": int((lengths >= shortest).sum()),
             "explained": len(places[name]),
-            "unknown tokens": f"{(test.inputs == TextSet.UNKNOWN).sum() / own.sum():.0%}",
+            "unknown tokens": f"{(test.inputs == TextSet.UNKNOWN).sum() / lengths.sum():.0%}",
         }
     )
 tables.prose(pd.DataFrame(rows))
@@ -261,7 +261,7 @@ HTML(
 sizes = [k * size_step for k in range(1, round(1 / size_step))]
 drawn = {"alpha": alpha, "draws": draws, "seed": seed}
 settings = {"Fid": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
-metrics = {m + way: METRICS[m + way].given(sizes=sizes, **own) for way in "+-" for m, own in settings.items()}
+metrics = {m + way: METRICS[m + way].given(sizes=sizes, **of) for way in "+-" for m, of in settings.items()} | own()
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)
@@ -315,8 +315,8 @@ def table_of(level, network):
     sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
     for source, frame in sources.items():
         if frame is not None:
-            own = frame[frame["network"] == network]
-            sources[source] = own.assign(texts=own["dataset"].map(stands)).dropna(subset=["texts"])
+            found = frame[frame["network"] == network]
+            sources[source] = found.assign(texts=found["dataset"].map(stands)).dropna(subset=["texts"])
     return tables.beside(sources, level, columns=["texts"])
 
 
@@ -425,7 +425,7 @@ run.claim(
                 scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **labels
             )
             for pair, labels in pairs.items()
-            for metric in metrics
+            for metric in (m + way for way in "+-" for m in settings)
         ),
     ],
 )

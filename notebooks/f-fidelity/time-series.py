@@ -68,7 +68,7 @@ from IPython.display import Markdown
 
 from faithlab import engine, masks, stats
 from faithlab.claims import above, better, counted, in_order, premise
-from faithlab.metrics import METRICS
+from faithlab.metrics import METRICS, own
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
@@ -250,7 +250,7 @@ figures.show(figure)
 sizes = [k * size_step for k in range(1, round(1 / size_step))]
 drawn = {"alpha": alpha, "draws": draws, "seed": seed}
 settings = {"Fid": {}, "ROAR": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
-metrics = {m + way: METRICS[m + way].given(sizes=sizes, **own) for way in "+-" for m, own in settings.items()}
+metrics = {m + way: METRICS[m + way].given(sizes=sizes, **of) for way in "+-" for m, of in settings.items()} | own()
 trial = {"levels": noise_shares, "seeds": seeds}
 found, agree = [], []
 for (i, unit), subject in chosen.items():
@@ -313,8 +313,8 @@ def table_of(level, network):
     sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
     for source, frame in sources.items():
         if frame is not None:
-            own = frame[(frame["network"] == network) & frame["explainer"].isin(["IG", f"IG of {units[0]}s"])]
-            sources[source] = own.assign(series=own["dataset"].map(stands)).dropna(subset=["series"])
+            found = frame[(frame["network"] == network) & frame["explainer"].isin(["IG", f"IG of {units[0]}s"])]
+            sources[source] = found.assign(series=found["dataset"].map(stands)).dropna(subset=["series"])
     return tables.beside(sources, level, columns=["series"])
 
 

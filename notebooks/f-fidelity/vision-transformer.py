@@ -52,7 +52,7 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.claims import above, best, better, in_order, premise
-from faithlab.metrics import METRICS
+from faithlab.metrics import METRICS, own
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
@@ -128,7 +128,7 @@ for recipe in recipes:
 sizes = [k * size_step for k in range(1, round(1 / size_step))]
 drawn = {"alpha": alpha, "draws": draws, "seed": seed}
 settings = {"Fid": {}, "ROAR": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
-metrics = {m + way: METRICS[m + way].given(sizes=sizes, **own) for way in "+-" for m, own in settings.items()}
+metrics = {m + way: METRICS[m + way].given(sizes=sizes, **of) for way in "+-" for m, of in settings.items()} | own()
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial) for subject in chosen

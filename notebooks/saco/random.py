@@ -50,7 +50,7 @@ from IPython.display import Markdown
 
 from faithlab import masks, stats
 from faithlab.claims import best, better, most, some, within
-from faithlab.metrics import METRICS, deletion, evaluate
+from faithlab.metrics import METRICS, deletion, evaluate, own
 from faithlab.metrics.saco import coefficient, influences
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
@@ -77,7 +77,7 @@ Markdown(introduced(recognised, images, kept and kept.frame))
 
 # %% tags=["hide-input"]
 names = ["SaCo", "AUC", "AOPC", "LOdds", "Comp."]
-metrics = {name: METRICS[name] for name in names} | {"SaCo": METRICS["SaCo"].given(groups=groups)}
+metrics = {name: METRICS[name] for name in names} | {"SaCo": METRICS["SaCo"].given(groups=groups)} | own()
 explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
 attributions = [subjects.attributions(subject, explainers) for subject in chosen]
 seeds = range(seed, seed + random_seeds)
@@ -207,7 +207,7 @@ Markdown(
 estimates = tables.summary(scores, ["explainer", "metric"])
 run.save(estimates, "estimates")
 tables.styled(
-    tables.side_by_side({"this build": estimates}, rows=["explainer"], columns=["metric"], order=names).droplevel(
+    tables.side_by_side({"this build": estimates}, rows=["explainer"], columns=["metric"], order=[*metrics]).droplevel(
         1, axis=1
     )
 )
@@ -221,7 +221,7 @@ kept = recorded("saco/random", "estimates")
 table2 = published.load("saco_groups").query("groups == 10").rename(columns={"saco": "mean"}).assign(metric="SaCo")
 sources = {"published": table2, "recorded": kept.frame if kept else None, "this build": estimates}
 shown = {k: frame[frame["metric"].isin(["SaCo", "AUC", "AOPC"])] for k, frame in sources.items() if frame is not None}
-tables.styled(tables.side_by_side(shown, rows=["explainer"], columns=["metric"], order=[*names, *explainers]))
+tables.styled(tables.side_by_side(shown, rows=["explainer"], columns=["metric"], order=[*metrics, *explainers]))
 
 # %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input"]
 means = estimates.pivot(index="explainer", columns="metric", values="mean").loc[[*explainers, RANDOM], names]

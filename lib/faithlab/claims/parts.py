@@ -458,7 +458,7 @@ def _part(
     reason: str = "",
 ) -> Part:
     matrix = torch.as_tensor(matrix, dtype=torch.float64)
-    own = [" ".join(str(value) for value in cell.values()) or "x" for cell in cells]
+    own = [" ".join("none" if value is None else str(value) for value in cell.values()) or "x" for cell in cells]
     contrasts = tuple(
         " - ".join(own[c] for c in sorted(row.nonzero().flatten().tolist(), key=lambda c, row=row: -float(row[c])))
         for row in matrix

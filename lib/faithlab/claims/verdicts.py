@@ -237,7 +237,8 @@ class Verdict:
             text += f"; the premise {j.part.name!r} {'is open' if j.outcome == OPEN else j.outcome}"
         estimates = [j.part.estimate for j in self.judged if j.part.gathered is not None]
         if estimates:
-            networks = list(dict.fromkeys(name for e in estimates for name in e.networks))
+            # A statistic of several networks names them together.
+            networks = list(dict.fromkeys(one for e in estimates for name in e.networks for one in name.split(" and ")))
             datasets = list(dict.fromkeys(name for e in estimates for name in e.datasets))
             images = sorted({e.images for e in estimates})
             span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"

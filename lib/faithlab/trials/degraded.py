@@ -133,14 +133,14 @@ def reach(
 
     Args:
         scores: of `degraded`.
-        metrics: with sizes, by name; the areas under their curves are compared.
+        metrics: by name; what summarises each over images is compared, of curves the area.
         levels: as in `degraded`.
         **labels: of the rows.
     """
     ends = [{"level": None}, {"level": levels[-1]}]
     return {
         name: stats.estimate(
-            scores, stats.area, cells=ends, contrasts=metric.better * torch.tensor([[1, -1]]), metric=name, **labels
+            scores, metric.summary, cells=ends, contrasts=metric.better * torch.tensor([[1, -1]]), metric=name, **labels
         )
         for name, metric in metrics.items()
     }
