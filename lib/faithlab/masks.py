@@ -219,6 +219,10 @@ def remove_from_top(
     return _removed_from_top(order, counts, removals, seed, images, draws, apart=False)
 
 
+SHUFFLES = -6148914691236517206
+"""The seed of what sizes are shuffled by; with one that is used for draws, a draw and its shuffle could be one."""
+
+
 def remove_apart_from_top(
     order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
 ) -> Tensor:
@@ -240,20 +244,21 @@ def _removed_from_top(
     shuffled = counter.permutations(seed, images, draws, features)  # [B, N, F] features in random order
     turn = place(shuffled).to(small)  # [B, N, F] when each feature's turn comes
     select = _last_turn if counts.ndim == 1 else _last_turn_per_input
-    if apart:
-        known, which = counts.to(turn.device).unique(return_inverse=True)
-        again = counter.permutations(0, known.new_zeros(1), known, features)[0].to(small)  # [sizes, F]
-    removed_from = []
-    for k, (s, m) in enumerate(zip(counts.unbind(-1), removals.unbind(-1), strict=True)):
-        turned = turn
-        if apart:
-            own = again[which[..., k]].view(-1, 1, features).expand_as(turn)
-            turned = own.gather(-1, turn.long())
-        # In the order of relevance the turns of the first s features are a prefix, and the subset's last turn is an
-        # order statistic of it: a selection, not a sort per size.
-        by_relevance = turned.gather(-1, order[:, None, :].expand_as(turn))
-        removed_from.append(turned > select(by_relevance, s, m)[..., None])
-    return remove_top(order, counts)[:, None] | torch.stack(removed_from, 2)
+    sizes = list(zip(counts.unbind(-1), removals.unbind(-1), strict=True))
+    # In the order of relevance the turns of the first s features are a prefix, and the subset's last turn is an order
+    # statistic of it: a selection, not a sort per size.
+    if not apart:
+        by_relevance = turn.gather(-1, order[:, None, :].expand_as(turn))
+        last = torch.stack([select(by_relevance, s, m) for s, m in sizes], dim=-1)  # [B, N, K]
+        return remove_top(order, counts)[:, None] | (turn[:, :, None, :] > last[..., None])
+    known, which = counts.to(turn.device).unique(return_inverse=True)
+    again = counter.permutations(SHUFFLES, known.new_zeros(1), known, features)[0].to(small)  # [counts, F]
+    later = []
+    for k, (s, m) in enumerate(sizes):
+        own = again[which[..., k]].view(-1, 1, features).expand_as(turn).gather(-1, turn.long())
+        by_relevance = own.gather(-1, order[:, None, :].expand_as(turn))
+        later.append(own > select(by_relevance, s, m)[..., None])
+    return remove_top(order, counts)[:, None] | torch.stack(later, 2)
 
 
 def remove_each_from_top(
