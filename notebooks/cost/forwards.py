@@ -195,7 +195,8 @@ def of_an_image(of, way):
     kind, draws, asked_sizes = WAYS[way]
     split_of = variance.loc[of].loc[kind]
     noise = split_of["area, between draws"] if asked_sizes > 1 else split_of["sizes"] + split_of["subsets"]
-    return split_of["images"] + noise / draws, draws * asked_sizes
+    between = variance.loc[of].loc[KINDS[1], "images"]  # the same whatever is asked
+    return between + noise / draws, draws * asked_sizes
 
 
 def measured(of, way):
