@@ -144,7 +144,7 @@ def _confirmed(found: Prepared, model: nn.Module, x: Tensor, precision: torch.dt
             asked = x.to(target, copy=True) if target and real else x.clone()
             answers = checked(found.model(asked), len(x)).double()
             x = x.to(own, copy=True) if precision and own and real else x.clone()
-            with evaluating(model):
+            with evaluating(model, weights=True):
                 expected = checked(model(x), len(x)).double()
     except Exception:  # whatever the model raises, preparing it says it better
         return None
