@@ -682,6 +682,35 @@ def test_what_is_warned_of_is_prepared_again_every_time(monkeypatch):
     assert len(made) == 2
 
 
+def test_a_few_copies_are_kept_those_that_were_used_last(monkeypatch):
+    model, made = Net(), copies(monkeypatch)
+    sides = range(3, 3 + preparation.MOST + 1)
+
+    def ask(side):
+        scorer(model, X[..., :side, :side], segments=segments.pixels(side, side))
+
+    for side in (*sides[:-1], sides[0], sides[-1]):
+        ask(side)
+    assert len(made) == preparation.MOST + 1
+    ask(sides[0])
+    assert len(made) == preparation.MOST + 1
+    ask(sides[1])
+    assert len(made) == preparation.MOST + 2
+
+
+def test_the_copy_of_a_large_model_is_not_kept(monkeypatch):
+    model, made = Net(), copies(monkeypatch)
+    size = sum(tensor.nbytes for tensor in model.state_dict().values())
+    monkeypatch.setattr(preparation, "LARGEST", size)
+    scorer(model)
+    scorer(model)
+    assert len(made) == 1
+    monkeypatch.setattr(preparation, "LARGEST", size - 1)
+    scorer(model)
+    assert len(made) == 2
+    assert model not in preparation._COPIES
+
+
 def test_a_kept_copy_does_not_keep_the_model():
     model = Knobs()
     score, gone = scorer(model), weakref.ref(model)

@@ -6,6 +6,7 @@ filled with images x masks, through a copy that `faithlab.preparation` has made 
 
 The answers are those of the model in eval mode, whatever its mode is. The copy is made by `scorer`: what happens to the
 model, the inputs, the target or the segments afterwards changes nothing. Where no copy can be made a warning says so.
+The next scorer of a model that has not changed uses the same copy, see `faithlab.preparation.prepared`.
 
 Memory: beside the model, the inputs and the caller's masks, a score call holds one block of at most `rows` masked
 inputs and the activations of one forward over them, whatever the number of images and masks.

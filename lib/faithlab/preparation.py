@@ -109,15 +109,17 @@ def prepare(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -
 def prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -> Prepared:
     """As `prepare`, but a copy that was made before is used again where it still answers as the model does.
 
-    It is kept as long as the model is there, with a second copy of its weights. It is used for inputs of the same
-    shape, precision and device while all that can be seen of the model is as it was (`seen`: weights, buffers, modes,
-    attributes; what has hooks is not kept), and gives the model's answers to the inputs at hand, which takes one
-    forward of each. What needed a warning is prepared again every time. Arguments and errors as in `prepare`.
+    It is kept as long as the model is there, with a second copy of its weights, of at most `LARGEST` bytes. It is used
+    for inputs of the same shape, precision and device while all that can be seen of the model is as it was (`seen`:
+    weights, buffers, modes, attributes; what has hooks is not kept), and gives the model's answers to the inputs at
+    hand, which takes one forward of each. What needed a warning is prepared again every time. Arguments and errors as
+    in `prepare`.
     """
     check(model, x)
     key = (precision, x.device, x.shape[1:], x.dtype)
     leaves = seen(model) if len(x) else None
-    if leaves is None:
+    held = sum(leaf.nbytes for leaf in leaves or () if isinstance(leaf, Tensor | np.ndarray))
+    if leaves is None or held > LARGEST:
         _COPIES.pop(model, None)
         return prepare(model, x, precision)
     kept, copies = _COPIES.get(model, ((), {}))
@@ -130,6 +132,8 @@ def prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) 
     copies.pop(key, None)
     if not found.notes and not isinstance(found.model, Lent):
         copies[key] = found
+        if len(copies) > MOST:
+            del copies[next(iter(copies))]  # the one that was not used for longest
     _COPIES[model] = kept, copies
     return found
 
@@ -160,6 +164,10 @@ def _confirmed(found: Prepared, model: nn.Module, x: Tensor, precision: torch.dt
     return dataclasses.replace(found, difference=difference, spread=spread, allowed=max(found.allowed, allowed))
 
 
+LARGEST = 1 << 30
+"""Bytes of weights of a model whose copy is kept, at most: a larger one may need the memory for its forwards."""
+MOST = 4
+"""Copies of a model that are kept, each for another shape, precision or device."""
 _COPIES: WeakIdKeyDictionary = WeakIdKeyDictionary()
 """model -> what was seen of it, and its copies by precision, device, shape and type of the inputs."""
 
