@@ -1,6 +1,10 @@
 """The engine answers as if each masked input were built and run alone; when it cannot, it says why."""
 
 import itertools
+import os
+import platform
+import subprocess
+import sys
 from collections import UserList
 
 import pytest
@@ -515,3 +519,31 @@ def test_inputs_of_any_number_format_are_masked_exactly(dtype):
     found = torch.cat(seen).view(2, 2, 1, 4)
     expected = torch.where(keep[:, None], x[:, None], torch.tensor(7, dtype=dtype))
     assert torch.equal(found, expected.to(found.dtype))
+
+
+FAULTS = """
+import resource
+import torch
+from torch import nn
+from faithlab import engine, segments
+
+torch.set_num_threads(1)
+head = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 2)
+model = nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.ReLU(), *head)
+x, keep = torch.rand(1, 1, 32, 32), torch.ones(1, 128, 1024, dtype=torch.bool)
+pixels = segments.pixels(32, 32)
+score = engine.scorer(model, x, torch.zeros(1, dtype=torch.int64), segments=pixels, precision=torch.float32)
+for _ in range(3):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    score(keep)
+    found = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(found)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what other allocators keep is theirs to say")
+def test_a_forward_uses_the_memory_that_the_one_before_it_freed():
+    """Its activations of 16 MiB are 4096 pages; fresh ones would cost a fault each."""
+    own = {key: value for key, value in os.environ.items() if not key.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
+    run = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, env=own)
+    assert int(run.stdout) < 2000

@@ -127,13 +127,26 @@ REMOVALS = torch.tensor([0, 1, 2, 0, 6, 3])
 IMAGES = torch.tensor([3, 0, 8, 999, 5, 4])
 
 
-def subsets(order=ORDER, images=IMAGES, draws=range(40), counts=COUNTS, removals=REMOVALS, seed=0):
+SUBSETS = [masks.remove_from_top, masks.remove_apart_from_top]
+both = pytest.mark.parametrize("subset", SUBSETS)
+
+
+def subsets(
+    order=ORDER,
+    images=IMAGES,
+    draws=range(40),
+    counts=COUNTS,
+    removals=REMOVALS,
+    seed=0,
+    subset=masks.remove_from_top,
+):
     draws = torch.as_tensor(list(draws))
-    return ~masks.remove_from_top(order, counts, removals, seed=seed, images=images, draws=draws)
+    return ~subset(order, counts, removals, seed=seed, images=images, draws=draws)
 
 
-def test_a_random_subset_has_its_exact_size_and_lies_within_the_top():
-    removed = subsets()  # [B, N, K, F]
+@both
+def test_a_random_subset_has_its_exact_size_and_lies_within_the_top(subset):
+    removed = subsets(subset=subset)  # [B, N, K, F]
     assert removed.shape == (6, 40, 6, FEATURES)
     assert (removed.sum(-1) == REMOVALS).all()
     top = ~masks.remove_top(ORDER, COUNTS)
@@ -149,10 +162,42 @@ def test_a_random_subset_is_the_first_of_the_top_in_the_draws_random_order():
         assert removed[b, n, k].nonzero().flatten().tolist() == sorted(expected)
 
 
-def test_every_feature_and_every_pair_is_equally_often_removed():
+def test_sizes_that_are_drawn_apart_shuffle_the_draws_random_order_by_their_count():
+    removed = subsets(draws=range(3), seed=7, subset=masks.remove_apart_from_top)
+    for b, n, k in itertools.product(range(6), range(3), range(6)):
+        top = ORDER[b, : COUNTS[k]].tolist()
+        shuffled = literal.random_order(7, int(IMAGES[b]), n, FEATURES)
+        again = literal.random_order(masks.SHUFFLES, 0, int(COUNTS[k]), FEATURES)
+        first = sorted(top, key=lambda feature: again[shuffled.index(feature)])
+        assert removed[b, n, k].nonzero().flatten().tolist() == sorted(first[: REMOVALS[k]])
+
+
+def test_sizes_that_are_drawn_apart_remove_other_features():
+    """Two sizes out of 1000 features that remove 100 each: a few in common where they are drawn apart."""
+    order = torch.arange(1000).expand(4, -1)
+    counts, removals = torch.tensor([800, 850]), torch.tensor([100, 100])
+    common = {}
+    for subset in SUBSETS:
+        removed = subsets(order, IMAGES[:4], range(20), counts, removals, subset=subset)
+        common[subset] = float((removed[:, :, 0] & removed[:, :, 1]).sum(-1).double().mean())
+    assert common[masks.remove_from_top] > 80
+    assert common[masks.remove_apart_from_top] == pytest.approx(100 * 100 / 850, abs=8)
+
+
+def test_numbers_of_features_of_their_own_do_not_change_the_subsets_drawn_apart():
+    per_input = {"counts": COUNTS.expand(6, -1), "removals": REMOVALS.expand(6, -1)}
+    assert torch.equal(
+        subsets(subset=masks.remove_apart_from_top, **per_input), subsets(subset=masks.remove_apart_from_top)
+    )
+
+
+@both
+def test_every_feature_and_every_pair_is_equally_often_removed(subset):
     s, m, draws = 10, 4, 20_000
     order = torch.randperm(16, generator=torch.Generator().manual_seed(0))[None]
-    removed = subsets(order, torch.tensor([2]), range(draws), torch.tensor([s]), torch.tensor([m]))[0, :, 0]
+    removed = subsets(order, torch.tensor([2]), range(draws), torch.tensor([s]), torch.tensor([m]), subset=subset)[
+        0, :, 0
+    ]
     removed = removed[:, order[0, :s]].double()  # [draws, s]
     together = removed.T @ removed / draws
     for expected, seen in (
@@ -163,43 +208,48 @@ def test_every_feature_and_every_pair_is_equally_often_removed():
         assert (seen - expected).abs().max() < 4.5 * sigma
 
 
+@both
 @pytest.mark.parametrize("over", ["draws", "images"])
-def test_every_subset_is_equally_likely(over):
+def test_every_subset_is_equally_likely(over, subset):
     many = torch.arange(6000)
     images, draws = (torch.tensor([0]), many) if over == "draws" else (many, torch.tensor([0]))
     order = torch.tensor([[4, 1, 0, 6, 3, 2, 5]]).expand(len(images), -1)
-    removed = subsets(order, images, draws, torch.tensor([6]), torch.tensor([3])).view(len(many), 7)
+    removed = subsets(order, images, draws, torch.tensor([6]), torch.tensor([3]), subset=subset).view(len(many), 7)
     kinds, seen = removed.unique(dim=0, return_counts=True)
     assert len(kinds) == 20  # 6 over 3
     assert scipy.stats.chisquare(seen.numpy()).pvalue > 1e-4
 
 
-def test_subsets_do_not_depend_on_the_batch_its_order_or_the_other_sizes():
-    removed = subsets()
+@both
+def test_subsets_do_not_depend_on_the_batch_its_order_or_the_other_sizes(subset):
+    removed = subsets(subset=subset)
     some = torch.tensor([4, 0, 1])
-    assert torch.equal(subsets(ORDER[some], IMAGES[some], [7, 3]), removed[some][:, [7, 3]])
+    assert torch.equal(subsets(ORDER[some], IMAGES[some], [7, 3], subset=subset), removed[some][:, [7, 3]])
     for k in range(len(COUNTS)):
-        assert torch.equal(subsets(counts=COUNTS[[k]], removals=REMOVALS[[k]]), removed[:, :, [k]])
+        assert torch.equal(subsets(counts=COUNTS[[k]], removals=REMOVALS[[k]], subset=subset), removed[:, :, [k]])
 
 
-def test_explainers_with_the_same_top_features_lose_the_same_subset():
+@both
+def test_explainers_with_the_same_top_features_lose_the_same_subset(subset):
     other = ORDER.clone()
     other[:, :12] = other[:, :12].flip(-1)
     same = COUNTS >= 12
-    assert torch.equal(subsets(other)[:, :, same], subsets()[:, :, same])
+    assert torch.equal(subsets(other, subset=subset)[:, :, same], subsets(subset=subset)[:, :, same])
 
 
-def test_another_seed_or_image_or_draw_removes_others():
+@both
+def test_another_seed_or_image_or_draw_removes_others(subset):
     order = ORDER[:1].expand(6, -1)
-    removed = subsets(order)[:, :, 4]  # 6 of the same 12 features
+    removed = subsets(order, subset=subset)[:, :, 4]  # 6 of the same 12 features
     assert len(removed.reshape(-1, FEATURES).unique(dim=0)) > 200  # of 240 subsets out of 924
-    assert not torch.equal(removed, subsets(order, seed=1)[:, :, 4])
+    assert not torch.equal(removed, subsets(order, seed=1, subset=subset)[:, :, 4])
 
 
 @pytest.mark.gpu
-def test_a_gpu_gives_the_same_masks():
-    on_gpu = subsets(ORDER.cuda(), IMAGES.cuda())
-    assert torch.equal(on_gpu.cpu(), subsets())
+@both
+def test_a_gpu_gives_the_same_masks(subset):
+    on_gpu = subsets(ORDER.cuda(), IMAGES.cuda(), subset=subset)
+    assert torch.equal(on_gpu.cpu(), subsets(subset=subset))
     assert torch.equal(masks.remove_top(ORDER.cuda(), COUNTS).cpu(), masks.remove_top(ORDER, COUNTS))
 
 

@@ -1,9 +1,11 @@
 """What the engine says of models and inputs that it cannot run as they are given, before anything is scored."""
 
 import dataclasses
+import gc
 import random
 import re
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -502,3 +504,241 @@ def test_a_classifier_does_not_write_into_its_inputs():
     engine.classifier(nn.Sequential(nn.ReLU(inplace=True), Net()))(x)
     engine.agreement(nn.Sequential(nn.ReLU(inplace=True), Net()), x, TARGET, torch.bfloat16)
     assert torch.equal(x, X)
+
+
+# A copy is kept
+
+
+def copies(monkeypatch):
+    """Counts how often a model is prepared."""
+    made, prepare = [], preparation.prepare
+    monkeypatch.setattr(preparation, "prepare", lambda *given: made.append(given) or prepare(*given))
+    return made
+
+
+class Knobs(Net):
+    """A network whose answer depends on more than its weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.temperature = 1.0
+        self.shifts = {"all": [0.0]}
+        self.array = np.ones(4, dtype=np.float32)
+        self.outside = [nn.Linear(4, 4)]  # no child
+        self.register_buffer("scale", torch.ones(4))
+
+    def forward(self, x):
+        logits = super().forward(x) / self.temperature + self.shifts["all"][0] * torch.arange(4)
+        return self.outside[0](logits * self.scale * torch.from_numpy(self.array))
+
+
+def in_place(model):
+    model.fc.weight.data.mul_(-1)  # which no version counter sees
+
+
+def by_the_optimiser(model):
+    sum(model(X).flatten()).backward()
+    torch.optim.SGD(model.parameters(), 1.0).step()
+    model.zero_grad()
+
+
+CHANGES = {
+    "weights in place": in_place,
+    "weights by an optimiser": by_the_optimiser,
+    "weights loaded": lambda model: model.load_state_dict({k: v * 1.5 for k, v in model.state_dict().items()}),
+    "one weight": lambda model: model.fc.weight.data[0, 0].add_(0.3),
+    "rows exchanged": lambda model: model.fc.weight.data.copy_(model.fc.weight.data.flip(0)),
+    "a parameter": lambda model: setattr(model.fc, "bias", nn.Parameter(torch.arange(4.0))),
+    "a buffer": lambda model: model.scale.mul_(2),
+    "running statistics": lambda model: model.bn.running_mean.add_(1),
+    "a number": lambda model: setattr(model, "temperature", 3.0),
+    "a number in containers": lambda model: model.shifts["all"].__setitem__(0, 1.0),
+    "an array": lambda model: model.array.__imul__(2),
+    "a module that is no child": lambda model: model.outside[0].weight.data.mul_(2),
+    "a layer": lambda model: setattr(model, "fc", nn.Linear(6, 4)),
+    "a layer's options": lambda model: setattr(model.conv, "padding", (1, 1)),
+    "a function": lambda model: setattr(model, "answer", torch.sin),
+    "a hook": lambda model: model.fc.register_forward_hook(lambda module, args, output: output * 2),
+    "a hook before": lambda model: model.register_forward_pre_hook(lambda module, args: (args[0] * 2,)),
+    "a forward of its own": lambda model: setattr(
+        model.fc, "forward", lambda x: nn.functional.linear(x, model.fc.weight)
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("precision", [None, torch.bfloat16])
+@pytest.mark.filterwarnings("ignore:Knobs")
+def test_a_changed_model_is_prepared_again(change, precision, monkeypatch):
+    model = Knobs().eval()
+    scorer(model, precision=precision)
+    made = copies(monkeypatch)
+    change(model)
+    got = scorer(model, precision=precision)(KEEP)
+    assert len(made) == 1
+    anew = type(model).__new__(type(model))
+    anew.__dict__ = model.__dict__  # another module to the engine, and the same network
+    torch.testing.assert_close(got, scorer(anew, precision=precision)(KEEP), rtol=0, atol=0)
+
+
+def test_a_model_is_prepared_once(monkeypatch):
+    model, made = Knobs(), copies(monkeypatch)
+    first = scorer(model)(KEEP)
+    assert len(made) == 1
+    other = X.flip(0)
+    again = scorer(model)(KEEP), scorer(model, readout=readouts.logit)(KEEP), scorer(model, other)(KEEP)
+    engine.classifier(model)(X)
+    assert len(made) == 1
+    torch.testing.assert_close(again[0], first, rtol=0, atol=0)
+    fresh = scorer(Knobs(), other)(KEEP)
+    torch.testing.assert_close(again[2], fresh, rtol=0, atol=0)
+
+
+def test_another_mode_precision_or_shape_is_prepared_for_itself(monkeypatch):
+    model, made = Net(), copies(monkeypatch)
+    scorer(model)
+    model.eval()
+    scorer(model)
+    assert len(made) == 2
+    scorer(model, precision=torch.bfloat16)
+    scorer(model, X[..., :6, :6], segments=segments.patches(6, 6, 2))
+    assert len(made) == 4
+    scorer(model)
+    scorer(model, precision=torch.bfloat16)
+    assert len(made) == 4
+
+
+def test_a_mended_model_is_not_asked_through_a_copy_of_the_broken_one():
+    model = Net().eval()
+    handle = model.fc.register_forward_hook(lambda module, args, output: output * 0)
+    assert bool((scorer(model)(KEEP) == 0.25).all())
+    handle.remove()
+    torch.testing.assert_close(scorer(model)(KEEP), scorer()(KEEP))
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    [lambda: object(), lambda: (lambda number: lambda: number)(1), lambda: iter([1]), lambda: random.Random(0)],
+)
+def test_a_model_that_holds_what_cannot_be_looked_at_is_prepared_every_time(unseen, monkeypatch):
+    model, made = Net(), copies(monkeypatch)
+    model.held = unseen()
+    scorer(model)
+    scorer(model)
+    assert len(made) == 2
+
+
+def test_a_change_outside_of_the_model_reaches_its_copy_too(monkeypatch):
+    """A global that a function of the model reads, and the forward of its class."""
+    model = Net(global_answer)
+    scorer(model)
+    made = copies(monkeypatch)
+    monkeypatch.setitem(FACTOR, "logits", 0.5)
+    score = scorer(model)
+    torch.testing.assert_close(score(KEEP), scorer(Net(lambda z: z * 0.5))(KEEP))
+    monkeypatch.setattr(Net, "forward", lambda self, x: torch.zeros(len(x), 4))
+    assert bool((scorer(model)(KEEP) == 0.25).all())
+    assert made
+
+
+FACTOR = {"logits": 1.0}
+
+
+def global_answer(logits):
+    return logits * FACTOR["logits"]
+
+
+def test_inputs_that_a_copy_does_not_answer_rightly_are_prepared_for(monkeypatch):
+    """Half precision holds no numbers above 65 504: right on small inputs, not on large ones."""
+
+    class Large(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.fc(x * 1000).tanh()
+
+    torch.manual_seed(0)
+    model, x = Large().eval(), torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+    made, given = copies(monkeypatch), {"segments": segments.tokens(4), "precision": torch.float16}
+    target = torch.zeros(4, dtype=torch.int64)
+    engine.scorer(model, x, target, **given)
+    engine.scorer(model, x * 2, target, **given)
+    assert len(made) == 1
+    with pytest.warns(UserWarning, match=r"in torch.float16 it .*run in its own precision"):
+        score = engine.scorer(model, x * 1000, target, **given)
+    assert len(made) >= 2
+    keep = torch.ones(4, 1, 4, dtype=torch.bool)
+    expected = model(x * 1000).softmax(1)[:, :1].detach()
+    torch.testing.assert_close(score(keep), expected)
+
+
+def test_what_is_warned_of_is_prepared_again_every_time(monkeypatch):
+    model, made = Net(lambda z: z.softmax(1)), copies(monkeypatch)
+    with pytest.warns(UserWarning, match="answers with probabilities"):
+        scorer(model)
+    scorer(model)
+    assert len(made) == 2
+
+
+def test_a_few_copies_are_kept_those_that_were_used_last(monkeypatch):
+    model, made = Net(), copies(monkeypatch)
+    sides = range(3, 3 + preparation.MOST + 1)
+
+    def ask(side):
+        scorer(model, X[..., :side, :side], segments=segments.pixels(side, side))
+
+    for side in (*sides[:-1], sides[0], sides[-1]):
+        ask(side)
+    assert len(made) == preparation.MOST + 1
+    ask(sides[0])
+    assert len(made) == preparation.MOST + 1
+    ask(sides[1])
+    assert len(made) == preparation.MOST + 2
+
+
+def test_the_copy_of_a_large_model_is_not_kept(monkeypatch):
+    model, made = Net(), copies(monkeypatch)
+    size = sum(tensor.nbytes for tensor in model.state_dict().values())
+    monkeypatch.setattr(preparation, "LARGEST", size)
+    scorer(model)
+    scorer(model)
+    assert len(made) == 1
+    monkeypatch.setattr(preparation, "LARGEST", size - 1)
+    scorer(model)
+    assert len(made) == 2
+    assert model not in preparation._COPIES
+
+
+def test_a_kept_copy_does_not_keep_the_model():
+    model = Knobs()
+    score, gone = scorer(model), weakref.ref(model)
+    assert model in preparation._COPIES
+    before = len(preparation._COPIES)
+    del model
+    gc.collect()
+    assert gone() is None
+    assert len(preparation._COPIES) < before
+    score(KEEP)  # which has a copy of its own
+
+
+def test_the_copy_that_a_user_is_given_is_nobody_elses():
+    model = Net().eval()
+    first = scorer(model)(KEEP)
+    given = engine.prepare(model, X)
+    with torch.no_grad():
+        for parameter in given.parameters():
+            parameter.zero_()
+    torch.testing.assert_close(scorer(model)(KEEP), first, rtol=0, atol=0)
+
+
+def test_a_model_is_left_as_it_was_when_its_copy_is_used_again():
+    model = Knobs().train()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    scorer(model)
+    scorer(model)
+    assert model.training
+    assert all(module.training for module in model.modules())
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])

@@ -96,6 +96,25 @@ def test_ffid_of_a_tier_classifier_is_its_closed_form(seed):
     torch.testing.assert_close(reported, true, rtol=0.15, atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_one_draw_of_many_images_is_unbiased_too(seed):
+    """One subset a size, of its own, and as many images as there were images and draws."""
+    case, images = random_case(seed), 1600
+    options = {"alpha": case.alpha, "cap": case.cap}
+    fractions = every_size(sum(case.sizes))[1:]
+    tier = shuffled(case.sizes, images, seed)
+    score = tiers.scorer(tier, case.response)
+    apart = {"draws": 1, "seed": seed, "subset": masks.remove_apart_from_top}
+    found = fidelity(score, -tier.float(), fractions, **apart, **options).value
+    expected = tiers.expected_fidelity(case.sizes, case.response, fractions, **options)
+    at_sizes, area = found.mean(0) - expected, found.mean(1) - expected.mean()
+    assert (at_sizes.abs() <= 4.5 * found.std(0) / images**0.5 + 1e-6).all()
+    assert area.mean().abs() <= 4.5 * area.std() / images**0.5 + 1e-6
+    # And it errs less than with one subset for all sizes, which err together.
+    together = fidelity(score, -tier.float(), fractions, **(apart | {"subset": masks.remove_from_top}), **options).value
+    assert area.var() <= together.mean(1).var() * 1.1
+
+
 # Theorem 1. With c features in the first tier and the knee k = beta F / alpha from which on the cap holds, the proof
 # (appendix B) shows: FFid+ does not fall up to c, since all that is removed is of the first tier and ever more of it;
 # from k on it does not rise, since equally many are removed of a mix that gets ever weaker. So it turns at c if k <= c,

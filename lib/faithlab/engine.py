@@ -6,6 +6,7 @@ filled with images x masks, through a copy that `faithlab.preparation` has made 
 
 The answers are those of the model in eval mode, whatever its mode is. The copy is made by `scorer`: what happens to the
 model, the inputs, the target or the segments afterwards changes nothing. Where no copy can be made a warning says so.
+The next scorer of a model that has not changed uses the same copy, see `faithlab.preparation.prepared`.
 
 Memory: beside the model, the inputs and the caller's masks, a score call holds one block of at most `rows` masked
 inputs and the activations of one forward over them, whatever the number of images and masks.
@@ -99,7 +100,7 @@ def scorer(
     x, target, segments = x.detach(), target.clone(), segments.clone()
     features = segment_maps.count_of(segments, x)
     stand_in = _stand_in(reference, x)
-    prepared = preparation.prepare(model, _probe(x, stand_in, segments, rows), precision)
+    prepared = preparation.prepared(model, _probe(x, stand_in, segments, rows), precision)
     if prepared.classes:
         check_classes(target, prepared.classes)
     if x.is_floating_point():
@@ -219,7 +220,7 @@ def classifier(
         nonlocal prepared
         check_inputs(x)
         if prepared is None or prepared.classes is None:
-            prepared = preparation.prepare(model, x, precision)
+            prepared = preparation.prepared(model, x, precision)
         return torch.cat([part.softmax(-1) for part in _logits(prepared, x, rows or _rows(x))])
 
     return classify
@@ -239,7 +240,7 @@ def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtyp
     check_inputs(x, target)
     answers = []
     for p in (torch.float32, precision):
-        prepared = preparation.prepare(model, x, p)
+        prepared = preparation.prepared(model, x, p)
         answers.append(torch.cat(_logits(prepared, x, rows)))
     reference, other = answers
     arguments.whole("the number of inputs to agree on", len(x), 1)

@@ -26,7 +26,8 @@ _FOLDABLE = {
 _LAYERS = tuple({layer for layers in _FOLDABLE.values() for layer in layers})
 _STEERS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 _READS = {Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.__dlpack__}  # values that leave torch unseen
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""Where a module keeps its hooks."""
 
 
 class Watch:
@@ -125,7 +126,7 @@ class Watch:
         """Modules that something hangs on, or on what holds them."""
         found = {}
         for name, module in self._modules.items():
-            if any(vars(module).get(hooks) for hooks in _HOOKS):
+            if any(vars(module).get(hooks) for hooks in HOOKS):
                 found[name] = "a hook"
             elif "forward" in vars(module):
                 found[name] = "a forward of its own"

@@ -216,18 +216,49 @@ def remove_from_top(
         ValueError: counts or removals that are no whole numbers or of other shapes, on the CPU outside 0..F or more
             removals than counts; seed or identities that are no whole numbers.
     """
+    return _removed_from_top(order, counts, removals, seed, images, draws, apart=False)
+
+
+SHUFFLES = -6148914691236517206
+"""The seed of what sizes are shuffled by; with one that is used for draws, a draw and its shuffle could be one."""
+
+
+def remove_apart_from_top(
+    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
+) -> Tensor:
+    """As `remove_from_top`, but each size has subsets of its own, of the same law.
+
+    Sizes that share a random order err in the same direction. Here a size shuffles it once more, in a way that belongs
+    to the count s alone: the mean over sizes is known better from as many draws, and explainers still share their
+    subsets at each size. Arguments, result and errors as there.
+    """
+    return _removed_from_top(order, counts, removals, seed, images, draws, apart=True)
+
+
+def _removed_from_top(
+    order: Tensor, counts: Tensor, removals: Tensor, seed: int, images: Tensor, draws: Tensor, apart: bool
+) -> Tensor:
     _check_removals(counts, removals, order)
     features = order.shape[-1]
     small = torch.int16 if features <= torch.iinfo(torch.int16).max else torch.int32
     shuffled = counter.permutations(seed, images, draws, features)  # [B, N, F] features in random order
     turn = place(shuffled).to(small)  # [B, N, F] when each feature's turn comes
+    select = _last_turn if counts.ndim == 1 else _last_turn_per_input
+    sizes = list(zip(counts.unbind(-1), removals.unbind(-1), strict=True))
     # In the order of relevance the turns of the first s features are a prefix, and the subset's last turn is an order
     # statistic of it: a selection, not a sort per size.
-    by_relevance = turn.gather(-1, order[:, None, :].expand_as(turn))
-    select = _last_turn if counts.ndim == 1 else _last_turn_per_input
-    sizes = zip(counts.unbind(-1), removals.unbind(-1), strict=True)
-    last = torch.stack([select(by_relevance, s, m) for s, m in sizes], dim=-1)  # [B, N, K]
-    return remove_top(order, counts)[:, None] | (turn[:, :, None, :] > last[..., None])
+    if not apart:
+        by_relevance = turn.gather(-1, order[:, None, :].expand_as(turn))
+        last = torch.stack([select(by_relevance, s, m) for s, m in sizes], dim=-1)  # [B, N, K]
+        return remove_top(order, counts)[:, None] | (turn[:, :, None, :] > last[..., None])
+    known, which = counts.to(turn.device).unique(return_inverse=True)
+    again = counter.permutations(SHUFFLES, known.new_zeros(1), known, features)[0].to(small)  # [counts, F]
+    later = []
+    for k, (s, m) in enumerate(sizes):
+        own = again[which[..., k]].view(-1, 1, features).expand_as(turn).gather(-1, turn.long())
+        by_relevance = own.gather(-1, order[:, None, :].expand_as(turn))
+        later.append(own > select(by_relevance, s, m)[..., None])
+    return remove_top(order, counts)[:, None] | torch.stack(later, 2)
 
 
 def remove_each_from_top(

@@ -7,20 +7,23 @@ model itself on a few inputs, and taken back with a warning where answers differ
 
 import copy
 import dataclasses
+import functools
 import math
 import random
+import types
 import warnings
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import _has_any_global_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from faithlab.folding import Watch, fold
+from faithlab.folding import HOOKS, Watch, fold
 from faithlab.readouts import Logits
 
 INPUTS = 4
@@ -102,6 +105,183 @@ def prepare(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -
             if len(x) < 2 or not out_of_memory(error):
                 raise
     return prepare(model, x[: len(x) // 2], precision)
+
+
+def prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -> Prepared:
+    """As `prepare`, but a copy that was made before is used again where it still answers as the model does.
+
+    It is kept as long as the model is there, with a second copy of its weights, of at most `LARGEST` bytes. It is used
+    for inputs of the same shape, precision and device while all that can be seen of the model is as it was (`seen`:
+    weights, buffers, modes, attributes; what has hooks is not kept), and gives the model's answers to the inputs at
+    hand, which takes one forward of each. What needed a warning is prepared again every time. Arguments and errors as
+    in `prepare`.
+    """
+    check(model, x)
+    if x.device.type == "cpu":
+        _keep_freed_memory()
+    key = (precision, x.device, x.shape[1:], x.dtype)
+    leaves = seen(model) if len(x) else None
+    held = sum(leaf.nbytes for leaf in leaves or () if isinstance(leaf, Tensor | np.ndarray))
+    if leaves is None or held > LARGEST:
+        _COPIES.pop(model, None)
+        return prepare(model, x, precision)
+    kept, copies = _COPIES.get(model, ((), {}))
+    if not _alike(kept, leaves):
+        kept, copies = tuple(_kept(leaf) for leaf in leaves), {}
+    found = copies.get(key)
+    found = found and _confirmed(found, model, x.detach()[:INPUTS], precision)
+    if found is None:
+        found = prepare(model, x, precision)
+    copies.pop(key, None)
+    if not found.notes and not isinstance(found.model, Lent):
+        copies[key] = found
+        if len(copies) > MOST:
+            del copies[next(iter(copies))]  # the one that was not used for longest
+    _COPIES[model] = kept, copies
+    return found
+
+
+def _confirmed(found: Prepared, model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Prepared | None:
+    """A copy that was made before, if it gives the model's answers to these inputs."""
+    own = own_precision(model)
+    target = precision or own
+    real = x.is_floating_point()
+    try:
+        with torch.inference_mode(False), torch.no_grad(), same_random_numbers(x.device):
+            asked = x.to(target, copy=True) if target and real else x.clone()
+            answers = checked(found.model(asked), len(x)).double()
+            x = x.to(own, copy=True) if precision and own and real else x.clone()
+            with evaluating(model, weights=True):
+                expected = checked(model(x), len(x)).double()
+    except Exception:  # whatever the model raises, preparing it says it better
+        return None
+    if answers.shape != expected.shape:
+        return None
+    difference = apart(answers, expected)
+    relative = _ROUNDING if target == own else _UNRELATED
+    if difference > rounding(expected, target, x.device, relative)[1]:
+        return None
+    if are_probabilities(model, expected, own) != found.probabilities:
+        return None
+    spread, allowed = rounding(expected, target, x.device)
+    return dataclasses.replace(found, difference=difference, spread=spread, allowed=max(found.allowed, allowed))
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Let the allocator keep what a forward frees for the next one, up to 64 MiB.
+
+    glibc gives activations of some MiB back to the system after each forward, and the next one pays for fresh pages:
+    up to twice the time, depending on what the process freed before. It keeps as much as twice the largest block that
+    was freed so far, of blocks of up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD). This one is never written to, so that
+    it takes no memory. Other allocators do not mind.
+    """
+    torch.empty((1 << 25) - (1 << 16), dtype=torch.uint8)
+
+
+LARGEST = 1 << 30
+"""Bytes of weights of a model whose copy is kept, at most: a larger one may need the memory for its forwards."""
+MOST = 4
+"""Copies of a model that are kept, each for another shape, precision or device."""
+_COPIES: WeakIdKeyDictionary = WeakIdKeyDictionary()
+"""model -> what was seen of it, and its copies by precision, device, shape and type of the inputs."""
+
+_PLAIN = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+    torch.Size,
+    types.BuiltinFunctionType,
+)
+
+
+class _UnseenError(Exception):
+    """Something that a model's answers may depend on cannot be looked at."""
+
+
+def seen(model: nn.Module) -> list[object] | None:
+    """All that a model's answers depend on, as a list of tensors, arrays and plain values in a fixed order.
+
+    Looked at are the attributes of all modules, and what is in them: dense tensors, arrays, numbers, texts, functions
+    without a closure, and containers of such. None where there is anything else, such as a hook or an object of some
+    other kind, which may change without a trace.
+    """
+    leaves: list[object] = [torch.get_float32_matmul_precision()]
+    try:
+        if _has_any_global_hook():
+            return None
+        _see(model, leaves, {})
+    except _UnseenError:
+        return None
+    return leaves
+
+
+def _see(value: object, leaves: list[object], known: dict[int, int]) -> None:
+    if isinstance(value, _PLAIN) and not isinstance(value, types.MethodType):
+        leaves.append(value)
+        return
+    if id(value) in known:  # one thing in two places
+        leaves.append(("known", known[id(value)]))
+        return
+    known[id(value)] = len(known)
+    kind = type(value)
+    leaves.append(kind)
+    if isinstance(value, nn.Module):
+        if isinstance(value, torch.jit.ScriptModule) or any(vars(value).get(hooks) for hooks in HOOKS):
+            raise _UnseenError
+        leaves.append(id(kind.forward))
+        _see(vars(value), leaves, known)
+    elif kind in (Tensor, nn.Parameter, nn.Buffer) and value.layout is torch.strided:
+        leaves.append(value)
+    elif kind in (dict, OrderedDict, defaultdict):
+        leaves.append(len(value))
+        for key, part in value.items():
+            _see(key, leaves, known)
+            _see(part, leaves, known)
+    elif kind in (list, tuple, deque):
+        leaves.append(len(value))
+        for part in value:
+            _see(part, leaves, known)
+    elif kind is np.ndarray and value.dtype != object:
+        leaves.append(value)
+    elif kind in (set, frozenset) and all(isinstance(part, str | int) for part in value):
+        leaves.append(frozenset(value))
+    elif isinstance(value, types.FunctionType) and value.__closure__ is None:
+        leaves.append(id(value))
+    else:
+        raise _UnseenError
+
+
+def _kept(leaf: object) -> object:
+    if isinstance(leaf, Tensor):
+        return leaf.detach().clone()
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
+def _alike(kept: Sequence[object], leaves: Sequence[object]) -> bool:
+    """Whether two lists of `seen` are equal, number by number."""
+    if len(kept) != len(leaves):
+        return False
+    for one, other in zip(kept, leaves, strict=True):
+        if isinstance(one, Tensor) and isinstance(other, Tensor):
+            same = (one.shape, one.dtype, one.device) == (other.shape, other.dtype, other.device)
+            if not (same and torch.equal(one, other)):
+                return False
+        elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+            if one.dtype != other.dtype or not np.array_equal(one, other):
+                return False
+        elif type(one) is not type(other) or one != other:
+            return False
+    return True
 
 
 def out_of_memory(error: Exception) -> bool:
@@ -207,21 +387,14 @@ def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
 
 _KEPT = (dict, OrderedDict, defaultdict, list, set, deque)
 _LOOKED_AT = (Tensor, np.ndarray, *_KEPT)
+_CONSTANT = {bool, int, float, str, type(None)}  # most attributes are; a look at them is cheaper than at all kinds
 
 
 def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> None:
     """Add what puts the contents of a value back; `seen` are the values that were added or need not be."""
     if id(value) in seen:
         return
-    if isinstance(value, Tensor) and value.layout is torch.strided:
-        seen.add(id(value))
-        before = value.detach().clone()
-        back.append(lambda: None if torch.equal(value, before) else value.copy_(before))
-    elif isinstance(value, np.ndarray):
-        seen.add(id(value))
-        array = value.copy()
-        back.append(lambda: np.copyto(value, array))
-    elif type(value) in _KEPT:
+    if type(value) in _KEPT:
         seen.add(id(value))
         # Most are empty: the hooks of all modules. `copy.copy` of an OrderedDict takes many times as long.
         contents = list(value.items() if isinstance(value, dict) else value) if value else ()
@@ -232,8 +405,16 @@ def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> 
 
         back.append(refill)
         for part in value.values() if isinstance(value, dict) else value:
-            if isinstance(part, _LOOKED_AT):
+            if type(part) not in _CONSTANT and isinstance(part, _LOOKED_AT):
                 _remember(part, back, seen)
+    elif isinstance(value, Tensor) and value.layout is torch.strided:
+        seen.add(id(value))
+        before = value.detach().clone()
+        back.append(lambda: None if torch.equal(value, before) else value.copy_(before))
+    elif isinstance(value, np.ndarray):
+        seen.add(id(value))
+        array = value.copy()
+        back.append(lambda: np.copyto(value, array))
 
 
 def _switches_itself(model: nn.Module) -> bool:

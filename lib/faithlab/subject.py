@@ -4,6 +4,7 @@ A `Subject` hands out `score` by readout, reference and network, and keeps the s
 and trials are put to a subject, so that each of them asks rightly without being told how.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,6 +68,31 @@ class Subject:
     def labels(self) -> dict[str, str | int | None]:
         """Of its rows in the long table."""
         return {"dataset": self.dataset, "network": self.network, "training_seed": self.training_seed}
+
+    def part(self, places: Tensor) -> "Subject":
+        """The same networks with some of the inputs, at positions [n] int64, each with its own reference."""
+        places = places.to(self.x.device)
+        at = places.to(self.images.device)
+        present = None if self.present is None else self.present[places.to(self.present.device)]
+        return dataclasses.replace(
+            self,
+            x=self.x[places],
+            target=self.target[places],
+            images=self.images[at],
+            present=present,
+            references={name: functools.partial(self._of_part, name, places) for name in self.references},
+        )
+
+    def _of_part(self, name: str, places: Tensor, x: Tensor) -> Tensor:
+        """A reference of some inputs. That of all is made once: it may have been made for exactly these."""
+        if name not in self._stand_ins:
+            self._stand_ins[name] = self.references[name](self.x)
+        whole = self._stand_ins[name]
+        return whole[places] if whole.ndim == self.x.ndim and len(whole) == len(self.x) else whole
+
+    @functools.cached_property
+    def _stand_ins(self) -> dict[str, Tensor]:
+        return {}
 
     def missing(self, reference: str, network: Network, explainer: str | None = None) -> str | None:
         """Why a network or a reference cannot be asked; None: it can."""

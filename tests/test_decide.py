@@ -1,0 +1,303 @@
+"""`decide`: its verdicts, its error rate under chance, its power and what it spends; the bounds that it stops at."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from torch import nn
+
+from faithlab import references, stats
+from faithlab.decide import UNDECIDED, decide
+from faithlab.metrics import METRICS, Metric
+from faithlab.readouts import probability
+from faithlab.stats import sequential
+from faithlab.subject import Subject
+
+
+def of_images(score, attribution):
+    """An analytic metric: the first number of an image's attribution, whatever the network says."""
+    score(torch.ones_like(attribution, dtype=torch.bool)[:, None])
+    return attribution[:, 0].double()
+
+
+METRIC = Metric(of_images, source="this test")
+
+
+class Nothing(nn.Module):
+    """Two logits that do not depend on the input."""
+
+    def forward(self, x):
+        return torch.zeros(len(x), 2)
+
+
+def subject(count: int, **given) -> Subject:
+    return Subject(Nothing(), torch.zeros(count, 3), torch.zeros(count, dtype=torch.int64), torch.arange(3), **given)
+
+
+def scores(values) -> torch.Tensor:
+    """Attributions whose metric is `values` [B]."""
+    return torch.as_tensor(np.asarray(values), dtype=torch.float64)[:, None].repeat(1, 3)
+
+
+# The bounds
+
+
+@pytest.mark.parametrize("images", [[50], [20, 40, 80, 160, 320], sequential.looks(32, 2000, 1.25)])
+def test_the_bounds_are_crossed_under_chance_as_often_as_they_should(images):
+    rng, runs = np.random.default_rng(0), 20_000
+    steps = np.diff(images, prepend=0)
+    # Sums of so many normal numbers and the sums of their squares, without making every number.
+    means = rng.standard_normal((runs, len(steps))) * steps**-0.5
+    within = rng.chisquare(np.maximum(steps - 1, 1), (runs, len(steps))) * (steps > 1)
+    total, squares = (means * steps).cumsum(1), (within + means**2 * steps).cumsum(1)
+    n = np.array(images)
+    error = np.sqrt((squares / n - (total / n) ** 2) / (n - 1))
+    crossed = (np.abs(total / n) > error * sequential.bounds(images)).any(1).mean()
+    assert abs(crossed - 0.05) < 0.0065  # four standard errors, and Student's quantiles for the joint law
+
+
+def test_one_look_is_students_interval():
+    assert sequential.bounds([30], 0.1) == pytest.approx(scipy.stats.t.ppf(0.95, 29))
+
+
+def test_two_looks_are_those_of_the_bivariate_normal():
+    """With n so large that Student's law is the normal one."""
+    n = [40_000, 90_000]
+    z = sequential.bounds(n)
+    law = scipy.stats.multivariate_normal(cov=[[1, 2 / 3], [2 / 3, 1]])
+    inside = law.cdf(z, lower_limit=-z)
+    assert inside == pytest.approx(0.95, abs=1e-4)
+    assert 2 * scipy.stats.norm.sf(z[0]) == pytest.approx(0.05 * 2 / 3, rel=1e-3)
+
+
+def test_looks_grow_and_end_at_the_last():
+    assert sequential.looks(10, 100, 2.0) == [10, 20, 40, 100]
+    assert sequential.looks(10, 10, 1.25) == [10]
+    found = sequential.looks(2, 50, 1.01)
+    assert found[-1] == 50
+    assert (np.diff(found) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: sequential.bounds([]), "increasing numbers of images"),
+        (lambda: sequential.bounds([1, 5]), "of at least two"),
+        (lambda: sequential.bounds([5, 5]), "increasing"),
+        (lambda: sequential.bounds([5], 1.0), "expected level between 0 and 1, but got 1.0"),
+        (lambda: sequential.looks(1, 5, 2), "images at the first look to be a whole number of at least 2"),
+        (lambda: sequential.looks(8, 5, 2), "images at the last look to be a whole number of at least 8"),
+        (lambda: sequential.looks(8, 50, 1.0), "expected growth above 1"),
+    ],
+)
+def test_bad_looks_are_errors(ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask()
+
+
+# Error rate and power, on scores as metrics give them
+
+
+def normal(rng, n):
+    return rng.standard_normal(n)
+
+
+def areas_of_hits(rng, n):
+    """Differences of shares of 19 hits; most images do not differ at all."""
+    share = rng.beta(0.3, 0.3, n)
+    return (rng.binomial(19, share) - rng.binomial(19, share)) / 19 * (rng.random(n) < 0.5)
+
+
+def skewed(rng, n):
+    return rng.exponential(1.0, n) - 1
+
+
+LAWS = {"normal": normal, "areas of hits": areas_of_hits, "skewed": skewed}
+
+
+def decided(law, effect, runs=400, most=600, seed=0):
+    rng = np.random.default_rng(seed)
+    size = law(rng, 100_000).std()
+    return [
+        decide(METRIC, subject(most), scores(law(rng, most) + effect * size), scores(np.zeros(most)), growth=1.5)
+        for _ in range(runs)
+    ]
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_under_chance_a_false_verdict_is_as_rare_as_the_level_says(law):
+    false = sum(found.verdict != UNDECIDED for found in decided(law, 0.0))
+    # 20 of 400 are expected at most, 36 or more happen in one of 2000 suites; a skewed law costs some percent.
+    assert false <= (36 if law is not skewed else 48), false
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_a_difference_is_found_and_its_interval_covers(law):
+    found = decided(law, 0.3, runs=200)
+    assert sum(one.verdict == "a" for one in found) >= 195
+    assert np.mean([one.images for one in found]) < 250
+    size = law(np.random.default_rng(1), 100_000).std()
+    covered = sum(one.low <= 0.3 * size <= one.high for one in found)
+    assert covered >= (178 if law is not skewed else 170)  # 190 expected, four standard errors
+
+
+def test_peeking_at_plain_intervals_would_err_more_often():
+    """The rule is needed: a 95 % interval after every block errs in far more than 5 % of the cases."""
+    rng, looks = np.random.default_rng(0), sequential.looks(32, 600, 1.25)
+    x = rng.standard_normal((2000, 600))
+    plain = [
+        np.abs(scipy.stats.ttest_1samp(x[:, :n], 0, axis=1).statistic) > scipy.stats.t.ppf(0.975, n - 1) for n in looks
+    ]
+    assert np.mean(np.any(plain, 0)) > 0.15
+
+
+# What it answers
+
+
+def test_the_verdict_names_the_more_faithful_one_whichever_way_is_better():
+    rng = np.random.default_rng(0)
+    high, low = scores(rng.normal(1, 1, 100)), scores(rng.normal(0, 1, 100))
+    found = decide(METRIC, subject(100), high, low, names=("high", "low"))
+    assert (found.verdict, found.low > 0) == ("high", True)
+    assert str(found).startswith("high is more faithful: high - low = ")
+    turned = decide(METRIC.given(better=-1), subject(100), high, low)
+    assert (turned.verdict, turned.value) == ("b", -found.value)
+    assert decide(METRIC, subject(100), high, high).verdict == UNDECIDED
+
+
+def test_it_stops_at_the_first_interval_that_excludes_zero_and_asks_no_further_image():
+    asked = []
+
+    def explainer(model, x, target, images):
+        asked.extend(images.tolist())
+        return torch.randn(x.shape, generator=torch.Generator().manual_seed(len(asked))) + 5
+
+    images = torch.arange(1000, 1400)
+    found = decide(METRIC, subject(400, images=images), explainer, scores(np.zeros(400)), first=20)
+    assert (found.verdict, found.images, len(found.looks)) == ("a", 20, 1)
+    assert len(set(asked)) == 20
+    assert set(asked) <= set(images.tolist())
+    assert asked != sorted(asked)  # a data set may be sorted by class
+
+
+def test_every_look_is_the_mean_of_what_was_asked():
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(0.1, 1, 300), rng.normal(0, 1, 300)
+    found = decide(METRIC, subject(300), scores(a), scores(b), seed=5)
+    again = decide(METRIC, subject(300), scores(a), scores(b), seed=5)
+    assert found == again
+    assert found.looks[-1].images == 300
+    assert found.value == pytest.approx((a - b).mean())
+    bounds = sequential.bounds([look.images for look in found.looks])
+    half = bounds[-1] * (a - b).std(ddof=1) / 300**0.5
+    assert (found.high - found.low) / 2 == pytest.approx(half)
+    assert list(found.frame().columns) == ["images", "forwards", "value", "low", "high"]
+
+
+def test_forwards_are_counted_once_for_masks_that_both_ask_about():
+    found = decide(METRIC, subject(64), scores(np.zeros(64)), scores(np.zeros(64)))
+    assert found.forwards == 64  # both ask about the whole input alone
+    retrained = subject(64, retrained={"a": Nothing(), "b": Nothing()})
+    found = decide(METRIC.given(network="retrained"), retrained, scores(np.zeros(64)), scores(np.zeros(64)))
+    assert found.forwards == 128
+
+
+def test_a_budget_is_kept():
+    values = np.random.default_rng(0).normal(0, 1, 500)
+    found = decide(METRIC, subject(500), scores(values), scores(np.zeros(500)), budget=200)
+    assert found.images == 100
+    assert found.forwards <= 200
+
+
+def test_undefined_images_are_left_out_and_counted():
+    values = np.random.default_rng(0).normal(0, 1, 100)
+    values[::4] = np.nan
+    metric = Metric(
+        lambda score, attribution: torch.where(attribution[:, 0] > 8, torch.nan, attribution[:, 0]), source="x"
+    )
+    found = decide(metric, subject(100), scores(np.nan_to_num(values, nan=9)), scores(np.zeros(100)))
+    assert (found.images, found.missing) == (75, 25)
+    assert found.value == pytest.approx(np.nanmean(values))
+
+
+def test_images_without_spread_leave_it_open():
+    found = decide(METRIC, subject(50), scores(np.ones(50)), scores(np.zeros(50)))
+    assert found.verdict == UNDECIDED
+    assert found.low != found.low
+    assert found.value == 1
+
+
+class Additive(nn.Module):
+    """The logit of class 1 is a weighted sum of the features."""
+
+    def forward(self, x):
+        z = x.flatten(1) @ torch.linspace(0, 1, x[0].numel())
+        return torch.stack([-z, z], 1)
+
+
+@pytest.mark.parametrize("name", ["FFid+", "RFid-", "SaCo", "µFidelity", "LeRF - MoRF"])
+def test_a_metric_of_the_registry_is_what_evaluate_measures(name):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(40, 10, generator=generator)
+    own = Subject(Additive(), x, torch.ones(40, dtype=torch.int64), torch.arange(10), tuned=Additive())
+    own = Subject(**{**own.__dict__, "references": {**references.NAMED, "mean": references.given(x.flip(0))}})
+    metric = METRICS[name].given(readout=probability)
+    metric = metric.given(draws=3) if name in ("FFid+", "RFid-") else metric
+    metric = metric.given(draws=20) if name == "µFidelity" else metric
+    maps = [x * torch.linspace(0, 1, 10), torch.rand(40, 10, generator=generator)]
+    found = decide(metric, own, *maps, first=40)
+    values = [metric(own, one) for one in maps]
+    values = [one if one.ndim == 1 else stats.auc(one, torch.tensor(metric.sizes)) for one in values]
+    assert found.value == pytest.approx(metric.better * float((values[0] - values[1]).double().mean()), abs=1e-6)
+
+
+BAD = {
+    "metric": (lambda: decide("nothing", subject(50), scores(np.zeros(50)), scores(np.zeros(50))), KeyError, "nothing"),
+    "explainer": (lambda: decide(METRIC, subject(50), "nothing", "random"), KeyError, "no explainer 'nothing'"),
+    "network": (
+        lambda: decide("FFid+", subject(50), "random", "saliency"),
+        ValueError,
+        "does not apply: no network that was fine-tuned",
+    ),
+    "kind": (lambda: decide("ReCo", subject(50), "random", "saliency"), ValueError, "does not apply: it needs cross"),
+    "statistic": (
+        lambda: decide(METRIC.given(statistic=stats.mege), subject(50), "random", "saliency"),
+        ValueError,
+        "summarised by their mean or area",
+    ),
+    "attribution": (
+        lambda: decide(METRIC, subject(50), scores(np.zeros(49)), "random"),
+        ValueError,
+        r"a: expected an attribution for each of the 50 inputs, \[50, features\], but got \(49, 3\)",
+    ),
+    "few": (
+        lambda: decide(METRIC, subject(20), "random", "saliency"),
+        ValueError,
+        "images for the first look, 32 of them, but there are 20; give more",
+    ),
+    "budget": (
+        lambda: decide(METRIC, subject(50), "random", "saliency", budget=10),
+        ValueError,
+        "there are 50, and the budget of 10 forwards for 5 images",
+    ),
+    "no budget": (lambda: decide(METRIC, subject(50), "random", "saliency", budget=0), ValueError, "expected budget"),
+    "names": (
+        lambda: decide(METRIC, subject(50), "random", "saliency", names=("x", "x")),
+        ValueError,
+        "two different names",
+    ),
+    "level": (lambda: decide(METRIC, subject(50), "random", "saliency", level=0), ValueError, "expected level between"),
+}
+
+
+@pytest.mark.parametrize(("ask", "error", "message"), BAD.values(), ids=BAD)
+def test_bad_arguments_are_errors(ask, error, message):
+    with pytest.raises(error, match=message):
+        ask()
+
+
+def test_explainers_are_named_by_themselves():
+    found = decide(METRIC, subject(40), ("random", {"seed": 1}), partial(lambda model, x, target, images: x))
+    assert found.names == ("random", "b")
