@@ -12,6 +12,7 @@ from torch import Tensor
 import literal
 from faithlab import engine, readouts, search, segments
 from faithlab.metrics import trajectory
+from faithlab.search import others
 from faithlab.zoo import models
 
 IDENTITIES = torch.tensor([7, 0, 300])
@@ -227,7 +228,7 @@ def test_order_crossover_takes_a_block_of_one_and_the_rest_in_the_order_of_the_o
     generator = torch.Generator().manual_seed(seed)
     one, other = (torch.stack([torch.randperm(7, generator=generator) for _ in range(5)]) for _ in range(2))
     low, high = torch.randint(7, (2, 5), generator=generator).sort(0).values
-    children = search._order_crossover(one, other, low, high)
+    children = others.order_crossover(one, other, low, high)
     for a, b, i, j, child in zip(*(t.tolist() for t in (one, other, low, high, children)), strict=True):
         rest = [f for f in b if f not in a[i : j + 1]]
         assert child == [*rest[:i], *a[i : j + 1], *rest[i:]]
@@ -246,7 +247,7 @@ def test_an_image_takes_the_same_steps_in_any_batch(name, some):
     assert torch.equal(apart.order, together.order[some])
     assert torch.equal(apart.history, together.history[some])
     assert torch.equal(apart.asked, together.asked[some])
-    assert torch.equal(apart.state.chains.table, together.state.chains.table.unflatten(0, (3, -1))[some].flatten(0, 1))
+    assert torch.equal(apart.state["table"], together.state["table"].unflatten(0, (3, -1))[some].flatten(0, 1))
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +271,7 @@ def test_rounding_turns_no_decision_that_is_wider():
     table, options = anything(3, 8), {"temperature": 0.3, "steps": 60}
     exact = search.anneal(search.lookup(table), starts(8), **options)
     rough = search.anneal(rounded(table), starts(8), **options)
-    assert torch.equal(rough.state.chains.order, exact.state.chains.order)
+    assert torch.equal(rough.state["order"], exact.state["order"])
     assert not torch.equal(rough.history, exact.history)
     torch.testing.assert_close(rough.history, exact.history, atol=18 * 2.0**-22, rtol=0)  # two sums of nine answers
 
@@ -293,8 +294,8 @@ def test_of_a_network_an_image_is_searched_as_well_in_any_batch(objective, some,
 def test_restarts_are_chains_of_their_own_and_the_best_counts():
     score = search.lookup(anything(3, 8))
     one, more = (search.anneal(score, starts(8), steps=30, restarts=n, images=IDENTITIES) for n in (1, 4))
-    chains = more.state.chains.order.view(3, 4, 8)
-    assert torch.equal(chains[:, 0], one.state.chains.order)
+    chains = more.state["order"].view(3, 4, 8)
+    assert torch.equal(chains[:, 0], one.state["order"])
     assert len(chains[0].unique(dim=0)) > 1
     assert (more.history >= one.history).all()
     assert (more.history > one.history).any()
@@ -303,7 +304,7 @@ def test_restarts_are_chains_of_their_own_and_the_best_counts():
 def test_another_seed_takes_other_steps():
     score = search.lookup(anything(3, 8))
     one, other = (search.anneal(score, starts(8), steps=5, seed=seed) for seed in (0, 1))
-    assert not torch.equal(one.state.chains.order, other.state.chains.order)
+    assert not torch.equal(one.state["order"], other.state["order"])
 
 
 # Any time
@@ -394,7 +395,7 @@ def test_giving_up_changes_nothing_and_asks_less(seed, objective, neighbour, tem
     )
     for one, other in ((short.order, whole.order), (short.history, whole.history), (short.value, whole.value)):
         assert torch.equal(one, other)
-    assert torch.equal(short.state.chains.table, whole.state.chains.table)
+    assert torch.equal(short.state["table"], whole.state["table"])
     assert (short.asked <= whole.asked).all()
 
 
@@ -416,7 +417,7 @@ def test_a_proposal_is_given_up_once_it_cannot_be_taken_any_more():
             asked += high - low
             here[low], here[high] = here[high], here[low]
     assert found.asked.item() == asked
-    assert found.state.chains.order[0].tolist() == here
+    assert found.state["order"][0].tolist() == here
 
 
 def test_a_score_outside_its_range_is_an_error():
