@@ -10,9 +10,10 @@ relevant first) of an input's F features find the one with the best sum over all
 The paper prints "min" for TRACE-Le, too: a misprint, since a high LeRF is good. Logits (-y) or probabilities (-p) are
 the readout of the score.
 
-The paper's searches are `greedy`, `anneal`, `tabu`, `genetic` and the complete search, `bound`. Ours is `best`: greedy
-search from both ends, refined by `insert`. It finds more in fewer forwards. How far it is from the optimum says
-`optimum`, which is exact for a few features, and `ceiling`, a bound for any number.
+The paper's searches are `greedy`, `anneal` and the complete search, `bound`. Ours is `best`: greedy search from both
+ends, refined by `insert`. It finds more in fewer forwards. How far that is from the optimum say `optimum`, exact for a
+few features, and `ceiling`, a bound for any number. Another search is a function from a step and a state to the next
+state: `faithlab.search.chains` asks, remembers the best, and takes it up again after an interrupt.
 
 What is fast: an order is a chain of subsets, and a step asks only about the subsets that it changes. The chains of all
 images and restarts go in lock-step, so that their questions fill whole forwards. Annealing of a probability gives a
@@ -33,7 +34,6 @@ from faithlab.search.greedy import best, greedy
 from faithlab.search.insertion import insert
 from faithlab.search.memory import Remembered
 from faithlab.search.orders import NEIGHBOURS, heat_map, random_orders
-from faithlab.search.others import genetic, tabu
 from faithlab.search.subsets import answers, bound, ceiling, lookup, optimum
 
 __all__ = [
@@ -46,12 +46,10 @@ __all__ = [
     "best",
     "bound",
     "ceiling",
-    "genetic",
     "greedy",
     "heat_map",
     "insert",
     "lookup",
     "optimum",
     "random_orders",
-    "tabu",
 ]

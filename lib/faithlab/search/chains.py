@@ -161,9 +161,11 @@ class Problem:
         The earlier of equal ones counts.
         """
         state = {**state, **changed}
-        gain = self.gain(state["table"]).view(len(self.asked), -1)  # [B, chains]
+        chains = len(state["order"]) // max(1, len(self.asked))
+        gain = self.gain(state["table"]).view(len(self.asked), max(1, chains))
         best, chain = gain.max(1)
-        order = state["order"].view(*gain.shape, -1)[torch.arange(len(gain), device=gain.device), chain]
+        orders = state["order"].view(*gain.shape, state["order"].shape[1])
+        order = orders[torch.arange(len(gain), device=gain.device), chain]
         if "best" in state:
             same = best <= state["best"]
             best = torch.where(same, state["best"], best)

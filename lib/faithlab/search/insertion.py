@@ -13,6 +13,9 @@ from faithlab.search.orders import vertex_insertion
 _KICK = 4
 """Random insertions that lead away from an order that no step betters."""
 
+_TURNS = 1 << 40
+"""Draws of the turns of the features: where neither a step draws, nor a random order."""
+
 _REACH = 4
 """A feature may move by 1 / so many of all places, at least by so many places."""
 
@@ -55,7 +58,7 @@ def insert(
     problem = Problem(score, objective, len(order))
     identity, owner, start = several(order, restarts, seed, images, steps)
     features, chain = order.shape[1], torch.arange(restarts, device=order.device)
-    turns = draws.permutations(seed, identity, -1 - restarts - chain, features).flatten(0, 1)  # [N, F]
+    turns = draws.permutations(seed, identity, -_TURNS - chain, features).flatten(0, 1)  # [N, F]
     at = torch.arange(features, device=order.device)
     reach = max(_REACH, features // _REACH)
     nothing = torch.zeros(len(start), dtype=torch.int64, device=order.device)
