@@ -438,7 +438,7 @@ def inserted(ask, top_first, name, *, steps, seed, image) -> tuple[list[int], li
     best, history = here, [value(here)]
     for step in range(steps):
         if still >= features:
-            here, still, u = list(best), 0, uniform(seed, image, step, 12)
+            here, still, u = list(best), 0, uniform(seed, image, step, 24)
             for a, b, side in zip(u[0::3], u[1::3], u[2::3], strict=True):
                 one = int(a * features)
                 low, high = sorted((one, (one + 1 + int(b * (features - 1))) % features))

@@ -12,7 +12,7 @@ the readout of the score.
 
 The paper's searches are `greedy`, `anneal` and the complete search, `bound`. Ours is `best`: greedy search from both
 ends, refined by `insert`. It finds more in fewer forwards. How far that is from the optimum say `optimum`, exact for a
-few features, and `ceiling`, a bound for any number. Another search is a function from a step and a state to the next
+few features, `ceiling`, a bound for any number, and `limit`, an estimate. Another search is a function from a step and a state to the next
 state: `faithlab.search.chains` asks, remembers the best, and takes it up again after an interrupt.
 
 What is fast: an order is a chain of subsets, and a step asks only about the subsets that it changes. The chains of all
@@ -34,7 +34,7 @@ from faithlab.search.greedy import best, greedy
 from faithlab.search.insertion import insert
 from faithlab.search.memory import Remembered
 from faithlab.search.orders import NEIGHBOURS, heat_map, random_orders
-from faithlab.search.subsets import answers, bound, ceiling, lookup, optimum
+from faithlab.search.subsets import answers, bound, ceiling, limit, lookup, optimum
 
 __all__ = [
     "NEIGHBOURS",
@@ -49,6 +49,7 @@ __all__ = [
     "greedy",
     "heat_map",
     "insert",
+    "limit",
     "lookup",
     "optimum",
     "random_orders",

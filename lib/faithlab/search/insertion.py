@@ -10,7 +10,7 @@ from faithlab.engine import Score
 from faithlab.search.chains import ROUNDING, Problem, State, Trajectory, run, several
 from faithlab.search.orders import vertex_insertion
 
-_KICK = 4
+_KICK = 8
 """Random insertions that lead away from an order that no step betters."""
 
 _TURNS = 1 << 40
@@ -37,7 +37,7 @@ def insert(
     Let v stand first in an order, and last. The prefixes of these two are those of the order with v in any place, and
     so they tell the value of every place: F - 1 questions a side for F neighbours, where annealing asks about F / 3 for
     one. A step takes the best of the places within a quarter of the order. Where a whole round of the features moves
-    none, four random insertions lead away from the best order so far, which is kept.
+    none, eight random insertions lead away from the best order so far, which is kept.
 
     Args:
         score: see `faithlab.engine.scorer`; `faithlab.search.Remembered` saves a third of its forwards.
