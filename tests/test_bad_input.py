@@ -472,6 +472,8 @@ CALLS = {
         r"one answer for each pair of a mask and an image, \[\d+\], but the score gave",
     ),
     "a greedy search from nowhere": (lambda: search.greedy(score, 2, 4, objective="Le", ends=["left"]), "ends among"),
+    "a limit of one search": (lambda: search.limit(torch.ones(1, 3)), "independent searches .*of at least 2"),
+    "a limit of NaN": (lambda: search.limit(torch.tensor([[1.0, math.nan], [1.0, 2.0]])), "1 of 2 images"),
     "a ceiling of logits": (lambda: search.ceiling(score, 2, 4, score_range=None), "logits have none"),
     "a ceiling of NaN": (lambda: search.ceiling(nan_score, 2, 4, score_range=(0, 1)), "is NaN or infinite"),
     "a search of one feature": (lambda: search.anneal(score, ORDER[:, :1] * 0), "at least two features"),

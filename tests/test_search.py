@@ -560,6 +560,23 @@ def test_a_memory_changes_nothing_and_asks_less(name):
     assert remembered.forwards <= 3 * 256
 
 
+def test_a_memory_answers_masks_of_all_images():
+    table = anything(3, 6)
+    keep = torch.rand(3, 20, 6, generator=torch.Generator().manual_seed(0)) < 0.5
+    remembered = search.Remembered(search.lookup(table))
+    for _ in range(2):
+        assert torch.equal(remembered(keep), search.lookup(table)(keep))
+    assert remembered.forwards == len({(i, *mask) for i in range(3) for mask in keep[i].tolist()})
+
+
+def test_the_limit_of_independent_searches():
+    values = torch.tensor([[3.0, 1.0], [4.0, 1.0], [3.5, 0.5]])
+    assert search.limit(values).tolist() == [4 + 19 * 0.5, 1.0]
+    # Of values that are spread evenly below 1 it is below 1 in one case of twenty.
+    spread = torch.rand(5, 20000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert (search.limit(spread) < 1).double().mean().item() == pytest.approx(0.05, abs=0.006)
+
+
 @pytest.mark.parametrize("capacity", [1, 2, 8, 64])
 def test_a_memory_that_is_too_small_forgets_but_does_not_mix_up(capacity):
     table = anything(3, 8)

@@ -347,12 +347,7 @@ paths = {}
 for name, (first, further) in SEARCHES.items():
     own = search.Remembered(asked_once)
     order = begin if first is None else first(own).order
-    curves = trajectory.curves(
-        lambda keep, own=own: own(
-            keep.flatten(0, 1), torch.arange(count, device=device).repeat_interleave(keep.shape[1])
-        ).view(keep.shape[:2]),
-        order,
-    )
+    curves = trajectory.curves(own, order)
     paths[name] = [(own.forwards / count, (curves.lerf - curves.morf).sum(1).cpu())]
     found, steps = None, 0
     while further and own.forwards < forwards * count and steps < 4 * forwards:

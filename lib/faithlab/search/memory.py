@@ -29,8 +29,11 @@ class Remembered:
         self.asked = self.forwards = 0
         self._keys = self._values = self._words = None
 
-    def __call__(self, keep: Tensor, images: Tensor) -> Tensor:
-        """Answers to pairs: keep [R, F] bool and images [R] -> [R] float32."""
+    def __call__(self, keep: Tensor, images: Tensor | None = None) -> Tensor:
+        """Answers to pairs, keep [R, F] bool and images [R] -> [R] float32, or to masks of all images, [B, M, F]."""
+        if images is None:
+            pairs = torch.arange(len(keep), device=keep.device).repeat_interleave(keep.shape[1])
+            return self(keep.flatten(0, 1), pairs).view(keep.shape[:2])
         key = self._key(keep, images)
         self.asked += len(key)
         slot = key & (self.capacity - 1)

@@ -153,8 +153,7 @@ def best_orders(
         best = search.best(score, count, features, **asked, **options, resume=file)
         found[own] = search.heat_map(best.order)
         if features <= EXACT:
-            pairs = torch.arange(count, device=device)
-            table = search.answers(_dense(score, pairs), count, features, device=device)
+            table = search.answers(score, count, features, device=device)
             highest = search.optimum(table, asked["objective"]).value
         elif RANGE[metric.readout] is None:
             continue
@@ -218,7 +217,7 @@ def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p"
     """
     tables = []
     tops = {SHARE: scores.where(metric=metric, explainer=best)}
-    if bound_name(metric) in scores.labels("metric"):
+    if any((b.labels["metric"], b.labels.get("explainer")) == (bound_name(metric), best) for b in scores):
         tops[CERTIFIED] = scores.where(metric=bound_name(metric), explainer=best).labelled(metric=metric)
     for called, table in tops.items():
         reached = {_about(block): block for block in table}
@@ -226,6 +225,8 @@ def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p"
             if block.labels.get("explainer") == best and called == SHARE:
                 continue
             top = reached.get(_about(block)) or reached.get(_about(block, "variant", "level", "noise_seed", "draw"))
+            if top is None and called == CERTIFIED:
+                continue  # what was asked there has no bound
             if top is None:
                 raise ValueError(f"{block.labels.get('explainer')} has scores where {best} has none")
             places = {int(image): i for i, image in enumerate(top.images)}
@@ -245,8 +246,8 @@ def attained(scores: Scores, **where: Label) -> str:
     """
     share = stats.estimate(scores, metric=SHARE, **where)
     text = f"{float(share):.0%}"
-    if len(bounded := scores.where(metric=CERTIFIED, **where).blocks):
-        ends = sorted((float(share), float(stats.estimate(Scores(bounded)))))
+    if CERTIFIED in scores.labels("metric"):
+        ends = sorted((float(share), float(stats.estimate(scores, metric=CERTIFIED, **where))))
         text += f"; of the optimum {ends[0]:.0%} to {ends[1]:.0%}"
     values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
     above = int((values > 1 + _EQUAL).sum())
