@@ -195,7 +195,7 @@ shown = [
 tables.prose(pd.DataFrame(shown).fillna("–"))
 
 # %% [markdown]
-# Where the optimum is not known, independent searches can say where it may lie: {py:func}`faithlab.search.limit`. How often
+# Where the optimum is not known, independent searches can say where it may lie: {py:func}`faithlab.search.subsets.limit`. How often
 # is it right? Five searches by insertion start at random orders.
 
 # %% tags=["hide-input"]

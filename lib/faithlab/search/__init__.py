@@ -30,7 +30,7 @@ good; orders and paths may differ.
 
 from faithlab.search.annealing import anneal
 from faithlab.search.chains import OBJECTIVES, Trajectory
-from faithlab.search.greedy import best, greedy
+from faithlab.search.construction import best, greedy
 from faithlab.search.insertion import insert
 from faithlab.search.memory import Remembered
 from faithlab.search.orders import NEIGHBOURS, heat_map, random_orders
