@@ -43,10 +43,11 @@ steps = {"strided": 400, "resnet9": 40}  # of annealing, through the paper's tem
 plain_images = 2  # of the plain search
 plain_steps = {"strided": 100, "resnet9": 10}
 rows = 128  # inputs per forward
-searched = 8  # recognised test images on which searches are compared, with ResNet-9
+searched = 16  # recognised test images on which searches are compared, with ResNet-9
 searched_patch = 8  # side of a patch then: 16 patches
-forwards = 1200  # for each image and search
-repeats = 5  # independent searches from random orders, for the limit
+most = 900  # forwards for each image and search
+moves = 210  # proposals of annealing, through the paper's temperatures: about as many forwards
+repeats = 3  # independent searches from random orders, for the limit
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seed = 0
 seed = 0  # of the proposals
@@ -310,12 +311,11 @@ features = segments.count(chosen.segments)
 asked_once = search.Remembered(chosen.score())  # by all searches together: each pays for its own
 begin = orders.random_orders(identity, features, seed=seed)[:, 0]
 same = {"seed": seed, "images": identity}
-long_enough = max(1, round(1.5 * forwards / (2 * (features + 1) / 3)))  # annealing asks about many subsets twice
 
 
 def annealed(score, start, steps, resume, **options):
     return search.anneal(
-        score, start, **{**optimum.schedule(P, long_enough), **same, **options, "steps": steps}, resume=resume
+        score, start, **{**optimum.schedule(P, moves), **same, **options, "steps": steps}, resume=resume
     )
 
 
@@ -349,28 +349,28 @@ for name, (first, further) in SEARCHES.items():
     order = begin if first is None else first(own).order
     curves = trajectory.curves(own, order)
     paths[name] = [(own.forwards / count, (curves.lerf - curves.morf).sum(1).cpu())]
-    found, steps = None, 0
-    while further and own.forwards < forwards * count and steps < 4 * forwards:
-        steps += 4 if name != "genetic algorithm" else 1
-        found = further(own, order, steps, found)
+    found, taken = None, 0
+    while further and own.forwards < most * count and taken < moves * (1 if further is annealed else 4):
+        taken += 3 if name != "genetic algorithm" else 1
+        found = further(own, order, taken, found)
         paths[name].append((own.forwards / count, found.value.cpu()))
 
 
-def reached(path, most):
+def reached(path, limit):
     """The value of each image's best order after so many forwards; 0, chance, before there is one."""
-    return next((value for used, value in reversed(path) if used <= most), torch.zeros(count, dtype=torch.float64))
+    return next((value for used, value in reversed(path) if used <= limit), torch.zeros(count, dtype=torch.float64))
 
 
 SPENT = [k / 25 for k in range(1, 26)]
 both = paths["greedy, both ends"][0][0]  # its forwards
-highest = torch.stack([reached(path, forwards) for path in paths.values()]).amax(0)
+highest = torch.stack([reached(path, most) for path in paths.values()]).amax(0)
 rows, about = [], {"images": chosen.images, "reference": "zero", **chosen.labels}
 for name, path in paths.items():
-    part = torch.stack([reached(path, share * forwards) / highest for share in SPENT], 1)
+    part = torch.stack([reached(path, share * most) / highest for share in SPENT], 1)
     rows.append(Scores.of(part, sizes=SPENT, metric="part of the best by forwards", explainer=name, **about))
-    for metric, most in (("at greedy's forwards", both), ("in the end", forwards)):
+    for metric, spent in (("at greedy's forwards", both), ("in the end", most)):
         rows.append(
-            Scores.of(reached(path, most) / highest, metric=f"part of the best {metric}", explainer=name, **about)
+            Scores.of(reached(path, spent) / highest, metric=f"part of the best {metric}", explainer=name, **about)
         )
 
 # %% [markdown]
@@ -388,7 +388,7 @@ images_of = torch.arange(count, device=device).repeat(repeats)
 independent = search.insert(
     lambda keep, images: asked_once(keep, images_of[images]),
     orders.random_orders(many, features, seed=seed + 1)[:, 0],
-    steps=2 * features,
+    steps=4 * features,
     seed=seed,
     images=many,
 ).value.view(repeats, count)
@@ -408,9 +408,7 @@ for i, name in enumerate(SEARCHES):
         used, value = paths[name][0]
         axes.plot(used, (value / highest).mean(), marker="o", linestyle="", **look)
     else:
-        figures.band(
-            axes, [share * forwards for share in SPENT], curve, linestyle="--" if name in PAPER else "-", **look
-        )
+        figures.band(axes, [share * most for share in SPENT], curve, linestyle="--" if name in PAPER else "-", **look)
 axes.set(xlabel="forwards per image", ylabel="part of the best found", ylim=(0, 1.03))
 axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
 axes.legend(ncols=2, loc="lower right")
@@ -419,7 +417,7 @@ figures.show(figure)
 # %% tags=["hide-input"]
 end = {name: stats.estimate(scores, metric="part of the best in the end", explainer=name) for name in SEARCHES}
 shown = {
-    name: {"forwards": f"{min(paths[name][-1][0], forwards):.0f}", "part of the best": tables.share(e)}
+    name: {"forwards": f"{min(paths[name][-1][0], most):.0f}", "part of the best": tables.share(e)}
     for name, e in end.items()
 }
 tables.prose(pd.DataFrame(shown).T.rename_axis("search").reset_index())
