@@ -411,6 +411,53 @@ def annealed(ask, top_first, name, *, steps, temperature, cooling, seed, image) 
     return best[1], history
 
 
+def greedy_of_both(ask, features: int) -> list[int]:
+    """LeRF - MoRF from the top and from the bottom, with g(S) = f(only S) - f(without S): the better, top first."""
+    everything = set(range(features))
+
+    def g(prefix):
+        return ask(prefix) - ask(everything - prefix)
+
+    first, last = [], []
+    while len(first) < features:
+        first.append(max(sorted(everything - {*first}), key=lambda feature: g({*first, feature})))
+    while len(last) < features:
+        left = everything - {*last}
+        last.insert(0, max(sorted(left), key=lambda feature: g(left - {feature})))
+    return max(first, last, key=lambda order: trace_objective(ask, order[::-1], "Le-Mo"))
+
+
+def inserted(ask, top_first, name, *, steps, seed, image) -> tuple[list[int], list[float]]:
+    """Each feature in turn to the best place near its own, by whole sums: the best order, the best sum of each step."""
+    features, here = len(top_first), list(top_first)
+
+    def value(order):
+        return trace_objective(ask, order[::-1], name)
+
+    turns, reach, still = random_order(seed, image, -(1 << 40), features), max(4, features // 4), 0
+    best, history = here, [value(here)]
+    for step in range(steps):
+        if still >= features:
+            here, still, u = list(best), 0, uniform(seed, image, step, 24)
+            for a, b, side in zip(u[0::3], u[1::3], u[2::3], strict=True):
+                one = int(a * features)
+                low, high = sorted((one, (one + 1 + int(b * (features - 1))) % features))
+                here.insert(*((high, here.pop(low)) if side < 0.5 else (low, here.pop(high))))
+        else:
+            moved = turns[step % features]
+            own, rest = here.index(moved), [feature for feature in here if feature != moved]
+            orders = {
+                place: [*rest[:place], moved, *rest[place:]]
+                for place in range(max(0, own - reach), min(features - 1, own + reach) + 1)
+            }
+            place = max(orders, key=lambda place: value(orders[place]))
+            still = 0 if value(orders[place]) > value(here) + 1e-6 else still + 1
+            here = here if still else orders[place]
+        best = here if value(here) > value(best) else best
+        history.append(value(best))
+    return best, history
+
+
 # ReCo and MeGe (Fel, Vigouroux, 2020)
 
 

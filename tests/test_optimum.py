@@ -54,11 +54,13 @@ def test_of_an_additive_answer_the_best_order_is_that_of_the_contributions():
 def test_the_share_of_the_best_order_is_one_and_of_its_reverse_minus_one():
     subject, worth = linear()
     metrics = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(readout=logit)}
-    table = optimum.optimum(metrics, subject, {"best": worth, "worst": -worth}, steps=20)
-    for explainer, share in {"best": 1, "worst": -1, "Greedy-Le-y": 1}.items():
-        (block,) = table.where(metric=optimum.SHARE, explainer=explainer)
-        assert block.values.flatten().tolist() == pytest.approx([share] * 2, abs=1e-5)
-    assert "TRACE-y" not in [b.labels["explainer"] for b in table.where(metric=optimum.SHARE)]
+    table = optimum.optimum(metrics, subject, {"best": worth, "worst": -worth})
+    for explainer, share in {"best": 1, "worst": -1}.items():
+        for of in (optimum.SHARE, optimum.CERTIFIED):  # of four features all subsets are asked: the bound is reached
+            (block,) = table.where(metric=of, explainer=explainer)
+            assert block.values.flatten().tolist() == pytest.approx([share] * 2, abs=1e-5)
+    assert "Best-y" not in [b.labels["explainer"] for b in table.where(metric=optimum.SHARE)]
+    assert optimum.attained(table, explainer="best") == "100%; of the optimum 100% to 100%"
 
 
 def test_a_search_is_no_worse_than_its_start_and_asks_about_the_images_that_it_is_given():
@@ -73,12 +75,44 @@ def test_a_search_is_no_worse_than_its_start_and_asks_about_the_images_that_it_i
     assert torch.equal(table.blocks[0].images, subject.images)
 
 
+def test_the_best_orders_are_those_of_the_search_and_no_order_is_above_their_bounds():
+    subject = small()
+    metrics = {name: METRICS[name] for name in ("MoRF", "LeRF", "LeRF - MoRF")}
+    found, bounds = optimum.best_orders(metrics, subject, sweeps=2)
+    paper = optimum.orders(metrics, subject, steps=30)
+    table = evaluate(metrics, subject, {**found, **paper})
+    for key, metric in metrics.items():
+        sign = -1 if key == "MoRF" else 1
+        objective = optimum.OBJECTIVES[metric.ask]
+        own = search.best(subject.score(), 3, 16, objective=objective, sweeps=2, identity=subject.images).value
+        (best,) = table.where(metric=key, explainer=optimum.best_name(metric))
+        assert best.values.flatten().tolist() == pytest.approx(own.tolist(), abs=1e-4)
+        (bound,) = bounds.where(metric=optimum.bound_name(key))
+        for block in table.where(metric=key):
+            assert (sign * (bound.values - block.values) > -1e-4).all()
+
+
+def test_of_many_features_a_logit_has_no_bound_and_a_probability_has():
+    for readout, rows in ((logit, 0), (METRICS["LeRF - MoRF"].readout, 1)):
+        metrics = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(readout=readout)}
+        _, bounds = optimum.best_orders(metrics, small(1), sweeps=1)
+        assert len(bounds.blocks) == rows
+
+
+def test_a_killed_search_goes_on_from_its_folder(tmp_path):
+    subject = small()
+    found, _ = optimum.best_orders(OURS, subject, sweeps=1, kept=tmp_path)
+    again, _ = optimum.best_orders(OURS, subject, sweeps=1, kept=tmp_path)
+    assert torch.equal(found["Best-p"], again["Best-p"])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_metrics_without_a_search_are_asked_of_the_searched_orders_too():
     subject = small(2)
     metrics = {**OURS, "AOPC": METRICS["AOPC"]}
-    table = optimum.optimum(metrics, subject, {"random": torch.rand(2, 16)}, steps=5)
+    table = optimum.optimum(metrics, subject, {"random": torch.rand(2, 16)}, sweeps=1)
     asked = {(b.labels["metric"], b.labels["explainer"]) for b in table}
-    assert asked >= {("AOPC", "TRACE-p"), ("AOPC", "random"), (optimum.SHARE, "random")}
+    assert asked >= {("AOPC", "Best-p"), ("AOPC", "random"), (optimum.SHARE, "random"), (optimum.CERTIFIED, "Best-p")}
     assert not optimum.searchable(METRICS["AOPC"])
 
 
@@ -137,6 +171,22 @@ def test_shares_are_matched_by_image_and_by_what_else_the_rows_are_about():
     (block,) = optimum.shares(best + shuffled)  # what was done to an explanation was not done to the best order
     assert block.labels["level"] == 0.2
     assert block.values.flatten().tolist() == pytest.approx([1.0, 0.5, 0.25])
+
+
+def test_a_share_above_one_is_an_error_of_the_search_and_shown_as_such():
+    scores = table(a=[1.0, 3.0, 1.0, 2.0], TRACE_p=[2.0] * 4)
+    shares = optimum.shares(scores)
+    assert optimum.attained(shares, explainer="a") == "88%; 1 above 1: the search is short"
+
+
+def test_the_share_of_the_optimum_lies_between_that_of_the_best_found_and_that_of_the_bound():
+    bound = table(TRACE_p=[4.0, 5.0, 4.0, 8.0]).labelled(metric=optimum.bound_name("LeRF - MoRF"))
+    shares = optimum.shares(table(a=[1.0, 2.0, 1.0, 1.0], TRACE_p=[2.0, 2.5, 2.0, 4.0]) + bound)
+    (block,) = shares.where(metric=optimum.CERTIFIED, explainer="a")
+    assert block.values.flatten().tolist() == pytest.approx([0.25, 0.4, 0.25, 0.125])
+    assert optimum.attained(shares, explainer="a") == "51%; of the optimum 26% to 51%"
+    (block,) = shares.where(metric=optimum.CERTIFIED, explainer="TRACE-p")
+    assert block.values.flatten().tolist() == pytest.approx([0.5] * 4)
 
 
 def test_explanations_without_a_best_order_are_told_so():

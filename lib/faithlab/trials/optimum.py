@@ -3,15 +3,21 @@
 A deletion metric judges an explanation by its order of the features alone. So for each input the order that the metric
 likes best can be searched for, and put beside the explanations as one more explainer. It gives the metric a scale: the
 *attainable share* of an explanation is 1 where it is as good as the best order that was found, and 0 at chance.
+
+A search may stay short of the optimum, and then shares are too high. Where a bound on all orders is known, the share of
+the bound is the other end of what the share of the optimum can be. A share above 1 is an error of the search.
+
+`orders` searches as the paper does, so that its claims can be judged; `best_orders` as well as we can.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from faithlab import search, segments
+from faithlab import search, segments, stats
 from faithlab.metrics import Metric, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Block, Label, Scores
@@ -33,6 +39,15 @@ RANGE = {probability: (0.0, 1.0), logit: None}
 SHARE = "attainable share"
 """The metric of `shares` in the long table."""
 
+CERTIFIED = "share of the bound"
+"""The metric of the shares of what no order can exceed."""
+
+_EQUAL = 1e-3
+"""By how much a share may be above 1: the same order, asked again in other batches and rounded."""
+
+EXACT = 12
+"""Up to so many features all subsets are asked, 4096 for each input, and the bound is the optimum."""
+
 
 def searchable(metric: Metric) -> bool:
     """Whether the best order of a metric can be searched for."""
@@ -43,6 +58,16 @@ def name(metric: Metric) -> str:
     """What tables call the order that annealing finds: TRACE-p and TRACE-y for LeRF - MoRF, TRACE-Mo-p and so on."""
     objective = _objective(metric)
     return "TRACE" + ("" if objective == "Le-Mo" else f"-{objective}") + f"-{SUFFIX[metric.readout]}"
+
+
+def best_name(metric: Metric) -> str:
+    """What tables call the best order that is found: Best-p, Best-Mo-p and so on."""
+    return name(metric).replace("TRACE", "Best")
+
+
+def bound_name(metric: str) -> str:
+    """What tables call the number that no order exceeds under a metric."""
+    return f"bound of {metric}"
 
 
 def schedule(metric: Metric, steps: int) -> dict[str, Any]:
@@ -77,15 +102,9 @@ def orders(
     Raises:
         ValueError: no metric is searchable, and what the searches raise.
     """
-    sought = [metric for metric in metrics.values() if searchable(metric)]
-    if not sought:
-        raise ValueError(
-            f"no best order can be searched for {', '.join(metrics) or 'no metric'}: expected MoRF, LeRF or "
-            "LeRF - MoRF of probabilities or logits"
-        )
     device, found = subject.x.device, {}
     features = segments.count(subject.segments)
-    for metric in sought:
+    for metric in _searchable(metrics).values():
         score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
         remembered = search.Remembered(score)
         end = _objective(metric).split("-")[0]
@@ -97,13 +116,63 @@ def orders(
     return found
 
 
+def best_orders(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    *,
+    sweeps: float = 4.0,
+    seed: int = 0,
+    kept: Path | None = None,
+    progress: bool = False,
+) -> tuple[dict[str, Tensor], Scores]:
+    """The best orders that are found for metrics, by `faithlab.search.best`, and numbers that no order exceeds.
+
+    Args:
+        metrics: by name; those that are not `searchable` are left out.
+        subject: the inputs and networks.
+        sweeps: of the refinement, see `faithlab.search.best`.
+        seed: of its random numbers, which belong to the image and the step.
+        kept: a folder in which searches are kept as they go, and from which a killed one goes on.
+        progress: show a progress bar.
+
+    Returns:
+        The orders as attributions [B, F], by `best_name`. And the long table of their bounds, by `bound_name`: the
+        optimum itself of up to `EXACT` features, else `faithlab.search.ceiling` of single features; none of logits of
+        more features, since nothing bounds a logit.
+
+    Raises:
+        ValueError: no metric is searchable, and what the searches raise.
+    """
+    found, rows = {}, []
+    device, features, count = subject.x.device, segments.count(subject.segments), len(subject.x)
+    for key, metric in _searchable(metrics).items():
+        score = search.Remembered(subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact))
+        own, asked = best_name(metric), {"objective": _objective(metric), "device": device}
+        options = {"sweeps": sweeps, "seed": seed, "identity": subject.images.to(device), "progress": progress}
+        file = kept and kept / f"{subject.network}-{metric.reference}-{own}".replace("/", "-")
+        best = search.best(score, count, features, **asked, **options, resume=file)
+        found[own] = search.heat_map(best.order)
+        if features <= EXACT:
+            table = search.answers(score, count, features, device=device)
+            highest = search.optimum(table, asked["objective"]).value
+        elif RANGE[metric.readout] is None:
+            continue
+        else:
+            between = RANGE[metric.readout]
+            highest = search.ceiling(score, count, features, score_range=between, **asked).sum(1)
+        about = {"explainer": own, "reference": metric.reference, **subject.labels}
+        rows.append(Scores.of(highest, images=subject.images, metric=bound_name(key), **about))
+    return found, Scores.concat(rows)
+
+
 def optimum(
     metrics: Mapping[str, Metric],
     subject: Subject,
     attributions: Mapping[str, Tensor],
     *,
-    steps: int = 500,
+    sweeps: float = 4.0,
     seed: int = 0,
+    kept: Path | None = None,
     progress: bool = False,
 ) -> Scores:
     """Metrics of explanations and of the orders that the metrics themselves like best, and the attainable shares.
@@ -112,17 +181,18 @@ def optimum(
         metrics: by name. All are asked of everything; the best orders are those of the `searchable` ones.
         subject: the inputs and networks.
         attributions: by explainer, [B, F].
-        steps: as in `orders`.
-        seed: as in `orders`.
-        progress: as in `orders`.
+        sweeps: as in `best_orders`.
+        seed: as in `best_orders`.
+        kept: as in `best_orders`.
+        progress: as in `best_orders`.
 
     Returns:
-        The long table, with the searched orders as explainers and the rows of `shares` for every LeRF - MoRF that was
-        searched for, whose chance is known.
+        The long table, with the searched orders as explainers, what no order exceeds, and the rows of `shares` for
+        every LeRF - MoRF that was searched for, whose chance is known.
     """
-    found = orders(metrics, subject, steps=steps, seed=seed, progress=progress)
-    scores = evaluate(metrics, subject, {**found, **attributions})
-    both = {key: name(m) for key, m in metrics.items() if searchable(m) and _objective(m) == "Le-Mo"}
+    found, bounds = best_orders(metrics, subject, sweeps=sweeps, seed=seed, kept=kept, progress=progress)
+    scores = evaluate(metrics, subject, {**found, **attributions}) + bounds
+    both = {key: best_name(m) for key, m in metrics.items() if searchable(m) and _objective(m) == "Le-Mo"}
     return Scores.concat([scores, *(shares(scores, metric=key, best=best) for key, best in both.items())])
 
 
@@ -130,7 +200,8 @@ def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p"
     """The attainable shares: every image's score as a part of what the search reaches for it.
 
     A raw score says nothing across images, models and references, since nobody knows how high it could be. This one has
-    a scale, because LeRF - MoRF is 0 on average over all orders.
+    a scale, because LeRF - MoRF is 0 on average over all orders. A share above 1 is no fault of the explanation: the
+    search has missed a better order. It stays above 1, so that it is seen.
 
     Args:
         scores: the long table.
@@ -138,27 +209,49 @@ def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p"
         best: the explainer whose scores are what can be reached.
 
     Returns:
-        Rows of the metric `SHARE`; NaN on an image where the search found no order better than chance.
+        Rows of the metric `SHARE`; NaN on an image where the search found no order better than chance. Where the table
+        has bounds of `best`, rows of `CERTIFIED`, too: the share of the optimum lies between the two.
 
     Raises:
         ValueError: the table has no such rows, or an explanation without a best order on its images.
     """
-    of = scores.where(metric=metric)
-    reached = {_about(block): block for block in of.where(explainer=best)}
     tables = []
-    for block in of:
-        if block.labels.get("explainer") == best:
-            continue
-        top = reached.get(_about(block)) or reached.get(_about(block, "variant", "level", "noise_seed", "draw"))
-        if top is None:
-            raise ValueError(f"{block.labels.get('explainer')} has scores where {best} has none")
-        places = {int(image): i for i, image in enumerate(top.images)}
-        if missing := [image for image in block.images.tolist() if image not in places]:
-            raise ValueError(f"{best} has no score of {len(missing)} images of {block.labels.get('explainer')}")
-        at = torch.tensor([places[image] for image in block.images.tolist()])
-        share = trajectory.attainable_share(block.values[:, 0], top.values[at, 0])
-        tables.append(Scores.of(share, images=block.images, **{**block.labels, "metric": SHARE}))
+    tops = {SHARE: scores.where(metric=metric, explainer=best)}
+    if any((b.labels["metric"], b.labels.get("explainer")) == (bound_name(metric), best) for b in scores):
+        tops[CERTIFIED] = scores.where(metric=bound_name(metric), explainer=best).labelled(metric=metric)
+    for called, table in tops.items():
+        reached = {_about(block): block for block in table}
+        for block in scores.where(metric=metric):
+            if block.labels.get("explainer") == best and called == SHARE:
+                continue
+            top = reached.get(_about(block)) or reached.get(_about(block, "variant", "level", "noise_seed", "draw"))
+            if top is None and called == CERTIFIED:
+                continue  # what was asked there has no bound
+            if top is None:
+                raise ValueError(f"{block.labels.get('explainer')} has scores where {best} has none")
+            places = {int(image): i for i, image in enumerate(top.images)}
+            if missing := [image for image in block.images.tolist() if image not in places]:
+                raise ValueError(f"{best} has no score of {len(missing)} images of {block.labels.get('explainer')}")
+            at = torch.tensor([places[image] for image in block.images.tolist()])
+            share = trajectory.attainable_share(block.values[:, 0], top.values[at, 0])
+            tables.append(Scores.of(share, images=block.images, **{**block.labels, "metric": called}))
     return Scores.concat(tables)
+
+
+def attained(scores: Scores, **where: Label) -> str:
+    """The mean attainable share of an explainer in words: "61 %; of the optimum 58 to 61 %", from `shares`.
+
+    The second is where the share of the optimum lies, whatever the search has missed, on the same images; left out
+    where there is no bound. Shares above 1 are counted, "2 above 1: the search is short".
+    """
+    share = stats.estimate(scores, metric=SHARE, **where)
+    text = f"{float(share):.0%}"
+    if CERTIFIED in scores.labels("metric"):
+        ends = sorted((float(share), float(stats.estimate(scores, metric=CERTIFIED, **where))))
+        text += f"; of the optimum {ends[0]:.0%} to {ends[1]:.0%}"
+    values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
+    above = int((values > 1 + _EQUAL).sum())
+    return (text + f"; {above} above 1: the search is short" * bool(above)).replace("-", "−")
 
 
 def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Random", **labels: Label) -> Statistic:
@@ -182,6 +275,16 @@ def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Rando
     over = ({"metric": metric, "explainer": explainer}, {"metric": metric, "explainer": best})
     random = tuple({"metric": one, "explainer": chance} for one in ("MoRF", "LeRF"))
     return Statistic(part, tuple({**own, **labels} for own in (*over, *random)), f"{explainer} under {metric}")
+
+
+def _searchable(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Those that can be searched for."""
+    if not (sought := {key: metric for key, metric in metrics.items() if searchable(metric)}):
+        raise ValueError(
+            f"no best order can be searched for {', '.join(metrics) or 'no metric'}: expected MoRF, LeRF or "
+            "LeRF - MoRF of probabilities or logits"
+        )
+    return sought
 
 
 def _objective(metric: Metric) -> str:

@@ -1,0 +1,305 @@
+"""What every search shares: an order as a chain of subsets, the answers along it, steps that can be taken up again."""
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from faithlab import arguments, draws, masks
+from faithlab.engine import Score
+from faithlab.search.orders import random_orders
+
+_log = logging.getLogger(__name__)
+
+OBJECTIVES = {"Mo": (-1.0, 0.0), "Le": (0.0, 1.0), "Le-Mo": (-1.0, 1.0)}
+"""What is maximised: the weights of MoRF and of LeRF."""
+
+ROUNDING = 1e-6
+"""How far a score may lie outside its range, since forwards and sums round; a refinement that gains less is none."""
+
+_FIRST = 2 / 3
+"""The part of what could be gained that is asked about before the rest. Less gives up sooner, in more forwards."""
+
+BLOCK = 10.0
+"""Seconds between two writes of a search that is kept in a file: a killed run loses these, or one step."""
+
+State = dict[str, Tensor]
+"""Where a search stands. Its chains: "order" [N, F], and "table" [N, S, F + 1] float64, an answer for each side of the
+objective and prefix length. The best of each image: "best order" [B, F], and what it gains, "best" [B]."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """The best order that a search found for each image, and how it got there.
+
+    Attributes:
+        order: [B, F] int64, most relevant first.
+        value: [B] float64: MoRF for objective Mo, LeRF for Le, their difference for Le-Mo.
+        history: [B, steps + 1] float64, the best value after each step, 0 = the start.
+        asked: [B] int64, masked inputs that were asked about.
+        state: where the search stands, so that it can go on; None where there is nothing to go on with.
+    """
+
+    order: Tensor
+    value: Tensor
+    history: Tensor
+    asked: Tensor
+    state: State | None = field(default=None, repr=False)
+
+
+class Problem:
+    """An objective on a score, for chains that belong to images."""
+
+    def __init__(self, score: Score, objective: str, images: int, score_range: tuple[float, float] | None = None):
+        check_objective(objective)
+        weights = OBJECTIVES[objective]
+        self.score, self.objective = score, objective
+        # Side 0 keeps all but the prefix, side 1 only the prefix.
+        self.sides = [side for side, weight in enumerate(weights) if weight]
+        self.weights = torch.tensor([weight for weight in weights if weight], dtype=torch.float64)
+        # What is reported is the metric itself: MoRF, though it is -MoRF that is maximised.
+        self.sign = -1.0 if objective == "Mo" else 1.0
+        self.asked = torch.zeros(images, dtype=torch.int64)
+        if score_range is not None and not (len(score_range) == 2 and score_range[0] < score_range[1]):
+            raise ValueError(f"expected a score range from a lower to a higher number, but got {score_range}")
+        # A little wider, for the score may be rounded, and so are sums over prefixes.
+        self.range = score_range and (score_range[0] - ROUNDING, score_range[1] + ROUNDING)
+
+    def gain(self, table: Tensor) -> Tensor:
+        """What is maximised: [..., S, F + 1] -> [...]."""
+        return (table.sum(-1) * self.weights.to(table.device)).sum(-1)
+
+    def ask(self, keep: Tensor, images: Tensor) -> Tensor:
+        """Answers to pairs, [R, F] and [R] -> [R] float64.
+
+        Raises:
+            ValueError: another number of answers, one that is NaN or infinite, or outside the range of the score.
+        """
+        if not len(keep):
+            return torch.zeros(0, dtype=torch.float64, device=keep.device)
+        answers = self.score(keep, images)
+        if answers.shape != (len(keep),):
+            raise ValueError(
+                f"expected one answer for each pair of a mask and an image, [{len(keep)}], but the score gave "
+                f"{tuple(answers.shape)}; make the score with faithlab.engine.scorer"
+            )
+        if not bool(answers.isfinite().all()):
+            raise ValueError(
+                f"the score of {int((~answers.isfinite()).sum())} of {len(answers)} masked inputs is NaN or infinite, "
+                "so that no order can be preferred; check the model, or leave out these images and count them"
+            )
+        self.check_range(answers)
+        self.asked += torch.bincount(images.cpu(), minlength=len(self.asked))
+        return answers.to(keep.device).double()
+
+    def check_range(self, answers: Tensor) -> None:
+        """Raise a ValueError if an answer is outside the range of the score."""
+        if self.range is not None and bool(((answers < self.range[0]) | (answers > self.range[1])).any()):
+            raise ValueError(
+                f"expected scores in the range {self.range[0]:.3g} to {self.range[1]:.3g}, but got "
+                f"{answers.min().item():.3g} to {answers.max().item():.3g}; for logits leave the range out"
+            )
+
+    def follow(
+        self,
+        images: Tensor,
+        order: Tensor,
+        low: Tensor,
+        high: Tensor,
+        table: Tensor,
+        least: Tensor | None = None,
+    ) -> Tensor:
+        """The table of orders that differ from known ones in the prefixes of lengths low + 1 .. high only.
+
+        Args:
+            images: [N] the image of each order.
+            order: [N, F].
+            low: [N] int64.
+            high: [N] int64.
+            table: [N, S, F + 1] of the known orders.
+            least: [N] what an order has to gain over the known one. Where the score is bounded, an order that cannot
+                reach it any more is given up: it keeps known answers, and with them it gains less than that.
+
+        Returns:
+            [N, S, F + 1].
+        """
+        length = torch.arange(table.shape[2], device=order.device)
+        left = ((length > low[:, None]) & (length <= high[:, None]))[:, None].expand(table.shape)  # to be asked
+        weights, sides = self.weights.to(table.device)[:, None], torch.tensor(self.sides, device=order.device)
+        place, known, table = masks.place(order), table, table.clone()
+        while bool(left.any()):
+            now = left
+            if least is not None and self.range is not None:
+                highest = torch.maximum(weights * self.range[0], weights * self.range[1])
+                room = torch.where(left, highest - weights * known, 0.0)  # what each answer can add at most
+                reachable = self.gain(table) - self.gain(known) + room.sum((1, 2))
+                left = left & (reachable >= least)[:, None, None]
+                now = _with_most_room(torch.where(left, room, 0.0))
+            side, chain, at = now.transpose(0, 1).nonzero(as_tuple=True)  # [R] each
+            prefix = place[chain] < at[:, None]  # [R, F]
+            keep = prefix == (sides[side] == 1)[:, None]
+            table[chain, side, at] = self.ask(keep, images[chain])
+            left = left & ~now
+        return table
+
+    def start(self, images: Tensor, order: Tensor) -> Tensor:
+        """The table of orders of which nothing is known, [N, S, F + 1]."""
+        table = torch.empty(len(order), len(self.sides), order.shape[1] + 1, dtype=torch.float64, device=order.device)
+        ends = torch.full((len(order),), -1, device=order.device)
+        return self.follow(images, order, ends, torch.full_like(ends, order.shape[1]), table)
+
+    def after(self, state: State, **changed: Tensor) -> State:
+        """A state with changes, and the best order of each image in it, among its chains and what it had.
+
+        The earlier of equal ones counts.
+        """
+        state = {**state, **changed}
+        chains = len(state["order"]) // max(1, len(self.asked))
+        gain = self.gain(state["table"]).view(len(self.asked), max(1, chains))
+        best, chain = gain.max(1)
+        orders = state["order"].view(*gain.shape, state["order"].shape[1])
+        order = orders[torch.arange(len(gain), device=gain.device), chain]
+        if "best" in state:
+            same = best <= state["best"]
+            best = torch.where(same, state["best"], best)
+            order = torch.where(same[:, None], state["best order"], order)
+        return {**state, "best": best, "best order": order}
+
+
+def _with_most_room(room: Tensor) -> Tensor:
+    """The fewest entries of each chain that have two thirds of its room, [N, S, F + 1] -> the same, bool."""
+    ordered = room.flatten(1).sort(dim=1, descending=True, stable=True)
+    before = ordered.values.cumsum(1) - ordered.values
+    most = (before < _FIRST * ordered.values.sum(1, keepdim=True)) & (ordered.values > 0)
+    return torch.zeros_like(most).scatter_(1, ordered.indices, most).view(room.shape)
+
+
+def several(order: Tensor, chains: int, seed: int, images: Tensor | None, steps: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Identities of the images [B], the place of each chain's image [B * chains], and where the chains start."""
+    masks.check_order(order)
+    features = order.shape[-1]
+    if features < 2:
+        raise ValueError("expected at least two features, since one feature has only one order")
+    arguments.whole("chains per image", chains, 1)
+    arguments.whole("steps", steps, 1)
+    identity = draws.identities(len(order), images, order.device)
+    owner = torch.arange(len(order), device=order.device).repeat_interleave(chains)
+    others = random_orders(identity, features, seed=seed, count=chains - 1)
+    return identity, owner, torch.cat([order[:, None], others], 1).flatten(0, 1)
+
+
+def run(
+    name: str,
+    problem: Problem,
+    begin: Callable[[], State],
+    advance: Callable[[int, State], State],
+    steps: int,
+    *,
+    start: Tensor,
+    about: tuple,
+    resume: Trajectory | Path | None,
+    progress: bool,
+) -> Trajectory:
+    """Take the steps of a search, from the start or from where an earlier one stands.
+
+    An interrupt (Ctrl-C) ends it with what it has.
+
+    Args:
+        name: what it is called.
+        problem: what is asked, and how often.
+        begin: its chains before the first step.
+        advance: the number of a step and the state before it -> that after it.
+        steps: those of an earlier search included.
+        start: [N, F] the orders it starts at.
+        about: all else that decides its steps, but for their number and the score.
+        resume: where an earlier one stands, or the file in which the search is kept as it goes.
+        progress: show a progress bar.
+    """
+    file = resume if isinstance(resume, Path) else None
+    kept = Kept(file, (name, problem.objective, *about), start)
+    found = kept.read(problem) if file else resume
+    if found is None:
+        state = problem.after(begin())
+        history = [state["best"]]
+    else:
+        if found.state is None or found.state["order"].shape != start.shape:
+            raise ValueError(
+                f"expected to resume a search of {len(start)} chains of {start.shape[1]} features, as this one"
+            )
+        problem.check_range(found.state["table"])
+        state, history = found.state, list((problem.sign * found.history).unbind(1))
+        problem.asked += found.asked
+    done = first = len(history) - 1
+
+    def reached() -> Trajectory:
+        values = problem.sign * torch.stack(history[: done + 1], 1)
+        return Trajectory(state["best order"], values[:, -1], values, problem.asked.clone(), state)
+
+    try:
+        for step in tqdm(range(first, steps), desc=name, mininterval=5, disable=not progress):
+            after = advance(step, state)
+            history.append(after["best"])
+            state, done = after, step + 1
+            kept.write(reached, BLOCK)
+    except KeyboardInterrupt:
+        _log.warning("%s interrupted after %d of %d steps; its best so far is returned", name, done, steps)
+    kept.write(reached)
+    return reached()
+
+
+class Kept:
+    """A search in a file, so that a killed run goes on from there.
+
+    Args:
+        path: None: it is not kept.
+        about: what decides its steps, beside the score and their number.
+        start: the orders it starts at.
+    """
+
+    def __init__(self, path: Path | None, about: tuple, start: Tensor):
+        digest = hashlib.sha256(repr((about, tuple(start.shape))).encode() + start.cpu().numpy().tobytes())
+        self.path, self.about, self.last = path, digest.hexdigest(), time.monotonic()
+
+    def read(self, problem: Problem) -> Trajectory | None:
+        """What the file holds; None: there is none.
+
+        Raises:
+            ValueError: it holds another search, or one of another score.
+        """
+        if not self.path.exists():
+            return None
+        kept = torch.load(self.path, weights_only=True)
+        if kept.pop("about") != self.about:
+            raise ValueError(f"{self.path} holds another search; name another file, or delete it")
+        found = Trajectory(**kept)
+        # The answers to an empty prefix show another network or other images; rounded as they may be elsewhere.
+        images, (chains, features) = len(problem.asked), found.state["order"].shape
+        known = found.state["table"][:: chains // images, :, 0]
+        keep = torch.tensor([side == 0 for side in problem.sides], device=known.device)[:, None, None]
+        now = [problem.score(k.expand(images, features), torch.arange(images, device=known.device)) for k in keep]
+        if not torch.allclose(torch.stack(now, 1).to(known), known, rtol=0.05, atol=0.05):
+            raise ValueError(f"{self.path} holds a search of another score; name another file, or delete it")
+        return found
+
+    def write(self, reached: Callable[[], Trajectory], block: float = 0.0) -> None:
+        """Write what was reached, whole or not at all, if the last time is so many seconds ago."""
+        if self.path is None or time.monotonic() - self.last < block:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_name(self.path.name + ".part")
+        torch.save({"about": self.about, **vars(reached())}, part)
+        os.replace(part, self.path)
+        self.last = time.monotonic()
+
+
+def check_objective(objective: str) -> None:
+    """Raise a ValueError if it is not one of `OBJECTIVES`."""
+    if objective not in OBJECTIVES:
+        raise ValueError(f"expected an objective among {', '.join(OBJECTIVES)}, but got {objective!r}")

@@ -1,0 +1,186 @@
+"""What all subsets, or all subsets of some sizes, say: the exact optimum, and bounds that hold for every order."""
+
+import itertools
+
+import torch
+from torch import Tensor
+
+from faithlab import arguments, masks
+from faithlab.engine import Score
+from faithlab.search.chains import OBJECTIVES, Problem, Trajectory, check_objective
+
+
+def answers(score: Score, images: int, features: int, *, device: torch.device | str = "cpu") -> Tensor:
+    """The score of every subset (the paper's complete search), [B, 2^F] float32.
+
+    Entry s is the score when the features of the set bits of s are kept.
+
+    Raises:
+        ValueError: more than 20 features, a million subsets per image; a score that is NaN or infinite.
+    """
+    arguments.whole("images", images, 0)
+    arguments.whole("features, whose subsets can be counted,", features, 1, 20)
+    table = torch.empty(images, 1 << features, device=device)
+    bit = torch.arange(features, device=device)
+    for subset in torch.arange(1 << features, device=device).split(max(1, masks.BUDGET // max(1, images * features))):
+        keep = (subset[:, None] >> bit) & 1 == 1  # [n, F]
+        table[:, subset] = score(keep.expand(images, -1, -1)).to(table)
+    _check_table(table)
+    return table
+
+
+def lookup(table: Tensor) -> Score:
+    """A score that reads the table of `answers` instead of asking a model.
+
+    Raises:
+        ValueError: a table that is not [B, 2^F], NaN or infinite.
+    """
+    _check_table(table)
+    bit = torch.arange(table.shape[1].bit_length() - 1, device=table.device)
+
+    def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
+        subset = (keep.to(table.device).long() << bit).sum(-1)
+        return table.gather(1, subset) if images is None else table[images.to(table.device), subset]
+
+    return score
+
+
+def bound(table: Tensor, objective: str) -> Tensor:
+    """The paper's complete search: the best subset of each size, nested or not (eq. 4).
+
+    Args:
+        table: [B, 2^F] of `answers`.
+        objective: one of `OBJECTIVES`.
+
+    Returns:
+        [B, F + 1] float64 by size of the prefix. Its sum over the sizes bounds the value of every order: from below for
+        Mo, from above for Le and Le-Mo.
+
+    Raises:
+        ValueError: an unknown objective, or as `lookup`.
+    """
+    gains, size = _prefix_gains(table, objective), _sizes(table)
+    best = torch.stack([gains[:, size == k].amax(1) for k in range(int(size.max()) + 1)], 1)
+    return -best if objective == "Mo" else best
+
+
+def ceiling(
+    score: Score,
+    images: int,
+    features: int,
+    *,
+    score_range: tuple[float, float],
+    objective: str = "Le-Mo",
+    size: int = 1,
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """A bound on every order where not all subsets can be asked, [B, F + 1] float64 by size of the prefix, as `bound`.
+
+    All prefixes of at most `size` features, and all that lack at most so many, are asked, and the best of each size
+    counts. No prefix of another size can gain more than the range of the score allows.
+
+    Args:
+        score: see `faithlab.engine.scorer`.
+        images: B.
+        features: F.
+        score_range: lowest and highest number that the score can give, (0, 1) for probabilities. A logit has none, and
+            so no such bound.
+        objective: one of `OBJECTIVES`.
+        size: of the subsets that are all asked: 2 F questions for each side of the objective for 1, F^2 + F for 2.
+        device: of the masks.
+
+    Raises:
+        ValueError: no range; a score that is NaN or outside its range.
+    """
+    arguments.whole("size", size, 0, features)
+    problem = Problem(score, objective, images, score_range)
+    if score_range is None:
+        raise ValueError("a bound needs the range of the score, (0, 1) for probabilities; logits have none")
+    weights = problem.weights.to(device)
+    low, high = (weights * end for end in score_range)
+    best = torch.maximum(low, high).sum().expand(images, features + 1).clone()
+    for k in sorted({*range(size + 1), *range(features - size, features + 1)}):
+        few = torch.tensor(list(itertools.combinations(range(features), min(k, features - k))), device=device)
+        prefix = torch.zeros(len(few), features, dtype=torch.bool, device=device)
+        prefix = prefix.scatter(1, few.long().view(len(few), -1), True) ^ (k > features - k)
+        gain = torch.zeros(images, len(prefix), dtype=torch.float64, device=device)
+        at = torch.arange(images, device=device).repeat_interleave(len(prefix))
+        for side, weight in zip(problem.sides, weights, strict=True):
+            gain += weight * problem.ask((prefix == (side == 1)).repeat(images, 1), at).view(images, -1)
+        best[:, k] = gain.amax(1)
+    return problem.sign * best
+
+
+def limit(values: Tensor) -> Tensor:
+    """Where the best value lies of which independent searches found these, with 95 % confidence: [R, B] -> [B] float64.
+
+    19 times the distance of the best two beyond the best (Robson and Whitlock, 1964), for what is maximised. It assumes
+    that values are spread evenly near their end. Those of searches are not: this is an estimate, and no bound.
+
+    Raises:
+        ValueError: fewer than two searches; a value that is NaN or infinite.
+    """
+    arguments.whole("independent searches", len(values), 2)
+    arguments.finite("value of a search", values.T, "drop and count these images")
+    best, second = values.double().topk(2, dim=0).values
+    return best + 19 * (best - second)
+
+
+def optimum(table: Tensor, objective: str) -> Trajectory:
+    """The best of all F! orders, exactly.
+
+    An order is a chain of nested prefixes, and what is maximised is a sum over them. So the best chain up to a prefix
+    is the best of those up to the prefix without one of its features: 2^F sums instead of F! (dynamic programming).
+
+    Args:
+        table: [B, 2^F] of `answers`.
+        objective: one of `OBJECTIVES`.
+
+    Raises:
+        ValueError: an unknown objective, or as `lookup`.
+    """
+    gains, size = _prefix_gains(table, objective), _sizes(table)
+    images, features = len(table), int(size.max())
+    best = gains.clone()  # [B, 2^F] of the best chain from nothing up to each prefix
+    last = torch.zeros(gains.shape, dtype=torch.int64, device=table.device)  # its last feature
+    bit = 1 << torch.arange(features, device=table.device)
+    for k in range(1, features + 1):
+        prefix = (size == k).nonzero()[:, 0]  # [n]
+        inside = prefix[:, None] & bit != 0  # [n, F]
+        before = best[:, prefix[:, None] ^ bit].masked_fill(~inside, -torch.inf)  # [B, n, F]
+        chosen = before.max(2)
+        best[:, prefix] += chosen.values
+        last[:, prefix] = chosen.indices
+    at = torch.full((images,), (1 << features) - 1, device=table.device)
+    removed = []
+    for _ in range(features):
+        removed.append(last.gather(1, at[:, None])[:, 0])
+        at = at ^ bit[removed[-1]]
+    value = (-1.0 if objective == "Mo" else 1.0) * best[:, -1]
+    asked = torch.full((images,), table.shape[1])
+    return Trajectory(torch.stack(removed[::-1], 1), value, value[:, None], asked)
+
+
+def _prefix_gains(table: Tensor, objective: str) -> Tensor:
+    """What a prefix adds to what is maximised, for every subset as prefix: [B, 2^F] float64."""
+    _check_table(table)
+    check_objective(objective)
+    without, only = OBJECTIVES[objective]
+    # The subset that is kept where a prefix is removed is the complement, whose number counts from the other end.
+    return without * table.double().flip(1) + only * table.double()
+
+
+def _check_table(table: Tensor) -> None:
+    subsets = table.shape[-1] if isinstance(table, Tensor) and table.ndim == 2 else 0
+    if subsets < 2 or subsets & (subsets - 1):
+        came = tuple(table.shape) if isinstance(table, Tensor) else type(table).__name__
+        raise ValueError(
+            f"expected the scores of all subsets, [images, 2^F], but got {came}; make them with faithlab.search.answers"
+        )
+    arguments.finite("score", table, "check the model, or leave out these images and count them")
+
+
+def _sizes(table: Tensor) -> Tensor:
+    """Number of features in each subset, [2^F] int64."""
+    subset = torch.arange(table.shape[1], device=table.device)
+    return sum((subset >> bit) & 1 for bit in range(table.shape[1].bit_length() - 1))
