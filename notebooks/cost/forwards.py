@@ -25,16 +25,9 @@
 # ## Parameters
 
 # %% tags=["parameters"]
-profile = "quick"  # smoke, quick, long or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 16  # of ResNet-9; the paper uses 64
-epochs = 3  # of training
-tuning_epochs = 1  # of fine-tuning on random masks
-rate = 0.01
-tuning_rate = 0.001
-decay = 1e-5
-schedule = "cycle"
-train_limit = None  # training images; None: all
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+tuning = {}  # the same of its fine-tuning on random masks
 explainers = {"GradCAM": "gradcam", "Saliency": "saliency"}  # the two that are compared
 close = {"GradCAM": "gradcam", "LayerCAM": "layercam"}  # two that are alike
 images = 240  # test images that are asked about once
@@ -85,9 +78,7 @@ run = Run("cost/forwards", globals())
 # same random orders.
 
 # %% tags=["hide-input"]
-options = {"epochs": epochs, "tuning_epochs": tuning_epochs, "rate": rate, "tuning_rate": tuning_rate, "decay": decay}
-options |= {"schedule": schedule, "train_limit": train_limit, "beta": beta, "precision": precision}
-recipes = networks.pair(data, "resnet9", {"width": width}, seed=seed, **options)
+recipes = networks.pair(networks.RESNET9, seed, beta=beta, training=training, tuning=tuning)
 subject = subjects.subject(
     recipes["original"], images, tuned=recipes["fine-tuned"], name="ResNet-9", precision=precision
 )

@@ -32,11 +32,10 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-data = "cifar10"
 strided_width = 8  # of the network, three convolutions of stride 2
-resnet_width = 16  # of ResNet-9
-epochs = 3  # of training
-train_limit = None  # training images; None: all
+epochs = 3  # of its training
+train_limit = None  # of its training images; None: all
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
 images = 32  # recognised test images, searched at once
 patch = 4  # side of a patch in pixels: 64 patches
 steps = {"strided": 400, "resnet9": 40}  # of annealing, through the paper's temperatures
@@ -67,7 +66,7 @@ from faithlab.metrics import METRICS, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.search import chains, orders
-from faithlab.study import figures, tables
+from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import optimum, subjects
 from faithlab.zoo.training import Recipe
@@ -123,18 +122,23 @@ def plain_annealing(subject, order, count, schedule, together=None):
 
 # %% tags=["hide-input"]
 P = METRICS["LeRF - MoRF"]
-widths = {"strided": strided_width, "resnet9": resnet_width}
+recipes = {
+    "strided": Recipe(
+        data="cifar10",
+        model="strided",
+        model_options={"width": strided_width},
+        epochs=epochs,
+        rate=0.01,
+        decay=1e-5,
+        limit=train_limit,
+        augment=True,
+        precision=precision,
+        seed=training_seed,
+    ),
+    "resnet9": networks.changed(networks.RESNET9, {**training, "seed": training_seed}),
+}
 rates, alike = [], {}
-for name, width in widths.items():
-    options = {
-        "epochs": epochs,
-        "rate": 0.01,
-        "decay": 1e-5,
-        "limit": train_limit,
-        "augment": True,
-        "precision": precision,
-    }
-    recipe = Recipe(data=data, model=name, model_options={"width": width}, seed=training_seed, **options)
+for name, recipe in recipes.items():
     subject = subjects.subject(recipe, subjects.recognised(recipe, images), precision=precision)
     subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
     device, count, identity = subject.x.device, len(subject.x), subject.images.to(subject.x.device)

@@ -27,15 +27,12 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 8  # of the network, three convolutions of stride 2
-epochs = 3  # of training
-train_limit = None  # training images; None: all
-images = 32  # recognised test images; the paper has 200
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+images = 8  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels: 64 patches; the paper has 49
-steps = 5000  # of annealing; as in the paper
-rise_samples = 400  # masks per image; 4000 in RISE's paper
-ep_steps = 60  # of extremal perturbation; its authors take 800
+steps = 1000  # of annealing; the paper takes 5000
+rise_samples = 200  # masks per image; 4000 in RISE's paper
+ep_steps = 40  # of extremal perturbation; its authors take 800
 integration_steps = 32
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
@@ -55,11 +52,11 @@ from faithlab.claims import above, best
 from faithlab.metrics import METRICS, evaluate, fidelity, trajectory
 from faithlab.readouts import probability
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, accuracy
+from faithlab.zoo.training import accuracy
 
 figures.theme()
 run = Run("trace/explainers", globals())
@@ -68,21 +65,11 @@ run = Run("trace/explainers", globals())
 # ## The network and its images
 
 # %% tags=["hide-input"]
-training = {
-    "epochs": epochs,
-    "rate": 0.01,
-    "decay": 1e-5,
-    "limit": train_limit,
-    "augment": True,
-    "precision": precision,
-}
-recipes = [
-    Recipe(data=data, model="strided", model_options={"width": width}, seed=s, **training) for s in training_seeds
-]
-test = datasets.load(data, "test")
+recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
+test = datasets.load(recipes[0].data, "test")
 chosen = []
 for recipe in recipes:
-    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="strided CNN", precision=precision)
+    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
     chosen.append(dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch)))
 features = segments.count(chosen[0].segments)
 Markdown(

@@ -31,11 +31,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 8  # of the network, three convolutions of stride 2
-epochs = 3  # of training
-train_limit = None  # training images; None: all
-images = 16  # recognised test images
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+images = 4  # recognised test images
 patch = 8  # side of a patch in pixels: 16 patches
 steps = 5000  # of annealing; as in the paper
 restarts = 4  # chains per image, beside the one that the paper has
@@ -59,12 +56,12 @@ from faithlab.claims import above, below, best, better, counted
 from faithlab.metrics import METRICS, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, tables
+from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
 from faithlab.subject import Remembered
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithlab.zoo.training import accuracy, trained
 
 figures.theme()
 run = Run("trace/optimality", globals())
@@ -77,27 +74,17 @@ run = Run("trace/optimality", globals())
 # search is a matter of look-ups.
 
 # %% tags=["hide-input"]
-training = {
-    "epochs": epochs,
-    "rate": 0.01,
-    "decay": 1e-5,
-    "limit": train_limit,
-    "augment": True,
-    "precision": precision,
-}
-recipes = [
-    Recipe(data=data, model="strided", model_options={"width": width}, seed=s, **training) for s in training_seeds
-]
+recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 chosen, answers = [], []
 for recipe in recipes:
     places = subjects.recognised(recipe, images)
-    subject = subjects.subject(recipe, places, name="strided CNN", precision=precision)
+    subject = subjects.subject(recipe, places, name="ResNet-9", precision=precision)
     subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
     features, device = segments.count(subject.segments), subject.x.device
     both = Remembered(subject.score((probability, logit)), 2)
     chosen.append(subject)
     answers.append([search.answers(both.of(i), len(places), features, device=device) for i in range(2)])
-test = datasets.load(data, "test").take(slice(2000))
+test = datasets.load(recipes[0].data, "test").take(slice(2000))
 Markdown(
     "The network recognises "
     + ", ".join(f"{accuracy(trained(recipe), test):.1%}" for recipe in recipes)

@@ -26,19 +26,16 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-data = "cifar10"
-width = 8  # of the network, three convolutions of stride 2
-epochs = 3  # of training
-train_limit = None  # training images; None: all
-images = 16  # recognised test images; the paper has 200
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+images = 6  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels
-steps = 400  # of annealing, through the paper's temperatures; the paper takes 5000
+steps = 100  # of annealing, through the paper's temperatures; the paper takes 5000
 sigma = 4.0  # of the blurred reference, in pixels
 patch_sides = [8, 4]  # for MoRF, LeRF and their difference; 2 is dear
-rise_samples = 400  # masks per image; 4000 in RISE's paper
-ep_steps = 40  # of extremal perturbation; its authors take 800
+rise_samples = 200  # masks per image; 4000 in RISE's paper
+ep_steps = 30  # of extremal perturbation; its authors take 800
 integration_steps = 32
-deletion_images = 400  # recognised test images for the references of Figure 1 and for random deletion
+deletion_images = 100  # recognised test images for the references of Figure 1 and for random deletion
 deletion_draws = 1  # random orders per image: images decide
 deletion_sides = [8, 4, 2, 1]  # sides of the patches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
@@ -59,32 +56,21 @@ from faithlab.claims import above, below, best, better, in_order, premise, withi
 from faithlab.metrics import METRICS, evaluate, fidelity
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe
 
 figures.theme()
 run = Run("trace/settings", globals())
 REFERENCES = {**references.NAMED, "blur": partial(references.blur, sigma=sigma)}
 
 # %% tags=["hide-input"]
-training = {
-    "epochs": epochs,
-    "rate": 0.01,
-    "decay": 1e-5,
-    "limit": train_limit,
-    "augment": True,
-    "precision": precision,
-}
-recipes = [
-    Recipe(data=data, model="strided", model_options={"width": width}, seed=s, **training) for s in training_seeds
-]
+recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 many = []  # subjects of pixels
 for recipe in recipes:
     places = subjects.recognised(recipe, max(images, deletion_images))
-    subject = subjects.subject(recipe, places, name="strided CNN", precision=precision)
+    subject = subjects.subject(recipe, places, name="ResNet-9", precision=precision)
     many.append(dataclasses.replace(subject, references=REFERENCES))
 
 
@@ -186,7 +172,9 @@ Y = "LeRF - MoRF of logits"
 rows = []
 for subject in many:
     subject = few(subject, patch)
-    others = datasets.load(data, "test").model_inputs(slice(-500, None)).to(subject.x.device)  # for IBA's noise
+    others = (
+        datasets.load(recipes[0].data, "test").model_inputs(slice(-500, None)).to(subject.x.device)
+    )  # for IBA's noise
     explainers = {
         "Gradient": "saliency",
         "GradCAM": "gradcam",
@@ -346,7 +334,7 @@ maps = {
     for coarse in [segments.patches(*many[0].x.shape[-2:], side)]
     for label, name in (("Le-Mo", "TRACE-p"), ("Le", "TRACE-Le-p"), ("Mo", "TRACE-Mo-p"))
 }
-figures.maps(datasets.load(data, "test").inputs[many[0].images[:6]].permute(0, 2, 3, 1), maps)
+figures.maps(datasets.load(recipes[0].data, "test").inputs[many[0].images[:6]].permute(0, 2, 3, 1), maps)
 
 # %% [markdown]
 # ## Random deletion: what the patch size does (Figure 4)
