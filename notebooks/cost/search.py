@@ -25,7 +25,7 @@
 # engine, with nothing else done.
 #
 # The cheapest forward is one that is not needed. The second half of this page asks
-# [which search finds most in as many forwards](#value-against-forwards), the paper's and ours.
+# which search finds most in as many forwards, of the paper's and ours.
 
 # %% [markdown]
 # ## Parameters

@@ -149,7 +149,8 @@ def best_orders(
         score = search.Remembered(subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact))
         own, asked = best_name(metric), {"objective": _objective(metric), "device": device}
         options = {"sweeps": sweeps, "seed": seed, "identity": subject.images.to(device), "progress": progress}
-        file = kept and kept / f"{subject.network}-{metric.reference}-{own}".replace("/", "-")
+        named = (*subject.labels.values(), metric.network, metric.reference, own)
+        file = kept and kept / "-".join(map(str, named)).replace("/", "-")
         best = search.best(score, count, features, **asked, **options, resume=file)
         found[own] = search.heat_map(best.order)
         if features <= EXACT:
