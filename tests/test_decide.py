@@ -32,8 +32,11 @@ class Nothing(nn.Module):
         return torch.zeros(len(x), 2)
 
 
+NOTHING = Nothing()
+
+
 def subject(count: int, **given) -> Subject:
-    return Subject(Nothing(), torch.zeros(count, 3), torch.zeros(count, dtype=torch.int64), torch.arange(3), **given)
+    return Subject(NOTHING, torch.zeros(count, 3), torch.zeros(count, dtype=torch.int64), torch.arange(3), **given)
 
 
 def scores(values) -> torch.Tensor:

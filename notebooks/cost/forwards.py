@@ -198,7 +198,7 @@ def measured(of, way):
     return float(e.high - e.low) / 2, e.images
 
 
-figure, panels = plt.subplots(1, 2, figsize=(7.2, 3.4))
+figure, panels = plt.subplots(1, 2, figsize=(7.6, 3.0))
 for axes, of in zip(panels, (one, difference), strict=True):
     for number, way in enumerate(WAYS):
         each, forwards = of_an_image(of, way)
@@ -209,7 +209,7 @@ for axes, of in zip(panels, (one, difference), strict=True):
             axes.plot(count * forwards, half, "o", color=f"C{number}")
     axes.set(xscale="log", yscale="log", xlabel="forwards", title=of)
 panels[0].set(ylabel="half-width of the interval")
-panels[0].legend(fontsize="small")
+panels[1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
 figures.show(figure)
 
 # %% tags=["hide-input"]
