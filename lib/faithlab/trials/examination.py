@@ -25,10 +25,12 @@ A metric *passed* where the interval of T lies above 0.8, *failed* where it lies
 """
 
 import dataclasses
+import importlib.util
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
+from pathlib import Path
 
 import pandas as pd
 import torch
@@ -596,9 +598,7 @@ def judged(asked: Question, table: Scores, size: str = "all images") -> tuple[fl
     count = sum(len(images) for _, images, _ in each)
     undefined = sum(int(values.isnan().any(1).sum()) for *_, values in each)
     if size == "one image" or undefined == count:
-        of = stats.estimate(
-            Scores.concat(Scores.of(asked.kernel(v).float(), images=i, metric="T", **about) for about, i, v in each)
-        )
+        of = stats.estimate(of_images(asked, table))
     else:
         of = stats.estimate(table, asked.statistic("T"))
     value, low, high = (float(x) for x in of.pooled)
@@ -606,6 +606,19 @@ def judged(asked: Question, table: Scores, size: str = "all images") -> tuple[fl
         sure = size == "all images" and undefined < count and of.images >= FEW
         low, high = (value, value) if sure else _alike(value, of.images)
     return value, max(-1.0, low), min(1.0, high), of.images, undefined
+
+
+def of_images(asked: Question, table: Scores) -> Scores:
+    """T of every single image, as rows of the metric "T": the lowest are the images that show where a metric is wrong.
+
+    Args:
+        asked: the question.
+        table: of `turned`.
+    """
+    return Scores.concat(
+        Scores.of(asked.kernel(values).float(), images=images, metric="T", **about)
+        for about, images, values in _each(asked, table)
+    )
 
 
 def _each(asked: Question, table: Scores) -> list[tuple[dict[str, Label], Tensor, Tensor]]:
@@ -635,3 +648,195 @@ def _alike(value: float, images: int) -> tuple[float, float]:
     centre, half = rate + z**2 / (2 * images), z * (rate * (1 - rate) / images + z**2 / (4 * images**2)) ** 0.5
     scale = 1 + z**2 / images
     return 2 * (centre - half) / scale - 1, 2 * (centre + half) / scale - 1
+
+
+# Beside the trials
+
+
+def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """How far the mean of a random order lies from what a metric declares as chance (Chance, part a).
+
+    Args:
+        scores: of `examine`.
+        metrics: by name; those that declare no chance have no row.
+
+    Returns:
+        Tidy: metric, off (in standard deviations of the metric over random orders), low, high, calibrated (True within
+        0.2, False outside, None: open).
+    """
+
+    def off(chance: float) -> Callable[..., Tensor]:
+        def statistic(*samples: Sample) -> Tensor:
+            means = torch.stack([sample.mean() for sample in samples])
+            squares = torch.stack([dataclasses.replace(s, values=s.values**2).mean() for s in samples])
+            return (means.mean(0) - chance) / (squares.mean(0) - means.mean(0) ** 2).clamp(min=0).sqrt()
+
+        return statistic
+
+    table, rows = turned(scores, metrics), []
+    for name, metric in metrics.items():
+        random = [] if name not in table.labels("metric") else _base(name, table, metric)[1](explainer=RANDOM)
+        if metric.chance is None or not random:
+            continue
+        found = stats.estimate(table, Statistic(off(metric.better * metric.chance), tuple(random), "off"))
+        value, low, high = (float(x) for x in found.pooled)
+        within = True if -0.2 < low and high < 0.2 else False if low > 0.2 or high < -0.2 else None
+        rows.append((name, value, low, high, within))
+    return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
+
+
+POWER = 2.80
+"""Standard errors at which a 95 % interval excludes zero four times in five: 1.96 + 0.84."""
+
+
+def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: float = 0.4) -> pd.DataFrame:
+    """What it costs to tell explanations apart that differ: forwards, and what n images can show.
+
+    The pairs: each explanation and the one with this share of noise, each and a random order. Their effect is the mean
+    difference over its standard deviation. Images with a power of 80 % follow from it, and forwards from these.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name.
+        features: of an input.
+        level: share of noise.
+
+    Returns:
+        Tidy: metric, each (forwards for one explanation of one image), effect, low, high, images, images_low,
+        images_high, forwards (of both explanations of a pair; infinite where the metric finds no effect), and
+        shows_10, shows_100, shows_1000: the smallest difference that so many images show, as a part of the distance of
+        an explanation from a random order.
+    """
+
+    def effect(*samples: Sample) -> Tensor:
+        one, other = samples[: len(samples) // 2], samples[len(samples) // 2 :]
+        found = []
+        for a, b in zip(one, other, strict=True):
+            difference = dataclasses.replace(a, values=a.values - b.values)
+            spread = dataclasses.replace(a, values=difference.values**2).mean() - difference.mean() ** 2
+            found.append(difference.mean() / spread.clamp(min=1e-24).sqrt())
+        return torch.stack(found).mean(0)
+
+    table, rows = turned(scores, metrics), []
+    for name, metric in metrics.items():
+        base, found = _base(name, table, metric) if name in table.labels("metric") else ([], None)
+        if not base:
+            continue
+        random = found(explainer=RANDOM, variant=None)[:1]
+        noisy = {b["explainer"]: b for b in found(variant=SHUFFLED, level=level)}
+        pairs = [(b, noisy[b["explainer"]]) for b in base if b["explainer"] in noisy]
+        against = [(b, r) for b in base for r in random]
+        every = pairs + against
+        of = stats.estimate(table, Statistic(effect, (*(a for a, _ in every), *(b for _, b in every)), "effect"))
+        value, low, high = (float(x) for x in of.pooled)
+        images = [(POWER / e) ** 2 if e > 0 else float("inf") for e in (value, high, low)]
+        each = metric.forwards(features)
+        # A difference of POWER standard deviations / sqrt(n), in distances: their ratio is the effect.
+        far = stats.estimate(
+            table, Statistic(effect, (*(a for a, _ in against), *(b for _, b in against)), "effect")
+        ).value
+        shows = [POWER / n**0.5 / float(far) if far > 0 else float("inf") for n in (10, 100, 1000)]
+        rows.append((name, each, value, low, high, *images, 2 * each * images[0], *shows))
+    columns = ["metric", "each", "effect", "low", "high", "images", "images_low", "images_high", "forwards"]
+    return pd.DataFrame(rows, columns=[*columns, "shows_10", "shows_100", "shows_1000"])
+
+
+def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Do metrics rank the explainers of an image alike? `faithlab.stats.explainers_ranked`, for every pair.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name; those that were not asked are left out.
+
+    Returns:
+        Tidy: metric, other, correlation, low, high.
+    """
+    table = turned(scores, metrics)
+    native = [b for b in table if b.labels.get("reference") == metrics[b.labels["metric"]].reference]
+    table = Scores([b for b in native if not any(b.labels.get(k) for k in ("variant", "draw", "noise_seed"))])
+    names = [name for name in metrics if name in table.labels("metric")]
+    explainers, rows = table.labels("explainer"), []
+    for one, other in combinations(names, 2):
+        ranked = stats.explainers_ranked([(one, other)], explainers, dict.fromkeys(names, 1))
+        rows.append((one, other, *(float(x) for x in stats.estimate(table, ranked).pooled)))
+    return pd.DataFrame(rows, columns=["metric", "other", "correlation", "low", "high"])
+
+
+def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.DataFrame:
+    """The card of one explainer: what each metric says of it, how far it is to the best order, and to the best rival.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name.
+        explainer: whose card.
+
+    Returns:
+        Tidy: metric, score, score_low, score_high (the metric's own numbers turned so that higher is better),
+        attainable, attainable_low, attainable_high (0 a random order, 1 the best that the search of Gaming found;
+        missing where there was none), rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the
+        same images), real (whether that interval excludes zero).
+    """
+
+    def part(of: Sample, best: Sample, random: Sample) -> Tensor:
+        return (of.mean() - random.mean()) / (best.mean() - random.mean())
+
+    table, rows = turned(scores, metrics), []
+    for name, metric in metrics.items():
+        base, found = _base(name, table, metric) if name in table.labels("metric") else ([], None)
+        own = [b for b in base if b["explainer"] == explainer]
+        rivals = [b for b in base if b["explainer"] != explainer]
+        if not own or not rivals:
+            continue
+        score = [float(x) for x in stats.estimate(table, **own[0]).pooled]
+        means = [float(stats.estimate(table, **b).value) for b in rivals]
+        rival = rivals[max(range(len(means)), key=means.__getitem__)]
+        ahead = stats.estimate(table, cells=[*own, rival], contrasts=[[1, -1]])
+        ahead = [float(x[0]) for x in ahead.pooled]
+        best = [b for b in found(variant=SEARCHED) if b["explainer"] == name]
+        random = found(explainer=RANDOM, variant=None)[:1]
+        share = [float("nan")] * 3
+        if best and random:
+            share = [float(x) for x in stats.estimate(table, Statistic(part, (*own, *best, *random), "part")).pooled]
+        real = ahead[1] > 0 or ahead[2] < 0
+        rows.append((name, *score, *share, rival["explainer"], *ahead, real))
+    columns = [f"{of}{end}" for of in ("score", "attainable") for end in ("", "_low", "_high")]
+    columns += ["rival", *(f"ahead{end}" for end in ("", "_low", "_high")), "real"]
+    return pd.DataFrame(rows, columns=["metric", *columns])
+
+
+def yours(named: str, what: str) -> Callable | Metric:
+    """A metric or an explainer of a reader's own, from "path/to/file.py:function".
+
+    Args:
+        named: the file and the function, or a `faithlab.metrics.Metric`, in it.
+        what: "metric" or "explainer".
+
+    Raises:
+        ValueError: no such file or function, a file that does not run, a function with other arguments.
+    """
+    path, colon, name = named.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise ValueError(f"expected path/to/file.py:function as the {what}, but got {named!r}")
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise ValueError(f"{path} is no file; name the {what} as path/to/file.py:function")
+    spec = importlib.util.spec_from_file_location(f"faithlab_examined_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        own = [n for n, f in vars(module).items() if callable(f) and getattr(f, "__module__", "") == module.__name__]
+        raise ValueError(f"{path} has no function {name!r}; it has {', '.join(own) or 'none'}")
+    if isinstance(found, Metric):
+        return found
+    needed = 2 if what == "metric" else 4
+    try:
+        inspect.signature(found).bind(*range(needed))
+    except TypeError:
+        wanted = "(score, attribution)" if what == "metric" else "(model, x, target, images)"
+        came = inspect.signature(found)
+        raise ValueError(f"{named}: expected a function of {wanted}, but its arguments are {came}") from None
+    return Metric(found, source=f"{path.name}, {name}") if what == "metric" else found

@@ -109,8 +109,8 @@ def closed_form(
 
     Each input [1, side, side] has `decide` elements of one magnitude, half of them positive, in random places; all
     others are zero. So the input's mean is zero, too, and each of these elements contributes the same to the logit of
-    `Energy`. The magnitudes differ between inputs, and with them how many elements can go before the class changes: 2 to
-    60 % of those that decide. Nothing that is removed surprises this network, so that it is its own fine-tuned one.
+    `Energy`. The magnitudes differ between inputs, and with them how many elements can go before the class changes:
+    2 to 60 % of those that decide. Nothing that is removed surprises this network: it is its own fine-tuned one.
 
     Args:
         images: how many.
