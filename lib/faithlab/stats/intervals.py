@@ -228,7 +228,8 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         error = _nan_std(replicates) * (n / (n - 1)).sqrt()
         bias = replicates.nanmean(1) - point
         alone = (matrix.sum(1) != 0).reshape(1, -1, *[1] * (point.ndim - 2))  # in a comparison biases cancel
-        alone &= not gathered.statistic.difference
+        # Of what moves in steps, resamples are nearer to chance than the table, and the table is no better for it.
+        alone &= not gathered.statistic.difference and not gathered.statistic.steps
         shift = torch.where(alone & (bias.abs() > BIASED * error), 2 * bias, 0)
         low, high = low - shift, high - shift
         lost = replicates.isnan()

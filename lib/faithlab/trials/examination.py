@@ -680,7 +680,7 @@ def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
             continue
         found = stats.estimate(table, Statistic(off(metric.better * metric.chance), tuple(random), "off"))
         value, low, high = (float(x) for x in found.pooled)
-        within = True if -0.2 < low and high < 0.2 else False if low > 0.2 or high < -0.2 else None
+        within = True if low > -0.2 and high < 0.2 else False if low > 0.2 or high < -0.2 else None
         rows.append((name, value, low, high, within))
     return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
 

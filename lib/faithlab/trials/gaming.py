@@ -30,9 +30,10 @@ def sees_only_order(metric: Metric) -> bool:
 
 def cuts(metric: Metric) -> bool:
     """Whether a metric asks only what is left when the order is cut in two, as deletion and insertion do."""
-    (keep, _), attribution = _asked(metric, lambda a: a), _probe()
-    ranked = torch.tensor(keep, dtype=torch.bool)[:, masks.order(attribution)[0]].int()
-    return bool((ranked.diff(dim=1) != 0).sum(1).le(1).all())
+    keep, _ = _asked(metric, lambda a: a)
+    ranked = torch.tensor(keep, dtype=torch.int8).view(-1, FEATURES)[:, masks.order(_probe())[0]]
+    changes = (ranked.diff(dim=1) != 0).sum(1)
+    return bool((changes <= 1).all() and (changes == 1).any())
 
 
 def draws_numbers(metric: Metric) -> bool:

@@ -130,7 +130,8 @@ def closed_form(
         raise ValueError(f"expected an even number of deciding elements, at most {F}, but got {decide}")
     drawn = draws.uniform(seed, torch.arange(images), torch.arange(2), F)
     place = masks.place(drawn[:, 0].argsort(1))
-    size = (1 - (0.02 + 0.58 * drawn[:, 1, :1])).rsqrt()  # [B, 1]: this share of the energy is above the threshold
+    above = 0.02 + 0.58 * drawn[:, 1, :1]  # [B, 1], the share of the energy that is above the threshold
+    size = ((1 - above).rsqrt() * 64).round() / 64  # few binary digits, so that sums are exact
     x = (
         torch.where(place < decide // 2, size, torch.where(place < decide, -size, 0))
         .float()
