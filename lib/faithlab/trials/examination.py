@@ -27,7 +27,7 @@ A metric *passed* where the interval of T lies above 0.8, *failed* where it lies
 import dataclasses
 import importlib.util
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -156,8 +156,10 @@ def examine(
             tables += other_draws(asked, subject, attributions)
         else:
             tables += games(asked, subject, attributions, table, why, budget=budget, count=gamed, seed=seeds[0])
-    if not truth:
-        why |= dict.fromkeys(((name, "Truth") for name in asked), "no inputs with known truth were given")
+    for name, metric in asked.items():
+        obstacle = [metric.obstacle(known) for known, _ in truth] or ["no inputs with known truth were given"]
+        if all(obstacle):
+            why[name, "Truth"] = obstacle[0]
     scores = Scores.concat(tables)
     return Examination(scores, trust(scores, metrics, why), why)
 
@@ -559,26 +561,61 @@ def trust(scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str,
 
     Returns:
         Tidy: metric, trial, size ("all images" or "one image"), T, low, high, verdict (passed, failed, open, does not
-        apply), images, undefined (images with an undefined score: of all images they are left out, of one image they
+        apply), home (the trial is from the metric's own paper), images, undefined (images with an undefined score: of all images they are left out, of one image they
         are ties), why (it does not apply).
     """
-    table, rows = turned(scores, metrics), []
-    asked_of = {name: table.where(metric=name) for name in metrics if name in table.labels("metric")}
+    rows = []
+    for name, trial, asked, of in questions(scores, metrics, why):
+        home = at_home(metrics[name], trial)
+        for size in SIZES:
+            reason = why.get((name, trial), "it was not asked") if asked is None else _nothing(asked, size)
+            if reason:
+                nothing = (float("nan"),) * 3
+                rows.append((name, trial, size, *nothing, NONE, home, 0, 0, reason))
+                continue
+            found = judged(asked, of, size)
+            rows.append((name, trial, size, *found[:3], verdict(*found[1:3]), home, *found[3:], ""))
+    columns = ("metric", "trial", "size", "T", "low", "high", "verdict", "home", "images", "undefined", "why")
+    return pd.DataFrame(rows, columns=columns)
+
+
+def singles(scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str, str], str] = {}) -> Scores:
+    """T of every image, as rows of each metric whose variant is the trial; arguments as in `trust`.
+
+    The lowest are the images that show where a metric is wrong.
+    """
+    return Scores.concat(
+        of_images(asked, of).labelled(metric=name, variant=trial)
+        for name, trial, asked, of in questions(scores, metrics, why)
+        if asked is not None and not _nothing(asked, "one image")
+    )
+
+
+def questions(
+    scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str, str], str] = {}
+) -> Iterator[tuple[str, str, Question | None, Scores]]:
+    """Every metric, trial, what it is asked (None: nothing), and the rows that answer; arguments as in `trust`."""
+    table = turned(scores, metrics)
+    own = {name: table.where(metric=name) for name in metrics if name in table.labels("metric")}
     searched = Scores([b for b in table if b.labels.get("variant") in (None, SEARCHED)])
     for name in metrics:
         for trial in TRIALS:
-            of = searched if trial == "Gaming" else asked_of.get(name, Scores([]))
-            asked = None if (name, trial) in why else question(trial, name, of, metrics)
-            for size in SIZES:
-                reason = why.get((name, trial), "") if asked is None else _nothing(asked, size)
-                if asked is None or reason:
-                    nothing = (float("nan"),) * 3
-                    rows.append((name, trial, size, *nothing, NONE, 0, 0, reason or "it was not asked"))
-                    continue
-                found = judged(asked, of, size)
-                rows.append((name, trial, size, *found[:3], verdict(*found[1:3]), *found[3:], ""))
-    columns = ("metric", "trial", "size", "T", "low", "high", "verdict", "images", "undefined", "why")
-    return pd.DataFrame(rows, columns=columns)
+            of = searched if trial == "Gaming" else own.get(name, Scores([]))
+            yield name, trial, None if (name, trial) in why else question(trial, name, of, metrics), of
+
+
+HOME = {
+    "Order": "Zheng et al. 2024",
+    "Chance": "Wu et al. 2024",
+    "Gaming": "Wang and Wang 2024",
+    "Stand-in": "Marchadour et al. 2025",
+}
+"""Trials and the papers that they are from."""
+
+
+def at_home(metric: Metric, trial: str) -> bool:
+    """Whether the trial is from the metric's own paper."""
+    return trial in HOME and metric.source.startswith(HOME[trial])
 
 
 def _nothing(asked: Question, size: str) -> str:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from faithlab import arguments, draws, masks
+from faithlab import arguments, draws, masks, references
 from faithlab.metrics import alignment
 from faithlab.scores import Scores
 from faithlab.subject import Subject
@@ -140,4 +140,6 @@ def closed_form(
     segments = torch.arange(F).view(side, side)
     target = torch.ones(images, dtype=torch.int64)
     model = Energy(decide)
-    return Subject(model, x, target, segments, "drawn inputs", name, tuned=model), place < decide
+    named = {**references.NAMED, "perturbed": references.given(x.sign())}  # both classes are equally likely there
+    known = Subject(model, x, target, segments, "drawn inputs", name, tuned=model, references=named)
+    return known, place < decide
