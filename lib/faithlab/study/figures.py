@@ -389,11 +389,11 @@ def curves(
     return show(figure)
 
 
-VERDICTS = dict(
-    passed=(sns.color_palette("colorblind")[0], "✓", "white"),
-    failed=(sns.color_palette("colorblind")[3], "✗", "white"),
-    open=("0.88", "?", "0.15"),
-)
+VERDICTS = {
+    "passed": (sns.color_palette("colorblind")[0], "✓", "white"),
+    "failed": (sns.color_palette("colorblind")[3], "✗", "white"),
+    "open": ("0.88", "?", "0.15"),
+}
 """Of each verdict of the examination its colour, symbol and the colour of its text."""
 
 

@@ -561,8 +561,8 @@ def trust(scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str,
 
     Returns:
         Tidy: metric, trial, size ("all images" or "one image"), T, low, high, verdict (passed, failed, open, does not
-        apply), home (the trial is from the metric's own paper), images, undefined (images with an undefined score: of all images they are left out, of one image they
-        are ties), why (it does not apply).
+        apply), home (the trial is from the metric's own paper), images, undefined (images with an undefined score: of
+        all images they are left out, of one image they are ties), why (it does not apply).
     """
     rows = []
     for name, trial, asked, of in questions(scores, metrics, why):
@@ -698,8 +698,8 @@ def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
         metrics: by name; those that declare no chance have no row.
 
     Returns:
-        Tidy: metric, off (in standard deviations of the metric over random orders), low, high, calibrated (True within
-        0.2, False outside, None: open).
+        Tidy: metric, off (in standard deviations of the metric over random orders), low, high, calibrated (yes: within
+        0.2, no: outside, or open).
     """
 
     def off(chance: float) -> Callable[..., Tensor]:
@@ -717,7 +717,7 @@ def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
             continue
         found = stats.estimate(table, Statistic(off(metric.better * metric.chance), tuple(random), "off"))
         value, low, high = (float(x) for x in found.pooled)
-        within = True if low > -0.2 and high < 0.2 else False if low > 0.2 or high < -0.2 else None
+        within = "yes" if low > -0.2 and high < 0.2 else "no" if low > 0.2 or high < -0.2 else OPEN
         rows.append((name, value, low, high, within))
     return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
 
