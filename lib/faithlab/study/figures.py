@@ -419,10 +419,10 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
     for row in of.itertuples():
         x, y = trials.index(row.trial), names.index(row.metric)
         colour, symbol, ink = VERDICTS.get(row.verdict, ("white", "", ""))
-        look = {} if symbol else {"hatch": "////", "alpha": 0.3, "edgecolor": "0.5"}
+        look = {} if symbol else {"hatch": "////", "alpha": 0.7, "edgecolor": "0.6"}
         axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
         if symbol:
-            text = f"{symbol} {row.T:.2f}".replace("-", "−")
+            text = f"{symbol} {round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
             axes.text(x, y, text, ha="center", va="center", color=ink, fontsize="small")
         if row.home:
             axes.add_patch(plt.Rectangle((x - 0.45, y - 0.42), 0.9, 0.84, fill=False, edgecolor="black", linewidth=1.6))
@@ -435,7 +435,7 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
     sns.despine(ax=axes, left=True, bottom=True)
     keys = [plt.Rectangle((0, 0), 1, 1, facecolor=colour) for colour, *_ in VERDICTS.values()]
     keys += [
-        plt.Rectangle((0, 0), 1, 1, facecolor="white", hatch="////", alpha=0.3, edgecolor="0.5"),
+        plt.Rectangle((0, 0), 1, 1, facecolor="white", hatch="////", alpha=0.7, edgecolor="0.6"),
         plt.Rectangle((0, 0), 1, 1, fill=False, edgecolor="black", linewidth=1.6),
     ]
     said = [f"{symbol} {name}" for name, (_, symbol, _) in VERDICTS.items()]
