@@ -33,7 +33,7 @@ SNAKEMAKE = snakemake --max-jobs-per-timespan 100/5s --cores $(CORES) --resource
 	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
-.PHONY: help book notebook retrain test test-foreign check lint sync lab lock unlock clean
+.PHONY: help book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
 	@test -n '$(NAME)' || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
 	@$(SNAKEMAKE) notebook=$(NAME) params="$$PARAMS"
+
+examine: $(READY)  ## a metric or an explainer of yours: make examine METRIC=path/to/file.py:function (or EXPLAINER=...)
+	@python -m faithlab.study.examine --profile $(PROFILE) --metric '$(METRIC)' --explainer '$(EXPLAINER)'
 
 retrain: $(READY)  ## train a network that ships anew and compare: make retrain NAME=cifar10-resnet9-...
 	@python -m faithlab.study.ship retrain '$(NAME)'

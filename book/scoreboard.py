@@ -28,8 +28,8 @@ def write(results: Path, target: Path) -> None:
 
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
-        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `sizes.md`,
-            `robustness.md`, `reco-rates.md`, `recorded.md`, `metrics.md`.
+        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `examination.svg`,
+            `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`, `metrics.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
@@ -62,6 +62,13 @@ def write(results: Path, target: Path) -> None:
     if correlations.is_file():
         figure = _answer(pd.read_csv(correlations))
         figure.savefig(target / "answer.svg", bbox_inches="tight", metadata={"Date": None})
+
+    examined = results / "across/examination"
+    if (examined / "trust.csv").is_file():
+        trust = pd.read_csv(examined / "trust.csv")
+        figure = figures.matrix(trust)
+        figure.savefig(target / "examination.svg", bbox_inches="tight", metadata={"Date": None})
+        (target / "examination.md").write_text(_examined(trust, pd.read_csv(examined / "price.csv")), encoding="utf-8")
 
     sizes = results / "f-fidelity/explanation-size/sizes.csv"
     if sizes.is_file():
@@ -205,6 +212,26 @@ def _metrics() -> str:
         )
         rows.append("| " + " | ".join(cells) + " |")
     return head + "\n".join(rows) + "\n"
+
+
+def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
+    """Which metric to use, by the trials that it does not fail, and which are worst."""
+    judged = trust[(trust["size"] == "all images") & (trust["verdict"] != "does not apply")]
+    failed = judged[judged["verdict"] == "failed"].groupby("metric").size()
+    clean = [name for name in price.sort_values("forwards")["metric"] if name not in failed]
+    first = (
+        f"{len(clean)} of {judged['metric'].nunique()} metrics fail no trial: {', '.join(clean)}, the cheapest first."
+        if clean
+        else f"Each of the {judged['metric'].nunique()} metrics fails a trial."
+    )
+    trials = judged[judged["verdict"] == "failed"].groupby("trial").size().sort_values(ascending=False, kind="stable")
+    second = f" The trial that most fail is {trials.index[0]} ({trials.iloc[0]} of them)." if len(trials) else ""
+    single = trust[
+        (trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != "does not apply")
+    ]
+    passed = int((single["verdict"] == "passed").sum())
+    third = f" The number of a single image passes the trial Order for {passed} of {len(single)} metrics."
+    return first + second + third + "\n"
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:

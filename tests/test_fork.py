@@ -1,5 +1,6 @@
 """The guide to forks, executed: what it says to type works, and what is added appears where it says."""
 
+import json
 import os
 import re
 import subprocess
@@ -45,6 +46,38 @@ def test_metrics_are_put_to_a_model_of_yours(at_hand, capsys):
     estimate, why = capsys.readouterr().out.splitlines()
     assert re.match(r"-?\d[\d.]* \[", estimate)
     assert why == "no network that was fine-tuned on random masks"
+
+
+def test_metrics_are_examined_with_a_model_of_yours(at_hand, capsys):
+    exec(snippet("python", "print(METRICS["), at_hand)
+    exec(snippet("python", "examination.examine("), at_hand)
+    assert "Own model" in capsys.readouterr().out
+    rows = at_hand["examined"].trust.set_index(["trial", "size"])
+    assert len(rows) == 14
+    assert "magnitudes" in rows.loc[("Gaming", "all images"), "why"]
+    assert rows.loc[("Truth", "all images"), "T"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_is_examined_by_one_command_has_a_page_and_a_row(clone):
+    (clone / "my_metrics.py").write_text(snippet("python", "# my_metrics.py"))
+    line, _ = snippet("bash", "make examine").splitlines()
+    small = [*line.split(), "VENV=none", "PROFILE=smoke"]
+    said = command(*small, folder=clone)
+    page, row = (Path(re.search(rf"{what}: (.*)", said)[1]) for what in ("The page", "Its row, as JSON"))
+    assert "first_feature" in page.read_text(encoding="utf-8")
+    found = json.loads(row.read_text(encoding="utf-8"))["metric"]
+    assert found["name"] == "first_feature"
+    assert {trial["trial"] for trial in found["trials"]} >= {"Order", "Chance", "Truth", "Own model"}
+    wrong = clone / "wrong.py"
+    wrong.write_text("def mine(score, attribution):\n    return attribution\n")
+    environment = os.environ | {"PYTHONPATH": str(clone / "lib"), "FAITHLAB_ROOT": str(clone)}
+    words = [sys.executable, "-m", "faithlab.study.examine", "--metric", f"{wrong}:mine"]
+    ran = subprocess.run(words, cwd=clone, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert "the metric 'mine' fails on a random explanation of two inputs: expected a number for each" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def test_an_explainer_is_there_by_its_name(at_hand):

@@ -120,6 +120,10 @@ class Metric:
     def _arguments(self) -> list[str]:
         return list(inspect.signature(self.ask).parameters)
 
+    def takes(self, name: str) -> bool:
+        """Whether its function has an argument of this name, such as the `seed` of random draws."""
+        return name in self._arguments
+
     def obstacle(self, subject: Subject, explainer: str | None = None) -> str | None:
         """Why it does not apply to an explanation of a subject; None: it does."""
         if self.needs != "one network":

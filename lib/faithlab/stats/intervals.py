@@ -12,7 +12,8 @@ Which interval (`METHODS`), decided by simulation (tests/test_coverage.py):
   rates, ReCo), they are moved back by twice this bias (Efron and Tibshirani, 1993, section 10.3). ReCo itself is then
   covered by 83 % of the intervals with 100 images (73 % without), 88 % with 300 (84 %): judge its differences, whose
   biases cancel and which are covered by 96 %;
-- below, Student's interval on the jackknife's pseudo-values, which for a mean is Student's own;
+- below, Student's interval on the jackknife's pseudo-values, which for a mean is Student's own; not for a statistic
+  that moves in steps, see `Statistic`, which has the bootstrap's;
 - for a rate of hits Wilson's, below 100 images and wherever fewer than `RARE` images are on the rarer side. The number
   of independent trials is about p (1 - p) / (standard error)^2, between the images and all their hits;
 - for a paired difference of two such rates, under the same condition on the images that differ, Wald's interval with
@@ -176,14 +177,15 @@ def resampled(
         seed: of the bootstrap.
         picks: for simulations: of each data set, the images [n] that a new data set of the same size consists of.
     """
-    jackknife = _least(gathered) < FEW
-    weights = _jackknife(gathered.images, picks) if jackknife else _bootstrap(gathered.images, resamples, seed, picks)
+    weights = (
+        _jackknife(gathered.images, picks) if _few(gathered) else _bootstrap(gathered.images, resamples, seed, picks)
+    )
     return gathered(weights)
 
 
-def _least(gathered: Gathered) -> int:
-    """Images of the network and data set that has the fewest."""
-    return int(gathered.counts.min())
+def _few(gathered: Gathered) -> bool:
+    """Whether the jackknife is used: of the network and data set that has the fewest images."""
+    return not gathered.statistic.steps and int(gathered.counts.min()) < FEW
 
 
 def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = None) -> Estimate:
@@ -202,7 +204,7 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
             f"expected contrasts [contrasts, {cells}], one column for each cell, but got {tuple(matrix.shape)}"
         )
     counts = torch.cat([torch.tensor([gathered.images]), gathered.counts])  # [pooled and networks, data sets]
-    few = _least(gathered) < FEW
+    few = _few(gathered)
     scale = values[:, 0].abs().nan_to_num(0).amax()
     values = torch.einsum("qc,urc...->urq...", matrix, values)
     values = torch.cat([values.mean(0, keepdim=True), values])
@@ -226,7 +228,8 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         error = _nan_std(replicates) * (n / (n - 1)).sqrt()
         bias = replicates.nanmean(1) - point
         alone = (matrix.sum(1) != 0).reshape(1, -1, *[1] * (point.ndim - 2))  # in a comparison biases cancel
-        alone &= not gathered.statistic.difference
+        # Of what moves in steps, resamples are nearer to chance than the table, and the table is no better for it.
+        alone &= not gathered.statistic.difference and not gathered.statistic.steps
         shift = torch.where(alone & (bias.abs() > BIASED * error), 2 * bias, 0)
         low, high = low - shift, high - shift
         lost = replicates.isnan()

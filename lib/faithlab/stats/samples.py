@@ -65,12 +65,15 @@ class Statistic:
         over: the labels of each sample, in the order of the function's arguments.
         name: for a reader.
         difference: it is a difference of two statistics of one kind, so that their biases cancel.
+        steps: it moves in steps, as the order of means does. To leave out one image then moves it rarely and says
+            little, so that its interval is the bootstrap's with few images too.
     """
 
     function: Function
     over: tuple[Labels, ...] = ({},)
     name: str = ""
     difference: bool = False
+    steps: bool = False
 
 
 def statistic(given: "Statistic | Function") -> Statistic:

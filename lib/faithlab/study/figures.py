@@ -387,3 +387,65 @@ def curves(
         axes.set_xlabel(x, fontsize="small")
     grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
     return show(figure)
+
+
+VERDICTS = {
+    "passed": (sns.color_palette("colorblind")[0], "✓", "white"),
+    "failed": (sns.color_palette("colorblind")[3], "✗", "white"),
+    "open": ("0.88", "?", "0.15"),
+}
+"""Of each verdict of the examination its colour, symbol and the colour of its text."""
+
+
+def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
+    """Metrics by trials: T and what follows from it. What does not apply is hatched, a metric at home is outlined.
+
+    Args:
+        trust: of `faithlab.trials.examination.trust`. Metrics that fail fewest trials come first, of those the ones
+            that pass most; the order is the table's where these are equal.
+        size: of `faithlab.trials.examination.SIZES`.
+    """
+    of = trust[trust["size"] == size]
+    trials, names = list(dict.fromkeys(of["trial"])), list(dict.fromkeys(of["metric"]))
+    count = {v: of[of["verdict"] == v].groupby("metric").size() for v in VERDICTS}
+    names.sort(
+        key=lambda n: (
+            sum(c.get(n, 0) for c in count.values()) == 0,
+            count["failed"].get(n, 0),
+            -count["passed"].get(n, 0),
+        )
+    )
+    figure, axes = plt.subplots(figsize=(1.9 + 0.88 * len(trials), 0.9 + 0.3 * len(names)))
+    for row in of.itertuples():
+        x, y = trials.index(row.trial), names.index(row.metric)
+        colour, symbol, ink = VERDICTS.get(row.verdict, ("white", "", ""))
+        look = {} if symbol else {"hatch": "////", "alpha": 0.7, "edgecolor": "0.6"}
+        axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
+        if symbol:
+            text = f"{symbol} {round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
+            axes.text(x, y, text, ha="center", va="center", color=ink, fontsize="small")
+        if row.home:
+            axes.add_patch(plt.Rectangle((x - 0.45, y - 0.42), 0.9, 0.84, fill=False, edgecolor="black", linewidth=1.6))
+    axes.set(xlim=(-0.5, len(trials) - 0.5), ylim=(len(names) - 0.5, -0.5))
+    axes.set_xticks(range(len(trials)), trials, fontsize="small")
+    axes.set_yticks(range(len(names)), names, fontsize="small")
+    axes.xaxis.tick_top()
+    axes.grid(False)
+    axes.tick_params(length=0)
+    sns.despine(ax=axes, left=True, bottom=True)
+    keys = [plt.Rectangle((0, 0), 1, 1, facecolor=colour) for colour, *_ in VERDICTS.values()]
+    keys += [
+        plt.Rectangle((0, 0), 1, 1, facecolor="white", hatch="////", alpha=0.7, edgecolor="0.6"),
+        plt.Rectangle((0, 0), 1, 1, fill=False, edgecolor="black", linewidth=1.6),
+    ]
+    said = [f"{symbol} {name}" for name, (_, symbol, _) in VERDICTS.items()]
+    axes.legend(
+        keys,
+        [*said, "does not apply", "at home"],
+        loc="upper center",
+        bbox_to_anchor=(0.45, 0.0),
+        ncols=5,
+        fontsize="x-small",
+        columnspacing=1.2,
+    )
+    return show(figure)

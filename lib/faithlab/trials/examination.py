@@ -1,0 +1,879 @@
+"""The examination: every metric in every trial to which the right answer is known, from chance (0) to ideal (1).
+
+A trial asks a metric of explanations of which it is known what is better. `examine` asks, and returns the long table;
+`trust` reads the table, and says for each metric and trial
+
+    T = (pairs in the right order - pairs in the wrong one) / pairs        1 ideal, 0 chance, -1 always wrong
+
+so that a tie counts one half of a right one. An undefined score is a tie, and is counted. T has two sizes. *All images*
+compares means over the images: can the mean be trusted? *One image* compares the scores of a single image, and is
+averaged over them: can the number of an image be trusted?
+
+    Order      of two shares of noise, the smaller is better                            Zheng et al., 2024, section 5
+    Chance     an explanation is better than a random order of the same features        Wu et al., 2024, section 5.2
+    Truth      of two shares of the true features that come first, the larger is better; and all of them are better
+               than any explanation of the same input
+    Own model  the explanation of this network is better than the one, by the same explainer, of the network with a
+               share of its layers randomised                                           Adebayo et al., 2018
+    Gaming     the order that the metric likes best is better than any explanation, for the other metrics, with one vote
+               for each family of them                                                  Wang and Wang, 2024
+    Stand-in   two references rank two explainers alike                                 Marchadour et al., 2025
+    Repeat     two halves of the images, with other random draws, rank two explainers alike; of one image: other draws
+
+A metric *passed* where the interval of T lies above 0.8, *failed* where it lies below 0.5; else the images leave it
+*open*. T are never added up. No trial names a metric: each is put to all that are given.
+"""
+
+import dataclasses
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from faithlab import arguments, draws, stats
+from faithlab.explainers.degrade import degrade
+from faithlab.metrics import Metric, evaluate, obstacles
+from faithlab.scores import Label, Scores
+from faithlab.stats import Sample, Statistic
+from faithlab.subject import Subject
+from faithlab.trials import gaming
+from faithlab.trials.chance import RANDOM
+from faithlab.trials.subjects import Chosen
+from faithlab.trials.subjects import attributions as explained
+from faithlab.trials.truth import partial_oracle
+from faithlab.zoo.degradation import randomised
+
+TRIALS = ("Order", "Chance", "Truth", "Own model", "Gaming", "Stand-in", "Repeat")
+"""The judged trials."""
+
+SIZES = ("all images", "one image")
+"""Whose scores are compared: means over the images, or those of a single one."""
+
+PASSED, FAILED, OPEN, NONE = "passed", "failed", "open", "does not apply"
+PASS, FAIL = 0.8, 0.5
+
+LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+KNOWN = (1.0, 0.75, 0.5, 0.25)
+"""Shares of the true features that partial oracles know, the best first."""
+OTHER_DRAW = 1
+HALVES = 16
+"""Ways to cut the images into halves."""
+FEW = 20
+"""With fewer images no interval is drawn where resamples do not differ."""
+
+SHUFFLED, RANDOMISED, ORACLE, RIVAL, SEARCHED = (
+    "shuffled",
+    "layers randomised",
+    "partial oracle",
+    "beside the oracle",
+    "searched",
+)
+"""Variants of the long table."""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What `examine` found.
+
+    Attributes:
+        scores: the long table.
+        trust: of `trust`.
+        obstacles: why a metric was not put to a trial, by metric and trial.
+    """
+
+    scores: Scores
+    trust: pd.DataFrame
+    obstacles: Mapping[tuple[str, str], str]
+
+
+# Asking
+
+
+def examine(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    explainers: Mapping[str, Chosen],
+    *,
+    truth: Sequence[tuple[Subject, Tensor]] = (),
+    levels: Sequence[float] = LEVELS,
+    seeds: Sequence[int] = (0,),
+    randomised_share: float = 0.3,
+    references: Sequence[str] = ("zero", "mean", "blur"),
+    budget: int = 2000,
+    gamed: int | None = None,
+) -> Examination:
+    """Put metrics to all trials.
+
+    Args:
+        metrics: by name, such as `faithlab.metrics.METRICS`.
+        subject: the inputs and the network; its references are those of Stand-in.
+        explainers: by name, two or more, as in `faithlab.trials.subjects.attributions`.
+        truth: subjects with known truth, and which features decide, [B, F] bool: see `faithlab.trials.truth`.
+        levels: shares of noise of Order, from none (0) upwards.
+        seeds: of noise, random orders, partial oracles and randomised layers.
+        randomised_share: of the layers, in Own model.
+        references: of Stand-in, by their names in the subject; a metric's own is added.
+        budget: forwards for each input and metric, in Gaming.
+        gamed: the first so many inputs are those of Gaming; None: all.
+
+    Raises:
+        ValueError: fewer than two explainers, and what the explainers and metrics raise; see `check`.
+    """
+    check(metrics, subject)
+    attributions = explained(subject, explainers)
+    check_explanations(attributions, subject)
+    other = dataclasses.replace(subject, model=randomised(subject.model, randomised_share, seed=seeds[0]), retrained={})
+    trials = [
+        ("Order, Chance, Own model", None),
+        *((f"Truth {k + 1}", pair) for k, pair in enumerate(truth)),
+        ("Stand-in", None),
+        ("Repeat", None),
+        ("Gaming", None),
+    ]
+    why = reasons(metrics, subject)
+    asked = {name: metric for name, metric in metrics.items() if not why.get((name, TRIALS[0]))}
+    if not asked:
+        raise ValueError("no metric applies: " + "; ".join(f"{m}: {text}" for (m, _), text in why.items()))
+    tables = []
+    for name, pair in (bar := tqdm(trials, mininterval=5)):
+        bar.set_description(name)
+        if name.startswith("Order"):
+            elsewhere = explained(other, explainers)
+            tables.append(directly(asked, subject, attributions, elsewhere, levels=levels, seeds=seeds))
+            table = tables[0]
+        elif pair is not None:
+            tables.append(oracles(asked, *pair, explainers={}, seeds=seeds))
+        elif name == "Stand-in":
+            tables += stand_ins(asked, subject, attributions, references, why)
+        elif name == "Repeat":
+            tables += other_draws(asked, subject, attributions)
+        else:
+            tables += games(asked, subject, attributions, table, why, budget=budget, count=gamed, seed=seeds[0])
+    for name, metric in asked.items():
+        obstacle = [metric.obstacle(known) for known, _ in truth] or ["no inputs with known truth were given"]
+        if all(obstacle):
+            why[name, "Truth"] = obstacle[0]
+    scores = Scores.concat(tables)
+    return Examination(scores, trust(scores, metrics, why), why)
+
+
+def reasons(metrics: Mapping[str, Metric], subject: Subject) -> dict[tuple[str, str], str]:
+    """Why metrics cannot be put to any trial, by metric and trial."""
+    found = {}
+    for name, metric in metrics.items():
+        why = metric.obstacle(subject)
+        if metric.network == "retrained" and metric.needs == "one network":
+            why = "a network would have to be retrained for every explanation that a trial makes"
+        if why:
+            found |= dict.fromkeys(((name, trial) for trial in TRIALS), why)
+    return found
+
+
+def directly(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    attributions: Mapping[str, Tensor],
+    elsewhere: Mapping[str, Tensor],
+    *,
+    levels: Sequence[float] = LEVELS,
+    seeds: Sequence[int] = (0,),
+) -> Scores:
+    """What Order, Chance and Own model compare, asked together so that equal masks are asked once.
+
+    Args:
+        metrics: by name.
+        subject: the inputs and the network.
+        attributions: by explainer, [B, F].
+        elsewhere: those of the network with randomised layers, about the same class; may be empty.
+        levels: as in `examine`.
+        seeds: as in `examine`.
+    """
+    rows: list[tuple[dict[str, Label], Tensor]] = [({"explainer": e}, a) for e, a in attributions.items()]
+    options = {"images": subject.images, "present": subject.present}
+    for seed in seeds:
+        for explainer, attribution in attributions.items():
+            for level in levels[1:]:
+                labels = {"explainer": explainer, "variant": SHUFFLED, "level": level, "noise_seed": seed}
+                rows.append((labels, degrade(attribution, level, seed=seed, **options)))
+        random = explained(subject, {RANDOM: ("random", {"seed": seed})})[RANDOM]
+        rows.append(({"explainer": RANDOM, "noise_seed": seed}, random))
+    rows += [({"explainer": e, "variant": RANDOMISED}, a) for e, a in elsewhere.items()]
+    return _asked(metrics, subject, rows)
+
+
+def oracles(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    regions: Tensor,
+    explainers: Mapping[str, Chosen] = {},
+    *,
+    seeds: Sequence[int] = (0,),
+) -> Scores:
+    """What Truth compares: partial oracles, and explanations beside them.
+
+    Args:
+        metrics: by name; those that cannot be put to this subject have no rows.
+        subject: inputs with known truth.
+        regions: [B, F] bool, the features that decide.
+        explainers: rivals of the oracle that knows all; none where an explanation may know more than a set.
+        seeds: of what an oracle does not know.
+    """
+    rows = [
+        (
+            {"explainer": "oracle", "variant": ORACLE, "level": share, "noise_seed": seed},
+            partial_oracle(regions, share, subject.images, seed=seed).to(subject.x.device),
+        )
+        for seed in seeds
+        for share in KNOWN
+    ]
+    rivals = explained(subject, explainers) if explainers else {}
+    rows += [({"explainer": e, "variant": RIVAL}, a) for e, a in rivals.items()]
+    return _asked(metrics, subject, rows)
+
+
+def stand_ins(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    attributions: Mapping[str, Tensor],
+    references: Sequence[str],
+    why: dict[tuple[str, str], str],
+) -> list[Scores]:
+    """The same explanations under other references; fills in why not."""
+    there = [name for name in dict.fromkeys(references) if name in subject.references]
+    if len({id(subject.references[name]) for name in there}) < 2:
+        why |= dict.fromkeys(((name, "Stand-in") for name in metrics), "these inputs have a single reference")
+        return []
+    others = {name: {m: x.given(reference=name) for m, x in metrics.items() if x.reference != name} for name in there}
+    return [evaluate(of, subject, attributions) for of in others.values() if of]
+
+
+def other_draws(metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor]) -> list[Scores]:
+    """The same explanations with other random numbers, for metrics that draw some by an argument `seed`."""
+    drawn = {name: m.given(seed=1) for name, m in metrics.items() if gaming.draws_numbers(m)}
+    return [evaluate(drawn, subject, attributions, draw=OTHER_DRAW)] if drawn else []
+
+
+def games(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    attributions: Mapping[str, Tensor],
+    table: Scores,
+    why: dict[tuple[str, str], str],
+    *,
+    budget: int,
+    count: int | None = None,
+    seed: int = 0,
+) -> list[Scores]:
+    """The orders that metrics like best, put to all metrics; fills in why not.
+
+    A search starts, of each input, at the explanation that the metric likes best.
+
+    Args:
+        metrics: by name.
+        subject: the inputs and the network.
+        attributions: by explainer, [B, F].
+        table: with the metrics of these explanations.
+        why: by metric and trial.
+        budget: forwards for each input and metric.
+        count: the first so many inputs; None: all.
+        seed: of the search.
+    """
+    part = subject if count is None else gaming.part(subject, torch.arange(min(count, len(subject.x))))
+    families = {name: gaming.kin(metric) for name, metric in metrics.items()}
+    rows, stacked = [], torch.stack([a[: len(part.x)] for a in attributions.values()])  # [K, B, F]
+    values = turned(table, metrics)
+    for name, metric in (bar := tqdm(metrics.items(), mininterval=5, leave=False)):
+        bar.set_description(f"what {name} likes best")
+        if not gaming.sees_only_order(metric):
+            why[name, "Gaming"] = "it sees magnitudes, so that an order says nothing to it"
+        elif len(set(families.values()) - {families[name]}) < 1:
+            why[name, "Gaming"] = "no metric of another family was asked"
+        elif (each := metric.forwards(stacked.shape[-1])) * gaming.LEAST > budget:
+            why[name, "Gaming"] = f"{budget} forwards are too few for a search: it asks {each} for an explanation"
+        else:
+            of = [_values(values, metric=name, explainer=e)[: len(part.x)] for e in attributions]
+            favourite = torch.stack(of).nan_to_num(nan=-torch.inf).argmax(0)  # [B]
+            start = stacked[favourite.to(stacked.device), torch.arange(len(part.x), device=stacked.device)]
+            found = gaming.search(metric, part, start, budget=budget, seed=seed)
+            rows.append(({"explainer": name, "variant": SEARCHED}, found.to(start)))
+    return [_asked(metrics, part, rows)] if rows else []
+
+
+def _asked(
+    metrics: Mapping[str, Metric], subject: Subject, rows: Sequence[tuple[Mapping[str, Label], Tensor]]
+) -> Scores:
+    """Metrics of attributions, each with labels of its own; all asked together."""
+    found = evaluate(metrics, subject, {str(k): attribution for k, (_, attribution) in enumerate(rows)})
+    return Scores(dataclasses.replace(b, labels={**b.labels, **rows[int(b.labels["explainer"])][0]}) for b in found)
+
+
+# What is wrong with a metric or an explanation, before the work starts
+
+
+def check(metrics: Mapping[str, Metric], subject: Subject) -> None:
+    """Ask metrics of a random explanation of two inputs.
+
+    Raises:
+        ValueError: a metric that gives other shapes than it declares, infinities, or nothing but NaN, or that fails;
+            the message says which.
+    """
+    two = gaming.part(subject, torch.arange(min(2, len(subject.x))))
+    random = explained(two, {RANDOM: "random"})[RANDOM]
+    for name, metric in metrics.items():
+        if obstacles({name: metric}, two, {RANDOM: random}):
+            continue
+        try:
+            value = metric(two, random)
+        except Exception as error:
+            raise ValueError(f"the metric {name!r} fails on a random explanation of two inputs: {error}") from error
+        if not value.is_floating_point() and value.dtype != torch.bool:
+            raise ValueError(f"the metric {name!r} gave {value.dtype}; expected floating-point scores, or bool hits")
+        if bool(value.isinf().any()) or bool(value.isnan().all()):
+            raise ValueError(
+                f"the metric {name!r} gave {value.flatten()[:4].tolist()} for a random explanation of two inputs; "
+                "expected finite scores, NaN only where a score is not defined"
+            )
+
+
+def check_explanations(attributions: Mapping[str, Tensor], subject: Subject) -> None:
+    """Look at explanations.
+
+    Raises:
+        ValueError: fewer than two explainers; NaN; explanations that are the same for all features of every input.
+    """
+    if len(attributions) < 2:
+        raise ValueError(f"expected two explainers or more, to be ranked, but got {', '.join(attributions) or 'none'}")
+    for name, attribution in attributions.items():
+        try:
+            arguments.attribution(attribution)
+        except ValueError as error:
+            raise ValueError(f"the explainer {name!r}: {error}") from None
+        if bool((attribution == attribution[:, :1]).all()):
+            raise ValueError(f"the explainer {name!r} says the same of all features of every input: it orders nothing")
+
+
+# T
+
+
+Kernel = Callable[[Tensor], Tensor]
+"""Scores of the cells of a question, [..., cells], higher is better -> T [...]."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a trial asks of a metric.
+
+    Attributes:
+        cells: labels of what is compared.
+        kernel: T of their scores.
+        halves: the kernel compares two groups of cells, asked on two halves of the images.
+    """
+
+    cells: tuple[Mapping[str, Label], ...]
+    kernel: Kernel
+    halves: bool = False
+
+    def statistic(self, name: str) -> Statistic:
+        """T of all images."""
+
+        def of_means(*samples: Sample) -> Tensor:
+            return self.kernel(torch.stack([sample.mean() for sample in samples], -1))
+
+        def of_halves(*samples: Sample) -> Tensor:
+            values = torch.stack([sample.values[:, 0] for sample in samples], -1)  # [images, cells]
+            chosen = draws.uniform(0, torch.arange(HALVES), torch.zeros(1, dtype=torch.int64), len(values))[:, 0]
+            first = (stats.rank(chosen) <= len(values) / 2).double()  # [HALVES, images]
+            group, found = values.shape[1] // 2, []
+            for half in first:
+                parts = [samples[0].weights * half, samples[0].weights * (1 - half)]
+                both = [w @ v / w.sum(1, keepdim=True) for w, v in zip(parts, values.split(group, 1), strict=True)]
+                found.append(self.kernel(torch.cat(both, -1)))
+            return torch.stack(found).nanmean(0)
+
+        return Statistic(of_halves if self.halves else of_means, self.cells, name, steps=True)
+
+
+def signs(differences: Tensor) -> Tensor:
+    """1, 0 or -1; what is undefined, or differs by rounding alone, is a tie."""
+    return differences.nan_to_num(nan=0.0).round(decimals=9).sign()
+
+
+def in_pairs(better: Sequence[int], worse: Sequence[int], weights: Tensor | None = None) -> Kernel:
+    """T of pairs of cells, of which the first shall be better."""
+    weights = torch.full((len(better),), 1 / len(better), dtype=torch.float64) if weights is None else weights
+    return lambda values: signs(values[..., list(better)] - values[..., list(worse)]) @ weights
+
+
+def alike(groups: int) -> Kernel:
+    """T of groups of cells that shall rank their members alike: pairs of members, in pairs of groups."""
+
+    def kernel(values: Tensor) -> Tensor:
+        grouped = values.unflatten(-1, (groups, -1))
+        one, other = zip(*combinations(range(grouped.shape[-1]), 2), strict=True)
+        order = signs(grouped[..., list(one)] - grouped[..., list(other)])  # [..., groups, pairs]
+        return torch.stack(
+            [(order[..., a, :] * order[..., b, :]).mean(-1) for a, b in combinations(range(groups), 2)]
+        ).mean(0)
+
+    return kernel
+
+
+def question(trial: str, name: str, scores: Scores, metrics: Mapping[str, Metric]) -> Question | None:
+    """What a trial asks of a metric, from what the long table holds; None: it holds nothing of it.
+
+    Args:
+        trial: of `TRIALS`.
+        name: of the metric.
+        scores: of the trials.
+        metrics: by name.
+    """
+    base, found = _base(name, scores, metrics[name])
+    if not base and trial != "Truth":
+        return None
+    if trial == "Order":
+        noisy = found(variant=SHUFFLED)
+        levels = [None, *sorted({b["level"] for b in noisy})]
+        seeds = sorted({b["noise_seed"] for b in noisy})
+        cells = [
+            {**b, "variant": SHUFFLED, "level": r, "noise_seed": s} if r else b
+            for b in base
+            for s in seeds
+            for r in levels
+        ]
+        better = [i for i in range(len(cells)) if (i + 1) % len(levels)]
+        return Question(tuple(cells), in_pairs(better, [i + 1 for i in better])) if noisy else None
+    if trial == "Chance":
+        return _against(base, found(explainer=RANDOM, variant=None))
+    if trial == "Own model":
+        other = {b["explainer"]: b for b in found(variant=RANDOMISED)}
+        pairs = [(b, other[b["explainer"]]) for b in base if b["explainer"] in other]
+        k = len(pairs)
+        cells = (*(b for b, _ in pairs), *(o for _, o in pairs))
+        return Question(cells, in_pairs(range(k), range(k, 2 * k))) if pairs else None
+    if trial == "Truth":
+        oracle, rivals = found(variant=ORACLE), found(variant=RIVAL)
+        if not oracle:
+            return None
+        seeds, shares = sorted({b["noise_seed"] for b in oracle}), sorted({b["level"] for b in oracle}, reverse=True)
+        cells = [{**oracle[0], "noise_seed": s, "level": q} for s in seeds for q in shares]
+        better = [i for i in range(len(cells)) if (i + 1) % len(shares)]
+        worse, weight = [i + 1 for i in better], [1 / len(better) / (2 if rivals else 1)] * len(better)
+        if rivals:
+            top = range(0, len(cells), len(shares))
+            both = [(i, len(cells) + j) for i in top for j in range(len(rivals))]
+            better, worse = better + [i for i, _ in both], worse + [j for _, j in both]
+            weight += [1 / len(both) / 2] * len(both)
+        return Question((*cells, *rivals), in_pairs(better, worse, torch.tensor(weight, dtype=torch.float64)))
+    if trial == "Gaming":
+        return _votes(name, scores, metrics)
+    if trial == "Stand-in":
+        references = list(dict.fromkeys(b["reference"] for b in found(variant=None, draw=None, reference=None)))
+        cells = tuple({**b, "reference": r} for r in references for b in base)
+        return Question(cells, alike(len(references))) if len(references) > 1 and len(base) > 1 else None
+    again = [{**b, "draw": OTHER_DRAW} for b in base] if found(draw=OTHER_DRAW) else base
+    return Question((*base, *again), alike(2), halves=True) if len(base) > 1 else None
+
+
+def _base(name: str, scores: Scores, metric: Metric) -> tuple[list[dict[str, Label]], Callable[..., list]]:
+    """The labels of a metric's explanations as they are, and a function that finds those of its other rows.
+
+    The function takes labels; a reference of None is any. Without a reference and a draw they are the metric's own.
+    """
+    about = ("metric", "explainer", "reference", "variant", "level", "noise_seed", "draw")
+    mine = [{key: b.labels.get(key) for key in about} for b in scores if b.labels["metric"] == name]
+    mine = [dict(labels) for labels in dict.fromkeys(tuple(b.items()) for b in mine)]
+
+    def found(**labels: Label) -> list[dict[str, Label]]:
+        wanted = {"reference": metric.reference, "draw": None, **labels}
+        if wanted["reference"] is None:
+            del wanted["reference"]
+        return [b for b in mine if _is(b, wanted)]
+
+    return found(variant=None, noise_seed=None), found
+
+
+def _against(base: list[Mapping[str, Label]], others: list[Mapping[str, Label]]) -> Question | None:
+    """Each of some cells shall be better than each of others."""
+    pairs = [(i, len(base) + j) for i in range(len(base)) for j in range(len(others))]
+    cells = (*base, *others)
+    return Question(cells, in_pairs([i for i, _ in pairs], [j for _, j in pairs])) if pairs else None
+
+
+def _votes(name: str, scores: Scores, metrics: Mapping[str, Metric]) -> Question | None:
+    """The order that a metric likes best against the explanations, by the votes of other families."""
+    voters: dict[tuple[str, str], list[str]] = {}
+    own = gaming.kin(metrics[name])
+    asked = [b.labels["metric"] for b in scores if _is(b.labels, {"variant": SEARCHED, "explainer": name})]
+    for voter in dict.fromkeys(asked):
+        if (family := gaming.kin(metrics[voter])) != own:
+            voters.setdefault(family, []).append(voter)
+    cells, better, worse, weights = [], [], [], []
+    for members in voters.values():
+        for voter in members:
+            rivals, _ = _base(voter, scores, metrics[voter])
+            top = len(cells)
+            cells += [{**rivals[0], "explainer": name, "variant": SEARCHED}, *rivals] if rivals else []
+            better += [top] * len(rivals)
+            worse += range(top + 1, len(cells))
+            weights += [1 / len(voters) / len(members) / max(1, len(rivals))] * len(rivals)
+    kernel = in_pairs(better, worse, torch.tensor(weights, dtype=torch.float64))
+    return Question(tuple(cells), kernel) if cells else None
+
+
+def _is(labels: Mapping[str, Label], wanted: Mapping[str, Label]) -> bool:
+    return all(labels.get(name) == value for name, value in wanted.items())
+
+
+def turned(scores: Scores, metrics: Mapping[str, Metric]) -> Scores:
+    """One score for each row, higher is more faithful: curves become their areas. Metrics that are not given go."""
+    return Scores(
+        dataclasses.replace(
+            b,
+            values=gaming.oriented(metrics[b.labels["metric"]], b.values, b.sizes).float()[:, None],
+            sizes=None,
+            errors=None,
+        )
+        for b in scores
+        if b.labels["metric"] in metrics
+    )
+
+
+def _values(table: Scores, **labels: Label) -> Tensor:
+    """The values of the native rows of an explanation, [B]."""
+    plain = dict.fromkeys(("variant", "level", "noise_seed", "draw"))
+    return torch.cat([b.values[:, 0] for b in table.where(**{**plain, **labels})])
+
+
+def trust(scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str, str], str] = {}) -> pd.DataFrame:
+    """T of every metric in every trial, with its interval and what follows from it.
+
+    Args:
+        scores: of `examine`, of one or more subjects; those of several networks count equally.
+        metrics: by name.
+        why: why a metric was not put to a trial.
+
+    Returns:
+        Tidy: metric, trial, size ("all images" or "one image"), T, low, high, verdict (passed, failed, open, does not
+        apply), home (the trial is from the metric's own paper), images, undefined (images with an undefined score: of
+        all images they are left out, of one image they are ties), why (it does not apply).
+    """
+    rows = []
+    for name, trial, asked, of in questions(scores, metrics, why):
+        home = at_home(metrics[name], trial)
+        for size in SIZES:
+            reason = why.get((name, trial), "it was not asked") if asked is None else _nothing(asked, size)
+            if reason:
+                nothing = (float("nan"),) * 3
+                rows.append((name, trial, size, *nothing, NONE, home, 0, 0, reason))
+                continue
+            found = judged(asked, of, size)
+            rows.append((name, trial, size, *found[:3], verdict(*found[1:3]), home, *found[3:], ""))
+    columns = ("metric", "trial", "size", "T", "low", "high", "verdict", "home", "images", "undefined", "why")
+    return pd.DataFrame(rows, columns=columns)
+
+
+def singles(scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str, str], str] = {}) -> Scores:
+    """T of every image, as rows of each metric whose variant is the trial; arguments as in `trust`.
+
+    The lowest are the images that show where a metric is wrong.
+    """
+    return Scores.concat(
+        of_images(asked, of).labelled(metric=name, variant=trial)
+        for name, trial, asked, of in questions(scores, metrics, why)
+        if asked is not None and not _nothing(asked, "one image")
+    )
+
+
+def questions(
+    scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str, str], str] = {}
+) -> Iterator[tuple[str, str, Question | None, Scores]]:
+    """Every metric, trial, what it is asked (None: nothing), and the rows that answer; arguments as in `trust`."""
+    table = turned(scores, metrics)
+    own = {name: table.where(metric=name) for name in metrics if name in table.labels("metric")}
+    searched = Scores([b for b in table if b.labels.get("variant") in (None, SEARCHED)])
+    for name in metrics:
+        for trial in TRIALS:
+            of = searched if trial == "Gaming" else own.get(name, Scores([]))
+            yield name, trial, None if (name, trial) in why else question(trial, name, of, metrics), of
+
+
+HOME = {
+    "Order": "Zheng et al. 2024",
+    "Chance": "Wu et al. 2024",
+    "Gaming": "Wang and Wang 2024",
+    "Stand-in": "Marchadour et al. 2025",
+}
+"""Trials and the papers that they are from."""
+
+
+def at_home(metric: Metric, trial: str) -> bool:
+    """Whether the trial is from the metric's own paper."""
+    return trial in HOME and metric.source.startswith(HOME[trial])
+
+
+def _nothing(asked: Question, size: str) -> str:
+    one = asked.halves and size == "one image" and not any(cell.get("draw") for cell in asked.cells)
+    return "it draws nothing: asked again of the same image, it says the same" if one else ""
+
+
+def judged(asked: Question, table: Scores, size: str = "all images") -> tuple[float, float, float, int, int]:
+    """T with the ends of its interval, the images, and on how many of them a score is undefined.
+
+    Args:
+        asked: the question.
+        table: of `turned`.
+        size: of `SIZES`.
+    """
+    each = _each(asked, table)
+    count = sum(len(images) for _, images, _ in each)
+    undefined = sum(int(values.isnan().any(1).sum()) for *_, values in each)
+    if size == "one image" or undefined == count:
+        of = stats.estimate(of_images(asked, table))
+    else:
+        of = stats.estimate(table, asked.statistic("T"))
+    value, low, high = (float(x) for x in of.pooled)
+    if low != low:  # no resample changes the order of a pair of means, or every image says the same
+        sure = size == "all images" and undefined < count and of.images >= FEW
+        low, high = (value, value) if sure else _alike(value, of.images)
+    return value, max(-1.0, low), min(1.0, high), of.images, undefined
+
+
+def of_images(asked: Question, table: Scores) -> Scores:
+    """T of every single image, as rows of the metric "T": the lowest are the images that show where a metric is wrong.
+
+    Args:
+        asked: the question.
+        table: of `turned`.
+    """
+    return Scores.concat(
+        Scores.of(asked.kernel(values).float(), images=images, metric="T", **about)
+        for about, images, values in _each(asked, table)
+    )
+
+
+def _each(asked: Question, table: Scores) -> list[tuple[dict[str, Label], Tensor, Tensor]]:
+    """Of every network: its labels, the images that have a score in all cells, and the scores [images, cells]."""
+    cells = [table.where(**cell).blocks for cell in asked.cells]
+    about = [{k: b.labels.get(k) for k in ("dataset", "network", "training_seed")} for b in cells[0]]
+    found = []
+    for network in about:
+        own = [next(b for b in blocks if _is(b.labels, network)) for blocks in cells]
+        images = own[0].images
+        for block in own[1:]:
+            images = images[torch.isin(images, block.images)]
+        places = [{int(image): k for k, image in enumerate(b.images)} for b in own]
+        columns = [b.values[[at[i] for i in images.tolist()], 0] for b, at in zip(own, places, strict=True)]
+        found.append((network, images, torch.stack(columns, 1).double()))
+    return found
+
+
+def verdict(low: float, high: float) -> str:
+    """Passed where the interval lies above 0.8, failed where it lies below 0.5; else open."""
+    return PASSED if low > PASS else FAILED if high < FAIL else OPEN
+
+
+def _alike(value: float, images: int) -> tuple[float, float]:
+    """Wilson's interval where all images have the same T: it knows that there are few of them."""
+    z, rate = 1.959964, (value + 1) / 2
+    centre, half = rate + z**2 / (2 * images), z * (rate * (1 - rate) / images + z**2 / (4 * images**2)) ** 0.5
+    scale = 1 + z**2 / images
+    return 2 * (centre - half) / scale - 1, 2 * (centre + half) / scale - 1
+
+
+# Beside the trials
+
+
+def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """How far the mean of a random order lies from what a metric declares as chance (Chance, part a).
+
+    Args:
+        scores: of `examine`.
+        metrics: by name; those that declare no chance have no row.
+
+    Returns:
+        Tidy: metric, off (in standard deviations of the metric over random orders), low, high, calibrated (yes: within
+        0.2, no: outside, or open).
+    """
+
+    def off(chance: float) -> Callable[..., Tensor]:
+        def statistic(*samples: Sample) -> Tensor:
+            means = torch.stack([sample.mean() for sample in samples])
+            squares = torch.stack([dataclasses.replace(s, values=s.values**2).mean() for s in samples])
+            return (means.mean(0) - chance) / (squares.mean(0) - means.mean(0) ** 2).clamp(min=0).sqrt()
+
+        return statistic
+
+    table, rows = turned(scores, metrics), []
+    for name, metric in metrics.items():
+        random = [] if name not in table.labels("metric") else _base(name, table, metric)[1](explainer=RANDOM)
+        if metric.chance is None or not random:
+            continue
+        found = stats.estimate(table, Statistic(off(metric.better * metric.chance), tuple(random), "off"))
+        value, low, high = (float(x) for x in found.pooled)
+        within = "yes" if low > -0.2 and high < 0.2 else "no" if low > 0.2 or high < -0.2 else OPEN
+        rows.append((name, value, low, high, within))
+    return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
+
+
+POWER = 2.80
+"""Standard errors at which a 95 % interval excludes zero four times in five: 1.96 + 0.84."""
+
+
+def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: float = 0.4) -> pd.DataFrame:
+    """What it costs to tell explanations apart that differ: forwards, and what n images can show.
+
+    The pairs: each explanation and the one with this share of noise, each and a random order. Their effect is the mean
+    difference over its standard deviation. Images with a power of 80 % follow from it, and forwards from these.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name.
+        features: of an input.
+        level: share of noise.
+
+    Returns:
+        Tidy: metric, each (forwards for one explanation of one image), effect, low, high, images, images_low,
+        images_high, forwards (of both explanations of a pair; infinite where the metric finds no effect), and
+        shows_10, shows_100, shows_1000: the smallest difference that so many images show, as a part of the distance of
+        an explanation from a random order.
+    """
+
+    def effect(*samples: Sample) -> Tensor:
+        one, other = samples[: len(samples) // 2], samples[len(samples) // 2 :]
+        found = []
+        for a, b in zip(one, other, strict=True):
+            difference = dataclasses.replace(a, values=a.values - b.values)
+            spread = dataclasses.replace(a, values=difference.values**2).mean() - difference.mean() ** 2
+            found.append(difference.mean() / spread.clamp(min=1e-24).sqrt())
+        return torch.stack(found).mean(0)
+
+    table, rows = turned(scores, metrics), []
+    for name, metric in metrics.items():
+        base, found = _base(name, table, metric) if name in table.labels("metric") else ([], None)
+        if not base:
+            continue
+        random = found(explainer=RANDOM, variant=None)[:1]
+        noisy = {b["explainer"]: b for b in found(variant=SHUFFLED, level=level)}
+        pairs = [(b, noisy[b["explainer"]]) for b in base if b["explainer"] in noisy]
+        against = [(b, r) for b in base for r in random]
+        every = pairs + against
+        of = stats.estimate(table, Statistic(effect, (*(a for a, _ in every), *(b for _, b in every)), "effect"))
+        value, low, high = (float(x) for x in of.pooled)
+        images = [(POWER / e) ** 2 if e > 0 else float("inf") for e in (value, high, low)]
+        each = metric.forwards(features)
+        # A difference of POWER standard deviations / sqrt(n), in distances: their ratio is the effect.
+        far = stats.estimate(
+            table, Statistic(effect, (*(a for a, _ in against), *(b for _, b in against)), "effect")
+        ).value
+        shows = [POWER / n**0.5 / float(far) if far > 0 else float("inf") for n in (10, 100, 1000)]
+        rows.append((name, each, value, low, high, *images, 2 * each * images[0], *shows))
+    columns = ["metric", "each", "effect", "low", "high", "images", "images_low", "images_high", "forwards"]
+    return pd.DataFrame(rows, columns=[*columns, "shows_10", "shows_100", "shows_1000"])
+
+
+def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
+    """Do metrics rank the explainers of an image alike? `faithlab.stats.explainers_ranked`, for every pair.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name; those that were not asked are left out.
+
+    Returns:
+        Tidy: metric, other, correlation, low, high.
+    """
+    table = turned(scores, metrics)
+    native = [b for b in table if b.labels.get("reference") == metrics[b.labels["metric"]].reference]
+    table = Scores([b for b in native if not any(b.labels.get(k) for k in ("variant", "draw", "noise_seed"))])
+    names = [name for name in metrics if name in table.labels("metric")]
+    explainers, rows = table.labels("explainer"), []
+    for one, other in combinations(names, 2):
+        ranked = stats.explainers_ranked([(one, other)], explainers, dict.fromkeys(names, 1))
+        rows.append((one, other, *(float(x) for x in stats.estimate(table, ranked).pooled)))
+    return pd.DataFrame(rows, columns=["metric", "other", "correlation", "low", "high"])
+
+
+def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.DataFrame:
+    """The card of one explainer: what each metric says of it, how far it is to the best order, and to the best rival.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name.
+        explainer: whose card.
+
+    Returns:
+        Tidy: metric, score, score_low, score_high (the metric's own numbers turned so that higher is better),
+        attainable, attainable_low, attainable_high (0 a random order, 1 the best that the search of Gaming found;
+        missing where there was none), rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the
+        same images), real (whether that interval excludes zero).
+    """
+
+    def part(of: Sample, best: Sample, random: Sample) -> Tensor:
+        return (of.mean() - random.mean()) / (best.mean() - random.mean())
+
+    table, rows = turned(scores, metrics), []
+    for name, metric in metrics.items():
+        base, found = _base(name, table, metric) if name in table.labels("metric") else ([], None)
+        own = [b for b in base if b["explainer"] == explainer]
+        rivals = [b for b in base if b["explainer"] != explainer]
+        if not own or not rivals:
+            continue
+        score = [float(x) for x in stats.estimate(table, **own[0]).pooled]
+        means = [float(stats.estimate(table, **b).value) for b in rivals]
+        rival = rivals[max(range(len(means)), key=means.__getitem__)]
+        ahead = stats.estimate(table, cells=[*own, rival], contrasts=[[1, -1]])
+        ahead = [float(x[0]) for x in ahead.pooled]
+        best = [b for b in found(variant=SEARCHED) if b["explainer"] == name]
+        random = found(explainer=RANDOM, variant=None)[:1]
+        share = [float("nan")] * 3
+        if best and random:
+            share = [float(x) for x in stats.estimate(table, Statistic(part, (*own, *best, *random), "part")).pooled]
+        real = ahead[1] > 0 or ahead[2] < 0
+        rows.append((name, *score, *share, rival["explainer"], *ahead, real))
+    columns = [f"{of}{end}" for of in ("score", "attainable") for end in ("", "_low", "_high")]
+    columns += ["rival", *(f"ahead{end}" for end in ("", "_low", "_high")), "real"]
+    return pd.DataFrame(rows, columns=["metric", *columns])
+
+
+def yours(named: str, what: str) -> Callable | Metric:
+    """A metric or an explainer of a reader's own, from "path/to/file.py:function".
+
+    Args:
+        named: the file and the function, or a `faithlab.metrics.Metric`, in it.
+        what: "metric" or "explainer".
+
+    Raises:
+        ValueError: no such file or function, a file that does not run, a function with other arguments.
+    """
+    path, colon, name = named.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise ValueError(f"expected path/to/file.py:function as the {what}, but got {named!r}")
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise ValueError(f"{path} is no file; name the {what} as path/to/file.py:function")
+    spec = importlib.util.spec_from_file_location(f"faithlab_examined_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        own = [n for n, f in vars(module).items() if callable(f) and getattr(f, "__module__", "") == module.__name__]
+        raise ValueError(f"{path} has no function {name!r}; it has {', '.join(own) or 'none'}")
+    if isinstance(found, Metric):
+        return found
+    needed = 2 if what == "metric" else 4
+    try:
+        inspect.signature(found).bind(*range(needed))
+    except TypeError:
+        wanted = "(score, attribution)" if what == "metric" else "(model, x, target, images)"
+        came = inspect.signature(found)
+        raise ValueError(f"{named}: expected a function of {wanted}, but its arguments are {came}") from None
+    return Metric(found, source=f"{path.name}, {name}") if what == "metric" else found
