@@ -23,7 +23,7 @@ NAME = "f-fidelity/images"
 
 COUNT = "must be a whole number, at least 1"
 SHARE = "must be a number from 0 to 1"
-SEEDS = "seeds must be a list of whole numbers, each from 0 to 4294967295, such as [0, 1]"
+SEEDS = "seeds must be a list of whole numbers, each from 0 to 4294967295, such as [0]"
 BAD = [
     # what is written; what the message says
     ("draws", "2.5", f"{NAME}: draws {COUNT}; the command gave 2.5."),
@@ -36,13 +36,12 @@ BAD = [
     ("images", "-5", f"{NAME}: images {COUNT}; the command gave -5."),
     ("images", "0", f"{NAME}: images {COUNT}; the command gave 0."),
     ("images", "1e3", f"{NAME}: images {COUNT}; the command gave 1000.0."),
-    ("train_limit", "0", f"{NAME}: train_limit {COUNT}, or null; the command gave 0."),
+    ("roar_limit", "0", f"{NAME}: roar_limit {COUNT}, or null; the command gave 0."),
     ("alpha", "half", f"{NAME}: alpha {SHARE}; the command gave 'half'."),
     ("alpha", "1.01", f"{NAME}: alpha {SHARE}; the command gave 1.01."),
     ("alpha", ".nan", f"{NAME}: alpha {SHARE}; the command gave nan."),
-    ("rate", "0", f"{NAME}: rate must be a number above 0; the command gave 0."),
-    ("rate", ".inf", f"{NAME}: rate must be a number above 0; the command gave inf."),
-    ("decay", "-1e-3", f"{NAME}: decay must be a number, at least 0; the command gave -0.001."),
+    ("roar_rate", "0", f"{NAME}: roar_rate must be a number above 0; the command gave 0."),
+    ("roar_rate", ".inf", f"{NAME}: roar_rate must be a number above 0; the command gave inf."),
     ("size_step", "0.7", f"{NAME}: size_step must be a number above 0, at most 0.5; the command gave 0.7."),
     ("seeds", "0", f"{NAME}: {SEEDS}; the command gave 0."),
     ("seeds", "[]", f"{NAME}: {SEEDS}, not empty; the command gave []."),
@@ -57,8 +56,12 @@ BAD = [
     ("roar_fresh", "yes", f"{NAME}: roar_fresh must be true or false; the command gave 'yes'."),
     ("roar_fresh", "1", f"{NAME}: roar_fresh must be true or false; the command gave 1."),
     ("precision", "float16", f"{NAME}: precision must be float32 or bfloat16; the command gave 'float16'."),
-    ("data", "10", f"{NAME}: data must be text; the command gave 10."),
-    ("image", "8", f"{NAME} has no parameter 'image' (asked for by the command). Did you mean 'images'? Known: data,"),
+    ("training", "10", f"{NAME}: training must be a mapping; the command gave 10."),
+    (
+        "image",
+        "8",
+        f"{NAME} has no parameter 'image' (asked for by the command). Did you mean 'images'? Known: training,",
+    ),
     ("profile", "paper", f"{NAME} has no parameter 'profile' (asked for by the command, set by --profile alone)."),
     ("seeds", "[1,", "The value of seeds cannot be read:  [1,  (expected the node content, but found '<stream end>')."),
     ("seeds", "{a: 1", "The value of seeds cannot be read:  {a: 1  ("),
@@ -84,7 +87,7 @@ def test_bad_input_is_one_line(main, name, value, message, nothing_runs, capsys)
 
 
 def test_each_of_several_bad_values_has_its_line(nothing_runs, capsys):
-    assert execute.main([NAME, "-p", "draws", "2.5", "-p", "images", "-5", "-p", "rate", "1e-3"]) == 2
+    assert execute.main([NAME, "-p", "draws", "2.5", "-p", "images", "-5", "-p", "roar_rate", "1e-3"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert execute.main([NAME, "-p", "draws", "2", "-p", "draws", "3"]) == 2
@@ -92,10 +95,10 @@ def test_each_of_several_bad_values_has_its_line(nothing_runs, capsys):
 
 
 GOOD = [
-    ("rate", "1e-3", 0.001),
-    ("rate", "1E-3", 0.001),
-    ("rate", "1", 1.0),
-    ("decay", "0", 0.0),
+    ("roar_rate", "1e-3", 0.001),
+    ("roar_rate", "1E-3", 0.001),
+    ("roar_rate", "1", 1.0),
+    ("training", "{epochs: 5}", {"epochs": 5}),
     ("alpha", ".5", 0.5),
     ("seeds", "[7]", [7]),
     ("noise_shares", "[0, 1]", [0.0, 1.0]),
@@ -338,7 +341,7 @@ def test_names_that_a_reader_sets_in_a_notebook_are_no_parameters(repository):
         ("seeds=[1,", ["The value of seeds cannot be read:  [1,  ("]),
         ("image=8", ["has no parameter 'image'"]),
         ("images", ["Parameters are written  images=32 seeds=[0,1],  but got  images"]),
-        ("data='quoted' seeds=[0, 1] images=0", ["images must be"]),
+        ("precision='bfloat16' seeds=[0, 1] images=0", ["images must be"]),
     ],
 )
 def test_make_says_it_before_snakemake_says_anything(given, messages, tmp_path):

@@ -63,7 +63,7 @@ def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
 def test_beside_a_verdict_stands_that_of_a_run_in_another_profile(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     first, second = (tmp_path / "out/claims-saco.md").read_text().splitlines()[2:]
-    assert "✓<br>reproduced | Claim a | Table 1 | quick a<br>*Recorded, study:* ◐ partly. long a |" in first
+    assert "✓<br>reproduced | Claim a | Table 1 | quick a<br>*Recorded, study:* ◐ partly. study a |" in first
     assert first.endswith("[one](../../notebooks/saco/one) |")
     assert "✗<br>contradicted | Claim b | Table 1 | quick b |" in second  # which the recorded run does not know
     assert "Recorded" not in (tmp_path / "out/claims-trace.md").read_text()
