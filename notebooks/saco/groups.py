@@ -56,7 +56,7 @@ from faithlab.metrics import METRICS, evaluate
 from faithlab.metrics.saco import Groups, coefficient, influences, saco
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
-from faithlab.study.networks import introduced, vits
+from faithlab.study.networks import VIT, changed, introduced, vits
 from faithlab.study.results import Run, recorded
 from faithlab.trials import subjects, transformers
 from faithlab.trials.chance import RANDOM
@@ -372,7 +372,7 @@ pixels = timed.features().to(device)
 torch.manual_seed(seed)
 built = {
     "ResNet-9": models.build("resnet9", width=width),
-    "Vision Transformer": models.build("vit", dim=dim, depth=depth, heads=heads, patch=patch),
+    "Vision Transformer": models.build("vit", **changed(VIT, training).model_options),
 }
 
 
