@@ -70,7 +70,7 @@ run = Run("f-fidelity/explainers", globals())
 # %% [markdown]
 # ## Small images
 #
-# The networks are those of [the page before](images): ResNet-9 on CIFAR-10, and the same network fine-tuned on random
+# The networks are those of [the page before](../f-fidelity/images): ResNet-9 on CIFAR-10, and the same network fine-tuned on random
 # masks.
 
 # %% tags=["hide-input"]

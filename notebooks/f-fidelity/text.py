@@ -251,7 +251,7 @@ HTML(
 # %% [markdown]
 # ## Three metrics, one function
 #
-# As on [the page for images](images): Fidelity removes all of the top $s$ tokens, R-Fidelity a random $\alpha s$ of them,
+# As on [the page for images](../f-fidelity/images): Fidelity removes all of the top $s$ tokens, R-Fidelity a random $\alpha s$ of them,
 # F-Fidelity at most $\beta d$ of them and from the fine-tuned network. The paper has no ROAR for text, and neither has this
 # page. Each metric judges the explanations, and versions of them in which a share of the tokens have their scores shuffled:
 # the less noise, the better. The last of them is shuffled whole. It is the control: whatever would pass it along with the
@@ -434,7 +434,7 @@ run.claim(
 # *As well as* needs a margin: Fidelity may do better, but not worse by more than that. The paper calls the 0.07 slight by which Fidelity's micro correlation stays behind
 # F-Fidelity's, with a Transformer. Of six explanations two neighbours in the wrong order cost such a correlation 0.057, and
 # the share of pairs in the right order, which is judged here and goes from −1 to 1, 0.4: so 0.07 there is 0.5 here. Where
-# plain removal goes wrong, as for [images](images), the paper's difference is several times as large.
+# plain removal goes wrong, as for [images](../f-fidelity/images), the paper's difference is several times as large.
 
 # %% tags=["hide-input"]
 micro = {

@@ -242,7 +242,7 @@ figures.show(figure)
 # %% [markdown]
 # ## Four metrics, one function
 #
-# As on [the page for images](images): Fidelity removes all of the top $s$ features, ROAR does so on a network retrained
+# As on [the page for images](../f-fidelity/images): Fidelity removes all of the top $s$ features, ROAR does so on a network retrained
 # without what IG calls relevant, R-Fidelity removes a random $\alpha s$ of them, F-Fidelity at most $\beta d$ of them and
 # from the fine-tuned network.
 

@@ -19,7 +19,7 @@
 #
 # Convolutions and attention break in different ways when pixels are missing. The paper repeats its image experiment with a
 # Vision Transformer and SmoothGrad-squared (Table 5). So does this page. What the metrics are and how they are compared is
-# told on [](images).
+# told on [](../f-fidelity/images).
 
 # %% [markdown]
 # ## Parameters

@@ -379,7 +379,7 @@ figures.show(figure)
 
 # %% [markdown]
 # Small pictures and a small network may not tell what the paper's photographs tell: they are asked
-# [on the next page](networks).
+# [on the next page](../trace/networks).
 
 # %% [markdown]
 # ## What reproduced

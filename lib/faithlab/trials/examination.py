@@ -1,13 +1,15 @@
 """The examination: every metric in every trial to which the right answer is known, from chance (0) to ideal (1).
 
 A trial asks a metric of explanations of which it is known what is better. `examine` asks, and returns the long table;
-`trust` reads the table, and says for each metric and trial
+`trust` reads the table, and says for each metric and trial::
 
     T = (pairs in the right order - pairs in the wrong one) / pairs        1 ideal, 0 chance, -1 always wrong
 
 so that a tie counts one half of a right one. An undefined score is a tie, and is counted. T has two sizes. *All images*
 compares means over the images: can the mean be trusted? *One image* compares the scores of a single image, and is
 averaged over them: can the number of an image be trusted?
+
+The trials::
 
     Order      of two shares of noise, the smaller is better                            Zheng et al., 2024, section 5
     Chance     an explanation is better than a random order of the same features        Wu et al., 2024, section 5.2
