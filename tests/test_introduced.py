@@ -6,7 +6,7 @@ import torch
 from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.study import tables
-from faithlab.study.networks import introduced, vits
+from faithlab.study.networks import VIT, changed, introduced, vits
 
 
 def recognised(*shares, networks=("ViT", "ViT"), seeds=(0, 1)) -> Scores:
@@ -41,12 +41,15 @@ def test_networks_are_told_apart_by_their_seeds_only_where_they_must():
 
 
 def test_the_small_transformer_is_one_recipe_for_each_training_seed():
-    chosen = {"dim": 16, "depth": 2, "heads": 2, "patch": 8}
-    numbers = {"epochs": 1, "rate": 0.1, "decay": 0.2, "batch": 8, "augment": True, "train_limit": 100}
-    recipes = vits({"data": "cifar10", "training": "bfloat16", "training_seeds": [3, 4], **chosen, **numbers})
+    recipes = vits({"training": {"model_options": {"dim": 16}, "epochs": 1, "limit": 100}, "training_seeds": [3, 4]})
     assert [recipe.seed for recipe in recipes] == [3, 4]
-    assert recipes[0].model_options == chosen
-    assert (recipes[0].limit, recipes[0].rate, recipes[0].precision) == (100, 0.1, "bfloat16")
+    assert recipes[0].model_options == VIT.model_options | {"dim": 16}
+    assert (recipes[0].limit, recipes[0].epochs, recipes[0].rate) == (100, 1, VIT.rate)
+
+
+def test_an_unknown_choice_of_a_recipe_is_an_error_that_lists_the_known():
+    with pytest.raises(ValueError, match="a recipe has no epoch; it has augment, batch,"):
+        changed(VIT, {"epoch": 3})
 
 
 def test_estimates_as_rows_and_words():

@@ -187,7 +187,7 @@ def test_levels_are_in_increasing_order_and_what_is_not_degraded_comes_first():
         network="net 0",
     )
     part = claims.in_order(degraded + original, "level", variant=["shuffled", None])
-    assert part.contrasts == ("None - 0.0", "0.0 - 0.1", "0.1 - 0.2")
+    assert part.contrasts == ("none - 0.0", "0.0 - 0.1", "0.1 - 0.2")
     assert part.estimate.value.tolist() == pytest.approx([0.4, 0.4, 0.4], abs=0.3)
 
 

@@ -403,7 +403,7 @@ exact, bent = (
 )
 Markdown(
     f"In the closed form of the tier classifiers the curve between the knees varies by {max(exact, default=0):.3f} at most where "
-    f"the cap's knee comes first ({len(exact)} classifiers), and by up to {max(bent, default=0):.3f} where $c$ does "
+    f"the cap's knee comes first ({len(exact)} classifiers), and by up to {max(bent, default=0):.3f} where *c* does "
     f"({len(bent)}): there the spread of what is removed grows, and its number is rounded."
 )
 
