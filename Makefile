@@ -63,13 +63,13 @@ retrain: $(READY)  ## train a network that ships anew and compare: make retrain 
 	@python -m faithlab.study.ship retrain '$(NAME)'
 
 test: $(READY)  ## the test suite
-	@python -m pytest
+	@python -m pytest -n auto --dist worksteal
 
 # Older instructions, and every product rounded by its shape: what AMX does to a batch, on any processor.
 FOREIGN := $(patsubst %,tests/test_%.py,engine search conformance saco mufidelity consistency explainers peers optimum)
 
 test-foreign: $(READY)  ## what rounding could decide, tested with the rounding of another processor
-	@ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 python -m pytest --foreign $(FOREIGN)
+	@ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 python -m pytest -n auto --dist worksteal --foreign $(FOREIGN)
 
 check: $(READY)  ## open every page of the built book in a browser (needs chromium)
 	@python tests/check_book.py $(HTML)
