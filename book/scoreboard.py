@@ -226,12 +226,14 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     )
     trials = judged[judged["verdict"] == "failed"].groupby("trial").size().sort_values(ascending=False, kind="stable")
     second = f" The trial that most fail is {trials.index[0]} ({trials.iloc[0]} of them)." if len(trials) else ""
+    images = int(judged.loc[judged["trial"] == "Order", "images"].max())
+    count = f"Asked about {images} images, with squares of pixels as features. "
     single = trust[
         (trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != "does not apply")
     ]
     passed = int((single["verdict"] == "passed").sum())
     third = f" The number of a single image passes the trial Order for {passed} of {len(single)} metrics."
-    return first + second + third + "\n"
+    return count + first + second + third + "\n"
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from papermill.exceptions import PapermillExecutionError
 from PIL import Image
 
-from faithlab.study import execute, parameters, places, profiles, results, train
+from faithlab.study import execute, networks, parameters, places, profiles, results, train
 from faithlab.zoo import cache, datasets, training
 from faithlab.zoo.sources import OWN
 
@@ -501,3 +502,18 @@ def test_a_notebook_reads_its_files_where_they_were_looked_for(name, key, home, 
     _, *code = [cell.source for cell in jupytext.read(places.script(name)).cells if cell.cell_type == "code"]
     with pytest.raises(Reached, match=paper[key]):
         exec("\n".join(code), namespace)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"epochs": 2.5}, "epochs of a recipe: expected a whole number, at least 1, but got 2.5"),
+        ({"rate": 0.0}, "rate of a recipe: expected a number above 0, but got 0.0"),
+        ({"precision": "half"}, "precision of a recipe: expected float32 or bfloat16, but got 'half'"),
+        ({"model_options": 4}, "model_options of a recipe: expected a mapping"),
+        ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
+    ],
+)
+def test_what_a_run_changes_of_a_networks_recipe_is_checked(changes, said):
+    with pytest.raises(ValueError, match="^" + re.escape(said)):
+        networks.changed(networks.RESNET9, changes)

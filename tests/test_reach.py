@@ -24,6 +24,11 @@ def test_a_notebook_depends_on_what_it_imports_and_on_what_that_imports():
     assert "data/published/saco_groups.csv" not in files
 
 
+def test_a_notebook_depends_on_shipped_networks_of_its_data_alone():
+    assert [file for file in reach.inputs("f-fidelity/images") if file.startswith("data/networks/cifar10-")]
+    assert not [file for file in reach.inputs("f-fidelity/explanation-size") if "networks/cifar10-" in file]
+
+
 def test_recorded_tables_are_those_of_the_page(tmp_path, monkeypatch):
     files = [file for name in PAGES for file in reach.inputs(name) if file.startswith("data/results")]
     for name in PAGES:

@@ -114,3 +114,23 @@ def test_registered_metrics_are_listed_with_how_they_are_asked(results, tmp_path
     assert saco == "| SaCo |  | probability | original | mean |  | higher | 0 | 1 | 11 | Wu et al. 2024, Algorithm 1 |"
     assert len(lines) == 2 + len(METRICS)
     assert len({line.count("|") for line in lines}) == 1
+
+
+def test_the_examination_in_words_says_on_how_many_images_it_rests():
+    def row(metric, trial, verdict, images, size="all images"):
+        return {"metric": metric, "trial": trial, "size": size, "verdict": verdict, "images": images}
+
+    rows = [
+        row("A", "Order", "passed", 20),
+        row("A", "Truth", "open", 40),
+        row("B", "Order", "failed", 20),
+        row("B", "Truth", "does not apply", float("nan")),
+        row("A", "Order", "passed", 20, "one image"),
+        row("B", "Order", "open", 20, "one image"),
+    ]
+    price = pd.DataFrame({"metric": ["B", "A"], "forwards": [10.0, 20.0]})
+    text = scoreboard._examined(pd.DataFrame(rows), price)
+    assert "about 20 images" in text
+    assert "1 of 2 metrics fail no trial: A, the cheapest first." in text
+    assert "Order (1 of them)" in text
+    assert "for 1 of 2 metrics" in text

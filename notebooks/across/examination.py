@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Can I trust this explanation metric?
+# # Which metric passes which trial?
 #
 # A faithfulness metric says how good an explanation is, and nobody knows the true answer. So who checks the metric? Here
 # every metric of this study takes seven *trials*. A trial is a question to which the right answer is known: an explanation
@@ -60,7 +60,7 @@ import torch
 from IPython.display import Markdown
 from scipy.cluster import hierarchy
 
-from faithlab import references
+from faithlab import masks, references
 from faithlab.claims import below
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
@@ -69,6 +69,7 @@ from faithlab.study.results import Run
 from faithlab.trials import examination, subjects, truth
 from faithlab.trials.references import perturbed
 from faithlab.zoo import datasets
+from faithlab.zoo.training import accuracy
 
 figures.theme()
 run = Run("across/examination", globals())
@@ -103,16 +104,29 @@ for pair in networks.pairs(networks.RESNET9, run.parameters):
     asked.append(dataclasses.replace(subject, references={**subject.references, **blurred}))
 known = truth.closed_form(2 * images)
 
+# %% tags=["hide-input"]
+right = [(accuracy(subject.model, test), accuracy(subject.tuned, test)) for subject in asked]
+cap = int(masks.bound(beta, side**2))
+Markdown(
+    "The network is a ResNet-9 that recognises "
+    + ", ".join(f"**{own:.1%}**" for own, _ in right)
+    + f" of the test images of CIFAR-10, its companion, fine-tuned on random masks, {', '.join(f'{tuned:.1%}' for _, tuned in right)}. "
+    + f"Each image is cut into {side} x {side} squares, the {side**2} features; {images} images are explained. Own model "
+    + f"randomises the last {randomised_share:.0%} of the layers.\n\n"
+    + f"*Read the rows of F-Fidelity with this in mind:* of {side**2} squares, its cap {beta:g} lets it remove at most {cap} at a "
+    + f"time, and it draws {draws} subsets a size where the paper draws 50. How it does where the features are single pixels "
+    + "is another page: [](../f-fidelity/images)."
+)
+
 # %% [markdown]
-# The network is a ResNet-9 that recognises 90 % of CIFAR-10, with its companion that was fine-tuned on random masks
-# ([the networks](../networks)). Each image is cut into squares, which are the features. The seven trials:
+# The seven trials:
 #
 # | Trial | The right answer, known before |
 # |---|---|
 # | **Order** | Of one explanation with some of its scores shuffled, less shuffling is better {cite:p}`zheng2025ffidelity` |
 # | **Chance** | An explanation is better than a random order {cite:p}`wu2024saco` |
 # | **Truth** | Where it is known which features decide, the order that puts more of them first is better |
-# | **Own model** | The explanation of this network is better than that of the network with the last 30 % of its layers randomised |
+# | **Own model** | The explanation of this network is better than that of the network with its last layers randomised |
 # | **Gaming** | The order that the metric itself likes best beats the explanations under *other* metrics, too {cite:p}`wang2024trace` |
 # | **Stand-in** | Removed features are zero, the mean colour, or blurred: the explainers keep their order {cite:p}`marchadour2025fewclass` |
 # | **Repeat** | Another half of the images, and other random draws: the explainers keep their order |

@@ -441,6 +441,9 @@ Markdown(
 # ## What holds
 #
 # These claims are ours. The paper's own are judged with its own searches, on [](../trace/optimality).
+#
+# The first claim was undecided when it was first judged, and images were added until it was not. That makes it weaker than
+# its interval says: images that were chosen in advance must judge it.
 
 # %% tags=["hide-input"]
 run.claim(

@@ -40,7 +40,7 @@ def insert(
     none, eight random insertions lead away from the best order so far, which is kept.
 
     Args:
-        score: see `faithlab.engine.scorer`; `faithlab.search.Remembered` saves a third of its forwards.
+        score: see `faithlab.engine.scorer`; `faithlab.search.Remembered` asks nothing twice.
         order: [B, F] where the first chain of each image starts.
         objective: one of `faithlab.search.OBJECTIVES`.
         steps: of each chain, those before a `resume` included; at most F - 1 masked inputs each for a side.

@@ -10,6 +10,7 @@ from typing import Any
 
 from faithlab.scores import Scores
 from faithlab.stats import Estimate, summary
+from faithlab.study.parameters import rule, written
 from faithlab.study.tables import share
 from faithlab.zoo.training import Recipe
 
@@ -51,11 +52,16 @@ def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
         changes: fields of `faithlab.zoo.training.Recipe`, by name.
 
     Raises:
-        ValueError: a recipe has no such field.
+        ValueError: a recipe has no such field, or it cannot be this.
     """
     fields = {field.name for field in dataclasses.fields(recipe)}
     if unknown := sorted(set(changes) - fields):
         raise ValueError(f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(fields))}")
+    for name, value in changes.items():
+        try:
+            changes = {**changes, name: rule(name, getattr(recipe, name)).checked(value)}
+        except ValueError as error:
+            raise ValueError(f"{name} of a recipe: expected {error}, but got {written(value)}") from None
     merged = {
         name: getattr(recipe, name) | changes[name] for name in ("data_options", "model_options") if name in changes
     }

@@ -65,7 +65,8 @@ def inputs(name: str) -> list[str]:
     """The files that a notebook's numbers depend on besides its own script, from the root of the repository.
 
     Modules, published tables that the script or one of the modules loads by name, its own recorded tables and those of
-    pages that it names, what says which networks ship, the versions of the libraries, and a reader's own metrics.
+    pages that it names, what says which networks of its data ship, the versions of the libraries, and a reader's own
+    metrics.
     """
     root, script = places.root(), places.script(name)
     files = _files(modules(script))
@@ -82,7 +83,11 @@ def inputs(name: str) -> list[str]:
             if page.relative_to(folder.parent).as_posix() in pages_named
             for table in page.iterdir()
         ]
-    files += [*(root / "data" / "networks").glob("*.json"), root / "requirements.lock"]
+    shipped = (root / "data" / "networks").glob("*.json")
+    files += [
+        facts for facts in shipped if any(facts.name.startswith(f"{data}-") for data in profiles.needs(name).data)
+    ]
+    files.append(root / "requirements.lock")
     found = sorted(path.relative_to(root).as_posix() for path in files if path.is_file())
     return found + [os.path.expanduser(path) for path in os.environ.get(FILES, "").split(os.pathsep) if path]
 
