@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from faithlab.claims import VERDICTS
+from faithlab.claims import PARTLY, REPRODUCED, VERDICTS
 from faithlab.metrics import METRICS
 from faithlab.study import figures, places, published
 from faithlab.study.results import UNHASHED, recorded, recorded_runs
@@ -29,13 +29,16 @@ def write(results: Path, target: Path) -> None:
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
         target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `examination.svg`,
-            `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`, `metrics.md`.
+            `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`, `error-rates.md`,
+            `metrics.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
     (target / "metrics.md").write_text(_metrics(), encoding="utf-8")
 
     (target / "recorded.md").write_text(_recorded(recorded_runs()), encoding="utf-8")
+    simulated = [kept.frame for name in places.pages() if (kept := recorded(name, "error_rates"))]
+    (target / "error-rates.md").write_text(_simulated(simulated), encoding="utf-8")
 
     judged = [_judged(path.parent, path.parent.relative_to(results).as_posix()) for path in results.rglob("claims.csv")]
     if judged:
@@ -102,6 +105,19 @@ def _recorded(runs: list[Mapping]) -> str:
             f" | {run['gpu'] or run['cpu']} |"
         )
     return head + "\n".join(rows) + "\n"
+
+
+def _simulated(tables: list[pd.DataFrame]) -> str:
+    """How often chance alone gives the claims of the recorded runs a verdict, in words."""
+    rates = pd.concat([t[t["runs"] > 0] for t in tables]) if tables else pd.DataFrame()
+    if rates.empty:
+        return "No recorded run has been simulated yet on its own tables.\n"
+    most = {verdict: (rates[verdict] / rates["runs"]).set_axis(rates["claim"]) for verdict in (REPRODUCED, PARTLY)}
+    said = [f"*{v}* in {m.mean():.1%}, and in {m.max():.1%} for the claim `{m.idxmax()}`" for v, m in most.items()]
+    return (
+        f"On the recorded tables of {len(rates)} claims, {rates['runs'].min()} studies under chance each, the verdict "
+        f"is, on average over the claims, {', '.join(said)}, where it is most often.\n"
+    )
 
 
 def _folder(paper: str) -> str:

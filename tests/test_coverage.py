@@ -109,9 +109,9 @@ def test_rates_and_their_paired_differences(images, networks):
 @pytest.mark.parametrize("rate", [0.02, 0.95])
 @pytest.mark.parametrize(("images", "networks"), [(20, 1), (50, 3), (100, 1), slow(100, 3)])
 def test_rates_near_0_or_1(images, networks, rate):
-    """Where a rate can take few values no interval covers 95 %; Wilson's stays near, the bootstrap covered 63 %."""
+    """The exact interval covers at least 95 %; the bootstrap covered 63 %."""
     held = coverage(hitting(images, networks, rate), torch.tensor([rate, 0]), 500, hits=True)
-    assert held[0] >= 0.91
+    assert held[0] >= 0.94
     assert held[1] >= 0.95
 
 

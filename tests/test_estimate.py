@@ -253,24 +253,24 @@ def test_one_image_has_no_interval():
 
 @pytest.mark.parametrize("images", [1, 20, 400])
 @pytest.mark.parametrize("hit", [True, False])
-def test_a_rate_without_a_miss_has_wilsons_interval(images, hit):
+def test_a_rate_without_a_miss_has_an_exact_interval(images, hit):
     e = stats.estimate(table(torch.full((1, 1, images), hit)))
-    expected = scipy.stats.binomtest(images * hit, images).proportion_ci(method="wilson")
+    expected = scipy.stats.binomtest(images * hit, images).proportion_ci(method="exact")
     assert [float(e.low), float(e.high)] == pytest.approx([expected.low, expected.high], abs=1e-9)
 
 
-def test_a_rate_of_few_images_has_wilsons_interval():
+def test_a_rate_of_few_images_has_an_exact_interval():
     e = stats.estimate(table((torch.arange(20) < 17).reshape(1, 1, 20)))
-    expected = scipy.stats.binomtest(17, 20).proportion_ci(method="wilson")
+    expected = scipy.stats.binomtest(17, 20).proportion_ci(method="exact")
     assert [float(e.low), float(e.high)] == pytest.approx([expected.low, expected.high], abs=1e-9)
-    assert METHODS[int(e.method)] == "Wilson"
+    assert METHODS[int(e.method)] == "Clopper and Pearson"
 
 
 def test_equal_hits_of_two_explainers_are_not_certainty():
     values = (torch.arange(100) < 90).expand(1, 2, 100)
     e = stats.estimate(table(values), cells=[X, Y], contrasts=DIFFERENCE)
     assert e.value.item() == 0
-    half = scipy.stats.norm.ppf(0.975) * 2**0.5 / 102  # two pseudo-images in 102
+    half = scipy.stats.t.ppf(0.975, 101) * 2**0.5 / 102  # two pseudo-images in 102
     assert [e.low.item(), e.high.item()] == pytest.approx([-half, half])
 
 
@@ -414,3 +414,24 @@ def test_a_difference_within_a_statistic_is_that_of_cells():
     alone = stats.estimate(t, stats.Statistic(largest, over), metric="m")
     shifted = stats.estimate(t, stats.Statistic(largest, over, difference=True), metric="m")
     assert float(alone.low) < float(shifted.low)
+
+
+@pytest.mark.parametrize("bar", [0.05, 0.2, 0.3, 0.5, 0.8, 0.9])
+def test_no_number_of_images_is_so_small_that_chance_passes_a_bar(bar):
+    """At the bar itself a rate is called higher in at most 2.5 % of the cases, whatever the number of images."""
+    for images in range(1, 40):
+        hits = torch.arange(images + 1)
+        low, _ = stats.exact(hits / images, torch.tensor(images))
+        chance = scipy.stats.binom.pmf(hits.numpy(), images, bar)
+        assert chance[(low > bar).numpy()].sum() <= 0.025 + 1e-9
+
+
+@pytest.mark.parametrize("images", range(2, 13))
+def test_no_number_of_images_is_so_small_that_chance_tells_two_rates_apart(images):
+    """Where each image is hit by one of the two alone, and by either with a chance of a half."""
+    chance = 0.0
+    for wins in range(images // 2 + 1, images + 1):
+        first = torch.arange(images) < wins
+        e = stats.estimate(table(torch.stack([first, ~first])[None]), cells=[X, Y], contrasts=DIFFERENCE)
+        chance += scipy.stats.binom.pmf(wins, images, 0.5) * float(e.low.item() > 0)
+    assert chance <= 0.05

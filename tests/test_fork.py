@@ -120,7 +120,12 @@ def test_a_metric_is_one_file_and_passes_the_tests_of_all(clone):
 @pytest.mark.timeout(900)
 def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
     (clone / "my_metrics.py").write_text(snippet("python", "# my_metrics.py"))
-    for name, added in (("explainers/gradient.py", "gradient-squared"), ("zoo/models.py", "def perceptron")):
+    additions = {
+        "explainers/gradient.py": "gradient-squared",
+        "zoo/models.py": "def perceptron",
+        "zoo/datasets.py": "def stripes",
+    }
+    for name, added in additions.items():
         path = clone / "lib/faithlab" / name
         # The guide's imports are what such a file has already.
         body = snippet("python", added).split("\n\n\n", 1)[1]
@@ -132,13 +137,15 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
     page = clone / "notebooks/mine.py"
     text = page.read_text(encoding="utf-8")
     assert text.count('model="cnn3", model_options={"channels": 1}') == 1
-    text = text.replace('model="cnn3", model_options={"channels": 1}', 'model="perceptron"')
+    text = text.replace(
+        'data="mnist", model="cnn3", model_options={"channels": 1}', 'data="stripes", model="perceptron"'
+    )
     text = text.replace(
         '["saliency", "integrated-gradients", "gradcam", "random"]', '["gradient-squared", "integrated-gradients"]'
     )
     page.write_text(text, encoding="utf-8")
     profiles = clone / "notebooks/profiles.yml"
-    profiles.write_text(profiles.read_text() + "\nmine:\n  data: [mnist]\n  smoke: {train: 500, images: 16}\n")
+    profiles.write_text(profiles.read_text() + "\nmine:\n  smoke: {train: 500, images: 16}\n")
     (clone / "book/_toc.yml").write_text(
         "format: jb-book\nroot: notebooks/template\nchapters:\n  - file: notebooks/mine\n  - file: book/evidence\n"
     )
@@ -151,6 +158,8 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
     shown = "".join(str(output) for cell in executed.cells for output in cell.get("outputs", []))
     assert "First feature" in shown, "a reader's metric is asked by itself"
     assert "gradient-squared" in shown
+    used = json.loads((clone / "build/smoke/results/mine/provenance.json").read_text())["networks"]
+    assert [network["name"] for network in used if network["name"].startswith("stripes-perceptron-")]
     claims = (clone / "build/smoke/results/mine/claims.csv").read_text()
     assert "mine-ig" in claims
     command(sys.executable, "book/build.py", "--profile", "smoke", folder=clone, FAITHLAB_METRICS=metrics)

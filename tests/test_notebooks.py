@@ -41,9 +41,14 @@ REQUIRED = {
 }
 
 
+SIMULATED, GATE = 40, 8
+"""An error rate of 5 % gives so many or more of 40 simulated studies in one of 1500 cases."""
+
+
 @pytest.mark.parametrize("name", places.notebooks())
 def test_a_notebook_runs(name, tmp_path, monkeypatch):
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path))
+    monkeypatch.setenv(results.RATES, str(SIMULATED))
     executed = nbformat.read(execute.execute(name, "smoke"), as_version=4)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code if cell.source.strip())
@@ -70,7 +75,14 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
     for table, frame in tables.items():
         # What is not printed, and what needs no more images, stands in no part.
         empty = frame.columns[frame.isna().all()]
-        assert table in ("claims", "parts") or not len(empty), f"nothing but NaN in {', '.join(empty)} of {table}"
+        assert table in ("claims", "parts", "error_rates") or not len(empty), (
+            f"nothing but NaN in {', '.join(empty)} of {table}"
+        )
+    if "error_rates" in tables:  # under chance, on the claim's own table, as small as it is here
+        rates = tables["error_rates"].set_index("claim")
+        assert list(rates.index) == list(tables["claims"]["id"])
+        often = rates["reproduced"][rates["reproduced"] >= GATE]
+        assert often.empty, f"chance alone is called reproduced in so many of {SIMULATED}: {often.to_dict()}"
     for table, frame in scores.items():
         assert any(block.hits or bool(block.values.isfinite().any()) for block in frame), f"no score in {table}"
 

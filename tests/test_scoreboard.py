@@ -134,3 +134,15 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     assert "1 of 2 metrics fail no trial: A, the cheapest first." in text
     assert "Order (1 of them)" in text
     assert "for 1 of 2 metrics" in text
+
+
+def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():
+    def rates(claim, runs, reproduced, partly):
+        return {"claim": claim, "runs": runs, "reproduced": reproduced, "partly": partly}
+
+    tables = [[rates("a", 300, 3, 30), rates("exempt", 0, 0, 0)], [rates("b", 300, 9, 0)]]
+    text = scoreboard._simulated([pd.DataFrame(rows) for rows in tables])
+    assert "tables of 2 claims, 300 studies" in text
+    assert "*reproduced* in 2.0%, and in 3.0% for the claim `b`" in text
+    assert "*partly* in 5.0%, and in 10.0% for the claim `a`" in text
+    assert "No recorded run" in scoreboard._simulated([])

@@ -49,6 +49,18 @@ class ErrorRates:
         """False "reproduced" under chance."""
         return 0 if self.exempt else self.chance[REPRODUCED]
 
+    def row(self) -> dict[str, str | int | float | None]:
+        """A row of a table: simulations in all, and those under chance with each verdict."""
+        counts = {verdict: self.chance[verdict] for verdict in VERDICTS}
+        return (
+            {"claim": self.claim, "runs": 0 if self.exempt else self.runs}
+            | counts
+            | {
+                "stable": self.stable,
+                "power": self.power,
+            }
+        )
+
     def __str__(self) -> str:
         if self.exempt:
             return f"{self.claim}: counted facts, exempt"

@@ -321,19 +321,18 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         def line(j: Judged) -> str:
-            own = (
-                f"{j.part.count} of {j.part.cases}"
-                if j.part.gathered is None
-                else "; ".join(
-                    f"{contrast}: {_ends(j.part.estimate.pooled, q)}" for q, contrast in enumerate(j.part.contrasts)
-                )
-            )
+            if j.part.gathered is None:
+                own = [f"{j.part.count} of {j.part.cases}"]
+            else:
+                ends = [_ends(j.part.estimate.pooled, q).replace("-", "−") for q in range(len(j.part.contrasts))]
+                own = [f"{c}: {e}" if len(ends) > 1 else e for c, e in zip(j.part.contrasts, ends, strict=True)]
             kind = "premise: " if j.part.premise else ""
-            return f"<tr><td>{kind}{html.escape(j.part.name)}</td><td>{j.outcome}</td><td>{html.escape(own)}</td></tr>"
+            shown = "<br>".join(html.escape(text.replace(" - ", " − ")) for text in own)
+            return f"<tr><td>{kind}{html.escape(j.part.name)}</td><td>{j.outcome}</td><td>{shown}</td></tr>"
 
         return (
             f"<p><strong>{self.outcome}</strong> {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
-            f"{html.escape(self.sentence)}</p><table>{''.join(map(line, self.judged))}</table>"
+            f"{html.escape(self.sentence)}</p><table class='faithlab-text'>{''.join(map(line, self.judged))}</table>"
         )
 
 

@@ -1,6 +1,6 @@
 """Ranks, correlations and areas; and `estimate`, the one bootstrap and the one interval of the study."""
 
-from faithlab.stats.intervals import Estimate, Interval, estimate, summary
+from faithlab.stats.intervals import Estimate, Interval, estimate, exact, summary
 from faithlab.stats.ranks import MonteCarlo, auc, bootstrap, pearson, rank, spearman
 from faithlab.stats.samples import (
     Sample,
@@ -35,6 +35,7 @@ __all__ = [
     "bootstrap",
     "difference",
     "estimate",
+    "exact",
     "explainers_ranked",
     "found_order",
     "images_ranked",

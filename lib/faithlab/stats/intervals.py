@@ -14,7 +14,9 @@ Which interval (`METHODS`), decided by simulation (tests/test_coverage.py):
   biases cancel and which are covered by 96 %;
 - below, Student's interval on the jackknife's pseudo-values, which for a mean is Student's own; not for a statistic
   that moves in steps, see `Statistic`, which has the bootstrap's;
-- for a rate of hits Wilson's, below 100 images and wherever fewer than `RARE` images are on the rarer side. The number
+- for a rate of hits Clopper and Pearson's, below 100 images and wherever fewer than `RARE` images are on the rarer
+  side. It never errs more often than it says; Wilson's would call a rate of a half exceeded at four hits of four, which
+  chance gives once in sixteen. The number
   of independent trials is about p (1 - p) / (standard error)^2, between the images and all their hits;
 - for a paired difference of two such rates, under the same condition on the images that differ, Wald's interval with
   one more image for and one against (Bonett and Price, 2012);
@@ -42,7 +44,7 @@ RARE = 20
 """A rate with fewer images than this on its rarer side is near 0 or 1."""
 BIASED = 0.25
 """A bias of less than this share of the standard error is left alone."""
-METHODS = ("bootstrap", "Student", "Wilson", "Bonett and Price", "none")
+METHODS = ("bootstrap", "Student", "Clopper and Pearson", "Bonett and Price", "none")
 
 
 class Interval(NamedTuple):
@@ -252,7 +254,7 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         rate = ((ones[0] == 1) & (ones[2] == 1)).reshape(1, -1, *[1] * (point.ndim - 2))
         pair = ((ones[0] == 1) & (ones[1] == 1) & (ones[2] == 2)).reshape(rate.shape) & (gathered.repeats == 1)
         rules = (
-            (rate, n * point.minimum(1 - point), _wilson(point, error, n, hits), "Wilson"),
+            (rate, n * point.minimum(1 - point), _rate(point, error, n, hits), "Clopper and Pearson"),
             (pair, _squares(point, error, n), _one_more_each(point, error, n), "Bonett and Price"),
         )
         for applies, informative, (own_low, own_high), name in rules:
@@ -335,14 +337,21 @@ def _jackknife(counts: Sequence[int], picks: Sequence[Tensor] | None) -> list[Te
     return weights
 
 
-def _wilson(p: Tensor, error: Tensor, n: Tensor, hits: Tensor) -> tuple[Tensor, Tensor]:
-    """Wilson's interval; `hits` is how many hits an image has at most."""
-    z = -float(scipy.special.ndtri(TAIL))
+def exact(rate: Tensor, trials: Tensor) -> tuple[Tensor, Tensor]:
+    """Clopper and Pearson's 95 % interval of a rate, also of a broken number of trials (Korn and Graubard, 1998)."""
+    rate, trials = rate.double(), torch.as_tensor(trials, dtype=torch.float64)
+    hits, misses = (rate * trials).numpy(), ((1 - rate) * trials).numpy()
+    low = torch.as_tensor(scipy.special.betaincinv(hits, misses + 1, TAIL))
+    high = torch.as_tensor(scipy.special.betaincinv(hits + 1, misses, 1 - TAIL))
+    return torch.where(rate <= 0, 0.0, low), torch.where(rate >= 1, 1.0, high)
+
+
+def _rate(p: Tensor, error: Tensor, n: Tensor, hits: Tensor) -> tuple[Tensor, Tensor]:
+    """The exact interval of a rate; `hits` is how many hits an image has at most."""
     # Variance over that of n independent trials. One image more in favour of no gain: few say little.
     share = (n * n * error**2 + 1) / (n * p * (1 - p) + 1)
     trials = (n / share).clamp(min=n, max=n * hits)
-    centre, half = p + z**2 / (2 * trials), z * (p * (1 - p) / trials + z**2 / (4 * trials**2)).clamp(min=0).sqrt()
-    return (centre - half) / (1 + z**2 / trials), (centre + half) / (1 + z**2 / trials)
+    return exact(p.clamp(0, 1), trials)
 
 
 def _squares(difference: Tensor, error: Tensor, n: Tensor) -> Tensor:
@@ -351,11 +360,10 @@ def _squares(difference: Tensor, error: Tensor, n: Tensor) -> Tensor:
 
 
 def _one_more_each(difference: Tensor, error: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-    """Wald's interval with one more image at +1 and one at -1."""
-    z = -float(scipy.special.ndtri(TAIL))
+    """Wald's interval with one more image at +1 and one at -1, and Student's quantile: four of four are no proof."""
     centre = n * difference / (n + 2)
     variance = (_squares(difference, error, n) + 2) / (n + 2) - centre**2
-    half = z * (variance / (n + 2)).clamp(min=0).sqrt()
+    half = _t(n + 1) * (variance / (n + 2)).clamp(min=0).sqrt()
     return centre - half, centre + half
 
 

@@ -182,8 +182,9 @@ def order_by_size(
             axes.plot(metrics[metric].sizes, found.value, marker=marker, label=family, color=COLOURS.get(family))
             axes.fill_between(metrics[metric].sizes, found.low, found.high, color=COLOURS.get(family), alpha=0.12)
         mark(axes, 1, "ideal", axis="y")
-        axes.set(title=name, xlabel=size, ylim=(-1.1, 1.1))
+        axes.set(title=name, ylim=(-1.1, 1.1))
     grid[0, 0].set_ylabel("correlation with the truth")
+    grid[0, len(cols) // 2].set_xlabel(size)  # one label for all: side by side they would run into each other
     grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
     return show(figure)
 

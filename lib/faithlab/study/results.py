@@ -27,13 +27,16 @@ import nbformat
 import numpy as np
 import pandas as pd
 
-from faithlab.claims import Claim, Part, Verdict
+from faithlab.claims import Claim, Part, Verdict, error_rate
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import places, profiles, provenance
 
 RECORDED_ORDER = ("paper", "study", "quick")
 BY_HAND = "by-hand"
 UNHASHED = "made before notebooks were hashed"
+RATES = "FAITHLAB_ERROR_RATES"
+"""The variable with the number of simulations of how often each claim's rule errs; unset: 300 in the runs that are long
+anyway, the profiles study and paper, and none in the others."""
 
 
 class Run:
@@ -140,7 +143,8 @@ class Run:
         if not self._claims:
             return
         files = {table: Scores.load(self.folder / self._tables[table]["file"]) for table in self._scores}
-        rows, parts = [], []
+        rows, parts, rates = [], [], []
+        runs = int(os.environ.get(RATES, 300 if self.profile in ("study", "paper") else 0))
         for paper, claim in self._claims:
             names = {id(scores): table for table, scores in self._scores.items()}
             again = [part if part.table is None else part.on(files[names[id(part.table)]]) for part in claim.parts]
@@ -155,8 +159,12 @@ class Run:
                 raise ValueError(f"{self.name}: the saved tables give other numbers of {claim.id!r} than the page")
             rows.append({"id": claim.id, "paper": paper, **verdict.row()})
             parts.append(verdict.frame())
+            if runs:
+                rates.append(error_rate(claim, runs).row())
         self.save(pd.DataFrame(rows), "claims")
         self.save(pd.concat(parts, ignore_index=True), "parts")
+        if rates:
+            self.save(pd.DataFrame(rates), "error_rates")
 
     def download(self, table: str) -> "Download":
         """A link to a saved table for the page of this notebook.

@@ -682,11 +682,9 @@ def verdict(low: float, high: float) -> str:
 
 
 def _alike(value: float, images: int) -> tuple[float, float]:
-    """Wilson's interval where all images have the same T: it knows that there are few of them."""
-    z, rate = 1.959964, (value + 1) / 2
-    centre, half = rate + z**2 / (2 * images), z * (rate * (1 - rate) / images + z**2 / (4 * images**2)) ** 0.5
-    scale = 1 + z**2 / images
-    return 2 * (centre - half) / scale - 1, 2 * (centre + half) / scale - 1
+    """The interval of a rate where all images have the same T: it knows that there are few of them."""
+    low, high = stats.exact(torch.tensor((value + 1) / 2), torch.tensor(images))
+    return 2 * float(low) - 1, 2 * float(high) - 1
 
 
 # Beside the trials

@@ -493,6 +493,28 @@ COLLECTIONS = {
 }
 
 
+_MADE: dict[str, Callable[..., LabelledSet]] = {}
+_FROM: dict[str, str] = {}
+
+
+def register(name: str, make: Callable[..., LabelledSet], *, of: str | None = None) -> None:
+    """Make a set known that is not published as such, but made or read by a function.
+
+    Args:
+        name: for `load` and `faithlab.zoo.training.Recipe`.
+        make: takes the split, "train" or "test", and the options of the set; the same ones make the same set.
+        of: the published set that it is made from, which `make` loads.
+
+    Raises:
+        ValueError: there is a set of this name.
+    """
+    if name in names():
+        raise ValueError(f"there is a data set {name!r}; choose another name")
+    _MADE[name] = make
+    if of is not None:
+        _FROM[name] = of
+
+
 def names() -> tuple[str, ...]:
     """Return the names that `load` knows."""
     return (*COLLECTIONS, *_MADE)
@@ -519,7 +541,9 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
         CacheUnavailable: there can be no cache folder where it should be.
     """
     if name not in names():
-        raise ValueError(f"unknown data set {name!r}; there are {', '.join(names())}")
+        raise ValueError(
+            f"unknown data set {name!r}; there are {', '.join(names())}; add one with faithlab.zoo.datasets.register"
+        )
     if split not in ("train", "test"):
         raise ValueError(f"unknown split {split!r} of {name}; there are 'train' and 'test'")
     if name in _MADE:
@@ -696,15 +720,12 @@ def _check_places(name: str, module: ModuleType, options: Mapping[str, object]) 
 
 
 # Sets that are made on the way, from others or from files of the reader's own, and take options.
-_MADE = {
-    "colored-mnist": _colored,
-    "colored-mnist-halves": _halves,
-    "cifar10-vehicles": _vehicles,
-    "imagenet-folder": _imagenet_folder,
-    "imagenet-vehicles": _imagenet_vehicles,
-    "ct-contrast": _ct_contrast,
-}
-_FROM = {"colored-mnist": "mnist", "colored-mnist-halves": "mnist", "cifar10-vehicles": "cifar10"}
+register("colored-mnist", _colored, of="mnist")
+register("colored-mnist-halves", _halves, of="mnist")
+register("cifar10-vehicles", _vehicles, of="cifar10")
+register("imagenet-folder", _imagenet_folder)
+register("imagenet-vehicles", _imagenet_vehicles)
+register("ct-contrast", _ct_contrast)
 
 
 def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:
