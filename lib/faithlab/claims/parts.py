@@ -443,6 +443,13 @@ def _values(table: Scores, by: str, of: Statistic | Function, labels: Labels) ->
     return list(dict.fromkeys(b.labels.get(by) for b in found))
 
 
+def _named(value: Label | Sequence[Label]) -> str:
+    """What a label, or the several that a cell averages over, is called in a contrast."""
+    if isinstance(value, list | tuple | set):
+        return f"mean of {', '.join(map(_named, value))}"
+    return "none" if value is None else str(value)
+
+
 def _part(
     kind: str,
     table: Scores,
@@ -458,7 +465,7 @@ def _part(
     reason: str = "",
 ) -> Part:
     matrix = torch.as_tensor(matrix, dtype=torch.float64)
-    own = [" ".join("none" if value is None else str(value) for value in cell.values()) or "x" for cell in cells]
+    own = [" ".join(map(_named, cell.values())) or "x" for cell in cells]
     contrasts = tuple(
         " - ".join(own[c] for c in sorted(row.nonzero().flatten().tolist(), key=lambda c, row=row: -float(row[c])))
         for row in matrix

@@ -210,11 +210,11 @@ def distance_histograms(scores: Scores, *, row: str, col: str, bins: int = 20) -
         stat="probability",
         common_norm=False,
         element="step",
-        height=1.25,
-        aspect=2.6,
+        height=1.4,
+        aspect=2.3,
         facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
     )
-    grid.set_titles("{row_name}: {col_name}", fontsize="small").set_axis_labels("distance", "share")
+    grid.set_titles("{row_name}\n{col_name}", fontsize="small").set_axis_labels("distance", "share")
     grid.set(yticks=[])
     sns.move_legend(grid, "upper left", bbox_to_anchor=(1.0, 0.98), title=None)
     plt.close(grid.figure)

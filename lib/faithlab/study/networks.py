@@ -128,7 +128,7 @@ def introduced(recognised: Scores, images: int, recorded: Scores | None = None) 
     if any(e.value < WEAK for e in found.values()):
         text += (
             f" Less than {WEAK:.0%} is a weak network, trained briefly so that this page can be rerun quickly. Read "
-            "what follows as a statement about such a network: more training (`epochs`, `train_limit`) or the paper's "
+            "what follows as a statement about such a network: more training (`training={epochs: 20}`) or the paper's "
             "networks (the `paper` profile) may change it."
         )
     if recorded is not None:
