@@ -435,3 +435,51 @@ def test_no_number_of_images_is_so_small_that_chance_tells_two_rates_apart(image
         e = stats.estimate(table(torch.stack([first, ~first])[None]), cells=[X, Y], contrasts=DIFFERENCE)
         chance += scipy.stats.binom.pmf(wins, images, 0.5) * float(e.low.item() > 0)
     assert chance <= 0.05
+
+
+@pytest.mark.parametrize("hits", [False, True])
+def test_images_without_a_score_say_nothing(hits):
+    """The interval is that of the images that count, however many others stand in the table."""
+    values = normal(1, 2, 200)
+    values = (values > -0.5).float() if hits else values
+    values[:, 0, 5:] = NAN
+    with_others = stats.estimate(table(values), cells=[X, Y], contrasts=DIFFERENCE)
+    alone = stats.estimate(table(values[:, :, :5]), cells=[X, Y], contrasts=DIFFERENCE)
+    assert (with_others.images, with_others.missing) == (5, (195,))
+    for one, other in zip(with_others.pooled, alone.pooled, strict=True):
+        assert one.item() == pytest.approx(other.item(), nan_ok=True)
+
+
+def test_one_common_image_decides_nothing():
+    first, second = torch.zeros(100), torch.ones(100)
+    first[-1], second[0] = 1, 0
+    own = {"dataset": "d", "network": "n", "metric": "m"}
+    both = Scores.of(first.bool(), images=range(100), explainer="x", **own)
+    both += Scores.of(second.bool(), images=range(99, 199), explainer="y", **own)
+    e = stats.estimate(both, cells=[X, Y], contrasts=DIFFERENCE)
+    assert e.images == 1
+    assert not (e.low > 0).item()
+    assert not (e.high < 0).item()
+
+
+def test_a_network_with_few_images_is_not_outvoted():
+    """Of networks that count equally, the one with two images says how sure the mean is."""
+    held = 0
+    g = torch.Generator().manual_seed(0)
+    for _ in range(400):
+        few, many = torch.randn(2, generator=g), 0.001 + 0.0001 * torch.randn(500, generator=g)
+        own = {"dataset": "d", "explainer": "x", "metric": "m"}
+        t = Scores.of(few, images=range(2), network="few", **own)
+        t += Scores.of(many, images=range(2, 502), network="many", **own)
+        e = stats.estimate(t)
+        assert e.missing == (0, 0)
+        held += bool(e.low > 0.0005)
+    assert held <= 20
+
+
+def test_networks_average_over_the_same_rows():
+    t = table(normal(2, 2, 50))
+    lacking = Scores([b for b in t if (b.labels["network"], b.labels["explainer"]) != ("net 1", "y")])
+    with pytest.raises(ValueError, match="net 1 and net 0 do not both have the rows"):
+        stats.estimate(lacking, explainer=["x", "y"])
+    assert len(stats.estimate(lacking, explainer="x").networks) == 2

@@ -134,7 +134,7 @@ def test_rows_that_are_not_there(labels, message):
         ({"values": [[1.0, 2.0]]}, r"got values of shape \(1, 2\) and no sizes"),
         ({"values": [[1.0, 2.0]], "sizes": [0.1]}, r"shape \(1, 2\) and 1 sizes"),
         ({"values": [1.0], "sizes": [0.1]}, r"values of shape \(1,\) and 1 sizes"),
-        ({"values": [[1.0, 2.0]], "sizes": [0.2, 0.1]}, "increasing sizes"),
+        ({"values": [[1.0, 2.0]], "sizes": [0.2, 0.1]}, "increasing finite sizes"),
         ({"values": [1.0, 2.0], "images": [0]}, r"images as 2 integers, one a row, but got shape \(1,\)"),
         ({"values": [1.0], "images": [0.5]}, "images as 1 integers"),
         ({"values": [1.0], "images": None}, "indices in their split, but got none"),
@@ -147,6 +147,13 @@ def test_rows_that_are_not_there(labels, message):
         ({"values": [1.0], "metric": None}, "metric is missing"),
         ({"values": [1.0], "network": ""}, "network: expected a text"),
         ({"values": [1.0], "draw": 0.5}, "draw: expected an integer"),
+        ({"values": [1.0], "level": float("nan")}, "level: expected a finite number, but got nan"),
+        ({"values": [1.0], "level": "high"}, "level: expected a finite number, but got 'high'"),
+        ({"values": [1.0], "noise_seed": 2**40}, "noise_seed: expected an integer of 32 bits"),
+        ({"values": [1.0], "training_seed": float("nan")}, "training_seed: expected an integer of 32 bits"),
+        ({"values": [1.0], "images": [2**33]}, "images as integers of 32 bits"),
+        ({"values": [1.0], "images": [True]}, "images as 1 integers"),
+        ({"values": [[1.0]], "sizes": [float("nan")]}, "increasing finite sizes"),
         ({"values": [1.0], "errors": torch.ones(2)}, r"errors of shape \(1, 1\)"),
     ],
 )
@@ -186,3 +193,11 @@ def test_a_file_without_the_columns_is_refused(tmp_path):
 def test_the_dictionary_explains_every_column():
     assert scores.dictionary()["column"].tolist() == list(COLUMNS)
     assert scores.dictionary()["meaning"].str.len().min() > 10
+
+
+def test_a_label_can_be_taken_off():
+    table = of(values=[1.0], variant="coarse")
+    assert table.labelled(variant=None).labels("variant") == []
+    assert table.labelled(variant="fine").labels("variant") == ["fine"]
+    with pytest.raises(ValueError, match="every row needs metric"):
+        table.labelled(metric=None)

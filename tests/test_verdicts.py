@@ -284,6 +284,13 @@ def test_judged_claims_are_a_table():
         claims.judge([claim(), claim()])
 
 
+X, Y = {"explainer": "a"}, {"explainer": "b"}
+
+
+def two(sample):
+    return sample.mean()[..., None].expand(-1, 2)
+
+
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
@@ -298,6 +305,19 @@ def test_judged_claims_are_a_table():
         (lambda t: claims.in_order(t, "explainer", "abc", printed=[1, 2]), "expected 3 printed numbers"),
         (lambda t: claims.above(t, 0), "several explainers"),
         (lambda t: claims.counted("never", []), "at least one case"),
+        (lambda t: claims.counted("always", [math.nan]), "true or false for every case"),
+        (lambda t: claims.counted("always", [0.1, 0.2]), "true or false for every case"),
+        (lambda t: claims.above(t, -math.inf, explainer="a"), "a number as the bar"),
+        (lambda t: claims.above(t, math.nan, explainer="a"), "a number as the bar"),
+        (lambda t: claims.below(t, math.inf, explainer="a"), "a number as the bar"),
+        (lambda t: claims.within(t, {"explainer": "a"}, margin=math.inf, reason="x"), "a finite margin above 0"),
+        (
+            lambda t: claims.agrees(t, (0.9, 0.1), margin=1, reason="x", explainer="a"),
+            "from its lower to its upper end",
+        ),
+        (lambda t: claims.within(t, X, Y, about=7.0, margin=1, reason="x"), "compared with 0, not about 7"),
+        (lambda t: claims.best(t, "explainer", "a", printed={"A": 1.0}), "numbers are printed of explainer"),
+        (lambda t: claims.above(t, 0, of=two, explainer="a"), "a curve or several numbers"),
         (lambda t: claims.Claim("x", "", "", []), "at least one part that is no premise"),
         (lambda t: claims.Claim("x", "", "", [claims.premise(claims.counted("a", [True]))]), "no premise"),
         (lambda t: claims.Claim("x", "", "", [claims.counted("a", [True])] * 2), "a is there twice"),

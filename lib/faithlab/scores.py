@@ -8,6 +8,8 @@ A label that does not apply is None (null in the file): an original explanation 
 random draws has no `draw`.
 """
 
+import math
+import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -140,8 +142,8 @@ class Scores:
                     "expected values [B], or [B, K] with K sizes, but got values of shape "
                     f"{tuple(values.shape)} and {'no sizes' if sizes is None else f'{at.numel()} sizes'}"
                 )
-            if not bool((at.diff() > 0).all()):
-                raise ValueError(f"expected increasing sizes, but got {at.tolist()}")
+            if not bool((at.diff() > 0).all() & at.isfinite().all()):
+                raise ValueError(f"expected increasing finite sizes, but got {at.tolist()}")
             sizes = tuple(at.tolist())
         if values.dtype in (torch.bool, torch.uint8):
             values = values.to(torch.uint8)
@@ -222,15 +224,18 @@ class Scores:
         return table
 
     def labelled(self, **labels: Label) -> "Scores":
-        """The same rows with other labels.
+        """The same rows with other labels; None: the label does not apply.
 
         Raises:
             ValueError: no such label, or a value that it cannot have.
         """
         if unknown := sorted(set(labels) - set(LABELS)):
             raise ValueError(f"{', '.join(unknown)}: no such label of the long table; there are {', '.join(LABELS)}")
-        new = {name: _label(name, value) for name, value in labels.items()}
-        return Scores(replace(b, labels={**b.labels, **new}) for b in self.blocks)
+        if lacking := [name for name in REQUIRED if name in labels and labels[name] is None]:
+            raise ValueError(f"every row needs {', '.join(lacking)}")
+        new = {name: _label(name, value) for name, value in labels.items() if value is not None}
+        kept = [{n: v for n, v in b.labels.items() if n not in labels} for b in self.blocks]
+        return Scores(replace(b, labels=own | new) for b, own in zip(self.blocks, kept, strict=True))
 
     def arrow(self) -> pa.Table:
         """The table in the columns of `COLUMNS`."""
@@ -296,8 +301,12 @@ def _label(name: str, value: Any) -> Label:
         if not isinstance(value, str) or not value:
             raise ValueError(f"{name}: expected a text, but got {value!r}")
         return value
-    if isinstance(value, bool) or (name in INTEGERS and int(value) != value):
-        raise ValueError(f"{name}: expected {'an integer' if name in INTEGERS else 'a number'}, but got {value!r}")
+    kind, fits = "a finite number", isinstance(value, numbers.Real) and not isinstance(value, bool)
+    fits = fits and math.isfinite(value)
+    if name in INTEGERS:
+        kind, fits = "an integer of 32 bits", fits and int(value) == value and abs(value) < 2**31
+    if not fits:
+        raise ValueError(f"{name}: expected {kind}, but got {value!r}")
     return int(value) if name in INTEGERS else _level(value)
 
 
@@ -310,10 +319,12 @@ def _identities(name: str, given: Tensor | Sequence[int] | None, count: int) -> 
     if given is None:
         return None
     given = torch.as_tensor(given).cpu()
-    if given.shape != (count,) or given.is_floating_point():
+    if given.shape != (count,) or given.is_floating_point() or given.dtype == torch.bool:
         raise ValueError(
             f"expected {name} as {count} integers, one a row, but got shape {tuple(given.shape)} of {given.dtype}"
         )
+    if count and int(given.abs().max()) >= 2**31:
+        raise ValueError(f"expected {name} as integers of 32 bits, but got {int(given.abs().max())}")
     return given.long()
 
 

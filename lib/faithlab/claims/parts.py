@@ -18,6 +18,7 @@ What a claim says, the part, its contrasts and their side:
     some, most                                some, most     those of several parts, one or more than half of them
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -192,6 +193,8 @@ def best(
         raise ValueError(f"expected rivals of {by} {winner!r}, but got {others}")
     cells = [{by: value} for value in (winner, *others)]
     matrix = torch.cat([torch.ones(len(others), 1), -torch.eye(len(others))], 1)
+    if unknown := set(printed or ()) - {winner, *others}:
+        raise ValueError(f"numbers are printed of {by} {unknown}, but {winner!r} is compared with {others}")
     printed = None if printed is None else [printed.get(value, torch.nan) for value in (winner, *others)]
     return _part("best", table, of, cells, _signed(matrix, less), labels, name or f"{winner} is best", printed, low=0)
 
@@ -286,6 +289,8 @@ def within(
         **labels: labels of both.
     """
     _check_margin(margin, reason)
+    if y is not None and about:
+        raise ValueError(f"a difference is compared with 0, not about {about}; leave out either y or about")
     cells, matrix = ([x], [[1]]) if y is None else ([x, y], [[1, -1]])
     return _part(
         "within",
@@ -356,7 +361,9 @@ def agrees(
         **labels: labels of the rows.
     """
     _check_margin(margin, reason)
-    low, high = printed if isinstance(printed, tuple) else (printed, printed)
+    low, high = printed if isinstance(printed, tuple | list) else (printed, printed)
+    if not low <= high:
+        raise ValueError(f"expected a range from its lower to its upper end, but got {low} to {high}")
     middle = (low + high) / 2
     return _part(
         "agrees", table, of, [{}], [[1]], labels, name, middle, low=low - margin, high=high + margin, reason=reason
@@ -372,11 +379,13 @@ def counted(name: str, as_claimed: Tensor | Sequence[bool], *, reason: str = "")
         reason: how it was counted.
 
     Raises:
-        ValueError: no case.
+        ValueError: no case, or something else than true and false.
     """
-    cases = torch.as_tensor(as_claimed).flatten().bool()
+    cases = torch.as_tensor(as_claimed).flatten()
     if not len(cases):
         raise ValueError(f"{name}: expected at least one case, but got none")
+    if cases.dtype != torch.bool:
+        raise ValueError(f"{name}: expected true or false for every case, but got {cases.dtype}")
     return Part(name, "counted", reason=reason, count=int(cases.sum()), cases=len(cases))
 
 
@@ -428,8 +437,8 @@ def _joined(parts: Sequence[Part], name: str, needed: int) -> Part:
 
 
 def _check_margin(margin: float, reason: str) -> None:
-    if not margin > 0 or not reason.strip():
-        raise ValueError(f"expected a margin above 0 and the reason for it, but got {margin} and {reason!r}")
+    if not 0 < margin < INFINITY or not reason.strip():
+        raise ValueError(f"expected a finite margin above 0 and the reason for it, but got {margin} and {reason!r}")
 
 
 def _signed(matrix: Tensor | Sequence[Sequence[float]], negative: bool) -> Tensor:
@@ -465,6 +474,8 @@ def _part(
     reason: str = "",
 ) -> Part:
     matrix = torch.as_tensor(matrix, dtype=torch.float64)
+    if not low < high or not (math.isfinite(low) or math.isfinite(high)):
+        raise ValueError(f"{name or kind}: expected a number as the bar, but the claimed side is from {low} to {high}")
     own = [" ".join(map(_named, cell.values())) or "x" for cell in cells]
     contrasts = tuple(
         " - ".join(own[c] for c in sorted(row.nonzero().flatten().tolist(), key=lambda c, row=row: -float(row[c])))
@@ -482,7 +493,9 @@ def _part(
         # A rival without a printed number leaves the contrasts of the others alone.
         printed = torch.stack([(row[row != 0] * numbers[row != 0]).sum() for row in matrix]).tolist()
     gathered = gather(table, statistic(of), cells, labels)
-    if gathered.sizes is not None and gathered([torch.ones(1, n).double() for n in gathered.images]).ndim > 3:
-        raise ValueError(f"{name}: the statistic gives a curve over sizes; choose its `area`, or another number")
+    if gathered([torch.ones(1, n).double() for n in gathered.images]).ndim > 3:
+        raise ValueError(
+            f"{name}: the statistic gives a curve or several numbers; choose its `area`, or another number"
+        )
     own = {"gathered": gathered, "matrix": matrix, "cells": tuple(cells), "labels": dict(labels), "table": table}
     return Part(name, kind, low, high, contrasts, printed=tuple(printed or ()), reason=reason, **own)

@@ -120,7 +120,8 @@ def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -
     against = ((each.value > low) & (each.value < high)) != inside
     settled = _inside(each, low, high) | _outside(each, low, high)
     numbers = torch.cat([needed(pooled)[~clear], needed(each)[clear & against & ~settled]])
-    return float(numbers.max()) if len(numbers) else math.nan
+    # So many were not enough here, whatever the formula says of an interval that is not symmetric.
+    return float(numbers.max().clamp(min=estimate.images + 1)) if len(numbers) else math.nan
 
 
 @dataclass(frozen=True)

@@ -205,13 +205,14 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         raise ValueError(
             f"expected contrasts [contrasts, {cells}], one column for each cell, but got {tuple(matrix.shape)}"
         )
-    counts = torch.cat([torch.tensor([gathered.images]), gathered.counts])  # [pooled and networks, data sets]
+    counts = torch.cat([torch.tensor([gathered.images]), gathered.counts])  # [all and networks, data sets]
     few = _few(gathered)
     scale = values[:, 0].abs().nan_to_num(0).amax()
     values = torch.einsum("qc,urc...->urq...", matrix, values)
     values = torch.cat([values.mean(0, keepdim=True), values])
     point, replicates = values[:, 0], values[:, 1:]
     n = counts.amin(1).double().reshape(-1, *[1] * (point.ndim - 1))
+    n[0] = n.min()  # the networks count equally, so that the one with fewest images says how sure their mean is
     if few:
         # Removing an image that a network does not have changes nothing there, and adds nothing.
         factor = torch.cat(

@@ -381,9 +381,9 @@ class Gathered:
         rows: by network, cell, argument of the statistic.
         networks: names of the networks.
         datasets: names of the data sets.
-        images: of each data set, their number.
+        images: of each data set, the number of those that count for some network.
         kept: by network and data set, the columns of the images that count there.
-        missing: by network, how many images (pairs: rows) were left out because a score is absent or NaN.
+        missing: by network, how many of its images (pairs: rows) were left out because a score is absent or NaN.
         sizes: [K] or None.
         hits: whether all scores are 0 or 1.
         repeats: how many scores make the value of one image.
@@ -469,7 +469,7 @@ def gather(table: Scores, of: Statistic, cells: Sequence[Labels], labels: Labels
 
     Raises:
         ValueError: a cell that leaves a label open, several data sets in one cell, a network without rows of a cell,
-            different sizes.
+            other rows (draws, seeds, averaged labels) than the networks before, different sizes.
     """
     wanted = [[_merged(labels, cell, own) for own in of.over] for cell in cells]
     chosen = {name for cell in wanted for sample in cell for name in sample} - set(labels)
@@ -487,32 +487,46 @@ def gather(table: Scores, of: Statistic, cells: Sequence[Labels], labels: Labels
     images = [torch.cat([b.images for b in every if b.labels["dataset"] == name]).unique() for name in datasets]
     units = list(dict.fromkeys(tuple(b.labels.get(name) for name in free) for b in every))
     names = _names(free, units, every)
-    rows, kept, missing, repeats = [], [], [], 1
+    rows, kept, missing, repeats, alike = [], [], [], 1, {}
     for unit, name in zip(units, names, strict=True):
         own = [
             [[b for b in sample if tuple(b.labels.get(n) for n in free) == unit] for sample in cell] for cell in blocks
         ]
-        for cell, found in zip(wanted, own, strict=True):
-            for sample, there in zip(cell, found, strict=True):
+        for c, (cell, found) in enumerate(zip(wanted, own, strict=True)):
+            for s, (sample, there) in enumerate(zip(cell, found, strict=True)):
                 if not there:
                     raise ValueError(f"{name} has no rows of {_text(sample)}, which the other networks have")
+                # Else the mean over a list, over draws or seeds would be one of other things in each network.
+                kinds = {_kind(b, free) for b in there}
+                if other := kinds ^ alike.setdefault((c, s), kinds):
+                    raise ValueError(
+                        f"{name} and {names[0]} do not both have the rows {_text(dict(min(other, key=str)))}"
+                    )
         repeats = max(repeats, *(len(sample) for cell in own for sample in cell))
         one, columns, lost = _of_network(own, datasets, images)
         rows.append(one)
         kept.append(columns)
         missing.append(lost)
+    # An image that counts for no network is none: intervals follow from how many there are.
+    used = [torch.cat(columns).unique() for columns in zip(*kept, strict=True)]
+    kept = [tuple(map(torch.searchsorted, used, columns)) for columns in kept]
     return Gathered(
         of,
         tuple(rows),
         tuple(names),
         datasets,
-        tuple(map(len, images)),
+        tuple(map(len, used)),
         tuple(kept),
         tuple(missing),
         None if sizes is None else torch.tensor(sizes, dtype=torch.float64),
         all(b.hits for b in every),
         repeats,
     )
+
+
+def _kind(block: Block, free: Sequence[str]) -> frozenset[tuple[str, Label]]:
+    """What a block holds, besides which network and data set it is of."""
+    return frozenset((n, v) for n, v in block.labels.items() if n not in (*free, "dataset", "direction", "part"))
 
 
 def _merged(*labels: Labels) -> dict[str, Label | Sequence[Label]]:
@@ -576,7 +590,8 @@ def _of_network(
         if not there.any():
             raise ValueError(f"no image of {datasets[d]} has a score in every cell; {len(there)} were looked at")
         kept.append(there.nonzero().flatten())
-        missing += 0 if paired else int((~there).sum())
+        looked = [b.images for c in cells for s in c for b in s if b.labels["dataset"] == datasets[d]]
+        missing += 0 if paired else len(torch.cat(looked).unique()) - int(there.sum())
     result = []
     for cell in tensors:
         samples = []
