@@ -15,7 +15,7 @@ import seaborn as sns
 from faithlab.claims import PARTLY, REPRODUCED, VERDICTS
 from faithlab.metrics import METRICS
 from faithlab.study import figures, places, published
-from faithlab.study.results import UNHASHED, recorded, recorded_runs
+from faithlab.study.results import RECORDED_ORDER, UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.trials.degraded import IDEAL
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
@@ -63,33 +63,45 @@ def write(results: Path, target: Path) -> None:
 
     correlations = results / "f-fidelity/images/correlations.csv"
     if correlations.is_file():
-        figure = _answer(pd.read_csv(correlations))
+        kept = _better(correlations.parent, "f-fidelity/images", "correlations")
+        figure = _answer(kept.frame if kept else pd.read_csv(correlations))
         figure.savefig(target / "answer.svg", bbox_inches="tight", metadata={"Date": None})
 
     examined = results / "across/examination"
     if (examined / "trust.csv").is_file():
-        trust = pd.read_csv(examined / "trust.csv")
+        kept = {name: _better(examined, "across/examination", name) for name in ("trust", "price")}
+        trust, price = (k.frame if k else pd.read_csv(examined / f"{name}.csv") for name, k in kept.items())
         figure = figures.matrix(trust)
         figure.savefig(target / "examination.svg", bbox_inches="tight", metadata={"Date": None})
-        (target / "examination.md").write_text(_examined(trust, pd.read_csv(examined / "price.csv")), encoding="utf-8")
+        (target / "examination.md").write_text(_examined(trust, price), encoding="utf-8")
 
     sizes = results / "f-fidelity/explanation-size/sizes.csv"
     if sizes.is_file():
         (target / "sizes.md").write_text(_sizes(pd.read_csv(sizes)), encoding="utf-8")
 
 
-def _judged(folder: Path, page: str) -> pd.DataFrame:
-    """The claims of a page, and what a recorded run of another profile says of them.
+def _better(folder: Path, page: str, table: str) -> Recorded | None:
+    """A table of the recorded run of a page, where that is of a larger profile than this build's."""
+    kept = recorded(page, table)
+    profile = json.loads((folder / "provenance.json").read_text())["profile"]
+    order = [*RECORDED_ORDER, profile]  # the first is the largest
+    return kept if kept and order.index(kept.profile) < order.index(profile) else None
 
-    Columns longer (that profile, or nothing), other_verdict and other (evidence).
+
+def _judged(folder: Path, page: str) -> pd.DataFrame:
+    """The claims of a page by the best evidence: the recorded run's where it is of a larger profile than this build's.
+
+    Columns best (the profile of that run, or nothing), built_verdict and built (evidence of this build, where it has
+    been replaced).
     """
-    claims = pd.read_csv(folder / "claims.csv").assign(page=page)
-    kept = recorded(page, "claims")
-    if kept is None or kept.profile == json.loads((folder / "provenance.json").read_text())["profile"]:
-        return claims.assign(longer="")
+    claims = pd.read_csv(folder / "claims.csv").assign(page=page, best="", built_verdict="", built="")
+    if (kept := _better(folder, page, "claims")) is None:
+        return claims
     other = kept.frame.set_index("id").reindex(claims["id"])
-    longer = [kept.profile if known else "" for known in other["verdict"].notna()]
-    return claims.assign(longer=longer, other_verdict=other["verdict"].array, other=other["evidence"].array)
+    known = other["verdict"].notna().to_numpy()
+    claims.loc[known, ["built_verdict", "built"]] = claims.loc[known, ["verdict", "evidence"]].to_numpy()
+    claims.loc[known, ["verdict", "evidence"]] = other.loc[known, ["verdict", "evidence"]].to_numpy()
+    return claims.assign(best=[kept.profile if k else "" for k in known])
 
 
 def _recorded(runs: list[Mapping]) -> str:
@@ -139,11 +151,12 @@ def _counts(claims: pd.DataFrame) -> str:
 
 
 def _claims(claims: pd.DataFrame) -> str:
-    """The claims of a paper with their verdicts, as a table; below an evidence that of a longer recorded run."""
+    """The claims of a paper with their verdicts, as a table; below a recorded evidence that of this build."""
     head = "| | Claim | Where | Evidence | Measured in |\n|:-:|---|---|---|---|\n"
     rows = [
-        f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | {c.evidence}"
-        + (f"<br>*Recorded, {c.longer}:* {SYMBOLS[c.other_verdict]} {c.other_verdict}. {c.other}" if c.longer else "")
+        f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | "
+        + (f"*Recorded, {c.best}:* {c.evidence}<br>*This build:* " if c.best else "")
+        + (f"{SYMBOLS[c.built_verdict]} {c.built_verdict}. {c.built}" if c.best else c.evidence)
         + f" | [{c.page.split('/')[-1]}](../../notebooks/{c.page}) |"
         for c in claims.itertuples()
     ]

@@ -55,18 +55,25 @@ def run(folder, profile, claims, **more):
 def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     lines = (tmp_path / "out/claims.md").read_text().splitlines()
-    assert lines[2] == "| [SaCo](saco/verdict) | 2 | 1 | 1 | 0 | 0 | 0 |"
+    assert lines[2] == "| [SaCo](saco/verdict) | 2 | 0 | 1 | 1 | 0 | 0 |"
     assert len(lines) == 4, "what has no page for its verdict is not counted"
     assert lines[3] == "| [TRACE](trace/verdict) | 1 | 0 | 0 | 0 | 0 | 1 |"
 
 
-def test_beside_a_verdict_stands_that_of_a_run_in_another_profile(results, tmp_path):
+def test_the_verdict_is_that_of_the_best_run_and_this_build_stands_beside(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     first, second = (tmp_path / "out/claims-saco.md").read_text().splitlines()[2:]
-    assert "✓<br>reproduced | Claim a | Table 1 | quick a<br>*Recorded, study:* ◐ partly. study a |" in first
+    assert (
+        "◐<br>partly | Claim a | Table 1 | *Recorded, study:* study a<br>*This build:* ✓ reproduced. quick a |" in first
+    )
     assert first.endswith("[one](../../notebooks/saco/one) |")
     assert "✗<br>contradicted | Claim b | Table 1 | quick b |" in second  # which the recorded run does not know
     assert "Recorded" not in (tmp_path / "out/claims-trace.md").read_text()
+    # A build of a larger profile than the recorded run's is the best evidence itself.
+    provenance = results / "saco/one/provenance.json"
+    provenance.write_text(provenance.read_text().replace('"quick"', '"paper"'))
+    scoreboard.write(results, tmp_path / "larger")
+    assert "✓<br>reproduced | Claim a | Table 1 | quick a |" in (tmp_path / "larger/claims-saco.md").read_text()
 
 
 def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
