@@ -106,15 +106,19 @@ def _judged(folder: Path, page: str) -> pd.DataFrame:
 
 def _recorded(runs: list[Mapping]) -> str:
     """The recorded runs and where they came from, as a table."""
-    head = "| Page | Profile | Date | Commit | Notebook | Ran on |\n|---|---|---|---|---|---|\n"
+    head = (
+        "| Page | Profile | Inputs | Minutes | Date | Commit | Notebook | Ran on |\n|---|---|--:|--:|---|---|---|---|\n"
+    )
     rows = []
     for run in runs:
         name = run["notebook"]
         commit = f"{(run['commit'] or 'none')[:9]}" + (" with local changes" if run["dirty"] else "")
         notebook = run["notebook_sha256"] if run["notebook_sha256"] == UNHASHED else f"`{run['notebook_sha256'][:9]}`"
+        given = run["parameters"]
+        inputs = " + ".join(f"{given[of]} {of}" for of in ("images", "series", "texts") if of in given)
         rows.append(
-            f"| [{name}](../notebooks/{name}) | {run['profile']} | {run['date'][:10]} | {commit} | {notebook}"
-            f" | {run['gpu'] or run['cpu']} |"
+            f"| [{name}](../notebooks/{name}) | {run['profile']} | {inputs} | {run['seconds'] / 60:.0f} | {run['date'][:10]}"
+            f" | {commit} | {notebook} | {run['gpu'] or run['cpu']} |"
         )
     return head + "\n".join(rows) + "\n"
 

@@ -47,6 +47,8 @@ def run(folder, profile, claims, **more):
         "dirty": False,
         "gpu": None,
         "cpu": "a processor",
+        "parameters": {"images": 32, "texts": 8, "draws": 2},
+        "seconds": 100.0,
         "tables": {"claims": {"rows": len(table)}},
     } | more
     (folder / "provenance.json").write_text(json.dumps(provenance))
@@ -80,8 +82,8 @@ def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     first, second = (tmp_path / "out/recorded.md").read_text().splitlines()[2:]
     assert first == (
-        "| [saco/one](../notebooks/saco/one) | study | 2026-11-21 | 012345678 | made before notebooks were hashed"
-        " | a processor |"
+        "| [saco/one](../notebooks/saco/one) | study | 32 images + 8 texts | 2 | 2026-11-21 | 012345678"
+        " | made before notebooks were hashed | a processor |"
     )
     assert "| `ababababa` |" in second
 
