@@ -117,8 +117,8 @@ def _recorded(runs: list[Mapping]) -> str:
         given = run["parameters"]
         inputs = " + ".join(f"{given[of]} {of}" for of in ("images", "series", "texts") if of in given)
         rows.append(
-            f"| [{name}](../notebooks/{name}) | {run['profile']} | {inputs} | {run['seconds'] / 60:.0f} | {run['date'][:10]}"
-            f" | {commit} | {notebook} | {run['gpu'] or run['cpu']} |"
+            f"| [{name}](../notebooks/{name}) | {run['profile']} | {inputs} | {run['seconds'] / 60:.0f}"
+            f" | {run['date'][:10]} | {commit} | {notebook} | {run['gpu'] or run['cpu']} |"
         )
     return head + "\n".join(rows) + "\n"
 
