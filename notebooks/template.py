@@ -17,17 +17,15 @@
 # %% [markdown]
 # # Template: an experiment of your own
 #
-# Copy this notebook, change it, and it becomes a page of the book. It asks one small question: *when the most
-# relevant patches of a handwritten digit are removed, how much does the network lose, and which explainer finds the
-# patches that hurt most?*
+# Copied under a name of your own by the command of [the guide](../book/fork), and changed, this notebook becomes a page
+# of the book. The name stands in the line that begins with `run = Run(`, and in the labels of the figure and of the
+# claim, which may be there only once in a book. The page asks one small question: *when the most relevant patches of a
+# handwritten digit are removed, how much does the network lose, and which explainer finds the patches that hurt most?*
 #
 # ```bash
-# # 1. Copy it, with "template" changed to "mine": in the line that begins with `run = Run(`, and in the labels of the
-# #    figure and of the claim, which may be there only once in a book.
-# sed s/template/mine/ notebooks/template.py > notebooks/mine.py
-# # 2. Make its pair, notebooks/mine.ipynb, to work on in Jupyter.
+# # 1. Make the copy's pair, notebooks/mine.ipynb, to work on in Jupyter.
 # make sync
-# # 3. Run it, with any parameters.
+# # 2. Run it, with any parameters.
 # make notebook NAME=mine PARAMS="images=32 seed=1"
 # ```
 #
@@ -51,6 +49,8 @@ patch = 4  # side of a patch, in pixels
 seed = 0
 
 # %%
+import itertools
+
 import matplotlib.pyplot as plt
 from IPython.display import Markdown
 
@@ -105,7 +105,7 @@ run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "Probability of the true class lost when the most relevant patches are removed. Higher is better. Bands: 95 % intervals over the images.", "name": "template-curves"}, "image": {"alt": "Line chart: share of patches removed against the probability lost, one line for each explainer."}} tags=["hide-input"]
 figure, axes = plt.subplots()
-for name, marker in zip(explainers, "osD^vPX", strict=False):
+for name, marker in zip(explainers, itertools.cycle("osD^vPX"), strict=False):
     curve = stats.estimate(scores, metric="Fid+", explainer=name)
     axes.plot(metrics["Fid+"].sizes, curve.value, marker=marker, label=name)
     axes.fill_between(metrics["Fid+"].sizes, curve.low, curve.high, alpha=0.15)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from faithlab import draws, masks, stats
+from faithlab import draws, masks, metrics, stats
 from faithlab.metrics import METRICS, Metric
 from faithlab.metrics.answers import ask
 from faithlab.scores import Scores
@@ -485,13 +485,24 @@ def test_a_metric_of_a_file_is_one(tmp_path):
     assert examination.yours(f"{tmp_path}/maps.py:grey", "explainer")(None, 3, None, None) == 3
 
 
+def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch):
+    """As where FAITHLAB_METRICS names the file that is examined."""
+    monkeypatch.setattr(metrics, "METRICS", dict(METRICS))
+    monkeypatch.setattr(metrics, "_OWN", dict(metrics._OWN))
+    text = "from faithlab.metrics import register\n" + GOOD + GOOD.replace("mine", "other")
+    (tmp_path / "mine.py").write_text(text + "register('Mine', mine, source='me')\n")
+    module = metrics.load(tmp_path / "mine.py")
+    for name in ("mine", "other"):
+        assert examination.yours(f"{tmp_path}/mine.py:{name}", "metric").ask is getattr(module, name)
+
+
 @pytest.mark.parametrize(
     ("ask_wrongly", "said"),
     [
         (lambda s, a: a, r"fails on a random explanation.*expected a number for each"),
-        (lambda s, a: a.sum(1) * torch.nan, "gave \\[nan, nan\\].*expected finite scores"),
-        (lambda s, a: a.sum(1) / 0, "gave \\[inf, inf\\]"),
-        (lambda s, a: a.argmax(1), "gave torch.int64; expected floating-point"),
+        (lambda s, a: a.sum(1) * torch.nan, "gave nothing but NaN"),
+        (lambda s, a: a.sum(1) / 0, "fails on a random.*gave infinity for 2"),
+        (lambda s, a: a.argmax(1), "fails on a random.*gave torch.int64"),
         (lambda s, a: s(a), "fails on a random explanation"),
     ],
 )

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import torch
 
-from faithlab.study import places
+from faithlab.study import parameters, places, profiles
 from faithlab.zoo import models
 
 ROOT = Path(__file__).parents[1]
@@ -78,6 +78,25 @@ def test_what_is_examined_by_one_command_has_a_page_and_a_row(clone):
     assert ran.returncode == 2
     assert "the metric 'mine' fails on a random explanation of two inputs: expected a number for each" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_a_copy_of_the_template_says_of_itself_what_is_true():
+    template = places.script("template").read_text(encoding="utf-8")
+    copy, *_ = snippet("bash", "sed s/template/mine/").splitlines()
+    assert copy.split()[:2] == ["sed", "s/template/mine/"]
+    lines = template.splitlines()
+    changed = [line for line in lines if "template" in line]
+    for line in changed:
+        assert line.count("template") == 1, "sed changes the first of a line"
+        assert line.startswith(("run = Run(", "# %%", '        "template-ig"')), "what is said changes with the name"
+
+
+def test_the_guides_folder_is_that_of_its_command():
+    (line,) = [line for line in snippet("bash", "make notebook NAME=").splitlines() if line.startswith("make")]
+    name, given = re.match(r'make notebook NAME=(\S+) PARAMS="(.*)"', line).groups()
+    changed = parameters.given([pair.split("=", 1) for pair in given.split()])
+    label = profiles.label(name, "quick", profiles.resolve(name, "quick", changed))
+    assert f"`build/{label}`" in GUIDE
 
 
 def test_an_explainer_is_there_by_its_name(at_hand):

@@ -13,6 +13,7 @@ from torch import nn
 from faithlab import engine, metrics, references, stats
 from faithlab.metrics import METRICS, Metric, evaluate, families, obstacles, register
 from faithlab.metrics.deletion import curve
+from faithlab.metrics.mufidelity import mu_fidelity
 from faithlab.metrics.saco import saco
 from faithlab.readouts import hit, probability
 from faithlab.subject import Subject
@@ -226,10 +227,37 @@ def test_options_are_those_of_the_metric():
     assert metric.sizes == (0.1, 0.5)
     assert metric.network == "fine-tuned"
     assert metric.forwards(100) == 1 + 2 * 2
-    with pytest.raises(TypeError, match="groups: neither an attribute of a metric nor an argument of this one"):
-        METRICS["FFid+"].given(groups=3)
-    with pytest.raises(TypeError, match=r"draw: neither .* which has groups, ratio"):
-        METRICS["SaCo"].given(draw=3)
+
+
+@pytest.mark.parametrize("name", ["Fid+", "Fid-", "RFid+", "AUC", "AOPC", "LOdds", "Comp.", "MoRF", "LeRF", "SaCo"])
+@pytest.mark.parametrize("what", ["direction", "images", "present", "score", "attribution", "draw"])
+def test_what_is_no_option_of_a_metric_is_not_given(name, what):
+    """It would change what the metric says of itself, or be overwritten by the subject's, and not what it asks."""
+    has = ", ".join(METRICS[name].options) or "none"
+    with pytest.raises(TypeError, match=rf"^{what}: neither an option of this metric's function, which has {has}, nor"):
+        METRICS[name].given(**{what: "LeRF"})
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("SaCo", [0.1]), ("µFidelity", [0.1]), ("Fid+", None)])
+def test_whether_a_metric_has_sizes_is_a_matter_of_its_function(name, sizes):
+    with pytest.raises(TypeError, match=r"^sizes: neither"):
+        METRICS[name].given(sizes=sizes)
+    with pytest.raises(TypeError, match=r"^fractions: neither"):
+        METRICS["Fid+"].given(fractions=[0.1])
+
+
+def test_what_a_metric_says_of_itself_is_given_with_its_function(subject, attributions):
+    other = METRICS["AOPC"].given(ask=METRICS["Comp."].ask, direction="LeRF", better=-1)
+    assert other.direction == "LeRF"
+    torch.testing.assert_close(other(subject, attributions["IG"]), METRICS["Comp."](subject, attributions["IG"]))
+    with pytest.raises(ValueError, match="expected direction as one of MoRF, LeRF, but got 'morf'"):
+        METRICS["AOPC"].given(ask=METRICS["Comp."].ask, direction="morf")
+
+
+@pytest.mark.parametrize("label", ["reference", "metric", "explainer", "direction", "images", "pairs", "colour"])
+def test_a_label_that_says_what_is_asked_is_not_given(subject, attributions, label):
+    with pytest.raises(ValueError, match=f"^{label}: not a label to be given, which are part, dataset, network"):
+        evaluate({"AOPC": METRICS["AOPC"]}, subject, attributions, **{label: "blur"})
 
 
 @pytest.mark.parametrize(
@@ -238,6 +266,8 @@ def test_options_are_those_of_the_metric():
         ({"better": 0}, ValueError, "expected better = 1"),
         ({"source": " "}, ValueError, "expected where the metric is defined"),
         ({"readout": "hit"}, TypeError, "expected functions"),
+        ({"network": "tuned"}, ValueError, "expected network as one of original, fine-tuned, retrained, but got"),
+        ({"needs": "luck"}, ValueError, "expected needs as one of one network, neighbours, cross-trained networks"),
     ],
 )
 def test_a_wrong_declaration_is_refused(declared, error, message):
@@ -323,3 +353,243 @@ def test_the_deletion_metrics_are_the_papers_formulas(subject, attributions):
     score = subject.score(probability, "mean", exact=True)
     left = curve(score, attributions["IG"])
     torch.testing.assert_close(METRICS["AOPC"](subject, attributions["IG"]), (left[:, :1] - left).mean(1))
+
+
+# What metrics share
+
+
+def in_place(score, attribution):
+    attribution.neg_()
+    return attribution[:, 0]
+
+
+def test_what_a_metric_changes_in_place_stays_its_own(subject, attributions):
+    before = attributions["IG"].clone()
+    asked = {"in place": Metric(in_place, source="me"), "SaCo": METRICS["SaCo"]}
+    scores = evaluate(asked, subject, {"IG": attributions["IG"]})
+    assert torch.equal(attributions["IG"], before)
+    (row,) = scores.where(metric="SaCo")
+    torch.testing.assert_close(row.values[:, 0], METRICS["SaCo"](subject, before).float())
+
+
+def both_readouts(ask) -> dict[str, Metric]:
+    """Twins with other readouts, which share what they ask."""
+    return {name: Metric(ask, source="me", readout=of) for name, of in (("p", probability), ("hit", hit))}
+
+
+@pytest.mark.parametrize("changed", [lambda keep: keep[:2], lambda keep: keep.float(), lambda keep: keep.byte()])
+def test_a_wrong_mask_is_the_same_error_alone_and_shared(subject, attributions, changed):
+    def ask(score, attribution):
+        score(torch.ones(5, 1, FEATURES, dtype=torch.bool))
+        return score(changed(torch.ones(5, 1, FEATURES, dtype=torch.bool)))[:, 0]
+
+    said = []
+    for asked in ({"p": both_readouts(ask)["p"]}, both_readouts(ask)):
+        with pytest.raises(ValueError, match=r"'p' fails: expected a boolean keep-mask \[5, masks, 12\]") as error:
+            evaluate(asked, subject, attributions)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_pairs_of_masks_and_inputs_are_answered_alone_and_shared(subject, attributions):
+    """score(keep [R, F], images [R]) -> [R], as `faithlab.engine.Score` says."""
+
+    def ask(score, attribution):
+        images = torch.tensor([4, 0, 1, 2, 3, 3])
+        answers = score(attribution[images] > 0.5, images)
+        return answers[1:].double()
+
+    asked = both_readouts(ask)
+    alone = {name: metric(subject, attributions["IG"]) for name, metric in asked.items()}
+    shared = evaluate(asked, subject, {"IG": attributions["IG"]})
+    for name in asked:
+        (row,) = shared.where(metric=name)
+        torch.testing.assert_close(row.values[:, 0].double(), alone[name].double())
+    assert len(alone["p"].unique()) > 1
+
+
+# What an input has not
+
+
+@pytest.fixture
+def padded(subject) -> Subject:
+    """Inputs that have 12, 8, 12, 6 and 9 of the features, not the first ones alone."""
+    has = torch.tensor([12, 8, 12, 6, 9])[:, None]
+    return dataclasses.replace(subject, present=((torch.arange(FEATURES) * 5) % FEATURES) < has)
+
+
+@pytest.mark.parametrize("name", ONE_NETWORK)
+def test_attributions_of_absent_features_change_nothing(padded, attributions, name):
+    metric, given = ONE_NETWORK[name], attributions["IG"]
+    expected = metric(padded, given, explainer="IG")
+    for absent in (-9.0, 9.0):
+        other = given.where(padded.present, absent)
+        assert torch.equal(metric(padded, other, explainer="IG").nan_to_num(7), expected.nan_to_num(7))
+
+
+# Of fewer features other subsets are drawn.
+@pytest.mark.parametrize(
+    "name", [n for n, m in ONE_NETWORK.items() if n != "µFidelity" and m.family[1:] != "-Fidelity"]
+)
+def test_absent_features_are_never_removed(padded, attributions, name):
+    """An input's number is that of the same input without the places of what it has not."""
+    metric, place = ONE_NETWORK[name], 3
+    metric = metric.given(groups=4) if "groups" in metric.options else metric
+    there = padded.present[place]
+    model, tuned, retrained = (
+        Shorter(m, padded.x[place], there).eval() for m in (padded.model, padded.tuned, network(2))
+    )
+    left = dataclasses.replace(
+        padded,
+        model=model,
+        tuned=tuned,
+        retrained={"IG": retrained},
+        x=padded.x[place : place + 1, there],
+        target=padded.target[place : place + 1],
+        images=padded.images[place : place + 1],
+        segments=torch.arange(6),
+        present=None,
+        references={name: lambda x: torch.full_like(x, 0.5) for name in padded.references},
+    )
+    same = dataclasses.replace(padded, references=dict.fromkeys(padded.references, lambda x: torch.full_like(x, 0.5)))
+    found = metric(same, attributions["IG"], explainer="IG")[place]
+    expected = metric(left, attributions["IG"][place : place + 1, there], explainer="IG")[0]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+class Shorter(nn.Module):
+    """A network that is asked about elements of one of its inputs; the others stay."""
+
+    def __init__(self, whole: nn.Module, x: torch.Tensor, there: torch.Tensor):
+        super().__init__()
+        self.whole = whole
+        self.register_buffer("x", x.clone())
+        self.register_buffer("places", there.nonzero().flatten())
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        return self.whole(self.x.to(given).repeat(len(given), 1).index_copy(1, self.places, given))
+
+
+def test_subsets_of_what_an_input_has_are_of_the_right_size(padded, attributions):
+    seen = []
+
+    def score(keep):
+        seen.append(keep)
+        return keep.double().mean(-1)
+
+    mu_fidelity(score, attributions["IG"], 0.25, draws=6, present=padded.present)
+    removed = ~torch.cat(seen, 1)
+    assert not bool((removed & ~padded.present[:, None]).any())
+    assert removed.sum(-1).unique(dim=1).flatten().tolist() == [3, 2, 3, 2, 2]
+    few = torch.arange(FEATURES).expand(5, -1) < torch.tensor([12, 1, 2, 2, 12])[:, None]
+    value = mu_fidelity(linear, attributions["IG"], 0.2, draws=20, present=few)
+    assert value.isnan().tolist() == [False, True, True, True, False]
+    with pytest.raises(ValueError, match=r"leaves several subsets of the 1 features, but 0\.2 of them is 0"):
+        mu_fidelity(linear, attributions["IG"], 0.2, present=torch.arange(FEATURES).expand(5, -1) < 1)
+
+
+def linear(keep: torch.Tensor) -> torch.Tensor:
+    return keep.double() @ torch.linspace(0.1, 1, FEATURES, dtype=torch.float64) ** 2
+
+
+# Whose fault it is
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda a: a.argmax(1), "gave torch.int64"),
+        (lambda a: (a[:, 0] > 0).byte(), "gave torch.uint8"),
+        (lambda a: a[:, 0] / 0, "gave infinity for 5"),
+        (lambda a: a[:, 0] + 1j, "gave torch.complex64"),
+        (lambda a: stats.MonteCarlo(a[:, 0], 0.1), r"expected the Monte-Carlo errors as .*\(5,\).*but got float"),
+        (lambda a: stats.MonteCarlo(a[:, 0], a), r"expected the Monte-Carlo errors .* but got \(5, 12\)"),
+        (lambda a: {}["nothing"], "KeyError: 'nothing'"),
+    ],
+)
+def test_a_metric_that_fails_among_others_is_named(subject, attributions, answer, said):
+    wrong = Metric(lambda score, attribution: answer(attribution), source="me")
+    with pytest.raises(ValueError, match=f"^the metric 'mine' fails: .*{said}"):
+        evaluate({"SaCo": METRICS["SaCo"], "mine": wrong}, subject, attributions)
+    with pytest.raises((ValueError, KeyError), match=said.removeprefix("KeyError: ")):
+        wrong(subject, attributions["IG"])
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.needs != "one network"])
+def test_forwards_are_those_of_an_explanation_of_one_network(name):
+    with pytest.raises(ValueError, match=f"this metric needs {METRICS[name].needs}"):
+        METRICS[name].forwards(12)
+
+
+# Registration
+
+
+@pytest.mark.parametrize("name", [3, "", " ", None])
+def test_a_metric_has_a_name(registry, name):
+    with pytest.raises(ValueError, match="expected the metric's name as a text"):
+        register(name, METRICS["SaCo"])
+
+
+def test_what_is_declared_beside_a_whole_metric_holds(registry):
+    register("Other", METRICS["SaCo"], better=-1, source="q", groups=4)
+    assert (METRICS["SaCo"].better, registry["Other"].better, registry["Other"].source) == (1, -1, "q")
+    assert registry["Other"].forwards(9) == 1 + 4
+    with pytest.raises(TypeError, match="direction: neither"):
+        register("Another", METRICS["SaCo"], direction="LeRF")
+    assert "Another" not in registry
+
+
+@pytest.fixture
+def at_home(registry, monkeypatch):
+    """Files that a test loads are forgotten after it."""
+    monkeypatch.setattr(metrics, "_OWN", dict(metrics._OWN))
+    monkeypatch.setattr(metrics, "_LOADED", dict(metrics._LOADED))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return registry
+
+
+MODERN = """
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beside_it import worst
+from faithlab.metrics import register
+
+
+@dataclass
+class Settings:
+    steps: int = 1
+
+
+register("Modern", worst, source="a reader")
+"""
+
+
+def test_a_file_may_have_what_a_script_may_have(at_home, tmp_path):
+    (tmp_path / "modern.py").write_text(MODERN)
+    (tmp_path / "beside_it.py").write_text(MINE.split("\n\n\nregister(")[0])
+    metrics.load(tmp_path / "modern.py")
+    assert at_home["Modern"].forwards(9) == 2
+    assert list(metrics.own())[-1:] == ["Modern"]
+
+
+def test_a_file_is_run_once(at_home, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    assert metrics.load("mine.py") is metrics.load(tmp_path / ".." / tmp_path.name / "mine.py")
+
+
+def test_a_file_that_does_not_run_says_which_it_is_and_leaves_nothing(at_home, tmp_path):
+    for name in ("first.py", "second.py"):
+        (tmp_path / name).write_text(MINE)
+    metrics.load(tmp_path / "first.py")
+    with pytest.raises(ValueError, match=r"second\.py does not run: .* metric 'Worst' already, of .*first\.py; choose"):
+        metrics.load(tmp_path / "second.py")
+    (tmp_path / "second.py").write_text(MINE.replace("Worst", "Worse") + "\n1 / 0\n")
+    with pytest.raises(ValueError, match=r"second\.py does not run: ZeroDivisionError"):
+        metrics.load(tmp_path / "second.py")
+    assert "Worse" not in at_home
+    (tmp_path / "mine").write_text(MINE)
+    with pytest.raises(ValueError, match=r"expected a file of Python, something\.py, but got .*mine; rename it"):
+        metrics.load(tmp_path / "mine")

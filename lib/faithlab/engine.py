@@ -25,7 +25,8 @@ from faithlab.readouts import probability
 Score = Callable[..., Tensor]
 """Keep-masks to one number for each, float32; True = kept. `score(keep)` takes as many masks for every input,
 [B, M, F] bool -> [B, M]; `score(keep, images)` takes any pairs, [R, F] bool and the inputs' positions [R] -> [R].
-One of `scorer` also tells the number of the model's classes, `score.classes` (None without inputs)."""
+One of `scorer` also tells the number of the model's classes, `score.classes` (None without inputs), and raises what is
+wrong with masks without asking about them, `score.check(keep, images)`."""
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
 
@@ -117,16 +118,20 @@ def scorer(
     @torch.inference_mode(False)
     @torch.no_grad()
     def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
+        check(keep, images)
+        if images is not None:
+            images = images.to(x.device)
+            return ask(keep[:, None], lambda part: images[part])[:, 0]
+        return ask(keep, lambda part: part)
+
+    def check(keep: Tensor, images: Tensor | None = None) -> None:
         _check_tensor("keep-masks", keep)
         if images is not None:
             _check_pairs(keep, images, len(x), features)
-            images = images.to(x.device)
-            return ask(keep[:, None], lambda part: images[part])[:, 0]
-        if keep.dtype != torch.bool or keep.ndim != 3 or keep.shape[::2] != (len(x), features):
+        elif keep.dtype != torch.bool or keep.ndim != 3 or keep.shape[::2] != (len(x), features):
             raise ValueError(
                 f"expected a boolean keep-mask [{len(x)}, masks, {features}], but got {keep.dtype} {tuple(keep.shape)}"
             )
-        return ask(keep, lambda part: part)
 
     def ask(keep: Tensor, inputs: Callable[[slice], slice | Tensor]) -> Tensor:
         """Keep-masks [n, M, F] of the inputs at n places -> [n, M]; `inputs` says which inputs a slice of n means."""
@@ -193,7 +198,7 @@ def scorer(
                 stacklevel=5,
             )
 
-    score.classes = prepared.classes
+    score.classes, score.check = prepared.classes, check
     return score
 
 
@@ -371,6 +376,7 @@ def _blocks(images: int, masks: int, rows: int):
 
 
 def _check_pairs(keep: Tensor, images: Tensor, inputs: int, features: int) -> None:
+    _check_tensor("positions of inputs", images)
     if keep.dtype != torch.bool or keep.ndim != 2 or keep.shape[1] != features:
         raise ValueError(f"expected a boolean keep-mask [pairs, {features}], but got {keep.dtype} {tuple(keep.shape)}")
     if images.dtype != torch.int64 or images.shape != keep.shape[:1]:

@@ -6,7 +6,7 @@ and trials are put to a subject, so that each of them asks rightly without being
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -163,21 +163,27 @@ class Remembered:
         self._score, self._readouts, self._most = score, readouts, most
         self._numbers: Tensor | None = None
         self.classes = getattr(score, "classes", None)
+        self._check = getattr(score, "check", lambda keep, images: None)
         self.asked = 0  # masks that the network was asked about
 
-    def of(self, readout: int) -> Callable[[Tensor], Tensor]:
-        """The score of one of the readouts, keep [B, M, F] -> [B, M]."""
+    def of(self, readout: int) -> engine.Score:
+        """The score of one of the readouts, with its errors."""
 
-        def score(keep: Tensor) -> Tensor:
-            return self(keep)[..., readout]
+        def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
+            return self(keep, images)[..., readout]
 
         score.classes = self.classes
         return score
 
-    def __call__(self, keep: Tensor) -> Tensor:
-        """Keep [B, M, F] bool -> [B, M, readouts]."""
-        keys = self._keys(keep)
-        different, place = keys.flatten().unique(return_inverse=True)
+    def __call__(self, keep: Tensor, images: Tensor | None = None) -> Tensor:
+        """Keep [B, M, F] bool -> [B, M, readouts], or keep [R, F] and images [R] -> [R, readouts]."""
+        self._check(keep, images)
+        shape = keep.shape[:-1]
+        if images is None:
+            images = torch.arange(shape[0], device=keep.device).repeat_interleave(shape[1])
+        keep, images = keep.reshape(-1, keep.shape[-1]), images.to(keep.device)
+        keys = self._keys(keep, images)
+        different, place = keys.unique(return_inverse=True)
         at = torch.searchsorted(self._known, different).clamp(max=max(0, len(self._known) - 1))
         new = self._known[at] != different if len(self._known) else torch.ones_like(different, dtype=torch.bool)
         answers = torch.empty(len(different), self._readouts, device=keep.device)
@@ -185,16 +191,15 @@ class Remembered:
         if bool(new.any()):
             first = torch.full((len(different),), keys.numel(), device=keep.device)
             first = first.scatter_reduce(0, place, torch.arange(keys.numel(), device=keep.device), "amin")[new]
-            images = first // keep.shape[1]
-            asked = self._score(keep.flatten(0, 1)[first], images)
+            asked = self._score(keep[first], images[first])
             self.asked += len(first)
             answers[new] = asked.to(answers)
             self._keep(different[new], answers[new])
-        return answers[place].view(*keys.shape, self._readouts)
+        return answers[place].view(*shape, self._readouts)
 
-    def _keys(self, keep: Tensor) -> Tensor:
-        """A number for each mask of each image, [B, M] int64."""
-        features = keep.shape[2]
+    def _keys(self, keep: Tensor, images: Tensor) -> Tensor:
+        """A number for each mask [R, F] of an image [R], [R] int64."""
+        features = keep.shape[1]
         if self._numbers is None or self._numbers.device != keep.device:
             self._known = torch.empty(0, dtype=torch.int64, device=keep.device)
             self._answers = torch.empty(0, self._readouts, device=keep.device)
@@ -202,10 +207,9 @@ class Remembered:
             largest = 1 << (52 - features.bit_length())
             generator = torch.Generator().manual_seed(0)
             self._numbers = torch.randint(largest, (features, 2), generator=generator).double().to(keep.device)
-        rows = keep.flatten(0, 1).split(max(1, (masks.BUDGET >> 3) // features))
+        rows = keep.split(max(1, (masks.BUDGET >> 3) // features))
         sums = torch.cat([part.double() @ self._numbers for part in rows]).long()
-        images = torch.arange(len(keep), device=keep.device).repeat_interleave(keep.shape[1])
-        return (sums[:, 0] * _ODD[0] + sums[:, 1] * _ODD[1] + images * _ODD[2]).view(keep.shape[:2])
+        return sums[:, 0] * _ODD[0] + sums[:, 1] * _ODD[1] + images * _ODD[2]
 
     def _keep(self, keys: Tensor, answers: Tensor) -> None:
         if len(self._known) + len(keys) > self._most:

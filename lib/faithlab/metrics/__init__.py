@@ -13,15 +13,17 @@ import functools
 import importlib.util
 import inspect
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from types import ModuleType
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from faithlab import masks, stats
+from faithlab import arguments, masks, stats
 from faithlab.engine import Readout
 from faithlab.metrics import (
     consistency,
@@ -35,7 +37,7 @@ from faithlab.metrics import (
     trajectory,
 )
 from faithlab.readouts import hit, log_odds, logit, probability
-from faithlab.scores import Scores
+from faithlab.scores import LABELS, Scores
 from faithlab.subject import Network, Remembered, Subject
 
 Needs = Literal["one network", "neighbours", "cross-trained networks"]
@@ -51,8 +53,9 @@ class Metric:
     """A metric, and how it is asked.
 
     Attributes:
-        ask: (score, attribution [B, F]) -> [B], or with `sizes` (score, attribution, sizes) -> [B, K]; may also answer
-            a `faithlab.stats.MonteCarlo`. If it has arguments named `present` or `images` it is given the subject's.
+        ask: (score, attribution [B, F]) -> [B], or with `sizes` (score, attribution, sizes) -> [B, K], floating-point
+            scores or bool hits; may also answer a `faithlab.stats.MonteCarlo`. If it has arguments named `present` or
+            `images` it is given the subject's.
         source: where it is defined.
         readout: what is read off the network.
         reference: what stands in for a removed feature, by its name in `faithlab.references.NAMED`.
@@ -86,6 +89,9 @@ class Metric:
     def __post_init__(self) -> None:
         if not callable(self.ask) or not callable(self.readout):
             raise TypeError("expected functions as ask and readout; see faithlab.metrics.Metric")
+        for name, known in (("network", Network), ("needs", Needs), ("direction", masks.Direction)):
+            if (came := getattr(self, name)) not in get_args(known) and (name, came) != ("direction", None):
+                raise ValueError(f"expected {name} as one of {', '.join(get_args(known))}, but got {came!r}")
         if self.better not in (1, -1):
             raise ValueError(f"expected better = 1 (higher is more faithful) or -1, but got {self.better!r}")
         if not self.source.strip():
@@ -101,24 +107,38 @@ class Metric:
     def given(self, **changes: Any) -> "Metric":
         """The metric with other attributes, or with other arguments of its function.
 
+        A `direction`, and whether there are `sizes`, are a matter of its function: they are given with another `ask`.
+        What is asked about, as `present` and `images`, is the subject's.
+
         Raises:
-            TypeError: neither has such a name.
+            TypeError: a name that is neither, or that would change what the metric says of itself and not what it asks.
         """
-        own = {field.name for field in dataclasses.fields(self)}
-        options = {name: value for name, value in changes.items() if name not in own}
-        unknown = [name for name in options if name not in self._arguments]
-        if unknown:
+        attributes = {field.name for field in dataclasses.fields(self)}
+        if "ask" not in changes:
+            attributes -= {"direction"}
+            if self.sizes is None or changes.get("sizes", self.sizes) is None:
+                attributes -= {"sizes"}
+        fields = {name: value for name, value in changes.items() if name in attributes}
+        metric = dataclasses.replace(self, **fields)
+        options = {name: value for name, value in changes.items() if name not in attributes}
+        if refused := [name for name in options if name not in metric.options]:
             raise TypeError(
-                f"{', '.join(unknown)}: neither an attribute of a metric nor an argument of this one, which has "
-                f"{', '.join(self._arguments[2:]) or 'none'}"
+                f"{', '.join(refused)}: neither an option of this metric's function, which has "
+                f"{', '.join(metric.options) or 'none'}, nor an attribute to be given: {', '.join(sorted(attributes))}"
             )
-        ask = functools.partial(changes.pop("ask", self.ask), **options) if options else self.ask
-        fields = {name: value for name, value in changes.items() if name in own}
-        return dataclasses.replace(self, **{"ask": ask, **fields})
+        return dataclasses.replace(metric, ask=functools.partial(metric.ask, **options)) if options else metric
 
     @property
-    def _arguments(self) -> list[str]:
-        return list(inspect.signature(self.ask).parameters)
+    def options(self) -> list[str]:
+        """The arguments of its function that are free: not those that every call gives."""
+        named = [p for p in self._arguments.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        own = [p.name for p in named if p.kind is p.POSITIONAL_OR_KEYWORD][: 2 if self.sizes is None else 3]
+        own += ["images", "present", *(["direction"] if self.direction else [])]
+        return [p.name for p in named if p.name not in own]
+
+    @property
+    def _arguments(self) -> Mapping[str, inspect.Parameter]:
+        return inspect.signature(self.ask).parameters
 
     def takes(self, name: str) -> bool:
         """Whether its function has an argument of this name, such as the `seed` of random draws."""
@@ -132,10 +152,12 @@ class Metric:
 
     def measure(self, score: Callable[..., Tensor], subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
         """Its values [B] or [B, K] and their Monte-Carlo errors (NaN: unknown), asked with a score made elsewhere."""
+        arguments.attribution(attribution)
         sizes = () if self.sizes is None else (torch.tensor(self.sizes, dtype=torch.float64),)
         own = {"present": subject.present, "images": subject.images}
-        given = {name: value for name, value in own.items() if name in self._arguments}
-        answer = self.ask(score, attribution, *sizes, **given)
+        # Copies: what a function changes in place stays its own.
+        given = {name: value if value is None else value.clone() for name, value in own.items() if self.takes(name)}
+        answer = self.ask(score, attribution.clone(), *sizes, **given)
         value, error = answer if isinstance(answer, stats.MonteCarlo) else (answer, None)
         shape = (len(attribution), *([] if self.sizes is None else [len(self.sizes)]))
         if not isinstance(value, Tensor) or value.shape != shape:
@@ -145,6 +167,15 @@ class Metric:
                 + (f" and {len(self.sizes)} sizes" if self.sizes else "")
                 + f", {shape}, but the metric gave {came}"
             )
+        if (not value.is_floating_point() and value.dtype != torch.bool) or bool(value.isinf().any()):
+            came = f"infinity for {int(value.isinf().sum())}" if value.is_floating_point() else value.dtype
+            raise ValueError(
+                f"expected finite floating-point scores, NaN where they are not defined, or bool hits, but the metric "
+                f"gave {came}"
+            )
+        if error is not None and (not isinstance(error, Tensor) or error.shape != shape):
+            came = tuple(error.shape) if isinstance(error, Tensor) else type(error).__name__
+            raise ValueError(f"expected the Monte-Carlo errors as a tensor {shape}, as the values, but got {came}")
         return stats.MonteCarlo(value, error)
 
     def __call__(self, subject: Subject, attribution: Tensor, *, explainer: str | None = None) -> Tensor:
@@ -168,7 +199,13 @@ class Metric:
         return self.measure(score, subject, attribution).value
 
     def forwards(self, features: int) -> int:
-        """Masked inputs that it asks about for one explanation, counted on one of so many features."""
+        """Masked inputs that it asks about for one explanation, counted on one of so many features.
+
+        Raises:
+            ValueError: it is not put to an explanation of one network.
+        """
+        if self.needs != "one network":
+            raise ValueError(f"forwards are those of one network's explanation, but this metric needs {self.needs}")
         asked = 0
 
         def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
@@ -187,6 +224,11 @@ class Metric:
 METRICS: dict[str, Metric] = {}
 """The registered metrics by name."""
 
+_OWN: dict[str, Path] = {}
+"""The files of a reader's own metrics by the names of these."""
+
+_LOADED: dict[Path, ModuleType] = {}
+
 
 def register(name: str, ask: Callable[..., Any] | Metric, **declared: Any) -> Metric:
     """Add a metric to `METRICS`, so that every trial, table and figure has it.
@@ -194,14 +236,17 @@ def register(name: str, ask: Callable[..., Any] | Metric, **declared: Any) -> Me
     Args:
         name: of the metric.
         ask: its function, or a whole `Metric`.
-        **declared: the other attributes of a `Metric`.
+        **declared: the other attributes of a `Metric`; of a whole one those that change, as in `Metric.given`.
 
     Raises:
-        ValueError: a name that is taken, or attributes that a metric cannot have.
+        ValueError: no name, one that is taken, or attributes that a metric cannot have.
     """
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"expected the metric's name as a text, but got {name!r}")
     if name in METRICS:
-        raise ValueError(f"there is a metric {name!r} already; choose another name")
-    METRICS[name] = ask if isinstance(ask, Metric) else Metric(ask, **declared)
+        where = f", of {_OWN[name]}" if name in _OWN else ""
+        raise ValueError(f"there is a metric {name!r} already{where}; choose another name")
+    METRICS[name] = ask.given(**declared) if isinstance(ask, Metric) else Metric(ask, **declared)
     return METRICS[name]
 
 
@@ -225,11 +270,17 @@ def evaluate(
         metrics: by name, such as `METRICS` or a part of it.
         subject: the inputs and networks.
         attributions: by explainer, [B, F].
-        **labels: of all rows, see `faithlab.scores.LABELS`.
+        **labels: of all rows, see `faithlab.scores.LABELS`; not those that say what was asked.
 
     Raises:
-        ValueError: no metric applies, and what the metrics raise.
+        ValueError: no metric applies, a label that cannot be given, and what the metrics raise: the message says which.
     """
+    free = [name for name in LABELS if name not in ("explainer", "metric", "reference", "direction")]
+    if refused := [name for name in labels if name not in free]:
+        raise ValueError(
+            f"{', '.join(refused)}: not a label to be given, which are {', '.join(free)}; what is asked is said by the "
+            "metrics, metric.given(reference=...), and the names of attributions"
+        )
     pairs = [(e, name) for e in attributions for name, m in metrics.items() if m.obstacle(subject, e) is None]
     if not pairs:
         said = "; ".join(f"{name}: {why}" for (_, name), why in obstacles(metrics, subject, attributions).items())
@@ -238,7 +289,11 @@ def evaluate(
     tables = []
     for explainer, name in pairs:
         metric = metrics[name]
-        value, error = metric.measure(scores[explainer, name], subject, attributions[explainer])
+        try:
+            value, error = metric.measure(scores[explainer, name], subject, attributions[explainer])
+        except Exception as failed:
+            said = f"{failed}" if isinstance(failed, ValueError) else f"{type(failed).__name__}: {failed}"
+            raise ValueError(f"the metric {name!r} fails: {said}") from failed
         own = {"metric": name, "explainer": explainer, "reference": metric.reference, "direction": metric.direction}
         known = error is not None and not bool(error.isnan().all())
         tables.append(
@@ -288,10 +343,6 @@ def _deletion(summary: Callable, sign: int = 1, direction: masks.Direction = "Mo
     return ask
 
 
-def _insertion(score: Callable, attribution: Tensor) -> Tensor:
-    return trajectory.insertion(score, trajectory.trajectory(attribution)).sum(-1)
-
-
 SIZES = tuple(step / 20 for step in range(1, 20))
 """5, 10, ..., 95 %: the sizes of F-Fidelity."""
 
@@ -318,7 +369,7 @@ _trace = {"source": f"{_TRACE}, eq. 1", "readout": probability}
 register("MoRF", trajectory.morf, better=-1, direction="MoRF", **_trace)
 register("LeRF", trajectory.lerf, direction="LeRF", **_trace)
 register("LeRF - MoRF", trajectory.lerf_minus_morf, source=f"{_TRACE}, section 3.3", chance=0.0)
-register("Insertion", _insertion, source=f"{_TRACE}, Theorem 3.1")
+register("Insertion", trajectory.inserted, source=f"{_TRACE}, Theorem 3.1")
 
 register(
     "Few-class Fidelity",
@@ -341,22 +392,36 @@ _youden = stats.Statistic(stats.youden, (_same, _different), "ReCo")
 register("ReCo", source=f"{_consistency}, eq. 7", chance=0.0, statistic=_youden, **_folds)
 
 
-_OWN: list[str] = []
+def load(path: str | os.PathLike) -> ModuleType:
+    """Run a file that registers metrics, or has some to be examined; those registered are `own` ones from then on.
 
-
-def load(path: str | os.PathLike) -> None:
-    """Run a file that registers metrics; they are `own` ones from then on.
+    A file is run once in a process, whoever asks for it. It imports the modules beside it, as a script does.
 
     Raises:
         FileNotFoundError: no such file.
+        ValueError: no Python file, or one that does not run.
     """
     path = Path(path).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"{FILES} names {path}, which is no file; give its whole path")
+    if path.suffix != ".py":
+        raise ValueError(f"expected a file of Python, something.py, but got {path}; rename it")
+    if (path := path.resolve()) in _LOADED:
+        return _LOADED[path]
+    spec = importlib.util.spec_from_file_location(f"faithlab_own_{len(_LOADED)}_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
     before = set(METRICS)
-    spec = importlib.util.spec_from_file_location(f"faithlab_metrics_{path.stem}", path)
-    spec.loader.exec_module(importlib.util.module_from_spec(spec))
-    _OWN.extend(name for name in METRICS if name not in before)
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # behind all others, which it may not hide
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        for name in set(METRICS) - before:  # so that it can be mended and run again
+            del METRICS[name]
+        raise ValueError(f"{path} does not run: {type(error).__name__}: {error}") from error
+    _OWN.update((name, path) for name in METRICS if name not in before)
+    return _LOADED.setdefault(path, module)
 
 
 def own() -> dict[str, Metric]:

@@ -37,7 +37,14 @@ class Areas(NamedTuple):
     classes: int | None = None
 
 
-def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: masks.Direction = "MoRF") -> Tensor:
+def curve(
+    score: Score,
+    attribution: Tensor,
+    *,
+    steps: int = 100,
+    direction: masks.Direction = "MoRF",
+    present: Tensor | None = None,
+) -> Tensor:
     """The probability when 0, 1/steps, ..., all of the most, or of the least, important features are replaced.
 
     Args:
@@ -45,6 +52,7 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: mas
         attribution: [B, F].
         steps: 100 are the paper's steps of 1 %.
         direction: "MoRF", which the paper calls MIF, or "LeRF", its LIF.
+        present: [B, F] bool, which features an input has; the steps are of those. None: all.
 
     Returns:
         [B, steps + 1] float64, never NaN.
@@ -52,9 +60,9 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: mas
     Raises:
         ValueError: as `faithlab.masks.order`; fewer than one step, or a score that is no probability.
     """
-    order = masks.order(attribution, direction=direction)
-    counts = masks.counts(_shares(steps), order.shape[1])
-    parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())))
+    order = masks.order(attribution, present, direction)
+    counts = masks.counts(_shares(steps), order.shape[1] if present is None else present.to(order.device).sum(1))
+    parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())), -1)
     found = torch.cat([ask(score, masks.remove_top(order, part)) for part in parts], 1)
     if bool(((found < 0) | (found > 1 + 1e-6)).any()):
         raise ValueError(
@@ -64,14 +72,22 @@ def curve(score: Score, attribution: Tensor, *, steps: int = 100, direction: mas
     return found
 
 
-def area(score: Score, attribution: Tensor, *, steps: int = 100, direction: masks.Direction = "MoRF") -> Tensor:
+def area(
+    score: Score,
+    attribution: Tensor,
+    *,
+    steps: int = 100,
+    direction: masks.Direction = "MoRF",
+    present: Tensor | None = None,
+) -> Tensor:
     """The area under one curve, [B] float64; arguments and errors as in `curve`."""
-    return stats.auc(curve(score, attribution, steps=steps, direction=direction), _shares(steps))
+    return stats.auc(curve(score, attribution, steps=steps, direction=direction, present=present), _shares(steps))
 
 
-def areas(score: Score, attribution: Tensor, *, steps: int = 100) -> Areas:
+def areas(score: Score, attribution: Tensor, *, steps: int = 100, present: Tensor | None = None) -> Areas:
     """Both areas of an attribution; arguments and errors as in `curve`."""
-    found = (area(score, attribution, steps=steps, direction=direction) for direction in ("MoRF", "LeRF"))
+    ways = ("MoRF", "LeRF")
+    found = (area(score, attribution, steps=steps, direction=way, present=present) for way in ways)
     return Areas(*found, classes=getattr(score, "classes", None))
 
 
@@ -102,9 +118,16 @@ def fid(areas: Areas, classes: int | None = None) -> Tensor:
     return 1 - ((1 - lif).abs() + (1 / N - mif).abs()) / (1 + (N - 1) / N)
 
 
-def few_class_fidelity(score: Score, attribution: Tensor, classes: int | None = None, *, steps: int = 100) -> Tensor:
+def few_class_fidelity(
+    score: Score,
+    attribution: Tensor,
+    classes: int | None = None,
+    *,
+    steps: int = 100,
+    present: Tensor | None = None,
+) -> Tensor:
     """Few-class Fidelity of each input's attribution, [B] float64; arguments and errors as in `curve` and `fid`."""
-    return fid(areas(score, attribution, steps=steps), classes)
+    return fid(areas(score, attribution, steps=steps, present=present), classes)
 
 
 def _shares(steps: int) -> Tensor:

@@ -22,6 +22,7 @@ def mu_fidelity(
     draws: int = 100,
     seed: int = 0,
     images: Tensor | None = None,
+    present: Tensor | None = None,
 ) -> Tensor:
     """Pearson's correlation of attributed and measured importance over random subsets.
 
@@ -32,33 +33,38 @@ def mu_fidelity(
         draws: number of subsets.
         seed: of the subsets; they belong to the image and the draw, and are the same for every explainer.
         images: [B] identities of the images; None: 0..B-1.
+        present: [B, F] bool, which features an input has; the share and the subsets are of those. None: all.
 
     Returns:
         [B] or [B, A] float64, on the attribution's device; NaN where an attribution, or the score, is the same for
-        every subset, and nowhere else.
+        every subset, as where a share leaves an input no subset or only one, and nowhere else.
 
     Raises:
-        ValueError: an attribution of another shape, NaN or infinite; fewer than two draws; a share that leaves no
-            subset or only one; a score that is NaN or infinite.
+        ValueError: an attribution of another shape, NaN or infinite; fewer than two draws; a share that leaves every
+            input no subset or only one; a score that is NaN or infinite.
     """
     arguments.attribution(attribution, 3 if getattr(attribution, "ndim", 2) == 3 else 2)
     arguments.whole("draws, of which a correlation needs two,", draws, 2)
     several = attribution if attribution.ndim == 3 else attribution[:, None]
     several = several.double()
     B, _, F = several.shape
-    size = masks.counts([arguments.share("share", share)], F)
-    if not 0 < int(size) < F:
+    blank = torch.zeros(B, F, device=attribution.device)
+    own = torch.tensor([F]) if present is None else arguments.present(present, blank).sum(1, keepdim=True)
+    size = masks.counts([arguments.share("share", share)], F if present is None else own[:, 0])
+    alone = (size == 0) | (size == own)  # no subset, or only one
+    if bool(alone.all()) and size.numel():
         raise ValueError(
-            f"expected a share that leaves several subsets of the {F} features, but {share} of them is {int(size)}"
+            f"expected a share that leaves several subsets of the {int(own.max())} features, but {share} of them is "
+            f"{int(size.max())}"
         )
     identities = counter.identities(B, images, attribution.device)
-    everything = torch.arange(F, device=attribution.device).expand(B, F)
-    whole = torch.tensor([F])
+    everything = masks.order(blank, present)  # those that are there first
     attributed, answered = [], []
     for part in torch.arange(draws).split(max(1, masks.BUDGET // max(1, B * F))):
-        keep = masks.remove_from_top(everything, whole, size, seed=seed, images=identities, draws=part)[:, :, 0]
+        keep = masks.remove_from_top(everything, own, size, seed=seed, images=identities, draws=part)[:, :, 0]
         attributed.append(several @ (~keep).double().mT)  # [B, A, N]
         answered.append(ask(score, keep))  # [B, N]
     # The score of the whole input is the same for every subset: without it the correlation is the same.
     correlation = stats.pearson(torch.cat(attributed, -1), -torch.cat(answered, -1)[:, None])
+    correlation = correlation.masked_fill(alone.view(-1, 1).to(correlation.device), torch.nan)
     return correlation if attribution.ndim == 3 else correlation[:, 0]

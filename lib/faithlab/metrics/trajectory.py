@@ -7,8 +7,9 @@ the features S are removed:
     MoRF = sum over k = 0..F of f(x without the top k)                                                       (eq. 1)
     LeRF = sum over k = 0..F of f(x without the bottom k)                                                    (eq. 1)
 
-The sums have F + 1 terms, so that they reach F + 1 for a probability. LeRF - MoRF is 0 on average over all orders, for
-every input and model, because a random order and its reverse are equally likely: it needs no other zero.
+The sums have F + 1 terms, so that they reach F + 1 for a probability; of an input that has only n of the F features
+they have n + 1. LeRF - MoRF is 0 on average over all orders, for every input and model, because a random order and its
+reverse are equally likely: it needs no other zero.
 """
 
 from typing import NamedTuple
@@ -28,17 +29,24 @@ class Curves(NamedTuple):
     lerf: Tensor
 
 
-def trajectory(attribution: Tensor) -> Tensor:
+def trajectory(attribution: Tensor, present: Tensor | None = None, direction: masks.Direction = "MoRF") -> Tensor:
     """The order that an attribution stands for: [B, F] -> [B, F] int64, most relevant first.
 
     Of equal scores the smaller index is the less relevant one (TRACE, footnote 1), so that one order serves MoRF and,
     read from its end, LeRF.
 
+    Args:
+        attribution: [B, F].
+        present: [B, F] bool, which features an input has; the others come last in both directions. None: all.
+        direction: "MoRF", or "LeRF" for the least relevant first.
+
     Raises:
         ValueError: as `faithlab.masks.order`.
     """
     arguments.attribution(attribution)
-    return attribution.shape[-1] - 1 - masks.order(attribution.flip(-1))
+    there = arguments.present(present, attribution)
+    there = None if there is None else there.flip(-1)
+    return attribution.shape[-1] - 1 - masks.order(attribution.flip(-1), there, direction)
 
 
 def curves(score: Score, order: Tensor) -> Curves:
@@ -58,55 +66,77 @@ def curves(score: Score, order: Tensor) -> Curves:
     return Curves(_removing(score, order), _removing(score, order.flip(-1)))
 
 
-def _removing(score: Score, order: Tensor) -> Tensor:
-    """The scores when the first k features of an order are removed: [B, F + 1] float64, k = 0..F."""
+def _removing(score: Score, order: Tensor, present: Tensor | None = None) -> Tensor:
+    """The scores when the first k features of an order are removed: [B, F + 1] float64, k = 0..F.
+
+    Features that an input has not are never removed: the scores of larger k are that of all that it has.
+    """
     curve = torch.empty(len(order), order.shape[-1] + 1, dtype=torch.float64, device=order.device)
     part = max(1, masks.BUDGET // max(1, order.numel()))
     for k in torch.arange(curve.shape[1], device=order.device).split(part):
-        curve[:, k] = ask(score, masks.remove_top(order, k))
+        count = k if present is None else k.minimum(present.to(k.device).sum(1, keepdim=True))
+        curve[:, k] = ask(score, masks.remove_top(order, count))
     return curve
 
 
-def morf(score: Score, attribution: Tensor) -> Tensor:
+def morf(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
     """MoRF of an attribution, [B] float64: the lower, the better. Arguments as in `lerf_minus_morf`."""
-    return _removing(score, trajectory(attribution)).sum(-1)
+    return _sum(_removing(score, trajectory(attribution, present), present), present)
 
 
-def lerf(score: Score, attribution: Tensor) -> Tensor:
+def lerf(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
     """LeRF of an attribution, [B] float64: the higher, the better. Arguments as in `lerf_minus_morf`."""
-    return _removing(score, trajectory(attribution).flip(-1)).sum(-1)
+    return _sum(_removing(score, trajectory(attribution, present, "LeRF"), present), present)
 
 
-def lerf_minus_morf(score: Score, attribution: Tensor) -> Tensor:
+def lerf_minus_morf(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
     """LeRF - MoRF, the criterion that the paper recommends: the higher, the better; 0 is chance.
 
     Args:
         score: see `faithlab.engine.scorer`.
         attribution: [B, F].
+        present: [B, F] bool, which features an input has; the others are never removed. None: all.
 
     Returns:
-        [B] float64, a sum of F + 1 differences of scores; never NaN.
+        [B] float64, a sum of F + 1 differences of scores, or of n + 1 for an input with n of the features; never NaN.
 
     Raises:
         ValueError: as `faithlab.masks.order`; a score that is NaN or infinite.
     """
-    both = curves(score, trajectory(attribution))
-    return (both.lerf - both.morf).sum(-1)
+    ways = (trajectory(attribution, present, direction) for direction in ("MoRF", "LeRF"))
+    both = Curves(*(_removing(score, order, present) for order in ways))
+    return _sum(both.lerf - both.morf, present)
 
 
-def insertion(score: Score, order: Tensor) -> Tensor:
+def inserted(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
+    """The area under `insertion`, a sum as LeRF is, [B] float64. Arguments and errors as in `lerf_minus_morf`."""
+    return _sum(insertion(score, trajectory(attribution, present), present), present)
+
+
+def insertion(score: Score, order: Tensor, present: Tensor | None = None) -> Tensor:
     """The scores when k features are inserted into an empty input, most relevant first: [B, F + 1] float64, k = 0..F.
 
     Theorem 3.1: this is the LeRF curve read from its end, and inserting the least relevant first is the MoRF curve read
-    from its end, so that the areas are equal. Arguments and errors as in `curves`.
+    from its end, so that the areas are equal. Arguments and errors as in `curves`; features that an input has not, by
+    `present`, come last in its order, and are there from the start.
     """
     masks.check_order(order)
     features = order.shape[-1]
     keep = torch.zeros(len(order), features + 1, features, dtype=torch.bool, device=order.device)
+    if present is not None:
+        keep[:, 0] = ~present.to(keep.device)
     for k in range(features):
         keep[:, k + 1] = keep[:, k]
         keep[torch.arange(len(order)), k + 1, order[:, k]] = True
     return ask(score, keep)
+
+
+def _sum(curve: Tensor, present: Tensor | None) -> Tensor:
+    """Over k = 0..n of [B, F + 1], with n of the F features there."""
+    if present is None:
+        return curve.sum(-1)
+    beyond = torch.arange(curve.shape[1], device=curve.device) > present.to(curve.device).sum(1, keepdim=True)
+    return curve.masked_fill(beyond, 0).sum(-1)
 
 
 def attainable_share(measured: Tensor, reached: Tensor) -> Tensor:
