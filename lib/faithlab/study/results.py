@@ -160,7 +160,7 @@ class Run:
             rows.append({"id": claim.id, "paper": paper, **verdict.row()})
             parts.append(verdict.frame())
             if runs:
-                rates.append(error_rate(claim, runs).row())
+                rates.append(error_rate(claim, runs, resamples=400).row())
         self.save(pd.DataFrame(rows), "claims")
         self.save(pd.concat(parts, ignore_index=True), "parts")
         if rates:
