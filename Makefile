@@ -41,8 +41,8 @@ help:  ## this list
 
 # Installed again when the lock or the package description changes. --no-deps: the lock alone says what is installed.
 $(VENV)/.ready: requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(v < (3, 11) and \
-		f"faithlab needs Python 3.11 or newer, $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:3]; sys.exit(v < (3, 11, 4) and \
+		f"faithlab needs Python 3.11.4 or newer, $(PYTHON) is {v[0]}.{v[1]}.{v[2]}. Try: make PYTHON=python3.12 ...")'
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-deps --requirement requirements.lock
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-deps --editable .

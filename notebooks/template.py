@@ -17,7 +17,7 @@
 # %% [markdown]
 # # Template: an experiment of your own
 #
-# Copied under a name of your own by the command of [the guide](../book/fork), and changed, this notebook becomes a page
+# Copied under a name of your own by the command of the guide, *Rerun and fork*, and changed, this notebook becomes a page
 # of the book. The name stands in the line that begins with `run = Run(`, and in the labels of the figure and of the
 # claim, which may be there only once in a book. The page asks one small question: *when the most relevant patches of a
 # handwritten digit are removed, how much does the network lose, and which explainer finds the patches that hurt most?*

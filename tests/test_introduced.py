@@ -58,7 +58,7 @@ def test_estimates_as_rows_and_words():
     scores = Scores.of(values, images=range(200), dataset="d", network="n", explainer="IG", metric="SaCo")
     (row,) = tables.summary(scores, ["explainer", "metric"]).to_dict("records")
     of = stats.estimate(scores)
-    assert (row["explainer"], row["metric"], row["missing"], row["images"]) == ("IG", "SaCo", 1, 200)
+    assert (row["explainer"], row["metric"], row["missing"], row["images"]) == ("IG", "SaCo", 1, 199)
     assert (row["mean"], row["low"], row["high"]) == pytest.approx(tuple(map(float, of.pooled)))
     assert tables.number(of, 1) == f"{float(of.value):.1f} [{float(of.low):.1f}, {float(of.high):.1f}]"
     flat = Scores.of(torch.full((200,), -0.5), images=range(200), dataset="d", network="n", metric="SaCo")

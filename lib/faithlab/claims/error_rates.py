@@ -30,6 +30,7 @@ class ErrorRates:
     Attributes:
         claim: its id.
         runs: simulations.
+        images: of the part that has fewest; cells that change places within n images do so in 2^n ways.
         chance: verdict -> number of simulations under chance; gated: `REPRODUCED` is false there.
         stable: share of stable random orders (the same for every image) that satisfy the sentence; for one best of K
             about 1 / K; None where nothing is compared.
@@ -39,6 +40,7 @@ class ErrorRates:
 
     claim: str
     runs: int
+    images: int
     chance: Counter
     stable: float | None
     power: float | None
@@ -51,15 +53,9 @@ class ErrorRates:
 
     def row(self) -> dict[str, str | int | float | None]:
         """A row of a table: simulations in all, and those under chance with each verdict."""
+        head = {"claim": self.claim, "images": self.images, "runs": 0 if self.exempt else self.runs}
         counts = {verdict: self.chance[verdict] for verdict in VERDICTS}
-        return (
-            {"claim": self.claim, "runs": 0 if self.exempt else self.runs}
-            | counts
-            | {
-                "stable": self.stable,
-                "power": self.power,
-            }
-        )
+        return head | counts | {"stable": self.stable, "power": self.power}
 
     def __str__(self) -> str:
         if self.exempt:
@@ -83,7 +79,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
     """
     tested = [part for part in claim.parts if part.gathered is not None and not part.premise]
     if not tested:
-        return ErrorRates(claim.id, runs, Counter(), None, None, True)
+        return ErrorRates(claim.id, runs, 0, Counter(), None, None, True)
 
     def simulate(estimated: Callable[[Part, int], Estimate], count: int) -> Counter:
         return Counter(_verdict(claim, estimated, run) for run in range(count))
@@ -114,6 +110,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
     return ErrorRates(
         claim.id,
         runs,
+        min(min(part.estimate.images_each) for part in tested),
         simulate(chance, runs),
         simulate(stable, orders)[REPRODUCED] / orders if compared else None,
         simulate(printed, runs)[REPRODUCED] / runs if known else None,

@@ -193,8 +193,8 @@ def best(
         raise ValueError(f"expected rivals of {by} {winner!r}, but got {others}")
     cells = [{by: value} for value in (winner, *others)]
     matrix = torch.cat([torch.ones(len(others), 1), -torch.eye(len(others))], 1)
-    if unknown := set(printed or ()) - {winner, *others}:
-        raise ValueError(f"numbers are printed of {by} {unknown}, but {winner!r} is compared with {others}")
+    if printed is not None and not any(value in printed for value in (winner, *others)):
+        raise ValueError(f"numbers are printed of {by} {list(printed)}, but {winner!r} is compared with {others}")
     printed = None if printed is None else [printed.get(value, torch.nan) for value in (winner, *others)]
     return _part("best", table, of, cells, _signed(matrix, less), labels, name or f"{winner} is best", printed, low=0)
 
