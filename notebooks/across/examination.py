@@ -114,12 +114,11 @@ Markdown(
     + f"Each image is cut into {side} x {side} squares, the {side**2} features; {images} images are explained. Own model "
     + f"randomises the last {randomised_share:.0%} of the layers.\n\n"
     + f"*Read the rows of F-Fidelity with this in mind:* of {side**2} squares, its cap {beta:g} lets it remove at most {cap} at a "
-    + f"time, and it draws {draws} subsets a size where the paper draws 50. How it does where the features are single pixels "
-    + "is another page: [](../f-fidelity/images)."
+    + f"time, and it draws {draws} subsets a size where the paper draws 50."
 )
 
 # %% [markdown]
-# The seven trials:
+# How F-Fidelity does where the features are single pixels is a page of its own: [](../f-fidelity/images). The seven trials:
 #
 # | Trial | The right answer, known before |
 # |---|---|

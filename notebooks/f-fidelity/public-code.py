@@ -317,8 +317,8 @@ def ranking(table, where):
     return (
         f"**{where}:** "
         + (f"these differences change the macro correlations, largest first: {listed}. " if listed else "")
-        + f"{'The others' if listed else 'None of the differences'} cannot be told from none"
-        + f"{'' if listed else ' by the macro correlations'}. Half the width of the interval of a macro correlation is below 0.1 for "
+        + ("The others cannot" if listed else "By the macro correlations no difference can")
+        + " be told from none. Half the width of the interval of a macro correlation is below 0.1 for "
         + f"{int((half < 0.1).sum())} of the {len(half)} that have one, in the median {half.median():.2f}, at most {half.max():.2f}."
     )
 
