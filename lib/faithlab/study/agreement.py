@@ -1,0 +1,161 @@
+"""Does a build agree with the record? ``python -m faithlab.study.agreement --profile quick``.
+
+A quick run asks about the first images of the recorded run, with the same networks and settings: so every row that
+both have must hold the same numbers, whatever processor made them. Rounding differs between processors, and where two
+classes are all but even it decides a hit; so rows may differ, but few, and not to one side.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from faithlab.scores import Block, Scores
+from faithlab.study import places, profiles, results
+
+INPUTS = ("images", "series", "texts", "photographs_judged")
+"""Parameters that say how many inputs are asked about: a run with fewer asks about the first of them."""
+
+NEAR = 0.05
+"""Two numbers agree within this share of the range of their metric's values: bfloat16 has 8 bits."""
+
+FEW = 0.02
+"""The share of all numbers of a page that may differ by more."""
+
+SHIFT = 0.02
+"""How far, in shares of that range, the mean of a metric and explainer may move over all its rows."""
+
+
+class Agreement(NamedTuple):
+    """How far the rows agree that two tables share.
+
+    Attributes:
+        values: numbers that both have.
+        different: of them, those that are not near each other, or that only one has.
+        shift: the largest distance of the means of one metric, explainer and level, as a share of the range.
+        absent: rows of the build that the record lacks.
+    """
+
+    values: int
+    different: int
+    shift: float
+    absent: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether what differs is no more than rounding makes."""
+        return self.values > 0 and self.different <= FEW * self.values and self.shift <= SHIFT and not self.absent
+
+    def sentence(self, profile: str) -> str:
+        """What was found, in a line.
+
+        Args:
+            profile: that of the recorded run.
+        """
+        absent = f"; {self.absent} rows are not recorded" if self.absent else ""
+        return (
+            f"of {self.values} numbers, {self.different} differ from the recorded run ({profile}), "
+            f"means by up to {100 * self.shift:.2g} % of the range{absent}"
+            + ("" if self.holds else ". That is more than rounding makes.")
+        )
+
+
+def compared(built: Scores, kept: Scores) -> Agreement:
+    """Compare the rows of a build with those of the recorded run.
+
+    Args:
+        built: the table of the build.
+        kept: that of the recorded run.
+
+    Raises:
+        ValueError: the sizes at which a metric was asked differ.
+    """
+    known = {block.key: block for block in kept}
+    values = different = absent = 0
+    shift = 0.0
+    for block in built:
+        other = known.get(block.key)
+        if other is None:
+            absent += len(block.images)
+            continue
+        if block.sizes != other.sizes:
+            raise ValueError(f"{dict(block.labels)}: asked at the sizes {block.sizes}, recorded at {other.sizes}")
+        place = {row: index for index, row in enumerate(_rows(other))}
+        pairs = [(i, place[row]) for i, row in enumerate(_rows(block)) if row in place]
+        absent += len(block.images) - len(pairs)
+        if not pairs:
+            continue
+        own, others = (torch.tensor(side) for side in zip(*pairs, strict=True))
+        now, then = block.values[own].double(), other.values[others].double()
+        both = other.values.double()
+        span = float(both.nan_to_num(-torch.inf).max() - both.nan_to_num(torch.inf).min())
+        span = span if 0 < span < torch.inf else 1.0
+        same = ((now - then).abs() <= NEAR * span) | (now.isnan() & then.isnan())
+        values += same.numel()
+        different += int((~same).sum())
+        moved = (now - then).nanmean()
+        shift = max(shift, float(moved.abs().nan_to_num(0)) / span)
+    return Agreement(values, different, shift, absent)
+
+
+def _rows(block: Block) -> list[tuple[int, int | None]]:
+    pairs = [None] * len(block.images) if block.pairs is None else block.pairs.tolist()
+    return list(zip(block.images.tolist(), pairs, strict=True))
+
+
+def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str | None:
+    """Why the rows of two runs cannot be compared: a setting that differs; None where they can.
+
+    Args:
+        name: the notebook.
+        built: parameters of the run of the build.
+        kept: those of the recorded run.
+    """
+    for key in profiles.defaults(name):
+        if key in ("profile", *INPUTS) or (key in built and key in kept and built[key] == kept[key]):
+            continue
+        if key not in built or key not in kept:
+            return f"only one has {key}"
+        if isinstance(built[key], list) and set(map(str, built[key])) <= set(map(str, kept[key])):
+            continue  # rows know their labels
+        return f"{key} is {built[key]}, recorded with {kept[key]}"
+    return None
+
+
+def report(profile: str) -> tuple[list[str], bool]:
+    """A line for each page of a build that has a larger recorded run, and whether all of them agree.
+
+    Args:
+        profile: the profile of the build.
+    """
+    lines, good = [], True
+    for record in results.recorded_runs():
+        name, of = record["notebook"], record["profile"]
+        built, kept = places.results(name, profile), places.recorded(name, of)
+        if of == profile or not (built / "provenance.json").is_file():
+            continue
+        parameters = json.loads((built / "provenance.json").read_text(encoding="utf-8"))["parameters"]
+        if why := reason(name, parameters, record["parameters"]):
+            lines.append(f"{name}: not compared with the recorded run ({of}): {why}")
+            continue
+        for path in sorted(kept.glob("*.parquet")):
+            found = compared(Scores.load(built / path.name), Scores.load(path))
+            good = good and found.holds
+            lines.append(f"{name}, {path.stem}: {found.sentence(of)}")
+    return lines, good
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of :func:`report`."""
+    parser = argparse.ArgumentParser(prog="python -m faithlab.study.agreement", description="Compare with the record.")
+    parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    lines, good = report(parser.parse_args(arguments).profile)
+    print("\n".join(lines))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

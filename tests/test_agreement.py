@@ -1,0 +1,120 @@
+"""Does a build agree with the record?"""
+
+import json
+
+import pytest
+import torch
+
+from faithlab.scores import Scores
+from faithlab.study import agreement, places, profiles, results
+from faithlab.study.agreement import FEW, compared, reason
+
+SIZES = [0.25, 0.5, 0.75, 1.0]
+
+
+def table(values, images=None, metric="Fid+", **labels):
+    images = range(len(values)) if images is None else images
+    sizes = None if values.ndim == 1 else SIZES
+    return Scores.of(
+        values, images=list(images), sizes=sizes, dataset="d", network="n", metric=metric, explainer="e", **labels
+    )
+
+
+def hits(rows, seed=0):
+    return (torch.rand(rows, len(SIZES), generator=torch.Generator().manual_seed(seed)) > 0.5).to(torch.uint8)
+
+
+def test_the_first_images_of_a_larger_run_agree():
+    kept = hits(200)
+    found = compared(table(kept[:50]), table(kept))
+    assert found == (200, 0, 0.0, 0)
+    assert found.holds
+    assert "of 200 numbers, 0 differ from the recorded run (study)" in found.sentence("study")
+
+
+@pytest.mark.parametrize(("share", "holds"), [(FEW / 2, True), (FEW * 2, False)])
+def test_few_hits_may_flip(share, holds):
+    kept = hits(500)
+    changed = kept.clone().flatten()
+    places_ = torch.randperm(len(changed), generator=torch.Generator().manual_seed(1))[: int(share * len(changed))]
+    changed[places_] = 1 - changed[places_]
+    found = compared(table(changed.view_as(kept)), table(kept))
+    assert found.different == len(places_)
+    assert found.holds == holds
+
+
+def test_a_shift_of_all_is_no_rounding():
+    """Each number is near its own, and all move to one side."""
+    kept = torch.rand(300, generator=torch.Generator().manual_seed(0))
+    found = compared(table(kept + 0.04), table(kept))
+    assert found.different == 0
+    assert not found.holds
+    assert "more than rounding" in found.sentence("study")
+    noise = 0.04 * (2 * torch.rand(300, generator=torch.Generator().manual_seed(1)) - 1)
+    assert compared(table(kept + noise), table(kept)).holds
+
+
+def test_missing_numbers_agree_with_missing_numbers_only():
+    kept = torch.rand(100, generator=torch.Generator().manual_seed(0))
+    kept[:10] = torch.nan
+    assert compared(table(kept), table(kept)).holds
+    filled = kept.nan_to_num(0.5)
+    assert compared(table(filled), table(kept)).different == 10
+
+
+def test_what_is_not_recorded_is_said():
+    kept = hits(20)
+    found = compared(table(hits(30)), table(kept))
+    assert found.absent == 10
+    assert not found.holds
+    other = compared(table(kept, metric="mine"), table(kept))
+    assert (other.values, other.absent) == (0, 20)
+    assert not other.holds
+    assert compared(table(kept) + table(kept, metric="mine"), table(kept)).absent == 20
+
+
+def test_rows_are_known_by_image_not_by_place():
+    kept = hits(40)
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(0))
+    assert compared(table(kept[order][:15], images=order[:15].tolist()), table(kept)).different == 0
+
+
+def test_other_sizes_are_an_error():
+    kept = table(hits(10))
+    other = Scores.of(
+        hits(10), images=range(10), sizes=[0.1, 0.2, 0.3, 0.4], dataset="d", network="n", metric="Fid+", explainer="e"
+    )
+    with pytest.raises(ValueError, match="asked at the sizes"):
+        compared(other, kept)
+
+
+def test_settings_that_make_runs_incomparable_are_named():
+    name = "f-fidelity/images"
+
+    quick, study = (profiles.resolve(name, profile) for profile in ("quick", "study"))
+    assert reason(name, quick, study) is None
+    assert reason(name, quick | {"draws": 7}, study) == f"draws is 7, recorded with {study['draws']}"
+    assert reason(name, quick | {"seeds": [0]}, study | {"seeds": [0, 1]}) is None
+    assert "seeds" in reason(name, quick | {"seeds": [0, 3]}, study | {"seeds": [0, 1]})
+    del study["beta"]
+    assert reason(name, quick, study) == "only one has beta"
+
+
+def test_the_command_fails_where_a_build_disagrees(tmp_path, monkeypatch, capsys):
+    name, kept = "f-fidelity/images", hits(60)
+    records = {}
+    for place, scores, profile in (("built", kept[:30], "quick"), ("kept", kept, "study")):
+        folder = tmp_path / place
+        folder.mkdir()
+        table(scores).save(folder / "scores.parquet")
+
+        records[place] = {"notebook": name, "profile": profile, "parameters": profiles.resolve(name, profile)}
+        (folder / "provenance.json").write_text(json.dumps(records[place]))
+    monkeypatch.setattr(results, "recorded_runs", lambda: [records["kept"]])
+    monkeypatch.setattr(places, "results", lambda name, profile: tmp_path / "built")
+    monkeypatch.setattr(places, "recorded", lambda name, profile: tmp_path / "kept")
+    assert agreement.main([]) == 0
+    assert "of 120 numbers, 0 differ" in capsys.readouterr().out
+    table(1 - kept[:30]).save(tmp_path / "built" / "scores.parquet")
+    assert agreement.main([]) == 1
+    assert "120 differ" in capsys.readouterr().out
