@@ -22,7 +22,7 @@ INPUTS = ("images", "series", "texts", "photographs_judged")
 NEAR = 0.05
 """Two numbers agree within this share of the range of their metric's values: bfloat16 has 8 bits."""
 
-FEW = 0.02
+FEW = 0.01
 """The share of all numbers of a page that may differ by more."""
 
 SHIFT = 0.02
