@@ -12,6 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import judged
+import nbformat
+import reader
 import scoreboard
 
 from faithlab.study import places, profiles, results
@@ -52,13 +55,18 @@ def stage(profile: str, site: Path) -> None:
     for name in places.pages():
         page = site / "notebooks" / f"{name}.ipynb"
         page.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(places.executed(name, profile), page)
         results.copy(places.results(name, profile), tables / name)
+        says = judged.page(tables / name, name)
+        executed = nbformat.read(places.executed(name, profile), as_version=4)
+        nbformat.write(reader.arranged(executed, says, reader.caveats(says)), page)
     scoreboard.write(tables, site / "book" / "_measured")
 
 
-def build(site: Path, html: Path) -> int:
-    """Build a staged book with every warning an error, then put it in the place of the previous one."""
+def build(site: Path, html: Path, profile: str) -> int:
+    """Build a staged book with every warning an error, then put it in the place of the previous one.
+
+    What a page offers for download is the notebook in the order in which it runs.
+    """
     command = ["jupyter-book", "build", str(site), "--path-output", str(site.parent), "--all"]
     command += ["--toc", str(site / "book" / "_toc.yml"), "--warningiserror", "--keep-going", "-q"]
     output = site.parent / "_build"
@@ -67,6 +75,10 @@ def build(site: Path, html: Path) -> int:
     environment = os.environ | {"NO_COLOR": "1"}
     status = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode
     if status == 0:
+        for name in places.pages():
+            offered = output / "html" / "_sources" / "notebooks" / f"{name}.ipynb"
+            offered.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(places.executed(name, profile), offered)
         shutil.rmtree(html, ignore_errors=True)
         os.replace(output / "html", html)
         shutil.rmtree(output)
@@ -83,7 +95,7 @@ def main() -> int:
         return 1
     folder = places.build() / profile
     stage(profile, folder / "site")
-    return build(folder / "site", folder / "html")
+    return build(folder / "site", folder / "html", profile)
 
 
 if __name__ == "__main__":

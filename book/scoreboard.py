@@ -3,22 +3,23 @@
 The pages include what `write` leaves, so that no number on them is typed.
 """
 
-import json
+import html
 from collections.abc import Mapping
 from pathlib import Path
 
+import forest
+import judged
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import reader
 import seaborn as sns
 
-from faithlab.claims import PARTLY, REPRODUCED, VERDICTS
+from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
 from faithlab.study import figures, places, published
-from faithlab.study.results import RECORDED_ORDER, UNHASHED, Recorded, recorded, recorded_runs
+from faithlab.study.results import UNHASHED, recorded, recorded_runs
 from faithlab.trials.degraded import IDEAL
-
-SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
 
 
 def write(results: Path, target: Path) -> None:
@@ -28,7 +29,7 @@ def write(results: Path, target: Path) -> None:
 
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
-        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `examination.svg`,
+        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `matrix.md`,
             `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`, `error-rates.md`,
             `metrics.md`.
     """
@@ -40,16 +41,15 @@ def write(results: Path, target: Path) -> None:
     simulated = [kept.frame for name in places.pages() if (kept := recorded(name, "error_rates"))]
     (target / "error-rates.md").write_text(_simulated(simulated), encoding="utf-8")
 
-    judged = [_judged(path.parent, path.parent.relative_to(results).as_posix()) for path in results.rglob("claims.csv")]
-    if judged:
-        claims = pd.concat(judged, ignore_index=True).sort_values("page", kind="stable")
-        # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
-        claims = claims[
-            [(places.root() / "book" / _folder(paper) / "verdict.md").is_file() for paper in claims["paper"]]
-        ]
-        (target / "claims.md").write_text(_counts(claims), encoding="utf-8")
-        for paper, of_paper in claims.groupby("paper"):
-            (target / f"claims-{_folder(paper)}.md").write_text(_claims(of_paper), encoding="utf-8")
+    pages = judged.pages(results)
+    claims = pd.concat([page.claims for page in pages], ignore_index=True) if pages else pd.DataFrame({"paper": []})
+    # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
+    claims = claims[[(places.root() / "book" / judged.folder(p) / "verdict.md").is_file() for p in claims["paper"]]]
+    if len(claims):
+        (target / "claims.md").write_text(forest.overview(claims), encoding="utf-8")
+        for paper in claims["paper"].unique():
+            text = forest.verdicts(pages, paper, reader.caveats)
+            (target / f"claims-{judged.folder(paper)}.md").write_text(text, encoding="utf-8")
 
     masked = [pd.read_csv(path) for path in sorted((results / "f-fidelity").rglob("robustness.csv"))]
     if masked:
@@ -63,45 +63,20 @@ def write(results: Path, target: Path) -> None:
 
     correlations = results / "f-fidelity/images/correlations.csv"
     if correlations.is_file():
-        kept = _better(correlations.parent, "f-fidelity/images", "correlations")
+        kept = judged.better(correlations.parent, "f-fidelity/images", "correlations")
         figure = _answer(kept.frame if kept else pd.read_csv(correlations))
         figure.savefig(target / "answer.svg", bbox_inches="tight", metadata={"Date": None})
 
     examined = results / "across/examination"
     if (examined / "trust.csv").is_file():
-        kept = {name: _better(examined, "across/examination", name) for name in ("trust", "price")}
+        kept = {name: judged.better(examined, "across/examination", name) for name in ("trust", "price")}
         trust, price = (k.frame if k else pd.read_csv(examined / f"{name}.csv") for name, k in kept.items())
-        figure = figures.matrix(trust)
-        figure.savefig(target / "examination.svg", bbox_inches="tight", metadata={"Date": None})
+        (target / "matrix.md").write_text(_matrix(trust), encoding="utf-8")
         (target / "examination.md").write_text(_examined(trust, price), encoding="utf-8")
 
     sizes = results / "f-fidelity/explanation-size/sizes.csv"
     if sizes.is_file():
         (target / "sizes.md").write_text(_sizes(pd.read_csv(sizes)), encoding="utf-8")
-
-
-def _better(folder: Path, page: str, table: str) -> Recorded | None:
-    """A table of the recorded run of a page, where that is of a larger profile than this build's."""
-    kept = recorded(page, table)
-    profile = json.loads((folder / "provenance.json").read_text())["profile"]
-    order = [*RECORDED_ORDER, profile]  # the first is the largest
-    return kept if kept and order.index(kept.profile) < order.index(profile) else None
-
-
-def _judged(folder: Path, page: str) -> pd.DataFrame:
-    """The claims of a page by the best evidence: the recorded run's where it is of a larger profile than this build's.
-
-    Columns best (the profile of that run, or nothing), built_verdict and built (evidence of this build, where it has
-    been replaced).
-    """
-    claims = pd.read_csv(folder / "claims.csv").assign(page=page, best="", built_verdict="", built="")
-    if (kept := _better(folder, page, "claims")) is None:
-        return claims
-    other = kept.frame.set_index("id").reindex(claims["id"])
-    known = other["verdict"].notna().to_numpy()
-    claims.loc[known, ["built_verdict", "built"]] = claims.loc[known, ["verdict", "evidence"]].to_numpy()
-    claims.loc[known, ["verdict", "evidence"]] = other.loc[known, ["verdict", "evidence"]].to_numpy()
-    return claims.assign(best=[kept.profile if k else "" for k in known])
 
 
 def _recorded(runs: list[Mapping]) -> str:
@@ -134,37 +109,6 @@ def _simulated(tables: list[pd.DataFrame]) -> str:
         f"On the recorded tables of {len(rates)} claims, {rates['runs'].min()} studies under chance each, the verdict "
         f"is, on average over the claims, {', '.join(said)}, where it is most often.\n"
     )
-
-
-def _folder(paper: str) -> str:
-    """Where the pages of a paper are, in `book`."""
-    return paper.lower().replace(" ", "-")
-
-
-def _counts(claims: pd.DataFrame) -> str:
-    """A line per paper: how many of its claims have which verdict."""
-    counts = claims.groupby("paper", sort=False)["verdict"].value_counts().unstack(fill_value=0)
-    counts = counts.reindex(columns=list(VERDICTS), fill_value=0)
-    head = "| Paper | Claims | " + " | ".join(f"{SYMBOLS[v]} {v}" for v in VERDICTS) + " |\n"
-    head += "|---|" + "--:|" * (1 + len(VERDICTS)) + "\n"
-    rows = [
-        f"| [{paper}]({_folder(paper)}/verdict) | {row.sum()} | " + " | ".join(str(row[v]) for v in VERDICTS) + " |"
-        for paper, row in counts.iterrows()
-    ]
-    return head + "\n".join(rows) + "\n"
-
-
-def _claims(claims: pd.DataFrame) -> str:
-    """The claims of a paper with their verdicts, as a table; below a recorded evidence that of this build."""
-    head = "| | Claim | Where | Evidence | Measured in |\n|:-:|---|---|---|---|\n"
-    rows = [
-        f"| {SYMBOLS[c.verdict]}<br>{c.verdict} | {c.claim} | {c.where} | "
-        + (f"*Recorded, {c.best}:* {c.evidence}<br>*This build:* " if c.best else "")
-        + (f"{SYMBOLS[c.built_verdict]} {c.built_verdict}. {c.built}" if c.best else c.evidence)
-        + f" | [{c.page.split('/')[-1]}](../../notebooks/{c.page}) |"
-        for c in claims.itertuples()
-    ]
-    return head + "\n".join(rows) + "\n"
 
 
 def _sizes(sizes: pd.DataFrame) -> str:
@@ -245,6 +189,37 @@ def _metrics() -> str:
         )
         rows.append("| " + " | ".join(cells) + " |")
     return head + "\n".join(rows) + "\n"
+
+
+def _matrix(trust: pd.DataFrame) -> str:
+    """Metrics by trials as a table that a phone can show: what fails fewest first, of that what passes most."""
+    of = trust[trust["size"] == "all images"]
+    signs = {"passed": "✓", "failed": "✗", "open": "?"}
+    count = {verdict: of[of["verdict"] == verdict].groupby("metric").size() for verdict in signs}
+    names = [name for name in dict.fromkeys(of["metric"]) if any(name in numbers for numbers in count.values())]
+    names.sort(key=lambda name: (count["failed"].get(name, 0), -count["passed"].get(name, 0)))
+    trials = list(dict.fromkeys(of["trial"]))
+    head = "".join(f'<th scope="col">{html.escape(trial)}</th>' for trial in trials)
+    rows = []
+    for name in names:
+        cells = []
+        for trial in trials:
+            row = of[(of["metric"] == name) & (of["trial"] == trial)]
+            verdict = row["verdict"].iloc[0] if len(row) else "does not apply"
+            if verdict not in signs:
+                cells.append('<td class="none"><span class="sr-only">does not apply</span></td>')
+                continue
+            home = " home" if row["home"].iloc[0] else ""
+            value = f"{round(row['T'].iloc[0], 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
+            sign = f'<b aria-hidden="true">{signs[verdict]}</b><span class="sr-only">{verdict}</span>'
+            cells.append(f'<td class="{verdict}{home}">{sign} {value}</td>')
+        rows.append(f'<tr><th scope="row">{html.escape(name)}</th>{"".join(cells)}</tr>')
+    others = [name for name in dict.fromkeys(of["metric"]) if name not in names]
+    left = f"No trial applies to {', '.join(others)}.\n" if others else ""
+    table = (
+        f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    )
+    return f"{table}\n\n{left}"
 
 
 def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:

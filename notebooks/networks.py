@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # The networks
+# # Which networks are explained?
 #
 # Which networks does the study explain, how good are they, and would they come out again?
 #

@@ -19,6 +19,7 @@ def results(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks/profiles.yml").touch()
     (tmp_path / "book").mkdir()
+    (tmp_path / "book/caveats.yml").write_text("saco: [{badge: Small, says: It is small.}]\n")
     (tmp_path / "book/_toc.yml").write_text(
         "root: book/home\nparts: [{chapters: [{file: notebooks/saco/one}, {file: notebooks/trace/two}]}]\n"
     )
@@ -56,26 +57,33 @@ def run(folder, profile, claims, **more):
 
 def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
-    lines = (tmp_path / "out/claims.md").read_text().splitlines()
-    assert lines[2] == "| [SaCo](saco/verdict) | 2 | 0 | 1 | 1 | 0 | 0 |"
-    assert len(lines) == 4, "what has no page for its verdict is not counted"
-    assert lines[3] == "| [TRACE](trace/verdict) | 1 | 0 | 0 | 0 | 0 | 1 |"
+    text = (tmp_path / "out/claims.md").read_text()
+    assert '<a href="saco/verdict.html"><strong>SaCo</strong></a> 2 claims: 1 contradicted, 1 partly</p>' in text
+    assert '<a href="trace/verdict.html"><strong>TRACE</strong></a> 1 claim: 1 not tested</p>' in text
+    assert text.count("faithlab-paper") == 2, "what has no page for its verdict is not counted"
+    tile = '<a class="faithlab-tile partly" href="saco/verdict.html#claim-a" title="partly: Claim a"'
+    assert text.count(tile) == 1
 
 
 def test_the_verdict_is_that_of_the_best_run_and_this_build_stands_beside(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
-    first, second = (tmp_path / "out/claims-saco.md").read_text().splitlines()[2:]
-    assert (
-        "◐<br>partly | Claim a | Table 1 | *Recorded, study:* study a<br>*This build:* ✓ reproduced. quick a |" in first
-    )
-    assert first.endswith("[one](../../notebooks/saco/one) |")
-    assert "✗<br>contradicted | Claim b | Table 1 | quick b |" in second  # which the recorded run does not know
+    first, second = (tmp_path / "out/claims-saco.md").read_text().split("{#claim-")[1:]
+    assert first.startswith("a .faithlab-claim}\n**◐ partly** Claim a\n\n")
+    assert "<dt>Recorded, study</dt><dd>study a</dd><dt>This build</dt><dd>✓ reproduced. quick a</dd>" in first
+    assert '<a href="../../notebooks/saco/one.html">saco/one</a>' in first
+    assert "<code>make notebook NAME=saco/one PROFILE=study</code>" in first
+    assert "<dt>Bear in mind</dt><dd>Small: It is small.</dd>" in first
+    assert second.startswith(
+        "b .faithlab-claim}\n**✗ contradicted** Claim b\n\n"
+    )  # which the recorded run does not know
+    assert "<dt>Evidence</dt><dd>quick b</dd>" in second
+    assert "<code>make notebook NAME=saco/one</code>" in second
     assert "Recorded" not in (tmp_path / "out/claims-trace.md").read_text()
     # A build of a larger profile than the recorded run's is the best evidence itself.
     provenance = results / "saco/one/provenance.json"
     provenance.write_text(provenance.read_text().replace('"quick"', '"paper"'))
     scoreboard.write(results, tmp_path / "larger")
-    assert "✓<br>reproduced | Claim a | Table 1 | quick a |" in (tmp_path / "larger/claims-saco.md").read_text()
+    assert "a .faithlab-claim}\n**✓ reproduced** Claim a" in (tmp_path / "larger/claims-saco.md").read_text()
 
 
 def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
@@ -155,3 +163,19 @@ def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():
     assert "*reproduced* in 2.0%, and in 3.0% for the claim `b`" in text
     assert "*partly* in 5.0%, and in 10.0% for the claim `a`" in text
     assert "No recorded run" in scoreboard._simulated([])
+
+
+TRIALS = ("Order", "Chance")
+
+
+def test_the_matrix_names_what_it_leaves_out_and_puts_first_what_fails_least():
+    def row(metric, trial, verdict, home):
+        return {"metric": metric, "trial": trial, "size": "all images", "verdict": verdict, "home": home, "T": -0.001}
+
+    said = {"A": ("failed", "passed"), "B": ("open", "passed"), "C": ("does not apply",) * 2}
+    rows = [row(name, trial, v, name == "B") for name, of in said.items() for trial, v in zip(TRIALS, of, strict=True)]
+    trust = pd.DataFrame(rows)
+    text = scoreboard._matrix(trust)
+    assert text.index('<th scope="row">B') < text.index('<th scope="row">A')
+    assert '<td class="open home"><b aria-hidden="true">?</b><span class="sr-only">open</span> 0.00</td>' in text
+    assert text.endswith("No trial applies to C.\n")

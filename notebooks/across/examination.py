@@ -156,7 +156,7 @@ run.save(trust, "trust")
 # not decide, and the cell is *open*: more images would tell. The order of the rows: fewest failed trials first, then most
 # passed. An outline marks the trial of the metric's own paper.
 
-# %% mystnb={"figure": {"caption": "Metrics by trials, on the means over the images. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these images do not decide. Hatched: the trial does not apply.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Metrics by trials, on the means over the images. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these images do not decide. Hatched: the trial does not apply.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
 figures.matrix(trust)
 
 # %% tags=["hide-input"]

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # What a metric costs
+# # What does a metric cost?
 #
 # A faithfulness metric is forwards of the network, and little else. Their number is fixed by the definition: F-Fidelity
 # over $n$ images, $K$ sizes, $N$ draws and two directions needs $2nKN$ of them. So there is a floor: the time of these

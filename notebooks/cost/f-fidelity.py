@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # F-Fidelity against ROAR
+# # How much cheaper than ROAR is F-Fidelity?
 #
 # *What does it cost to judge two explainers, from the trained network to the scores?* ROAR explains all training images
 # with each explainer and trains a network for each. F-Fidelity fine-tunes one network for all explainers, and explains

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Beside other libraries
+# # How fast is it beside other libraries?
 #
 # Other libraries measure explanations too: [Quantus](https://github.com/understandable-machine-intelligence-lab/Quantus),
 # [captum](https://captum.ai) and [pytorch-grad-cam](https://github.com/jacobgil/pytorch-grad-cam). This page gives each

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # What a search for the best order costs
+# # What does a search for the best order cost?
 #
 # [TRACE](../../book/trace/idea) asks a network millions of questions. The plain search takes one image after the other, in
 # float32, and asks about all subsets of an order again at every proposal: *one by one*, as the sums are written, or *plain*, in

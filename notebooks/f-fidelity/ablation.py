@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # What each part of F-Fidelity is good for
+# # What is each part of F-Fidelity good for?
 #
 # F-Fidelity does two things to Fidelity: it fine-tunes the network on random masks, and it removes only a random part of
 # what an explanation names, with a cap. *Which of them helps?* This page is the paper's ablation (Figure 3) and its case

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Two real explainers compared
+# # Which of two real explainers is better?
 #
 # *Which explains better, Grad-CAM or a saliency map?* So far the explainers were one explanation with more and more
 # noise. Here F-Fidelity compares two real ones, as the paper does in appendix D.10. Grad-CAM points at regions, the

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Ranking degraded explainers on images
+# # Which metric ranks degraded explainers rightly, on images?
 #
 # *Can a metric tell a good explanation from a worse one?* Take one good explanation per image and shuffle the scores of
 # a growing share of its pixels. The true order of these explainers is known: the less noise, the better. A metric that
@@ -224,7 +224,7 @@ tables.beside(sources, "micro_rank", explainer=["SG-SQ", "GradCAM"])
 # %% tags=["hide-input"]
 tables.beside(sources, "macro_correlation", explainer=["LayerCAM"])
 
-# %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-images-micro"}, "image": {"alt": "Line charts, one per explainer: explanation size against micro correlation, one line for each metric."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-images-micro"}, "image": {"alt": "Line charts, one per explainer: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
 figures.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
 
 # %% [markdown]

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # The paper and its public code
+# # Do the paper and its public code agree?
 #
 # In a dozen places the authors' code does something else than their paper says. *Which of them matter?* Each that can be switched on
 # is switched on here, alone, and the same degraded explanations of the same images are ranked again; at the end all are on

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # How much masking a network bears
+# # How much masking does a network bear?
 #
 # *Why fine-tune at all?* A metric that removes features shows the network inputs that it never met in training. This page
 # measures what random masking alone costs: no explanation is involved. It is the paper's Table 8 for images and its

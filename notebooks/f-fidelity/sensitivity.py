@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Three numbers to choose: N, α and β
+# # Do N, α and β matter?
 #
 # F-Fidelity has three parameters: the number $N$ of random subsets, the share $\alpha$ of an explanation that is removed,
 # and the cap $\beta$. *Does the ranking depend on them?* As in the paper's Figure 5 and Tables 24 to 26, one is varied at a

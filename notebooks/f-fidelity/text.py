@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Ranking degraded explainers on text
+# # Which metric ranks degraded explainers rightly, on text?
 #
 # *Does removing words confuse a network that reads?* The paper's Tables 4 (an LSTM) and 7 (a Transformer) say: hardly. On
 # SST-2 {cite}`socher2013sst`, sentences from film reviews, and on BoolQ {cite}`clark2019boolq`, questions with a passage,

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Ranking degraded explainers on time series
+# # Which metric ranks degraded explainers rightly, on time series?
 #
 # *Does what holds for images hold for sensors and speech?* The paper asks it in its Tables 3 (an LSTM) and 6 (a CNN), on
 # two sets of time series: PAM, activities from body-worn sensors, and Boiler, faults of a heating boiler.

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # The same question to a Vision Transformer
+# # Does a Vision Transformer give the same answer?
 #
 # Convolutions and attention break in different ways when pixels are missing. The paper repeats its image experiment with a
 # Vision Transformer and SmoothGrad-squared (Table 5). So does this page. What the metrics are and how they are compared is

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Two classes, and regions that are exact
+# # What if the true region is known exactly?
 #
 # *Does the metric still work where there is only one other class?* The paper's second task has two classes: CT slices with
 # or without a contrast agent, of LIDC-IDRI {cite:p}`armato2011lidc` and LNDb {cite:p}`pedrosa2019lndb`, with the region that a

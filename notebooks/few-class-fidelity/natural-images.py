@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Vehicles: fidelity and localisation
+# # Do fidelity and localisation agree, on vehicles?
 #
 # *Which explainer is the most faithful, and does it also point at the right place?* Seven explainers with three refinements
 # each are ranked by Few-class Fidelity and by how well they find the box that the object lies in: the paper's Tables 1 and
@@ -314,7 +314,7 @@ sources = {"published": paper, "recorded": kept.frame if kept else None, "this b
 table_of = partial(tables.refined, sources, model="ResNet-18", network=subject.network)
 table_of(table=1, metric="Few-class Fidelity")
 
-# %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input", "answer"]
 figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
 
 # %% [markdown]

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # An image that leaves the model undecided
+# # Which image leaves the model undecided?
 #
 # *What should stand in for a removed pixel?* Black, say. But a black image is not an empty answer: the network has never
 # seen one and may be sure that it shows a ship. Few-class Fidelity looks for a better stand-in. For each image it makes 804

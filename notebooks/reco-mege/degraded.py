@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Models made worse on purpose
+# # Do ReCo and MeGe notice models made worse?
 #
 # *Do {term}`MeGe` and {term}`ReCo` notice when a model has learnt less?* Take networks that are known to be bad, by a known
 # amount. If the scores say how general and how consistent the reasons of a model are, they should fall step by step. The

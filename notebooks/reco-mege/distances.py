@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Distances under scrutiny
+# # Which distance between explanations makes sense?
 #
 # *How far are two explanations of one picture apart?* Everything in this part rests on the answer, and there is no one
 # answer. The paper tries six distances before it picks one. It asks two things of each. A spot that wanders across the

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Five models, one picture
+# # Do five models give the same reasons?
 #
 # *Does an explanation survive when the model had not seen the picture?* And do two models that contradict each other at
 # least give different reasons? Five networks are trained, each on another four fifths of the pictures, and five explainers
@@ -162,7 +162,7 @@ scores = recognised + Scores.concat(
     cross_trained.cross_trained(metrics, family, explainers) for family in chosen.values()
 )
 
-# %% mystnb={"figure": {"caption": "How the distances of the two sets are spread. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, explainers by data sets: distances between explanations of S= and S\u2260."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "How the distances of the two sets are spread. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, explainers by data sets: distances between explanations of S= and S\u2260."}} tags=["hide-input", "answer"]
 figures.distance_histograms(scores, row="explainer", col="dataset")
 
 # %% [markdown]

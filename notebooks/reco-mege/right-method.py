@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # The right method for the right model
+# # Which explainer suits which model?
 #
 # *Is it the explainer that is inconsistent, or the model?* The gradient of an ordinary network can be as wild as it likes:
 # nothing in training asks it to be calm. A 1-Lipschitz network is built so that its answer never changes faster than its

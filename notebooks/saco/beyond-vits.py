@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Beyond Vision Transformers
+# # Does SaCo work beyond Vision Transformers?
 #
 # *The paper tests SaCo on Vision Transformers. Is there anything about it that needs one?* Its definition does not mention
 # attention, patches or images: it takes an attribution, groups of features, and a model to ask. Here it judges explanations

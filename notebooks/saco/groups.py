@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Groups, weights, precision, cost
+# # Do groups, weights and precision change SaCo?
 #
 # *How much of a SaCo is the explanation, and how much is how SaCo was computed?* Five choices: the number of groups $K$
 # (the paper's Table 2), whether an explanation keeps its sign, the weight of a pair (section 5.5), the number format of the

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Random attribution
+# # Which metric knows a random attribution?
 #
 # *What does a metric say of an explanation that knows nothing?* Give every pixel a random score, without a look at the
 # network. Whatever faithfulness is, this has none of it. A metric that can be trusted says so. The paper asks this in its
@@ -223,7 +223,7 @@ sources = {"published": table2, "recorded": kept.frame if kept else None, "this 
 shown = {k: frame[frame["metric"].isin(["SaCo", "AUC", "AOPC"])] for k, frame in sources.items() if frame is not None}
 tables.styled(tables.side_by_side(shown, rows=["explainer"], columns=["metric"], order=[*metrics, *explainers]))
 
-# %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input", "answer"]
 means = estimates.pivot(index="explainer", columns="metric", values="mean").loc[[*explainers, RANDOM], names]
 oriented = means * [metrics[name].better for name in names]
 scaled = 0.15 + 0.85 * (oriented - oriented.min()) / (oriented.max() - oriented.min())

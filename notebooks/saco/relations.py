@@ -150,7 +150,7 @@ rows = [(*key, *map(float, e.pooled), sum(e.missing)) for key, e in found.items(
 relations = pd.DataFrame(rows, columns=["ranked", "pair", "mean", "low", "high", "missing"])
 run.save(relations, "relations")
 
-# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the metrics, averaged over what is held fixed. Bars: SaCo with each of the other four, the mean of the six pairs without SaCo (grey), and SaCo with itself, cut into one group less (light). Lines: 95 % intervals over the images. Dashed: the numbers that the paper prints, for its own networks.", "name": "saco-relations"}, "image": {"alt": "Three bar charts of rank correlations: images ranked, with signs; images ranked, magnitudes; explainers ranked."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the metrics, averaged over what is held fixed. Bars: SaCo with each of the other four, the mean of the six pairs without SaCo (grey), and SaCo with itself, cut into one group less (light). Lines: 95 % intervals over the images. Dashed: the numbers that the paper prints, for its own networks.", "name": "saco-relations"}, "image": {"alt": "Three bar charts of rank correlations: images ranked, with signs; images ranked, magnitudes; explainers ranked."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 3, figsize=(8.4, 3.6), sharey=True)
 titles = {signed: "ranking the images", magnitude: "the same, magnitudes", within: "ranking the explainers"}
 lowest, highest, among = published.load("saco_metric_correlation")["value"].tolist()

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Explainers against the optimum
+# # How far from the optimum are explainers?
 #
 # *How good is an explainer, compared with the best that there is?* A deletion score of 14 says nothing. Nobody knows
 # whether 15 or 50 could be had. TRACE finds the order that could be had, for each image. This page puts the eight explainers

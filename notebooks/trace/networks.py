@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Other networks, and photographs
+# # Does TRACE win on other networks, and photographs?
 #
 # *Does TRACE win on real photographs and larger networks, too?* The paper's Table 1 has six networks of ImageNet. Here are a
 # ResNet-9 on CIFAR-10 and a network that others trained on ImageNet, on photographs of ImageNet. A search on a large network

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Which settings to trust
+# # Which settings can be trusted?
 #
 # *A deletion metric is a family: probability or logit, one reference or another, large patches or pixels, most or least
 # relevant first.* A study of them with some explainers says as much about the explainers. Here the optimum of each setting

@@ -1,0 +1,336 @@
+"""Claims as a reader sees them: badges, a sentence with its number, and forest plots that a phone can show.
+
+A forest plot is HTML whose marks are placed in per cent, so that it is as wide as the screen, its text is text, and its
+colours follow the page's, in the dark too. Nothing in it needs a script.
+"""
+
+import html
+import itertools
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+from judged import SYMBOLS, Page, anchor, folder, ordered
+
+from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
+
+OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
+DECIDES = {
+    REPRODUCED: ("holds",),
+    CONTRADICTED: ("fails",),
+    PARTLY: ("depends on the network", "fails"),
+    UNDECIDED: ("open",),
+    UNTESTED: ("fails", "depends on the network"),
+}
+"""Which part speaks for a verdict: the first with the first of these outcomes. Of what is not tested, a premise."""
+POOLED, BETWEEN = "pooled", "between networks"
+ROWS = 8
+"""Parts of a claim in the open; the rest is folded."""
+FAR = 3.0
+"""What is printed this many widths of ours beyond ours stands at the edge, as an arrow: else ours would be a dot."""
+
+
+def number(value: float) -> str:
+    """A number of the book: three digits, a minus that is one."""
+    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return "0" if text in ("-0", "0") else text.replace("-", "−")
+
+
+def interval(row: pd.Series) -> str:
+    """An estimate with its interval."""
+    if math.isnan(row["low"]):
+        return f"{number(row['value'])} (no interval)"
+    return f"{number(row['value'])} [{number(row['low'])}, {number(row['high'])}]"
+
+
+def side(low: float, high: float) -> str:
+    """The claimed side in words."""
+    if math.isinf(low) and math.isinf(high):
+        return "all"
+    if math.isinf(high):
+        return f"above {number(low)}"
+    return f"below {number(high)}" if math.isinf(low) else f"{number(low)} to {number(high)}"
+
+
+def slug(text: str) -> str:
+    """A verdict or an outcome as the name of a class."""
+    return text.split()[0] if text != UNTESTED else "untested"
+
+
+def badge(verdict: str, text: str, href: str = "") -> str:
+    """A badge of a verdict, a link where it has somewhere to lead."""
+    inside = f'<span aria-hidden="true">{SYMBOLS[verdict]}</span> {html.escape(text)}'
+    kind = f'class="faithlab-badge {slug(verdict)}"'
+    return f'<a {kind} href="{html.escape(href)}">{inside}</a>' if href else f"<span {kind}>{inside}</span>"
+
+
+def deciding(contrasts: pd.DataFrame) -> pd.Series:
+    """Of the pooled contrasts of a part the one that lies worst for the claim: a part holds if this one does."""
+    margin = pd.concat(
+        [contrasts["value"] - contrasts["claimed_low"], contrasts["claimed_high"] - contrasts["value"]], axis=1
+    )
+    return contrasts.loc[margin.min(axis=1).fillna(math.inf).idxmin()]
+
+
+def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
+    """The pooled rows of the part of a claim that speaks for its verdict."""
+    pooled = parts[parts["network"] == POOLED]
+    rows = pooled[pooled["premise"]] if verdict == UNTESTED else pooled[~pooled["premise"]]
+    rows = pooled if rows.empty else rows
+    for outcome in DECIDES[verdict]:
+        if not (found := rows[rows["outcome"] == outcome]).empty:
+            rows = found
+            break
+    return rows[rows["part"] == rows["part"].iloc[0]]
+
+
+def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
+    """A claim, its verdict, and the number that decides it, in a sentence (HTML)."""
+    said = claim["claim"].rstrip(".")
+    text = f"“{html.escape(said)}” is <strong>{claim['verdict']}</strong>"
+    if claim["verdict"] == UNDECIDED:
+        text = text.replace(" is <strong>", " is still <strong>")
+    if parts.empty:
+        return text + "."
+    part = speaking(claim["verdict"], parts)
+    row = deciding(part)
+    name = html.escape(row["part"]) + (f", {html.escape(row['contrast'])}" if len(part) > 1 else "")
+    if row["kind"] == "counted":
+        return f"{text}: {name} holds in {row['value']:.0f} of {row['images']:.0f} cases."
+    at = "" if math.isnan(row["low"]) else f", 95&nbsp;% interval {number(row['low'])} to {number(row['high'])}"
+    asks = side(row["claimed_low"], row["claimed_high"])
+    return f"{text}: {name} is <strong>{number(row['value'])}</strong>{at}, where the claim asks for {asks}."
+
+
+def spoken_of(parts: pd.DataFrame) -> dict[str, str]:
+    """The networks, the data and the number of inputs that the parts of a page's claims speak of."""
+    each = parts[~parts["network"].isin((POOLED, BETWEEN, ""))]
+    names = list(dict.fromkeys(one for name in each["network"] for one in name.split(" and ")))
+    sets = list(dict.fromkeys(one for name in parts["datasets"] if name for one in name.split(", ")))
+    asked = parts.loc[parts["kind"] != "counted", "images"].dropna()
+    asked = sorted(asked[asked > 0].astype(int).unique()) if len(asked) else []
+    found = {}
+    if names:
+        found["networks"] = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    if asked:
+        span = f"{asked[0]:,}" if len(asked) == 1 else f"{asked[0]:,} to {asked[-1]:,}"
+        found["inputs"] = f"{span} input{'s' if asked[-1] != 1 else ''}" + (
+            f" of {', '.join(sets[:3])}" if sets else ""
+        )
+    return found
+
+
+def tiles(claims: pd.DataFrame, page: str) -> str:
+    """The claims of a paper as small links in the paper's order, each with the share of its parts that hold or fail."""
+    cells = []
+    for c in ordered(claims).itertuples():
+        href = f"{page}#{anchor(c.id)}"
+        shares = {name: getattr(c, name, 0) for name in ("hold", "depend", "open", "fail")}
+        bar = "".join(f'<i class="{name}" style="flex:{count:g}"></i>' for name, count in shares.items() if count > 0)
+        label = html.escape(f"{c.verdict}: {c.claim}", quote=True)
+        cells.append(
+            f'<a class="faithlab-tile {slug(c.verdict)}" href="{href}" title="{label}" aria-label="{label}">'
+            f'<span aria-hidden="true">{SYMBOLS[c.verdict]}</span><span class="bar" aria-hidden="true">{bar}</span></a>'
+        )
+    return f'<div class="faithlab-tiles">{"".join(cells)}</div>'
+
+
+def overview(claims: pd.DataFrame) -> str:
+    """Every paper with its claims as tiles and how many have which verdict (HTML for the home page)."""
+    blocks = []
+    for paper, of in claims.groupby("paper", sort=False):
+        page = f"{folder(paper)}/verdict.html"
+        counts = of["verdict"].value_counts()
+        said = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v in counts)
+        blocks.append(
+            f'<div class="faithlab-paper"><p><a href="{page}"><strong>{html.escape(paper)}</strong></a> '
+            f"{len(of)} claim{'s' * (len(of) > 1)}: {said}</p>{tiles(of, page)}</div>"
+        )
+    return "\n".join(blocks) + "\n"
+
+
+MARKS = {
+    "ci": "estimate and 95&nbsp;% interval",
+    "net": "each network’s own",
+    "built": "this build’s, where a recorded run heads",
+    "printed": "printed in the paper",
+    "side": "the claimed side",
+}
+LEGEND = "".join(f'<span><i class="key {kind}"></i> {text}</span>' for kind, text in MARKS.items())
+
+
+def verdicts(pages: Sequence[Page], paper: str, caveats=lambda page: []) -> str:
+    """The verdict page of a paper: all claims small, then each with its address, its forest plot and its evidence.
+
+    Args:
+        pages: all pages with claims.
+        paper: its name.
+        caveats: gives the caveats of a page, as pairs of a short text and a longer one.
+    """
+    of = pd.concat([p.claims[p.claims["paper"] == paper] for p in pages if len(p.claims)], ignore_index=True)
+    by = {p.name: p for p in pages}
+    shown = [_claim(c, by[c["page"]], caveats(by[c["page"]])) for _, c in ordered(of).iterrows()]
+    return "\n\n".join([tiles(of, ""), f'<p class="faithlab-legend">{LEGEND}</p>', *shown])
+
+
+def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> str:
+    """A claim: its sentence as text that is searched, its plot, and what is folded."""
+    parts = page.parts[page.parts["claim"] == claim["id"]]
+    built = page.built[page.built["claim"] == claim["id"]]
+    link = f"../../notebooks/{claim['page']}.html"
+    profile = f" PROFILE={claim['best']}" if claim["best"] else ""
+    rows = [f"<dt>In the paper</dt><dd>{html.escape(claim['where'])}</dd>"]
+    head = f"Recorded, {claim['best']}" if claim["best"] else "Evidence"
+    rows.append(f"<dt>{head}</dt><dd>{html.escape(claim['evidence'])}</dd>")
+    if claim["best"]:
+        told = html.escape(f"{SYMBOLS[claim['built_verdict']]} {claim['built_verdict']}. {claim['built']}")
+        rows.append(f"<dt>This build</dt><dd>{told}</dd>")
+    if caveats:
+        rows.append("<dt>Bear in mind</dt><dd>" + " ".join(html.escape(f"{s}: {w}") for s, w in caveats) + "</dd>")
+    if reasons := list(dict.fromkeys(reason for reason in parts["reason"] if reason)):
+        rows.append(f"<dt>Margins</dt><dd>{html.escape('; '.join(reasons))}</dd>")
+    rows.append(f'<dt>Measured in</dt><dd><a href="{link}">{html.escape(claim["page"])}</a></dd>')
+    rows.append(f"<dt>Run it again</dt><dd><code>make notebook NAME={claim['page']}{profile}</code></dd>")
+    folded = plot(parts, built, slice(ROWS, None))
+    more = f"<p>The other parts:</p>{folded}" if folded else ""
+    return (
+        f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
+        f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}** {claim['claim']}\n\n"
+        f"{plot(parts, built, slice(ROWS))}\n"
+        f'<details class="faithlab-evidence"><summary>Evidence, test and rerun '
+        f'<a class="faithlab-address" href="#{anchor(claim["id"])}" aria-label="Address of this claim">#</a></summary>'
+        f"{more}<dl>{''.join(rows)}</dl></details>\n"
+    )
+
+
+def plot(parts: pd.DataFrame, built: pd.DataFrame, which: slice = slice(None)) -> str:
+    """The forest plot of a claim's parts: those that claim the same side stand on one scale. Empty without parts."""
+    sides = {name: _claimed(of.iloc[0]) for name, of in parts.groupby("part", sort=False)}
+    names = sorted(sides, key=lambda name: sides[name][-1])[which]  # premises last
+    if not names:
+        return ""
+    rows = []
+    for side_, group in itertools.groupby(names, sides.get):
+        alike = [name for name in names if sides[name] == side_]
+        scale = _scale(parts[parts["part"].isin(alike)], built[built["part"].isin(alike)])
+        for name in group:
+            rows.append(_row(name, parts[parts["part"] == name], built[built["part"] == name], scale))
+        if scale:
+            rows.append(_axis(parts[parts["part"] == alike[0]].iloc[0], scale))
+    return f'<div class="faithlab-forest">{"".join(rows)}</div>'
+
+
+def _claimed(row: pd.Series) -> tuple[float, float, bool, bool]:
+    """What parts on one scale have in common: the claimed side, and whether they are counted, and premises."""
+    return row["claimed_low"], row["claimed_high"], row["kind"] == "counted", bool(row["premise"])
+
+
+def _scale(parts: pd.DataFrame, built: pd.DataFrame) -> tuple[float, float] | None:
+    """The ends of the axis of parts; none where they are counted."""
+    if (parts["kind"] == "counted").all():
+        return None
+    pooled = pd.concat([parts[parts["network"] == POOLED], built[built["network"] == POOLED]])
+    ours = [v for column in ("value", "low", "high") for v in pooled[column] if math.isfinite(v)]
+    bars = [v for column in ("claimed_low", "claimed_high") for v in parts[column] if math.isfinite(v)]
+    low, high = min(ours + bars), max(ours + bars)
+    width = (high - low) or abs(high) or 1.0
+    printed = [v for v in parts["printed"] if math.isfinite(v) and low - FAR * width < v < high + FAR * width]
+    low, high = min([low, *printed]), max([high, *printed])
+    room = 0.04 * ((high - low) or width)
+    return low - room, high + room
+
+
+def _at(value: float, scale: tuple[float, float]) -> float:
+    """Where a value stands, in per cent, inside the plot."""
+    return min(100.0, max(0.0, 100 * (value - scale[0]) / (scale[1] - scale[0])))
+
+
+def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float, float] | None) -> str:
+    """A part of a claim: what it is, its marks, its numbers."""
+    pooled, first = part[part["network"] == POOLED], part.iloc[0]
+    if scale is None:
+        share = first["value"] / first["images"] if first["images"] else 0.0
+        text = f"{first['value']:.0f} of {first['images']:.0f} cases"
+        if len(built):
+            text += f"; this build {built['value'].iloc[0]:.0f} of {built['images'].iloc[0]:.0f}"
+        marks, height = f'<i class="count" style="width:{100 * share:.1f}%"></i>', 22
+    else:
+        worst = deciding(pooled)
+        text = interval(worst)
+        if len(pooled) > 1:
+            text = f"{len(pooled)} comparisons, the least {worst['contrast']}: {text}"
+        if math.isfinite(worst["printed"]):
+            text += f"; printed {number(worst['printed'])}"
+        own = built[(built["network"] == POOLED) & (built["contrast"] == worst["contrast"])]
+        if len(own):
+            text += f"; this build {interval(own.iloc[0])}"
+        step = 18 if len(pooled) == 1 else max(5, min(12, 96 // len(pooled)))
+        height = max(22, step * len(pooled) + 4)
+        marks = _side(first, scale) + "".join(
+            _marks(part[part["contrast"] == row["contrast"]], built, scale, (i + 0.5) * height / len(pooled))
+            for i, (_, row) in enumerate(pooled.iterrows())
+        )
+    premise = "premise: " if first["premise"] else ""
+    outcome = first["outcome"]
+    sign = f'<b title="{outcome}" aria-hidden="true">{OUTCOMES[outcome]}</b>'
+    label = html.escape(f"{outcome}. {text}", quote=True)
+    return (
+        f'<div class="part {slug(outcome)}"><div class="name">{sign} {premise}{html.escape(name)}</div>'
+        f'<div class="strip" role="img" aria-label="{label}" style="height:{height}px">{marks}</div>'
+        f'<div class="numbers">{html.escape(text)}</div></div>'
+    )
+
+
+def _side(row: pd.Series, scale: tuple[float, float]) -> str:
+    """The claimed side, shaded, and its bars."""
+    low, high = _at(row["claimed_low"], scale), _at(row["claimed_high"], scale)
+    bars = [v for v in (row["claimed_low"], row["claimed_high"]) if math.isfinite(v)]
+    lines = "".join(f'<i class="bar" style="left:{_at(v, scale):.1f}%"></i>' for v in bars)
+    return f'<i class="side" style="left:{low:.1f}%;width:{high - low:.1f}%"></i>{lines}'
+
+
+def _marks(contrast: pd.DataFrame, built: pd.DataFrame, scale: tuple[float, float], top: float) -> str:
+    """The marks of one contrast, at a height in pixels."""
+
+    def line(row: pd.Series, kind: str, at: float) -> str:
+        text = ""
+        if math.isfinite(row["low"]) and math.isfinite(row["high"]):
+            low, high = _at(row["low"], scale), _at(row["high"], scale)
+            text = f'<i class="ci {kind}" style="left:{low:.1f}%;width:{high - low:.1f}%;top:{at:.1f}px"></i>'
+        if math.isfinite(row["value"]):
+            text += f'<i class="at {kind}" style="left:{_at(row["value"], scale):.1f}%;top:{at:.1f}px"></i>'
+        return text
+
+    pooled = contrast[contrast["network"] == POOLED].iloc[0]
+    other = built[(built["network"] == POOLED) & (built["contrast"] == pooled["contrast"])]
+    shift = 3 if len(other) else 0
+    marks = line(pooled, "", top - shift)
+    each = contrast[~contrast["network"].isin((POOLED, BETWEEN))]
+    if len(each) > 1:
+        marks += "".join(
+            f'<i class="net" style="left:{_at(v, scale):.1f}%;top:{top - shift:.1f}px"></i>'
+            for v in each["value"]
+            if math.isfinite(v)
+        )
+    for _, row in other.iterrows():
+        marks += line(row, "built", top + shift)
+    printed = pooled["printed"]
+    if math.isfinite(printed):
+        beyond = " before" if printed < scale[0] else " beyond" if printed > scale[1] else ""
+        marks += f'<i class="printed{beyond}" style="left:{_at(printed, scale):.1f}%;top:{top:.1f}px"></i>'
+    return marks
+
+
+def _axis(row: pd.Series, scale: tuple[float, float]) -> str:
+    """Below parts on one scale: its ends and the bars of the claimed side."""
+    bars = [v for v in (row["claimed_low"], row["claimed_high"]) if math.isfinite(v)]
+    named = "".join(
+        f'<span style="left:{_at(v, scale):.1f}%">{number(v)}</span>' for v in bars if 12 < _at(v, scale) < 88
+    )
+    low, high = number(scale[0]), number(scale[1])
+    claimed = side(row["claimed_low"], row["claimed_high"])
+    return (
+        '<div class="part axis" aria-hidden="true"><div class="name"></div><div class="strip">'
+        f'<span class="first">{low}</span>{named}<span class="last">{high}</span></div>'
+        f'<div class="numbers">claimed: {claimed}</div></div>'
+    )

@@ -1,0 +1,155 @@
+"""The claims of a build and their evidence, the best recorded first: what boxes, verdict pages and the home page show.
+
+A page's claims and their parts are two tables that its run has left, `claims` and `parts`. Where the recorded run is of
+a larger profile than the build's, its verdicts and numbers head, and those of the build stand beside them.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from faithlab.claims import VERDICTS
+from faithlab.study import places
+from faithlab.study.results import RECORDED_ORDER, Recorded, recorded
+
+SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
+ABSTRACT = (0, 0, 0, 0)
+NUMBERS = ("value", "low", "high", "printed", "images", "missing", "claimed_low", "claimed_high")
+SHOWN = ("verdict", "evidence", "hold", "fail", "depend", "open", "images_needed")
+WORDS = ("claim", "part", "kind", "outcome", "contrast", "network", "datasets", "reason")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page's run says of claims.
+
+    Attributes:
+        name: the notebook.
+        claims: a row for each claim, by the best evidence; `best` names the profile of the recorded run that it is of,
+            or nothing; then `built_verdict` and `built` are verdict and evidence of this build.
+        parts: the parts of these claims, a row for each contrast and network, by the same evidence.
+        built: the parts of this build where a recorded run has taken its place.
+        provenance: of the run that heads.
+    """
+
+    name: str
+    claims: pd.DataFrame
+    parts: pd.DataFrame
+    built: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+
+def better(folder: Path, page: str, table: str) -> Recorded | None:
+    """A table of the recorded run of a page, where that is of a larger profile than the build's in `folder`."""
+    kept = recorded(page, table)
+    profile = _provenance(folder)["profile"]
+    order = [*RECORDED_ORDER, profile]  # the first is the largest
+    return kept if kept and order.index(kept.profile) < order.index(profile) else None
+
+
+def page(folder: Path, name: str) -> Page:
+    """What the run of a page, whose tables are in `folder`, and the recorded run say of its claims."""
+    if not (folder / "claims.csv").is_file():
+        return Page(name, pd.DataFrame(columns=["id", "verdict"]), _whole(None), _whole(None), _provenance(folder))
+    claims = pd.read_csv(folder / "claims.csv").assign(page=name, best="", built_verdict="", built="")
+    parts = _whole(folder / "parts.csv")
+    kept = better(folder, name, "claims")
+    if kept is None:
+        return Page(name, claims, parts, _whole(None), _provenance(folder))
+    other = kept.frame.set_index("id").reindex(claims["id"])
+    known = other["verdict"].notna().to_numpy()
+    claims.loc[known, ["built_verdict", "built"]] = claims.loc[known, ["verdict", "evidence"]].to_numpy()
+    shown = [name for name in SHOWN if name in claims and name in other]
+    claims.loc[known, shown] = other.loc[known, shown].to_numpy()
+    claims = claims.assign(best=[kept.profile if k else "" for k in known])
+    of_other = parts["claim"].isin(claims.loc[known, "id"])
+    theirs = _whole(places.recorded(name, kept.profile) / "parts.csv")
+    theirs = theirs[theirs["claim"].isin(claims.loc[known, "id"])]
+    return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_other], kept.provenance)
+
+
+def pages(results: Path) -> list[Page]:
+    """Every page that judges claims in the results of a build, in the order of the book."""
+    listed = places.pages()
+    found = {path.parent.relative_to(results).as_posix(): path.parent for path in results.rglob("claims.csv")}
+    order = sorted(found, key=lambda name: (listed.index(name) if name in listed else len(listed), name))
+    return [page(found[name], name) for name in order]
+
+
+def _provenance(folder: Path) -> Mapping[str, Any]:
+    return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+
+
+def _whole(path: Path | None) -> pd.DataFrame:
+    """A table of parts with all its columns: a page that only counts has no intervals to save."""
+    table = pd.read_csv(path) if path and path.is_file() else pd.DataFrame()
+    numbers = {name: table.get(name, pd.Series(math.nan, table.index, dtype=float)) for name in NUMBERS}
+    words = {name: table.get(name, pd.Series("", table.index, dtype=object)).fillna("") for name in WORDS}
+    premise = table.get("premise", pd.Series(False, table.index)).astype(bool)
+    return pd.DataFrame(words | numbers | {"premise": premise})
+
+
+def folder(paper: str) -> str:
+    """Where the pages of a paper are, in `book`."""
+    return paper.lower().replace(" ", "-")
+
+
+def anchor(claim: str) -> str:
+    """The address of a claim on the page of its paper's verdict."""
+    return f"claim-{claim}"
+
+
+def ordered(claims: pd.DataFrame) -> pd.DataFrame:
+    """The claims of a paper in the paper's order: by section, the text before the appendix, what is beyond it last.
+
+    A table, figure or theorem that is named without a section belongs to the section with which another claim names it,
+    else behind that of the one before it, else before that of the next.
+    """
+    named: dict[tuple[str, int], list[tuple[int, ...]]] = {}
+    for where in claims["where"]:
+        for thing in _things(where):
+            named.setdefault(thing, []).extend([s for s in _sections(where) if s != ABSTRACT][:1])
+    known = {thing: min(sections) for thing, sections in named.items() if sections}
+
+    def place(where: str) -> tuple[int, ...]:
+        """Section (four numbers), before, in or behind it, number of the table or figure."""
+        sections, things = _sections(where), _things(where)
+        kind, number = things[0] if things else ("", 0)
+        if not sections and not things:
+            return (2, 0, 0, 0, 0, 0)
+        if sections or (kind, number) in known:
+            return (*(sections[0] if sections else known[kind, number]), 0, number)
+        alike = sorted((n, section) for (k, n), section in known.items() if k == kind)
+        before, behind = [s for n, s in alike if n < number], [s for n, s in alike if n > number]
+        if before:
+            return (*before[-1], 1, number)
+        return (*behind[0], -1, number) if behind else (1, 0, 0, 0, 0, number)
+
+    return claims.iloc[sorted(range(len(claims)), key=lambda i: (place(claims["where"].iloc[i]), i))]
+
+
+def _sections(where: str) -> list[tuple[int, ...]]:
+    """Sections that a place in a paper names, the text's first: 0 for it or 1 for the appendix, and three numbers."""
+    appendix = re.findall(r"(?i)appendix ([A-Z])((?:\.\d+)*)", where)
+    text = re.sub(r"(?i)appendix [A-Z](\.\d+)*", "", where)
+    found = [(0, number) for number in re.findall(r"Theorem (\d+\.\d+)", text)]
+    found += [(0, "0")] if "abstract" in where.lower() else []
+    for run in re.findall(r"(?i)\bsections? ((?:\d+(?:\.\d+)*(?:, | and )?)+)", text):
+        found += [(0, number) for number in re.findall(r"\d+(?:\.\d+)*", run)]
+    found += [(1, f"{ord(letter)}{rest}") for letter, rest in appendix]
+    return [(part, *(*map(int, number.split(".")), 0, 0)[:3]) for part, number in found]
+
+
+def _things(where: str) -> list[tuple[str, int]]:
+    """Tables, figures and theorems that a place in a paper names."""
+    return [
+        (kind, int(number))
+        for kind, run in re.findall(r"\b(Table|Figure|Theorem)s? ((?:\d+[a-z]?(?:\.\d+)?(?:, | and )?)+)", where)
+        for number in re.findall(r"(?<![.\d])\d+", run)
+    ]

@@ -1,0 +1,177 @@
+"""Executed notebooks as their readers meet them: the answer first, parameters last, code behind one switch.
+
+Only the staged copy is rearranged. The notebook that is run, launched and downloaded keeps the order in which it runs.
+"""
+
+import copy
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import forest
+import nbformat
+import yaml
+from judged import Page, anchor, folder
+from nbformat import NotebookNode
+
+from faithlab.claims import VERDICTS
+from faithlab.study import places
+
+ANSWER = "answer"
+"""The tag of cells that come right below the box: the figure that shows the answer, or a sentence that says it."""
+PARAMETERS = ("parameters", "injected-parameters")
+
+RERUN = """## Parameters
+
+These are the parameters of this page. To run it with others, name what differs, here for example with the same values:
+`make notebook NAME={name}{params}`. [](/book/fork) says more.
+"""
+
+
+def arranged(notebook: NotebookNode, page: Page, caveats: Sequence[tuple[str, str]] = ()) -> NotebookNode:
+    """A copy of an executed notebook in the order in which it is read.
+
+    Title, box, the cells that are tagged as the answer, the text below the title, the rest, the parameters, and what
+    ends the page (its provenance). A page whose code is in the open is about its code, and stays as it is.
+
+    Args:
+        notebook: executed.
+        page: what its run says of claims.
+        caveats: what a reader should know before the numbers, as pairs of a badge and a sentence.
+
+    Raises:
+        ValueError: the notebook does not begin with its title.
+    """
+    if not any(_tagged(cell, "hide-input") for cell in notebook.cells if not _parameter(cell)):
+        return notebook
+    cells = [copy.deepcopy(cell) for cell in notebook.cells]
+    if not cells or cells[0].cell_type != "markdown" or not cells[0].source.startswith("# "):
+        raise ValueError(f"{page.name}: expected a page that begins with its title, a line '# ...', in a text cell")
+    title, _, introduction = cells.pop(0).source.partition("\n")
+    parameters, cells = _parameters(cells)
+    answers = [cell for cell in cells if _tagged(cell, ANSWER)]
+    cells = [cell for cell in cells if not _tagged(cell, ANSWER)]
+    head = [_text("title", title), _text("box", box(page, caveats)), *answers]
+    if introduction.strip():
+        head.append(_text("introduction", introduction.strip()))
+    end = [cells.pop()] if cells and cells[-1].cell_type == "code" else []  # run.finish(), the provenance
+    if parameters:
+        given = " ".join(
+            f"{key}={value}" for key, value in page.provenance.get("parameters", {}).items() if _plain(value)
+        )
+        sample = f' PARAMS="{" ".join(given.split()[:2])}"' if given else ""
+        cells += [_text("parameters-last", RERUN.format(name=page.name, params=sample)), *parameters]
+    arrangement = copy.copy(notebook)
+    arrangement.cells = [*head, *cells, *end]
+    return arrangement
+
+
+def _parameters(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[NotebookNode]]:
+    """The cells of the parameters, folded, without their heading; and all others, with the text below that heading."""
+    found, others = [], []
+    for cell in cells:
+        if _parameter(cell):
+            cell.metadata["tags"] = [*(t for t in cell.metadata["tags"] if not t.startswith("hide-")), "hide-input"]
+            what = "of this run" if _tagged(cell, PARAMETERS[1]) else "and what they mean"
+            cell.metadata["mystnb"] = {
+                "code_prompt_show": f"Parameters {what}",
+                "code_prompt_hide": f"Parameters {what}",
+            }
+            found.append(cell)
+        elif cell.cell_type == "markdown" and cell.source.split("\n", 1)[0].strip() == "## Parameters":
+            if text := cell.source.partition("\n")[2].strip():
+                found.insert(0, _text("parameters-text", text))
+        else:
+            others.append(cell)
+    return found, others
+
+
+def _tagged(cell: NotebookNode, tag: str) -> bool:
+    return tag in cell.metadata.get("tags", [])
+
+
+def _parameter(cell: NotebookNode) -> bool:
+    return any(_tagged(cell, tag) for tag in PARAMETERS)
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _text(name: str, source: str) -> NotebookNode:
+    return nbformat.v4.new_markdown_cell(source, id=f"faithlab-{name}")
+
+
+def caveats(page: Page, declared: Mapping[str, Sequence[Mapping[str, Any]]] | None = None) -> list[tuple[str, str]]:
+    """What a reader should know before the numbers of a page, as pairs of a badge and a sentence.
+
+    Declared ones stand in `caveats.yml`, for a page or its folder, with the parameters for which they are true.
+
+    Args:
+        page: what its run says of claims.
+        declared: instead of that file.
+    """
+    if declared is None:
+        declared = yaml.safe_load((places.root() / "book" / "caveats.yml").read_text(encoding="utf-8"))
+    given = page.provenance.get("parameters", {})
+    known = [*declared.get(page.name.split("/")[0], []), *declared.get(page.name, [])]
+    return [
+        (c["badge"], c["says"])
+        for c in known
+        if page.name not in c.get("not", ())
+        and all(key in given and given[key] == value for key, value in c.get("when", {}).items())
+    ]
+
+
+def box(page: Page, caveats: Sequence[tuple[str, str]] = ()) -> str:
+    """The box below a page's title: verdicts, the answer in a sentence, whom it speaks of, caveats (HTML)."""
+    up = "../" * (1 + page.name.count("/"))
+    lines = []
+    linked = {c.id: _address(c, up) for c in page.claims.itertuples()}
+    counts = page.claims["verdict"].value_counts()
+    badges = []
+    for verdict in (v for v in VERDICTS if v in counts):
+        first = page.claims.loc[page.claims["verdict"] == verdict, "id"].iloc[0]
+        badges.append(forest.badge(verdict, f"{counts[verdict]} {verdict}", linked[first]))
+    if badges:
+        what = f"claim{'s' * (len(page.claims) > 1)} judged here"
+        lines.append(f'<p class="faithlab-badges">{"".join(badges)} <span class="what">{what}</span></p>')
+        lead = page.claims.iloc[0]
+        lines.append(f"<p>{forest.sentence(lead, page.parts[page.parts['claim'] == lead['id']])}</p>")
+    if len(page.claims) > 1:
+        items = "".join(
+            f"<li>{forest.badge(c['verdict'], c['verdict'], linked[c['id']])} "
+            f"{forest.sentence(c, page.parts[page.parts['claim'] == c['id']])}</li>"
+            for _, c in page.claims.iloc[1:].iterrows()
+        )
+        more = len(page.claims) - 1
+        lines.append(f"<details><summary>{more} more claim{'s' * (more > 1)}</summary><ul>{items}</ul></details>")
+    lines.append(f'<p class="faithlab-whom">{_whom(page)}</p>')
+    if caveats:
+        shown = "".join(
+            f'<li><span class="faithlab-caveat">{html.escape(badge)}</span> <span>{html.escape(says)}</span></li>'
+            for badge, says in caveats
+        )
+        lines.append(f'<ul class="faithlab-caveats">{shown}</ul>')
+    return f'<div class="faithlab-box" role="note" aria-label="The answer in short">{"".join(lines)}</div>'
+
+
+def _address(claim: Any, up: str) -> str:
+    """Where a claim is shown with its plot: on its paper's verdict page, where it has one."""
+    if (places.root() / "book" / folder(claim.paper) / "verdict.md").is_file():
+        return f"{up}book/{folder(claim.paper)}/verdict.html#{anchor(claim.id)}"
+    return ""
+
+
+def _whom(page: Page) -> str:
+    """Networks, data and inputs, and the run whose numbers head."""
+    p = page.provenance
+    kept = bool(len(page.claims)) and bool((page.claims["best"] != "").any())
+    run = f"recorded run, {p['profile']} profile" if kept else f"this build, {p['profile']} profile"
+    found = forest.spoken_of(page.parts)
+    if "inputs" not in found:
+        given = p.get("parameters", {})
+        counted = [f"{given[of]:,} {of}" for of in ("images", "series", "texts") if isinstance(given.get(of), int)]
+        found |= {"inputs": " and ".join(counted)} if counted else {}
+    words = [html.escape(found[key]) for key in ("networks", "inputs") if key in found] + [html.escape(run)]
+    return "Speaks of " + " · ".join(words) + "."

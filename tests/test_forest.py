@@ -1,0 +1,131 @@
+"""Claims on verdict pages and in boxes: the paper's order, the number that decides, marks where they belong."""
+
+import math
+import re
+
+import forest
+import judged
+import pandas as pd
+import pytest
+
+from faithlab.claims import CONTRADICTED, REPRODUCED, UNDECIDED, UNTESTED
+
+
+def row(part, value, low=math.nan, high=math.nan, **more):
+    """A row of a table of parts, claimed above 0."""
+    known = {"claim": "c", "part": part, "kind": "above", "outcome": "holds", "contrast": "x", "network": "pooled"}
+    known |= {"datasets": "digits test", "reason": "", "printed": math.nan, "images": 20, "missing": 0}
+    return known | {"claimed_low": 0.0, "claimed_high": math.inf, "premise": False, "value": value} | {
+        "low": low, "high": high
+    } | more  # fmt: skip
+
+
+@pytest.fixture
+def parts():
+    return pd.DataFrame(
+        [
+            row("is it right", 0.9, 0.8, 1.0, premise=True, claimed_low=0.5),
+            row("first", 0.3, 0.1, 0.5, printed=0.2),
+            row("first", 0.3, network="ResNet-9"),
+            row("first", 0.4, network="CNN"),
+            row("steps", 0.2, 0.1, 0.3, outcome="open", contrast="1 - 2"),
+            row("steps", -0.1, -0.2, 0.1, outcome="open", contrast="2 - 3"),
+            row("always", 5, kind="counted", claimed_low=-math.inf, images=6, outcome="fails"),
+        ]
+    )
+
+
+def marks(html, kind):
+    """Where the marks of a kind stand, in per cent."""
+    return [float(x) for x in re.findall(rf'<i class="{kind}"[^>]*style="left:([\d.]+)%', html)]
+
+
+@pytest.mark.parametrize(
+    "wheres",
+    [
+        ["Abstract", "Section 2", "Section 10.1", "Appendix A", "Appendix D.2", "Appendix D.10", "beyond the paper"],
+        ["Table 1", "Tables 2 and 3", "Section 5.2, Table 3", "Table 4", "Section 6, appendix A"],  # 1: before 5.2
+        ["Section 3, Figure 2", "Figure 3", "Section 4", "Table 8, appendix D.2"],
+        ["Section 2", "Theorem 3.1", "Section 4"],
+        ["Abstract, Table 7", "Section 5", "Section 6, Table 7", "Table 8"],  # the abstract has no tables
+    ],
+)
+def test_claims_stand_in_the_papers_order(wheres):
+    claims = pd.DataFrame({"where": wheres})
+    for given in (claims, claims.iloc[::-1]):
+        assert list(judged.ordered(given)["where"]) == wheres
+
+
+def test_claims_of_one_place_keep_their_order():
+    claims = pd.DataFrame({"where": ["Section 5", "Table 1, section 5", "Section 5"], "id": ["b", "c", "a"]})
+    assert list(judged.ordered(claims)["id"]) == ["b", "a", "c"]
+
+
+def test_a_part_is_judged_by_the_contrast_that_lies_worst_for_it(parts):
+    assert forest.deciding(parts[parts["part"] == "steps"])["contrast"] == "2 - 3"
+    below = parts[parts["part"] == "steps"].assign(claimed_low=-math.inf, claimed_high=0.0)
+    assert forest.deciding(below)["contrast"] == "1 - 2"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        (REPRODUCED, "first is <strong>0.3</strong>, 95&nbsp;% interval 0.1 to 0.5, where the claim asks for above 0"),
+        (UNDECIDED, "steps, 2 - 3 is <strong>−0.1</strong>, 95&nbsp;% interval −0.2 to 0.1"),
+        (CONTRADICTED, "always holds in 5 of 6 cases"),
+        (
+            UNTESTED,
+            "is it right is <strong>0.9</strong>, 95&nbsp;% interval 0.8 to 1, where the claim asks for above 0.5",
+        ),
+    ],
+)
+def test_the_sentence_has_the_number_that_speaks_for_the_verdict(parts, verdict, said):
+    text = forest.sentence(pd.Series({"claim": "A < B.", "verdict": verdict}), parts)
+    assert f"<strong>{verdict}</strong>" in text
+    assert said in text
+    assert text.startswith("“A &lt; B”")
+
+
+def test_a_claim_without_parts_still_has_its_verdict(parts):
+    text = forest.sentence(pd.Series({"claim": "A.", "verdict": REPRODUCED}), parts.iloc[:0])
+    assert text == "“A” is <strong>reproduced</strong>."
+
+
+def test_marks_stand_where_their_numbers_are_on_the_scale_of_their_side(parts):
+    html = forest.plot(parts, parts.iloc[:0])
+    first = html[html.index("first</div>") : html.index("steps</div>")]
+    (printed,), (at,) = marks(first, "printed"), marks(first, "at ")
+    (bar,) = marks(first, "bar")
+    networks = marks(first, "net")
+    # Equal distances of numbers are equal distances on the page: 0, 0.2, 0.3, 0.4.
+    step = (printed - bar) / 2
+    assert step > 0
+    assert [at - bar, *(n - bar for n in networks)] == pytest.approx([3 * step, 3 * step, 4 * step], abs=0.3)
+    assert "0.3 [0.1, 0.5]; printed 0.2" in first
+    assert "2 comparisons, the least 2 - 3: −0.1 [−0.2, 0.1]" in html
+    assert html.index("always") < html.index("premise: is it right"), "premises come last"
+    assert '<i class="count" style="width:83.3%">' in html
+
+
+def test_this_build_stands_beside_the_recorded_run(parts):
+    built = parts[parts["part"] == "first"].assign(value=0.25, low=0.2, high=0.3)
+    html = forest.plot(parts, built)
+    assert html.count('class="at built"') == 1
+    assert "this build 0.25 [0.2, 0.3]" in html
+
+
+def test_what_is_printed_far_away_stands_at_the_edge_and_leaves_room_for_ours(parts):
+    part = parts[parts["part"] == "first"].assign(printed=50.0)
+    html = forest.plot(part, part.iloc[:0])
+    assert '<i class="printed beyond" style="left:100.0%' in html
+    (at,), (bar,) = marks(html, "at "), marks(html, "bar")
+    assert at - bar > 30
+
+
+def test_a_number_is_one_that_a_reader_knows():
+    assert [forest.number(x) for x in (0.12345, -0.5, -0.0, 12345.6, 563)] == ["0.123", "−0.5", "0", "12,346", "563"]
+
+
+def test_what_is_not_there_is_not_spoken_of(parts):
+    assert forest.spoken_of(parts) == {"networks": "ResNet-9, CNN", "inputs": "20 inputs of digits test"}
+    assert forest.spoken_of(parts[parts["kind"] == "counted"]) == {}

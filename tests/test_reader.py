@@ -1,0 +1,151 @@
+"""What staging makes of an executed notebook: the box, the answer, and parameters at the end; titles of the book."""
+
+import re
+from collections import Counter
+
+import judged
+import nbformat
+import pandas as pd
+import pytest
+import reader
+import yaml
+
+from faithlab.claims import CONTRADICTED, REPRODUCED
+from faithlab.study import places
+
+text, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
+RESULTS = pd.DataFrame(
+    {
+        "id": ["c-one", "c-two", "c-three"],
+        "paper": "SaCo",
+        "claim": "Claim.",
+        "verdict": [REPRODUCED, CONTRADICTED, REPRODUCED],
+        "best": "",
+    }
+)
+
+
+def tagged(source, *tags):
+    return code(source, metadata={"tags": list(tags)})
+
+
+@pytest.fixture
+def notebook():
+    return nbformat.v4.new_notebook(
+        cells=[
+            text("# Is it so?\n\nWhy one asks."),
+            text("## Parameters\n\nWhat they are for."),
+            tagged("images = 4", "parameters"),
+            tagged("images = 8", "injected-parameters", "hide-input"),
+            tagged("import faithlab", "hide-input"),
+            text("## How"),
+            tagged("draw()", "hide-input", "answer"),
+            tagged("run.finish()", "hide-input"),
+        ]
+    )
+
+
+def page(claims=RESULTS, name="saco/one", **parameters):
+    parts = judged._whole(None)
+    return judged.Page(name, claims, parts, parts, {"profile": "quick", "parameters": parameters})
+
+
+def test_the_answer_comes_first_and_the_parameters_last(notebook):
+    before = notebook.copy()
+    sources = [cell.source for cell in reader.arranged(notebook, page(images=8)).cells]
+    assert sources[0] == "# Is it so?"
+    assert sources[1].startswith('<div class="faithlab-box"')
+    assert sources[2:6] == ["draw()", "Why one asks.", "import faithlab", "## How"]
+    assert sources[6].startswith("## Parameters\n")
+    assert '`make notebook NAME=saco/one PARAMS="images=8"`' in sources[6]
+    assert sources[7:] == ["What they are for.", "images = 4", "images = 8", "run.finish()"]
+    assert notebook == before, "the executed notebook stays as it ran"
+    nbformat.validate(reader.arranged(notebook, page()))
+
+
+def test_parameters_are_folded_and_say_so(notebook):
+    cells = reader.arranged(notebook, page()).cells
+    for cell in (c for c in cells if c.source.startswith("images =")):
+        assert "hide-input" in cell.metadata["tags"]
+        assert cell.metadata["tags"].count("hide-input") == 1
+        assert cell.metadata["mystnb"]["code_prompt_show"].startswith("Parameters ")
+
+
+def test_a_page_about_its_own_code_stays_as_it_is(notebook):
+    for cell in notebook.cells[4:]:
+        cell.metadata["tags"] = []
+    assert reader.arranged(notebook, page()) is notebook
+
+
+def test_a_page_without_a_title_is_an_error_that_names_it(notebook):
+    notebook.cells[0].source = "No title."
+    with pytest.raises(ValueError, match="saco/one: expected a page that begins with its title"):
+        reader.arranged(notebook, page())
+
+
+def test_the_box_counts_verdicts_and_leads_to_the_first_claim_of_each():
+    box = reader.box(page(), [("Small < large", "It is small.")])
+    badges = re.findall(r'<a class="faithlab-badge (\w+)" href="([^"]*)">.*?</span> ([^<]*)</a>', box)
+    address = "../../book/saco/verdict.html#claim-"
+    assert badges[:2] == [
+        ("reproduced", address + "c-one", "2 reproduced"),
+        ("contradicted", address + "c-two", "1 contradicted"),
+    ]
+    assert "<summary>2 more claims</summary>" in box
+    assert "Small &lt; large" in box
+    assert "this build, quick profile" in box
+
+
+def test_a_page_without_claims_says_of_what_it_speaks():
+    box = reader.box(page(RESULTS.iloc[:0], images=4000))
+    assert "faithlab-badge" not in box
+    assert "4,000 images" in box
+
+
+def test_a_claim_whose_paper_has_no_verdict_page_is_no_link():
+    assert "<a " not in reader.box(page(RESULTS.assign(paper="Across")))
+
+
+def test_caveats_are_those_that_are_true_of_the_run():
+    declared = {
+        "saco": [
+            {"badge": "All", "says": "x", "not": ["saco/two"]},
+            {"badge": "ViT", "says": "y", "when": {"networks": ["vit"]}},
+        ],
+        "saco/one": [{"badge": "One", "says": "z"}],
+    }
+    assert [b for b, _ in reader.caveats(page(networks=["vit"]), declared)] == ["All", "ViT", "One"]
+    assert [b for b, _ in reader.caveats(page(networks=["vit-b"]), declared)] == ["All", "One"]
+    assert [b for b, _ in reader.caveats(page(name="saco/two"), declared)] == []
+
+
+def test_declared_caveats_name_pages_and_parameters_that_exist():
+    declared = yaml.safe_load((places.root() / "book/caveats.yml").read_text(encoding="utf-8"))
+    names = places.pages()
+    for name, known in declared.items():
+        own = [page for page in names if page == name or page.startswith(f"{name}/")]
+        assert own, name
+        for caveat in known:
+            assert set(caveat) <= {"badge", "says", "when", "not"}
+            assert set(caveat.get("not", [])) <= set(own)
+            scripts = [places.script(page).read_text(encoding="utf-8") for page in own]
+            for parameter in caveat.get("when", {}):
+                assert any(re.search(rf"^{parameter} = ", script, re.M) for script in scripts), (name, parameter)
+
+
+def test_every_page_of_the_book_has_a_title_of_its_own():
+    root = places.root()
+    notebooks = [places.script(name).read_text(encoding="utf-8") for name in places.pages()]
+    pages = [path.read_text(encoding="utf-8") for path in sorted((root / "book").rglob("*.md"))]
+    titles = [re.search(r"^# # (.+)$", script, re.M).group(1) for script in notebooks]
+    titles += [found.group(1) for page in pages if (found := re.search(r"^# (.+)$", page, re.M))]
+    assert len(titles) > 60
+    assert [title for title, count in Counter(title.casefold() for title in titles).items() if count > 1] == []
+
+
+def test_experiments_of_papers_ask_a_question():
+    names = [name for name in places.pages() if name.split("/")[0] in places.PAPERS]
+    asked = {
+        name: re.search(r"^# # (.+)$", places.script(name).read_text(encoding="utf-8"), re.M).group(1) for name in names
+    }
+    assert [title for title in asked.values() if not title.endswith("?")] == []
