@@ -246,7 +246,7 @@ def test_recognised_images_are_the_first_that_the_network_gets_right():
     labels = torch.tensor([0, 1, 0, 0, 1, 0])
     pictures = (bright.view(-1, 1, 1, 1) * 255).expand(-1, 3, 4, 4).to(torch.uint8).contiguous()
     data = ImageSet(pictures, labels, ("dark", "bright"), mean=(0.5,) * 3, std=(0.5,) * 3)
-    assert subjects.recognised(model, 3, data, rows=2).tolist() == [0, 1, 3]
+    assert subjects.recognised(model, 3, data, batch_size=2).tolist() == [0, 1, 3]
     assert len(subjects.recognised(model, 100, data)) == 4
     with pytest.raises(ValueError, match="recognise 0 of 2 examples, but 1 are needed"):
         subjects.recognised(model, 1, data.take(torch.tensor([2, 5])))

@@ -8,7 +8,7 @@ The answers are those of the model in eval mode, whatever its mode is. The copy 
 model, the inputs, the target or the segments afterwards changes nothing. Where no copy can be made a warning says so.
 The next scorer of a model that has not changed uses the same copy, see `faithlab.preparation.prepared`.
 
-Memory: beside the model, the inputs and the caller's masks, a score call holds one block of at most `rows` masked
+Memory: beside the model, the inputs and the caller's masks, a score call holds one block of at most `batch_size` masked
 inputs and the activations of one forward over them, whatever the number of images and masks.
 """
 
@@ -62,7 +62,7 @@ def scorer(
     reference: Reference = references.zero,
     readout: Readout | Sequence[Readout] = probability,
     precision: torch.dtype | None = None,
-    rows: int | None = None,
+    batch_size: int | None = None,
 ) -> Score:
     """A function from keep-masks to the model's answers on the masked inputs.
 
@@ -78,7 +78,7 @@ def scorer(
             then gives one more dimension, [B, M, readouts].
         precision: of the forward; None: the model's own, whatever that is, so that a model in half precision answers as
             it does by itself. The readout is always computed in float32.
-        rows: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
+        batch_size: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
 
     Returns:
         score: keep [B, M, F] bool -> [B, M] float32, or keep [R, F] bool and images [R] -> [R] float32, see `Score`.
@@ -91,8 +91,8 @@ def scorer(
     """
     check_inputs(x, target)
     _check_tensor("segments", segments)
-    if rows is not None:
-        arguments.whole("rows, masked inputs per forward,", rows, 1)
+    if batch_size is not None:
+        arguments.whole("batch_size, masked inputs per forward,", batch_size, 1)
     readouts = tuple(readout) if isinstance(readout, list | tuple) else (readout,)
     several = (len(readouts),) if isinstance(readout, list | tuple) else ()
     for name, given in [("reference", reference), *(("readout", each) for each in readouts)]:
@@ -101,7 +101,7 @@ def scorer(
     x, target, segments = x.detach(), target.clone(), segments.clone()
     features = segment_maps.count_of(segments, x)
     stand_in = _stand_in(reference, x)
-    prepared = preparation.prepared(model, _probe(x, stand_in, segments, rows), precision)
+    prepared = preparation.prepared(model, _probe(x, stand_in, segments, batch_size), precision)
     if prepared.classes:
         check_classes(target, prepared.classes)
     if x.is_floating_point():
@@ -112,7 +112,7 @@ def scorer(
     stand_in = stand_in.clone(memory_format=torch.contiguous_format).view(kind)
     difference = x.contiguous().view(kind) ^ stand_in
     spread = segment_maps.spreading(segments, x.device)
-    limit = rows or _rows(x)
+    limit = batch_size or _batch_size(x)
     name, compared = type(model).__name__, prepared.allowed == torch.inf
 
     @torch.inference_mode(False)
@@ -194,7 +194,8 @@ def scorer(
         if apart > prepared.allowed:
             warnings.warn(
                 f"{name}: its answer to an input alone and among {len(among)} differs by {apart:.3g}, as where it "
-                "treats many inputs otherwise than few. So will its scores; rows decides how many share a forward.",
+                "treats many inputs otherwise than few. So will its scores; batch_size decides how many share a "
+                "forward.",
                 stacklevel=5,
             )
 
@@ -203,7 +204,7 @@ def scorer(
 
 
 def classifier(
-    model: nn.Module, *, precision: torch.dtype | None = None, rows: int | None = None
+    model: nn.Module, *, precision: torch.dtype | None = None, batch_size: int | None = None
 ) -> Callable[[Tensor], Tensor]:
     """A function from whole inputs to the probabilities of all classes, as fast as `scorer` makes its forwards.
 
@@ -212,7 +213,7 @@ def classifier(
     Args:
         model: maps inputs [n, *S] to logits [n, N].
         precision: of the forward; None: the model's own. The softmax is always computed in float32.
-        rows: inputs per forward; None chooses for the device.
+        batch_size: inputs per forward; None chooses for the device.
 
     Returns:
         classify: inputs [n, *S] on the model's device -> [n, N] float32. It raises what `scorer` does.
@@ -226,14 +227,16 @@ def classifier(
         check_inputs(x)
         if prepared is None or prepared.classes is None:
             prepared = preparation.prepared(model, x, precision)
-        return torch.cat([part.softmax(-1) for part in _logits(prepared, x, rows or _rows(x))])
+        return torch.cat([part.softmax(-1) for part in _logits(prepared, x, batch_size or _batch_size(x))])
 
     return classify
 
 
 @torch.inference_mode(False)
 @torch.no_grad()
-def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtype, rows: int = 256) -> dict[str, float]:
+def agreement(
+    model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtype, batch_size: int = 256
+) -> dict[str, float]:
     """How far a precision moves a model's answers from float32: state it beside every number computed in it.
 
     Where the model cannot run in the precision, the engine's answers are those in its own, and so are these.
@@ -246,7 +249,7 @@ def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtyp
     answers = []
     for p in (torch.float32, precision):
         prepared = preparation.prepared(model, x, p)
-        answers.append(torch.cat(_logits(prepared, x, rows)))
+        answers.append(torch.cat(_logits(prepared, x, batch_size)))
     reference, other = answers
     arguments.whole("the number of inputs to agree on", len(x), 1)
     check_classes(target, reference.shape[1])
@@ -255,10 +258,10 @@ def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtyp
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
 
 
-def _logits(prepared: preparation.Prepared, x: Tensor, rows: int) -> list[Tensor]:
+def _logits(prepared: preparation.Prepared, x: Tensor, batch_size: int) -> list[Tensor]:
     """Logits of whole inputs, part by part; of a copy of each part, which the model may write into."""
     x = x.detach().to(prepared.dtype) if x.is_floating_point() else x
-    return [prepared.logits(part.clone()).clone() for part in x.split(rows)]
+    return [prepared.logits(part.clone()).clone() for part in x.split(batch_size)]
 
 
 def _check_tensor(what: str, value: object) -> None:
@@ -339,13 +342,13 @@ def _stand_in(reference: Reference, x: Tensor) -> Tensor:
     return stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *shape)
 
 
-def _probe(x: Tensor, stand_in: Tensor, segments: Tensor, rows: int | None) -> Tensor:
+def _probe(x: Tensor, stand_in: Tensor, segments: Tensor, batch_size: int | None) -> Tensor:
     """Some masked inputs as they will be asked about: two whole ones, and each with every other feature removed."""
     if not len(x):
         return x
     whole, other = torch.ones_like(segments, dtype=torch.bool), segments % 2 == 0
     middle = len(x) // 2
-    asked = [(0, whole), (middle, whole), (0, other), (middle, ~other)][: rows or preparation.INPUTS]
+    asked = [(0, whole), (middle, whole), (0, other), (middle, ~other)][: batch_size or preparation.INPUTS]
     asked = asked[:1] + asked[2:] if middle == 0 else asked
     return torch.stack(
         [torch.where(keep.to(x.device), x[i], stand_in[i if len(stand_in) > 1 else 0]) for i, keep in asked]
@@ -357,7 +360,7 @@ def _taken(inputs: Tensor, images: slice | Tensor) -> Tensor:
     return inputs[images] if isinstance(images, slice) else inputs.index_select(0, images)
 
 
-def _rows(x: Tensor) -> int:
+def _batch_size(x: Tensor) -> int:
     """Masked inputs per forward: the measured optimum for 32 x 32 on a CPU, as much as fills a large GPU there."""
     elements = x[0].numel() if len(x) else 1
     if x.device.type == "cuda":
@@ -365,12 +368,12 @@ def _rows(x: Tensor) -> int:
     return max(8, min(128, (1 << 19) // elements))
 
 
-def _blocks(images: int, masks: int, rows: int):
-    """Cut [images, masks] into blocks of at most `rows` and as equal as possible, as pairs of slices."""
-    m = _even(masks, min(masks, rows))
+def _blocks(images: int, masks: int, batch_size: int):
+    """Cut [images, masks] into blocks of at most `batch_size` and as equal as possible, as pairs of slices."""
+    m = _even(masks, min(masks, batch_size))
     for first in range(0, masks, m):
         part = slice(first, min(first + m, masks))
-        i = _even(images, max(1, rows // (part.stop - part.start)))
+        i = _even(images, max(1, batch_size // (part.stop - part.start)))
         for start in range(0, images, i):
             yield slice(start, min(start + i, images)), part
 

@@ -65,7 +65,7 @@ def explain(
     segments: Tensor,
     *,
     images: Tensor | None = None,
-    rows: int = 128,
+    batch_size: int = 128,
     **options,
 ) -> Tensor:
     """The attribution of each feature to the target's logit.
@@ -79,7 +79,7 @@ def explain(
         segments: which elements form one feature; an explainer's values are summed over a feature's elements.
         images: [B] identities of the images, for explainers that draw random numbers; None: 0..B-1. Torch's own
             generators are left as they were.
-        rows: images explained at once. The result does not depend on it.
+        batch_size: inputs explained at once. The result does not depend on it.
         **options: of the explainer.
 
     Returns:
@@ -95,7 +95,7 @@ def explain(
         UserWarning: the model's answers look like probabilities.
     """
     explainer = find(name)
-    features = gate.check_inputs(model, x, target, segments, rows)
+    features = gate.check_inputs(model, x, target, segments, batch_size)
     # Ordinary tensors, also where the caller is in inference mode: nothing has a gradient there.
     with torch.inference_mode(False), gate.left_alone(model, x.device), gate.said_plainly():
         x, segments = x.detach(), segments.to(x.device)
@@ -103,7 +103,7 @@ def explain(
         parts = [torch.zeros(0, features, device=x.device)]
         if len(x):
             gate.check_answers(model, x, target)
-        for part in torch.arange(len(x), device=x.device).split(rows) if len(x) else ():
+        for part in torch.arange(len(x), device=x.device).split(batch_size) if len(x) else ():
             relevance = explainer(model, x[part], target[part], identities[part], **options)
             n, *shape = x[part].shape
             # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
