@@ -84,7 +84,7 @@ def test_the_best_orders_are_those_of_the_search_and_no_order_is_above_their_bou
     for key, metric in metrics.items():
         sign = -1 if key == "MoRF" else 1
         objective = optimum.OBJECTIVES[metric.ask]
-        own = search.best(subject.score(), 3, 16, objective=objective, sweeps=2, identity=subject.images).value
+        own = search.best(subject.score(), 3, 16, objective=objective, sweeps=2, images=subject.images).value
         (best,) = table.where(metric=key, explainer=optimum.best_name(metric))
         assert best.values.flatten().tolist() == pytest.approx(own.tolist(), abs=1e-4)
         (bound,) = bounds.where(metric=optimum.bound_name(key))

@@ -14,6 +14,7 @@ inputs and the activations of one forward over them, whatever the number of imag
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -22,16 +23,28 @@ from faithlab import arguments, preparation, references
 from faithlab import segments as segment_maps
 from faithlab.readouts import probability
 
-Score = Callable[..., Tensor]
-"""Keep-masks to one number for each, float32; True = kept. `score(keep)` takes as many masks for every input,
-[B, M, F] bool -> [B, M]; `score(keep, images)` takes any pairs, [R, F] bool and the inputs' positions [R] -> [R].
-One of `scorer` also tells the number of the model's classes, `score.classes` (None without inputs), and raises what is
-wrong with masks without asking about them, `score.check(keep, images)`."""
-
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
 
 Readout = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[Tensor], Tensor]
+
+
+class Score(Protocol):
+    """Numbers for inputs some of whose features are kept: all that a metric or a search knows of a network.
+
+    Any function with these arguments is one. That of `scorer` also tells the number of the model's classes,
+    `score.classes` (None without inputs), and says what is wrong with masks without asking about them,
+    `score.check(keep, positions)`.
+
+    Args:
+        keep: bool, True = kept: [B, M, F], M masks for each of B inputs; with `positions` [R, F], any pairs.
+        positions: [R] int64, 0..B-1, the input that each mask is of; None: every input has its own masks.
+
+    Returns:
+        A floating-point number for each mask, [B, M] or [R].
+    """
+
+    def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor: ...
 
 
 def native_precision(device: torch.device | str = "cpu") -> torch.dtype:
@@ -81,7 +94,7 @@ def scorer(
         batch_size: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
 
     Returns:
-        score: keep [B, M, F] bool -> [B, M] float32, or keep [R, F] bool and images [R] -> [R] float32, see `Score`.
+        score: keep [B, M, F] bool -> [B, M] float32, or keep [R, F] bool and positions [R] -> [R] float32, see `Score`.
 
     Raises:
         TypeError: no module, or what is no tensor, or no function.
@@ -117,17 +130,17 @@ def scorer(
 
     @torch.inference_mode(False)
     @torch.no_grad()
-    def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
-        check(keep, images)
-        if images is not None:
-            images = images.to(x.device)
-            return ask(keep[:, None], lambda part: images[part])[:, 0]
+    def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
+        check(keep, positions)
+        if positions is not None:
+            positions = positions.to(x.device)
+            return ask(keep[:, None], lambda part: positions[part])[:, 0]
         return ask(keep, lambda part: part)
 
-    def check(keep: Tensor, images: Tensor | None = None) -> None:
+    def check(keep: Tensor, positions: Tensor | None = None) -> None:
         _check_tensor("keep-masks", keep)
-        if images is not None:
-            _check_pairs(keep, images, len(x), features)
+        if positions is not None:
+            _check_pairs(keep, positions, len(x), features)
         elif keep.dtype != torch.bool or keep.ndim != 3 or keep.shape[::2] != (len(x), features):
             raise ValueError(
                 f"expected a boolean keep-mask [{len(x)}, masks, {features}], but got {keep.dtype} {tuple(keep.shape)}"
@@ -157,14 +170,14 @@ def scorer(
             )
         return answers
 
-    def _answer(keep: Tensor, images: slice | Tensor) -> Tensor:
+    def _answer(keep: Tensor, positions: slice | Tensor) -> Tensor:
         # All bits where kept, none where removed; as integers before they are spread over the elements.
         shown = spread(-keep.to(x.device, kind))  # [b, m, *segments.shape]
         shape = (*keep.shape[:2], *x.shape[1:])
         # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
         shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
-        behind = stand_in if len(stand_in) == 1 else _taken(stand_in, images)
-        masked = _taken(difference, images)[:, None] & shown
+        behind = stand_in if len(stand_in) == 1 else _taken(stand_in, positions)
+        masked = _taken(difference, positions)[:, None] & shown
         masked ^= behind[:, None]
         masked = masked.view(x.dtype).view(-1, *shape[2:])
         alone = compared or len(masked) <= preparation.INPUTS or prepared.logits(masked[:1].clone()).clone()
@@ -174,7 +187,7 @@ def scorer(
         logits = logits.view(*shape[:2], -1)
         # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
         broken = logits.isnan().any(-1)
-        asked = target[images][:, None].expand(shape[:2])
+        asked = target[positions][:, None].expand(shape[:2])
         read = [each(logits, asked) for each in readouts]
         for given in read:
             if not isinstance(given, Tensor) or given.shape != shape[:2]:
@@ -355,9 +368,9 @@ def _probe(x: Tensor, stand_in: Tensor, segments: Tensor, batch_size: int | None
     )
 
 
-def _taken(inputs: Tensor, images: slice | Tensor) -> Tensor:
+def _taken(inputs: Tensor, positions: slice | Tensor) -> Tensor:
     """Some of the inputs; `index_select` copies whole rows, which indexing does element by element."""
-    return inputs[images] if isinstance(images, slice) else inputs.index_select(0, images)
+    return inputs[positions] if isinstance(positions, slice) else inputs.index_select(0, positions)
 
 
 def _batch_size(x: Tensor) -> int:
@@ -378,19 +391,23 @@ def _blocks(images: int, masks: int, batch_size: int):
             yield slice(start, min(start + i, images)), part
 
 
-def _check_pairs(keep: Tensor, images: Tensor, inputs: int, features: int) -> None:
-    _check_tensor("positions of inputs", images)
+def _check_pairs(keep: Tensor, positions: Tensor, inputs: int, features: int) -> None:
+    _check_tensor("positions of inputs", positions)
     if keep.dtype != torch.bool or keep.ndim != 2 or keep.shape[1] != features:
         raise ValueError(f"expected a boolean keep-mask [pairs, {features}], but got {keep.dtype} {tuple(keep.shape)}")
-    if images.dtype != torch.int64 or images.shape != keep.shape[:1]:
+    if positions.dtype != torch.int64 or positions.shape != keep.shape[:1]:
         raise ValueError(
-            f"expected the position of an input for each of the {len(keep)} masks, int64, but got {images.dtype} "
-            f"{tuple(images.shape)}"
+            f"expected the position of an input for each of the {len(keep)} masks, int64, but got {positions.dtype} "
+            f"{tuple(positions.shape)}"
         )
     # Asked on the CPU only: a GPU checks its indices itself, without waiting.
-    if images.device.type == "cpu" and len(images) and not 0 <= int(images.min()) <= int(images.max()) < inputs:
+    if (
+        positions.device.type == "cpu"
+        and len(positions)
+        and not 0 <= int(positions.min()) <= int(positions.max()) < inputs
+    ):
         raise ValueError(
-            f"expected positions of inputs, 0..{inputs - 1}, but got {int(images.min())}..{int(images.max())}"
+            f"expected positions of inputs, 0..{inputs - 1}, but got {int(positions.min())}..{int(positions.max())}"
         )
 
 

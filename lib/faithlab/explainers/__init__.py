@@ -1,6 +1,7 @@
 """Explainers by name, families by file. Every one returns an attribution per feature, [B, F]."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +10,24 @@ from faithlab import draws
 from faithlab import segments as segment_maps
 from faithlab.explainers import gate
 
-Explainer = Callable[..., Tensor]
-"""(model, x [n, *S], target [n], images [n], **options) -> relevance per element, broadcastable to [n, *S]."""
+
+class Explainer(Protocol):
+    """How relevant each element of some inputs is to their target's logit: any function with these arguments.
+
+    Args:
+        model: in eval mode, inputs [n, *S] to logits [n, C]; `explain` puts back what an explainer changes of it.
+        x: inputs [n, *S].
+        target: [n] int64, the class that is explained.
+        images: [n] int64, identities of the inputs, which random numbers belong to, see `faithlab.draws`.
+        **options: what else it can be told, by name and with a default.
+
+    Returns:
+        A number for each element, [n, *S] or broadcastable to it, as [n, 1, H, W] for images; higher = more relevant,
+        NaN where it has nothing to say.
+    """
+
+    def __call__(self, model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options: Any) -> Tensor: ...
+
 
 _EXPLAINERS: dict[str, Explainer] = {}
 
