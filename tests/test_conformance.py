@@ -341,9 +341,9 @@ def test_does_not_depend_on_the_chunks(metric, elements, monkeypatch):
 
 
 @every_metric
-@pytest.mark.parametrize("rows", [1, 3, 7])
-def test_does_not_depend_on_the_rows_of_a_forward(metric, rows):
-    one, other = (metric.compute(scorer(rows=r), ATTRIBUTION, IDENTITIES) for r in (None, rows))
+@pytest.mark.parametrize("batch_size", [1, 3, 7])
+def test_does_not_depend_on_the_batch_size(metric, batch_size):
+    one, other = (metric.compute(scorer(batch_size=n), ATTRIBUTION, IDENTITIES) for n in (None, batch_size))
     torch.testing.assert_close(other, one, atol=1e-6, rtol=0)
 
 

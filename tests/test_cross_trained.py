@@ -84,7 +84,7 @@ def test_examples_that_no_fold_or_every_fold_has_seen_are_an_error():
 
 def test_the_rows_are_those_of_algorithm_1(family):
     explainers = {"Saliency": "saliency", "GradCAM": "gradcam", "Random": ("random", {"seed": 3})}
-    scores = cross_trained.cross_trained(BOTH, family, explainers, rows=7)
+    scores = cross_trained.cross_trained(BOTH, family, explainers, batch_size=7)
     maps = cross_trained.attributions(family, explainers)
     answers = [training.logits(subject.model, subject.x).argmax(1) for subject in family.networks]
     left_out = training.blocks(60, K)[:50].tolist()

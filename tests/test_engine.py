@@ -135,16 +135,16 @@ def test_every_reference_and_every_readout(reference, readout):
     torch.testing.assert_close(score(keep), expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 30, 1000, None])
-def test_the_rows_of_a_forward_change_nothing(rows):
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 7, 30, 1000, None])
+def test_the_batch_size_changes_nothing(batch_size):
     model, keep = image_model(), some_masks(16)
-    one = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, rows=1)(keep)
-    some = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, rows=rows)(keep)
+    one = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, batch_size=1)(keep)
+    some = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, batch_size=batch_size)(keep)
     torch.testing.assert_close(some, one, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("rows", [1, 4, 7])
-def test_no_forward_has_more_rows_than_asked_and_none_is_wasted(rows):
+@pytest.mark.parametrize("batch_size", [1, 4, 7])
+def test_no_forward_has_more_inputs_than_asked_and_none_is_wasted(batch_size):
     class Counting(nn.Module):
         seen = ()
 
@@ -155,12 +155,12 @@ def test_no_forward_has_more_rows_than_asked_and_none_is_wasted(rows):
     for images, count in itertools.product((1, 2, 5), (0, 1, 6, 9)):
         Counting.seen = ()
         keep = some_masks(16, count=max(count, 2), images=images)[:, :count]
-        score = engine.scorer(Counting(), IMAGES[:images], TARGET[:images], segments=PATCHES, rows=rows)
-        assert max(Counting.seen) <= rows
+        score = engine.scorer(Counting(), IMAGES[:images], TARGET[:images], segments=PATCHES, batch_size=batch_size)
+        assert max(Counting.seen) <= batch_size
         for more in (1, 0):  # one input alone is asked about beside the first full forward, to be compared
             Counting.seen = ()
             score(keep)
-            assert max(Counting.seen, default=0) <= rows
+            assert max(Counting.seen, default=0) <= batch_size
             assert images * count <= sum(Counting.seen) <= images * count + more
 
 
@@ -263,7 +263,7 @@ def test_bfloat16_is_close_and_agreement_says_how_close():
     assert report["probability"] == pytest.approx(change.abs().mean().item(), rel=1e-3)
     assert report["largest"] == pytest.approx(change.abs().max().item(), rel=1e-3)
     assert 0 < report["probability"] <= report["largest"] < 0.03
-    in_parts = engine.agreement(model, IMAGES, TARGET, torch.bfloat16, rows=2)
+    in_parts = engine.agreement(model, IMAGES, TARGET, torch.bfloat16, batch_size=2)
     assert in_parts["probability"] == pytest.approx(report["probability"], abs=2e-3)
     assert in_parts["largest"] == pytest.approx(report["largest"], abs=2e-3)
 
@@ -325,11 +325,11 @@ OUT_OF_MEMORY = {
 
 @pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_where_memory_runs_out_the_rows_are_halved_and_nothing_changes(error, most):
+def test_where_memory_runs_out_the_batch_size_is_halved_and_nothing_changes(error, most):
     keep = some_masks(16)
-    expected = engine.scorer(image_model(), IMAGES, TARGET, segments=PATCHES, rows=1)(keep)
+    expected = engine.scorer(image_model(), IMAGES, TARGET, segments=PATCHES, batch_size=1)(keep)
     model = Bounded(most, error)
-    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, rows=16)
+    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, batch_size=16)
     torch.testing.assert_close(score(keep), expected, atol=1e-6, rtol=0)
     first = len(model.tried)
     score(keep)
@@ -445,10 +445,10 @@ def pairs(count: int = 23) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES.keys())
-@pytest.mark.parametrize("rows", [1, 7, None])
-def test_pairs_are_answered_like_a_mask_of_their_input(reference, rows):
+@pytest.mark.parametrize("batch_size", [1, 7, None])
+def test_pairs_are_answered_like_a_mask_of_their_input(reference, batch_size):
     model, (keep, images) = image_model(), pairs()
-    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, reference=reference, rows=rows)
+    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, reference=reference, batch_size=batch_size)
     one_by_one = [score(keep[r].expand(5, 1, -1))[images[r], 0] for r in range(len(keep))]
     torch.testing.assert_close(score(keep, images), torch.stack(one_by_one), atol=1e-6, rtol=0)
 
@@ -461,7 +461,7 @@ def test_no_pairs_give_no_answers():
 @pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
 def test_pairs_survive_where_memory_runs_out(error):
     keep, images = pairs()
-    score = engine.scorer(Bounded(3, error), IMAGES, TARGET, segments=PATCHES, rows=16)
+    score = engine.scorer(Bounded(3, error), IMAGES, TARGET, segments=PATCHES, batch_size=16)
     torch.testing.assert_close(score(keep, images), scorer()(keep, images), atol=1e-6, rtol=0)
 
 

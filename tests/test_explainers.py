@@ -183,9 +183,9 @@ def test_gives_an_image_the_same_in_any_batch_and_order(name):
 
 
 @every_explainer
-@pytest.mark.parametrize("rows", [1, 2])
-def test_does_not_depend_on_the_rows(name, rows):
-    assert_same(precisely(name, rows=rows), precisely(name))
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_does_not_depend_on_the_batch_size(name, batch_size):
+    assert_same(precisely(name, batch_size=batch_size), precisely(name))
 
 
 HOOKS = [kind for kind in vars(nn.Module()) if kind.endswith(("hooks", "hooks_with_kwargs", "hooks_always_called"))]

@@ -801,7 +801,7 @@ BAD_INPUTS = {
     "gaps in segments": ({"segments": PIXELS * 2}, ValueError, "uses every number 0..F-1"),
     "float segments": ({"segments": PIXELS.float()}, ValueError, "expected an int64 segment map"),
     "fewer identities": ({"images": torch.arange(3)}, ValueError, "one identity per image"),
-    "no rows": ({"rows": 0}, ValueError, "images explained at once, .*of at least 1, but got 0"),
+    "no input at a time": ({"batch_size": 0}, ValueError, "inputs explained at once, .*of at least 1, but got 0"),
     "another device": (
         {"x": X.to("meta")},
         ValueError,

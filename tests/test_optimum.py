@@ -84,7 +84,7 @@ def test_the_best_orders_are_those_of_the_search_and_no_order_is_above_their_bou
     for key, metric in metrics.items():
         sign = -1 if key == "MoRF" else 1
         objective = optimum.OBJECTIVES[metric.ask]
-        own = search.best(subject.score(), 3, 16, objective=objective, sweeps=2, identity=subject.images).value
+        own = search.best(subject.score(), 3, 16, objective=objective, sweeps=2, images=subject.images).value
         (best,) = table.where(metric=key, explainer=optimum.best_name(metric))
         assert best.values.flatten().tolist() == pytest.approx(own.tolist(), abs=1e-4)
         (bound,) = bounds.where(metric=optimum.bound_name(key))
@@ -246,7 +246,7 @@ def test_recognised_images_are_the_first_that_the_network_gets_right():
     labels = torch.tensor([0, 1, 0, 0, 1, 0])
     pictures = (bright.view(-1, 1, 1, 1) * 255).expand(-1, 3, 4, 4).to(torch.uint8).contiguous()
     data = ImageSet(pictures, labels, ("dark", "bright"), mean=(0.5,) * 3, std=(0.5,) * 3)
-    assert subjects.recognised(model, 3, data, rows=2).tolist() == [0, 1, 3]
+    assert subjects.recognised(model, 3, data, batch_size=2).tolist() == [0, 1, 3]
     assert len(subjects.recognised(model, 100, data)) == 4
     with pytest.raises(ValueError, match="recognise 0 of 2 examples, but 1 are needed"):
         subjects.recognised(model, 1, data.take(torch.tensor([2, 5])))

@@ -470,9 +470,9 @@ def test_logits_and_accuracy_are_those_of_the_network_image_by_image(folder):
     x = images().model_inputs()
     with torch.no_grad():
         expected = torch.cat([network(x[i : i + 1]) for i in range(24)])
-    torch.testing.assert_close(training.logits(network, x, rows=7), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(training.logits(network, x, batch_size=7), expected, atol=1e-5, rtol=1e-5)
     right = sum(int(expected[i].argmax() == LABELS[i]) for i in range(24))
-    assert training.accuracy(network, images(), rows=7) == right / 24
+    assert training.accuracy(network, images(), batch_size=7) == right / 24
 
 
 # Masks and augmentation

@@ -260,7 +260,7 @@ def test_a_representation_is_what_the_last_layer_sees():
     torch.manual_seed(0)
     network = models.build("cnn3", classes=3, width=4).eval()
     x = torch.randn(5, 3, 16, 16)
-    seen = models.representation(network, x, rows=2)
+    seen = models.representation(network, x, batch_size=2)
     with torch.no_grad():
         torch.testing.assert_close(network.head[-1](seen), network(x))
     assert not any(module._forward_pre_hooks for module in network.modules())

@@ -8,12 +8,13 @@ The answers are those of the model in eval mode, whatever its mode is. The copy 
 model, the inputs, the target or the segments afterwards changes nothing. Where no copy can be made a warning says so.
 The next scorer of a model that has not changed uses the same copy, see `faithlab.preparation.prepared`.
 
-Memory: beside the model, the inputs and the caller's masks, a score call holds one block of at most `rows` masked
+Memory: beside the model, the inputs and the caller's masks, a score call holds one block of at most `batch_size` masked
 inputs and the activations of one forward over them, whatever the number of images and masks.
 """
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -22,16 +23,28 @@ from faithlab import arguments, preparation, references
 from faithlab import segments as segment_maps
 from faithlab.readouts import probability
 
-Score = Callable[..., Tensor]
-"""Keep-masks to one number for each, float32; True = kept. `score(keep)` takes as many masks for every input,
-[B, M, F] bool -> [B, M]; `score(keep, images)` takes any pairs, [R, F] bool and the inputs' positions [R] -> [R].
-One of `scorer` also tells the number of the model's classes, `score.classes` (None without inputs), and raises what is
-wrong with masks without asking about them, `score.check(keep, images)`."""
-
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
 
 Readout = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[Tensor], Tensor]
+
+
+class Score(Protocol):
+    """Numbers for inputs some of whose features are kept: all that a metric or a search knows of a network.
+
+    Any function with these arguments is one. That of `scorer` also tells the number of the model's classes,
+    `score.classes` (None without inputs), and says what is wrong with masks without asking about them,
+    `score.check(keep, positions)`.
+
+    Args:
+        keep: bool, True = kept: [B, M, F], M masks for each of B inputs; with `positions` [R, F], any pairs.
+        positions: [R] int64, 0..B-1, the input that each mask is of; None: every input has its own masks.
+
+    Returns:
+        A floating-point number for each mask, [B, M] or [R].
+    """
+
+    def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor: ...
 
 
 def native_precision(device: torch.device | str = "cpu") -> torch.dtype:
@@ -62,7 +75,7 @@ def scorer(
     reference: Reference = references.zero,
     readout: Readout | Sequence[Readout] = probability,
     precision: torch.dtype | None = None,
-    rows: int | None = None,
+    batch_size: int | None = None,
 ) -> Score:
     """A function from keep-masks to the model's answers on the masked inputs.
 
@@ -78,10 +91,10 @@ def scorer(
             then gives one more dimension, [B, M, readouts].
         precision: of the forward; None: the model's own, whatever that is, so that a model in half precision answers as
             it does by itself. The readout is always computed in float32.
-        rows: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
+        batch_size: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
 
     Returns:
-        score: keep [B, M, F] bool -> [B, M] float32, or keep [R, F] bool and images [R] -> [R] float32, see `Score`.
+        score: keep [B, M, F] bool -> [B, M] float32, or keep [R, F] bool and positions [R] -> [R] float32, see `Score`.
 
     Raises:
         TypeError: no module, or what is no tensor, or no function.
@@ -91,8 +104,8 @@ def scorer(
     """
     check_inputs(x, target)
     _check_tensor("segments", segments)
-    if rows is not None:
-        arguments.whole("rows, masked inputs per forward,", rows, 1)
+    if batch_size is not None:
+        arguments.whole("batch_size, masked inputs per forward,", batch_size, 1)
     readouts = tuple(readout) if isinstance(readout, list | tuple) else (readout,)
     several = (len(readouts),) if isinstance(readout, list | tuple) else ()
     for name, given in [("reference", reference), *(("readout", each) for each in readouts)]:
@@ -101,7 +114,7 @@ def scorer(
     x, target, segments = x.detach(), target.clone(), segments.clone()
     features = segment_maps.count_of(segments, x)
     stand_in = _stand_in(reference, x)
-    prepared = preparation.prepared(model, _probe(x, stand_in, segments, rows), precision)
+    prepared = preparation.prepared(model, _probe(x, stand_in, segments, batch_size), precision)
     if prepared.classes:
         check_classes(target, prepared.classes)
     if x.is_floating_point():
@@ -112,22 +125,22 @@ def scorer(
     stand_in = stand_in.clone(memory_format=torch.contiguous_format).view(kind)
     difference = x.contiguous().view(kind) ^ stand_in
     spread = segment_maps.spreading(segments, x.device)
-    limit = rows or _rows(x)
+    limit = batch_size or _batch_size(x)
     name, compared = type(model).__name__, prepared.allowed == torch.inf
 
     @torch.inference_mode(False)
     @torch.no_grad()
-    def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
-        check(keep, images)
-        if images is not None:
-            images = images.to(x.device)
-            return ask(keep[:, None], lambda part: images[part])[:, 0]
+    def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
+        check(keep, positions)
+        if positions is not None:
+            positions = positions.to(x.device)
+            return ask(keep[:, None], lambda part: positions[part])[:, 0]
         return ask(keep, lambda part: part)
 
-    def check(keep: Tensor, images: Tensor | None = None) -> None:
+    def check(keep: Tensor, positions: Tensor | None = None) -> None:
         _check_tensor("keep-masks", keep)
-        if images is not None:
-            _check_pairs(keep, images, len(x), features)
+        if positions is not None:
+            _check_pairs(keep, positions, len(x), features)
         elif keep.dtype != torch.bool or keep.ndim != 3 or keep.shape[::2] != (len(x), features):
             raise ValueError(
                 f"expected a boolean keep-mask [{len(x)}, masks, {features}], but got {keep.dtype} {tuple(keep.shape)}"
@@ -157,14 +170,14 @@ def scorer(
             )
         return answers
 
-    def _answer(keep: Tensor, images: slice | Tensor) -> Tensor:
+    def _answer(keep: Tensor, positions: slice | Tensor) -> Tensor:
         # All bits where kept, none where removed; as integers before they are spread over the elements.
         shown = spread(-keep.to(x.device, kind))  # [b, m, *segments.shape]
         shape = (*keep.shape[:2], *x.shape[1:])
         # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
         shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
-        behind = stand_in if len(stand_in) == 1 else _taken(stand_in, images)
-        masked = _taken(difference, images)[:, None] & shown
+        behind = stand_in if len(stand_in) == 1 else _taken(stand_in, positions)
+        masked = _taken(difference, positions)[:, None] & shown
         masked ^= behind[:, None]
         masked = masked.view(x.dtype).view(-1, *shape[2:])
         alone = compared or len(masked) <= preparation.INPUTS or prepared.logits(masked[:1].clone()).clone()
@@ -174,7 +187,7 @@ def scorer(
         logits = logits.view(*shape[:2], -1)
         # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
         broken = logits.isnan().any(-1)
-        asked = target[images][:, None].expand(shape[:2])
+        asked = target[positions][:, None].expand(shape[:2])
         read = [each(logits, asked) for each in readouts]
         for given in read:
             if not isinstance(given, Tensor) or given.shape != shape[:2]:
@@ -194,7 +207,8 @@ def scorer(
         if apart > prepared.allowed:
             warnings.warn(
                 f"{name}: its answer to an input alone and among {len(among)} differs by {apart:.3g}, as where it "
-                "treats many inputs otherwise than few. So will its scores; rows decides how many share a forward.",
+                "treats many inputs otherwise than few. So will its scores; batch_size decides how many share a "
+                "forward.",
                 stacklevel=5,
             )
 
@@ -203,7 +217,7 @@ def scorer(
 
 
 def classifier(
-    model: nn.Module, *, precision: torch.dtype | None = None, rows: int | None = None
+    model: nn.Module, *, precision: torch.dtype | None = None, batch_size: int | None = None
 ) -> Callable[[Tensor], Tensor]:
     """A function from whole inputs to the probabilities of all classes, as fast as `scorer` makes its forwards.
 
@@ -212,7 +226,7 @@ def classifier(
     Args:
         model: maps inputs [n, *S] to logits [n, N].
         precision: of the forward; None: the model's own. The softmax is always computed in float32.
-        rows: inputs per forward; None chooses for the device.
+        batch_size: inputs per forward; None chooses for the device.
 
     Returns:
         classify: inputs [n, *S] on the model's device -> [n, N] float32. It raises what `scorer` does.
@@ -226,14 +240,16 @@ def classifier(
         check_inputs(x)
         if prepared is None or prepared.classes is None:
             prepared = preparation.prepared(model, x, precision)
-        return torch.cat([part.softmax(-1) for part in _logits(prepared, x, rows or _rows(x))])
+        return torch.cat([part.softmax(-1) for part in _logits(prepared, x, batch_size or _batch_size(x))])
 
     return classify
 
 
 @torch.inference_mode(False)
 @torch.no_grad()
-def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtype, rows: int = 256) -> dict[str, float]:
+def agreement(
+    model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtype, batch_size: int = 256
+) -> dict[str, float]:
     """How far a precision moves a model's answers from float32: state it beside every number computed in it.
 
     Where the model cannot run in the precision, the engine's answers are those in its own, and so are these.
@@ -246,7 +262,7 @@ def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtyp
     answers = []
     for p in (torch.float32, precision):
         prepared = preparation.prepared(model, x, p)
-        answers.append(torch.cat(_logits(prepared, x, rows)))
+        answers.append(torch.cat(_logits(prepared, x, batch_size)))
     reference, other = answers
     arguments.whole("the number of inputs to agree on", len(x), 1)
     check_classes(target, reference.shape[1])
@@ -255,10 +271,10 @@ def agreement(model: nn.Module, x: Tensor, target: Tensor, precision: torch.dtyp
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
 
 
-def _logits(prepared: preparation.Prepared, x: Tensor, rows: int) -> list[Tensor]:
+def _logits(prepared: preparation.Prepared, x: Tensor, batch_size: int) -> list[Tensor]:
     """Logits of whole inputs, part by part; of a copy of each part, which the model may write into."""
     x = x.detach().to(prepared.dtype) if x.is_floating_point() else x
-    return [prepared.logits(part.clone()).clone() for part in x.split(rows)]
+    return [prepared.logits(part.clone()).clone() for part in x.split(batch_size)]
 
 
 def _check_tensor(what: str, value: object) -> None:
@@ -339,25 +355,25 @@ def _stand_in(reference: Reference, x: Tensor) -> Tensor:
     return stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *shape)
 
 
-def _probe(x: Tensor, stand_in: Tensor, segments: Tensor, rows: int | None) -> Tensor:
+def _probe(x: Tensor, stand_in: Tensor, segments: Tensor, batch_size: int | None) -> Tensor:
     """Some masked inputs as they will be asked about: two whole ones, and each with every other feature removed."""
     if not len(x):
         return x
     whole, other = torch.ones_like(segments, dtype=torch.bool), segments % 2 == 0
     middle = len(x) // 2
-    asked = [(0, whole), (middle, whole), (0, other), (middle, ~other)][: rows or preparation.INPUTS]
+    asked = [(0, whole), (middle, whole), (0, other), (middle, ~other)][: batch_size or preparation.INPUTS]
     asked = asked[:1] + asked[2:] if middle == 0 else asked
     return torch.stack(
         [torch.where(keep.to(x.device), x[i], stand_in[i if len(stand_in) > 1 else 0]) for i, keep in asked]
     )
 
 
-def _taken(inputs: Tensor, images: slice | Tensor) -> Tensor:
+def _taken(inputs: Tensor, positions: slice | Tensor) -> Tensor:
     """Some of the inputs; `index_select` copies whole rows, which indexing does element by element."""
-    return inputs[images] if isinstance(images, slice) else inputs.index_select(0, images)
+    return inputs[positions] if isinstance(positions, slice) else inputs.index_select(0, positions)
 
 
-def _rows(x: Tensor) -> int:
+def _batch_size(x: Tensor) -> int:
     """Masked inputs per forward: the measured optimum for 32 x 32 on a CPU, as much as fills a large GPU there."""
     elements = x[0].numel() if len(x) else 1
     if x.device.type == "cuda":
@@ -365,29 +381,33 @@ def _rows(x: Tensor) -> int:
     return max(8, min(128, (1 << 19) // elements))
 
 
-def _blocks(images: int, masks: int, rows: int):
-    """Cut [images, masks] into blocks of at most `rows` and as equal as possible, as pairs of slices."""
-    m = _even(masks, min(masks, rows))
+def _blocks(images: int, masks: int, batch_size: int):
+    """Cut [images, masks] into blocks of at most `batch_size` and as equal as possible, as pairs of slices."""
+    m = _even(masks, min(masks, batch_size))
     for first in range(0, masks, m):
         part = slice(first, min(first + m, masks))
-        i = _even(images, max(1, rows // (part.stop - part.start)))
+        i = _even(images, max(1, batch_size // (part.stop - part.start)))
         for start in range(0, images, i):
             yield slice(start, min(start + i, images)), part
 
 
-def _check_pairs(keep: Tensor, images: Tensor, inputs: int, features: int) -> None:
-    _check_tensor("positions of inputs", images)
+def _check_pairs(keep: Tensor, positions: Tensor, inputs: int, features: int) -> None:
+    _check_tensor("positions of inputs", positions)
     if keep.dtype != torch.bool or keep.ndim != 2 or keep.shape[1] != features:
         raise ValueError(f"expected a boolean keep-mask [pairs, {features}], but got {keep.dtype} {tuple(keep.shape)}")
-    if images.dtype != torch.int64 or images.shape != keep.shape[:1]:
+    if positions.dtype != torch.int64 or positions.shape != keep.shape[:1]:
         raise ValueError(
-            f"expected the position of an input for each of the {len(keep)} masks, int64, but got {images.dtype} "
-            f"{tuple(images.shape)}"
+            f"expected the position of an input for each of the {len(keep)} masks, int64, but got {positions.dtype} "
+            f"{tuple(positions.shape)}"
         )
     # Asked on the CPU only: a GPU checks its indices itself, without waiting.
-    if images.device.type == "cpu" and len(images) and not 0 <= int(images.min()) <= int(images.max()) < inputs:
+    if (
+        positions.device.type == "cpu"
+        and len(positions)
+        and not 0 <= int(positions.min()) <= int(positions.max()) < inputs
+    ):
         raise ValueError(
-            f"expected positions of inputs, 0..{inputs - 1}, but got {int(images.min())}..{int(images.max())}"
+            f"expected positions of inputs, 0..{inputs - 1}, but got {int(positions.min())}..{int(positions.max())}"
         )
 
 

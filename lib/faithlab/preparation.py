@@ -538,7 +538,7 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
                 noise, independent = 0.0, False
                 say(
                     "its answer to an input depends on the other inputs of the same forward, as with a BatchNorm that "
-                    "has no running statistics. So will its scores; rows decides which inputs share a forward."
+                    "has no running statistics. So will its scores; batch_size decides which inputs share a forward."
                 )
 
     carries = False

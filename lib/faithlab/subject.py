@@ -163,26 +163,26 @@ class Remembered:
         self._score, self._readouts, self._most = score, readouts, most
         self._numbers: Tensor | None = None
         self.classes = getattr(score, "classes", None)
-        self._check = getattr(score, "check", lambda keep, images: None)
+        self._check = getattr(score, "check", lambda keep, positions: None)
         self.asked = 0  # masks that the network was asked about
 
     def of(self, readout: int) -> engine.Score:
         """The score of one of the readouts, with its errors."""
 
-        def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
-            return self(keep, images)[..., readout]
+        def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
+            return self(keep, positions)[..., readout]
 
         score.classes = self.classes
         return score
 
-    def __call__(self, keep: Tensor, images: Tensor | None = None) -> Tensor:
-        """Keep [B, M, F] bool -> [B, M, readouts], or keep [R, F] and images [R] -> [R, readouts]."""
-        self._check(keep, images)
+    def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Keep [B, M, F] bool -> [B, M, readouts], or keep [R, F] and positions [R] -> [R, readouts]."""
+        self._check(keep, positions)
         shape = keep.shape[:-1]
-        if images is None:
-            images = torch.arange(shape[0], device=keep.device).repeat_interleave(shape[1])
-        keep, images = keep.reshape(-1, keep.shape[-1]), images.to(keep.device)
-        keys = self._keys(keep, images)
+        if positions is None:
+            positions = torch.arange(shape[0], device=keep.device).repeat_interleave(shape[1])
+        keep, positions = keep.reshape(-1, keep.shape[-1]), positions.to(keep.device)
+        keys = self._keys(keep, positions)
         different, place = keys.unique(return_inverse=True)
         at = torch.searchsorted(self._known, different).clamp(max=max(0, len(self._known) - 1))
         new = self._known[at] != different if len(self._known) else torch.ones_like(different, dtype=torch.bool)
@@ -191,13 +191,13 @@ class Remembered:
         if bool(new.any()):
             first = torch.full((len(different),), keys.numel(), device=keep.device)
             first = first.scatter_reduce(0, place, torch.arange(keys.numel(), device=keep.device), "amin")[new]
-            asked = self._score(keep[first], images[first])
+            asked = self._score(keep[first], positions[first])
             self.asked += len(first)
             answers[new] = asked.to(answers)
             self._keep(different[new], answers[new])
         return answers[place].view(*shape, self._readouts)
 
-    def _keys(self, keep: Tensor, images: Tensor) -> Tensor:
+    def _keys(self, keep: Tensor, positions: Tensor) -> Tensor:
         """A number for each mask [R, F] of an image [R], [R] int64."""
         features = keep.shape[1]
         if self._numbers is None or self._numbers.device != keep.device:
@@ -209,7 +209,7 @@ class Remembered:
             self._numbers = torch.randint(largest, (features, 2), generator=generator).double().to(keep.device)
         rows = keep.split(max(1, (masks.BUDGET >> 3) // features))
         sums = torch.cat([part.double() @ self._numbers for part in rows]).long()
-        return sums[:, 0] * _ODD[0] + sums[:, 1] * _ODD[1] + images * _ODD[2]
+        return sums[:, 0] * _ODD[0] + sums[:, 1] * _ODD[1] + positions * _ODD[2]
 
     def _keep(self, keys: Tensor, answers: Tensor) -> None:
         if len(self._known) + len(keys) > self._most:

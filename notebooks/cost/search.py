@@ -41,7 +41,7 @@ patch = 4  # side of a patch in pixels: 64 patches
 steps = {"strided": 400, "resnet9": 40}  # of annealing, through the paper's temperatures
 plain_images = 2  # of the plain search
 plain_steps = {"strided": 100, "resnet9": 10}
-rows = 128  # inputs per forward
+batch_size = 128  # inputs per forward
 searched = 16  # recognised test images on which searches are compared, with ResNet-9
 searched_patch = 8  # side of a patch then: 16 patches
 most = 900  # forwards for each image and search
@@ -160,9 +160,9 @@ for name, recipe in recipes.items():
     exact = dataclasses.replace(subject, **head, precision=torch.float32).score()
     alike[name] = (search.anneal(exact, start[:plain_images], **same).value.cpu() - found).abs().max().item()
     runner = engine.prepare(subject.model, subject.x, subject.precision)
-    inputs = subject.x[torch.arange(rows) % count].to(subject.precision)
+    inputs = subject.x[torch.arange(batch_size) % count].to(subject.precision)
     for readout in (probability, logit):
-        asked = {"segments": subject.segments, "precision": subject.precision, "rows": rows, "readout": readout}
+        asked = {"segments": subject.segments, "precision": subject.precision, "batch_size": batch_size, "readout": readout}
         score = search.Remembered(engine.scorer(subject.model, subject.x, subject.target, **asked))
         anneal = {**optimum.schedule(P.given(readout=readout), steps[name]), "seed": seed, "images": identity}
         first = search.anneal(score, start, **{**anneal, "steps": 1})
@@ -170,14 +170,14 @@ for name, recipe in recipes.items():
         search.anneal(score, start, **anneal, resume=first)
         seconds, proposals, forwards = clock() - began, (steps[name] - 1) * count, score.forwards - forwards
         rates.append((name, "engine", optimum.SUFFIX[readout], count, forwards / proposals, proposals / seconds))
-        batches = min(-(-forwards // rows), 100)  # enough to know their rate
+        batches = min(-(-forwards // batch_size), 100)  # enough to know their rate
         with torch.inference_mode():
             runner(inputs)
             began = clock()
             for _ in range(batches):
                 answer = runner(inputs)
             answer.sum().item()  # waits for the device
-        seconds = (clock() - began) / (batches * rows) * forwards
+        seconds = (clock() - began) / (batches * batch_size) * forwards
         rates.append((name, "floor", optimum.SUFFIX[readout], count, forwards / proposals, proposals / seconds))
 columns = ["network", "search", "readout", "images", "forwards_per_proposal", "proposals_per_second"]
 speed = pd.DataFrame(rates, columns=columns)

@@ -124,8 +124,8 @@ pictures = {
 Markdown(
     "\n".join(
         f"- *{setting}*: {len(pictures[s.dataset])} images; the original network gets "
-        f"{accuracy(s.model, pictures[s.dataset], rows=64):.1%} of them right, the fine-tuned one "
-        f"{accuracy(s.tuned, pictures[s.dataset], rows=64):.1%}."
+        f"{accuracy(s.model, pictures[s.dataset], batch_size=64):.1%} of them right, the fine-tuned one "
+        f"{accuracy(s.tuned, pictures[s.dataset], batch_size=64):.1%}."
         for setting, s in zip(settings, (small[0], large), strict=True)
     )
 )

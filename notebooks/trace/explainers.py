@@ -109,7 +109,7 @@ for subject in chosen:
     found["Greedy-Mo"] = search.heat_map(greedy.order)
     better, bounds = optimum.best_orders(ours, subject, seed=seed, progress=True)
     certificates.append(evaluate(ours, subject, better) + bounds)
-    attributions.append(found | subjects.attributions(subject, explainers | controls, rows=32))
+    attributions.append(found | subjects.attributions(subject, explainers | controls, batch_size=32))
 
 # %% [markdown]
 # An order becomes a map by the rank of each patch, squared, so that the first patches stand out.

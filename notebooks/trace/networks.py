@@ -98,7 +98,7 @@ folder = {"path": photographs_path} if photographs == "imagenet-folder" else {}
 pictures = datasets.load(photographs, "test", **folder)
 for name in networks:
     network = pretrained.load(name).to(device)
-    places = subjects.recognised(network, photographs_judged, pictures, rows=16)
+    places = subjects.recognised(network, photographs_judged, pictures, batch_size=16)
     x = pictures.model_inputs(places).to(device)
     subjects_of.append(
         Subject(
@@ -137,7 +137,7 @@ for subject in subjects_of:
         "InputxGradient": "input-x-gradient",
     }
     controls = {"Random": ("random", {"seed": seed})}
-    explained = subjects.attributions(subject, explainers | controls, rows=4 if large else 16)
+    explained = subjects.attributions(subject, explainers | controls, batch_size=4 if large else 16)
     length = photograph_steps if large else steps
     for reference in references:
         ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(reference=reference)}
@@ -213,7 +213,7 @@ metrics = {
     )
     for reference in ("zero", "blur")
 }
-places = subjects.recognised(subject.model, deletion_photographs, pictures, rows=16)
+places = subjects.recognised(subject.model, deletion_photographs, pictures, batch_size=16)
 about = {"x": pictures.model_inputs(places).to(device), "target": pictures.labels[places].to(device), "images": places}
 many = dataclasses.replace(subject, **about)
 rows = []

@@ -185,7 +185,7 @@ for subject in many:
         "IG": ("integrated-gradients", {"steps": integration_steps}),
         "InputxGradient": "input-x-gradient",
     }
-    attributions = subjects.attributions(subject, explainers | {"Random": ("random", {"seed": seed})}, rows=32)
+    attributions = subjects.attributions(subject, explainers | {"Random": ("random", {"seed": seed})}, batch_size=32)
     found = {}
     for reference in REFERENCES:
         ours = METRICS["LeRF - MoRF"].given(reference=reference)

@@ -1,6 +1,7 @@
 """Explainers by name, families by file. Every one returns an attribution per feature, [B, F]."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -9,8 +10,24 @@ from faithlab import draws
 from faithlab import segments as segment_maps
 from faithlab.explainers import gate
 
-Explainer = Callable[..., Tensor]
-"""(model, x [n, *S], target [n], images [n], **options) -> relevance per element, broadcastable to [n, *S]."""
+
+class Explainer(Protocol):
+    """How relevant each element of some inputs is to their target's logit: any function with these arguments.
+
+    Args:
+        model: in eval mode, inputs [n, *S] to logits [n, C]; `explain` puts back what an explainer changes of it.
+        x: inputs [n, *S].
+        target: [n] int64, the class that is explained.
+        images: [n] int64, identities of the inputs, which random numbers belong to, see `faithlab.draws`.
+        **options: what else it can be told, by name and with a default.
+
+    Returns:
+        A number for each element, [n, *S] or broadcastable to it, as [n, 1, H, W] for images; higher = more relevant,
+        NaN where it has nothing to say.
+    """
+
+    def __call__(self, model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options: Any) -> Tensor: ...
+
 
 _EXPLAINERS: dict[str, Explainer] = {}
 
@@ -65,7 +82,7 @@ def explain(
     segments: Tensor,
     *,
     images: Tensor | None = None,
-    rows: int = 128,
+    batch_size: int = 128,
     **options,
 ) -> Tensor:
     """The attribution of each feature to the target's logit.
@@ -79,7 +96,7 @@ def explain(
         segments: which elements form one feature; an explainer's values are summed over a feature's elements.
         images: [B] identities of the images, for explainers that draw random numbers; None: 0..B-1. Torch's own
             generators are left as they were.
-        rows: images explained at once. The result does not depend on it.
+        batch_size: inputs explained at once. The result does not depend on it.
         **options: of the explainer.
 
     Returns:
@@ -95,7 +112,7 @@ def explain(
         UserWarning: the model's answers look like probabilities.
     """
     explainer = find(name)
-    features = gate.check_inputs(model, x, target, segments, rows)
+    features = gate.check_inputs(model, x, target, segments, batch_size)
     # Ordinary tensors, also where the caller is in inference mode: nothing has a gradient there.
     with torch.inference_mode(False), gate.left_alone(model, x.device), gate.said_plainly():
         x, segments = x.detach(), segments.to(x.device)
@@ -103,7 +120,7 @@ def explain(
         parts = [torch.zeros(0, features, device=x.device)]
         if len(x):
             gate.check_answers(model, x, target)
-        for part in torch.arange(len(x), device=x.device).split(rows) if len(x) else ():
+        for part in torch.arange(len(x), device=x.device).split(batch_size) if len(x) else ():
             relevance = explainer(model, x[part], target[part], identities[part], **options)
             n, *shape = x[part].shape
             # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.

@@ -17,7 +17,7 @@ from faithlab import segments as segment_maps
 _ROUNDING = 1e-2  # of the logits' spread: far above the rounding of a batch, far below what another function does
 
 
-def check_inputs(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, rows: int) -> int:
+def check_inputs(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, batch_size: int) -> int:
     """The number of features, if what is given can be explained at all.
 
     Raises:
@@ -32,7 +32,7 @@ def check_inputs(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, 
             )
     engine.check_inputs(x, target)
     preparation.check(model, x)
-    arguments.whole("rows, images explained at once,", rows, 1)
+    arguments.whole("batch_size, inputs explained at once,", batch_size, 1)
     features = segment_maps.count_of(segments, x)
     for name, module in model.named_modules():
         if module._backward_hooks or module._backward_pre_hooks:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from faithlab import arguments, masks, stats
-from faithlab.engine import Readout
+from faithlab.engine import Readout, Score
 from faithlab.metrics import (
     consistency,
     deletion,
@@ -54,8 +54,8 @@ class Metric:
 
     Attributes:
         ask: (score, attribution [B, F]) -> [B], or with `sizes` (score, attribution, sizes) -> [B, K], floating-point
-            scores or bool hits; may also answer a `faithlab.stats.MonteCarlo`. If it has arguments named `present` or
-            `images` it is given the subject's.
+            scores or bool hits; may also answer a `faithlab.stats.MonteCarlo`. The score is a `faithlab.engine.Score`.
+            If it has arguments named `present` or `images` it is given the subject's.
         source: where it is defined.
         readout: what is read off the network.
         reference: what stands in for a removed feature, by its name in `faithlab.references.NAMED`.
@@ -150,7 +150,7 @@ class Metric:
             return f"it needs {self.needs}"
         return subject.missing(self.reference, self.network, explainer)
 
-    def measure(self, score: Callable[..., Tensor], subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
+    def measure(self, score: Score, subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
         """Its values [B] or [B, K] and their Monte-Carlo errors (NaN: unknown), asked with a score made elsewhere."""
         arguments.attribution(attribution)
         sizes = () if self.sizes is None else (torch.tensor(self.sizes, dtype=torch.float64),)
@@ -208,7 +208,7 @@ class Metric:
             raise ValueError(f"forwards are those of one network's explanation, but this metric needs {self.needs}")
         asked = 0
 
-        def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
+        def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
             nonlocal asked
             asked += keep[..., 0].numel()
             # Different answers for different masks, as a network gives them.
@@ -316,7 +316,7 @@ def obstacles(
     return {key: why for key, why in found.items() if why is not None}
 
 
-def _shared(subject: Subject, asked: Mapping[tuple[str, str], Metric]) -> dict[tuple[str, str], Callable]:
+def _shared(subject: Subject, asked: Mapping[tuple[str, str], Metric]) -> dict[tuple[str, str], Score]:
     """The score of every explainer and metric; those that ask one network in one way ask it together."""
     groups: dict[tuple, dict[tuple[str, str], Readout]] = {}
     for (explainer, name), m in asked.items():
@@ -337,7 +337,7 @@ def _shared(subject: Subject, asked: Mapping[tuple[str, str], Metric]) -> dict[t
 def _deletion(summary: Callable, sign: int = 1, direction: masks.Direction = "MoRF") -> Callable[..., Tensor]:
     """A number of the deletion curve."""
 
-    def ask(score: Callable, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
+    def ask(score: Score, attribution: Tensor, *, present: Tensor | None = None) -> Tensor:
         return sign * summary(deletion.curve(score, attribution, direction=direction, present=present))
 
     return ask

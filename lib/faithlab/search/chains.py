@@ -57,7 +57,7 @@ class Trajectory:
 class Problem:
     """An objective on a score, for chains that belong to images."""
 
-    def __init__(self, score: Score, objective: str, images: int, score_range: tuple[float, float] | None = None):
+    def __init__(self, score: Score, objective: str, count: int, score_range: tuple[float, float] | None = None):
         check_objective(objective)
         weights = OBJECTIVES[objective]
         self.score, self.objective = score, objective
@@ -66,7 +66,7 @@ class Problem:
         self.weights = torch.tensor([weight for weight in weights if weight], dtype=torch.float64)
         # What is reported is the metric itself: MoRF, though it is -MoRF that is maximised.
         self.sign = -1.0 if objective == "Mo" else 1.0
-        self.asked = torch.zeros(images, dtype=torch.int64)
+        self.asked = torch.zeros(count, dtype=torch.int64)
         if score_range is not None and not (len(score_range) == 2 and score_range[0] < score_range[1]):
             raise ValueError(f"expected a score range from a lower to a higher number, but got {score_range}")
         # A little wider, for the score may be rounded, and so are sums over prefixes.
@@ -76,7 +76,7 @@ class Problem:
         """What is maximised: [..., S, F + 1] -> [...]."""
         return (table.sum(-1) * self.weights.to(table.device)).sum(-1)
 
-    def ask(self, keep: Tensor, images: Tensor) -> Tensor:
+    def ask(self, keep: Tensor, positions: Tensor) -> Tensor:
         """Answers to pairs, [R, F] and [R] -> [R] float64.
 
         Raises:
@@ -84,7 +84,7 @@ class Problem:
         """
         if not len(keep):
             return torch.zeros(0, dtype=torch.float64, device=keep.device)
-        answers = self.score(keep, images)
+        answers = self.score(keep, positions)
         if answers.shape != (len(keep),):
             raise ValueError(
                 f"expected one answer for each pair of a mask and an image, [{len(keep)}], but the score gave "
@@ -96,7 +96,7 @@ class Problem:
                 "so that no order can be preferred; check the model, or leave out these images and count them"
             )
         self.check_range(answers)
-        self.asked += torch.bincount(images.cpu(), minlength=len(self.asked))
+        self.asked += torch.bincount(positions.cpu(), minlength=len(self.asked))
         return answers.to(keep.device).double()
 
     def check_range(self, answers: Tensor) -> None:
@@ -109,7 +109,7 @@ class Problem:
 
     def follow(
         self,
-        images: Tensor,
+        positions: Tensor,
         order: Tensor,
         low: Tensor,
         high: Tensor,
@@ -119,7 +119,7 @@ class Problem:
         """The table of orders that differ from known ones in the prefixes of lengths low + 1 .. high only.
 
         Args:
-            images: [N] the image of each order.
+            positions: [N] of the input that each order belongs to.
             order: [N, F].
             low: [N] int64.
             high: [N] int64.
@@ -145,15 +145,15 @@ class Problem:
             side, chain, at = now.transpose(0, 1).nonzero(as_tuple=True)  # [R] each
             prefix = place[chain] < at[:, None]  # [R, F]
             keep = prefix == (sides[side] == 1)[:, None]
-            table[chain, side, at] = self.ask(keep, images[chain])
+            table[chain, side, at] = self.ask(keep, positions[chain])
             left = left & ~now
         return table
 
-    def start(self, images: Tensor, order: Tensor) -> Tensor:
+    def start(self, positions: Tensor, order: Tensor) -> Tensor:
         """The table of orders of which nothing is known, [N, S, F + 1]."""
         table = torch.empty(len(order), len(self.sides), order.shape[1] + 1, dtype=torch.float64, device=order.device)
         ends = torch.full((len(order),), -1, device=order.device)
-        return self.follow(images, order, ends, torch.full_like(ends, order.shape[1]), table)
+        return self.follow(positions, order, ends, torch.full_like(ends, order.shape[1]), table)
 
     def after(self, state: State, **changed: Tensor) -> State:
         """A state with changes, and the best order of each image in it, among its chains and what it had.
@@ -280,10 +280,10 @@ class Kept:
             raise ValueError(f"{self.path} holds another search; name another file, or delete it")
         found = Trajectory(**kept)
         # The answers to an empty prefix show another network or other images; rounded as they may be elsewhere.
-        images, (chains, features) = len(problem.asked), found.state["order"].shape
-        known = found.state["table"][:: chains // images, :, 0]
+        count, (chains, features) = len(problem.asked), found.state["order"].shape
+        known = found.state["table"][:: chains // count, :, 0]
         keep = torch.tensor([side == 0 for side in problem.sides], device=known.device)[:, None, None]
-        now = [problem.score(k.expand(images, features), torch.arange(images, device=known.device)) for k in keep]
+        now = [problem.score(k.expand(count, features), torch.arange(count, device=known.device)) for k in keep]
         if not torch.allclose(torch.stack(now, 1).to(known), known, rtol=0.05, atol=0.05):
             raise ValueError(f"{self.path} holds a search of another score; name another file, or delete it")
         return found

@@ -18,7 +18,7 @@ ENDS = {"Mo": ("top",), "Le": ("bottom",), "Le-Mo": ("top", "bottom")}
 
 def greedy(
     score: Score,
-    images: int,
+    count: int,
     features: int,
     *,
     objective: str,
@@ -36,7 +36,7 @@ def greedy(
 
     Args:
         score: see `faithlab.engine.scorer`.
-        images: B.
+        count: of the inputs, B.
         features: F.
         objective: one of `OBJECTIVES`.
         ends: of "top" and "bottom"; None: as `ENDS` has it.
@@ -46,14 +46,14 @@ def greedy(
     Raises:
         ValueError: an unknown objective or end, a score that is NaN or infinite, a file that holds another search.
     """
-    arguments.whole("images", images, 0)
+    arguments.whole("the number of inputs", count, 0)
     arguments.whole("features", features, 1)
-    problem = Problem(score, objective, images)
+    problem = Problem(score, objective, count)
     ends = ENDS[objective] if ends is None else tuple(ends)
     if not ends or not {*ends} <= {"top", "bottom"}:
         raise ValueError(f'expected ends among "top" and "bottom", but got {ends!r}')
-    owner = torch.arange(images, device=device).repeat_interleave(len(ends))
-    top = torch.tensor([end == "top" for end in ends], device=device).repeat(images)[:, None]  # [N, 1]
+    owner = torch.arange(count, device=device).repeat_interleave(len(ends))
+    top = torch.tensor([end == "top" for end in ends], device=device).repeat(count)[:, None]  # [N, 1]
     sides, weights = torch.tensor(problem.sides, device=device), problem.weights.to(device)[:, None]
     start = torch.arange(features, device=device).repeat(len(owner), 1)
 
@@ -99,13 +99,13 @@ def greedy(
 
 def best(
     score: Score,
-    images: int,
+    count: int,
     features: int,
     *,
     objective: str = "Le-Mo",
     sweeps: float = 4.0,
     seed: int = 0,
-    identity: Tensor | None = None,
+    images: Tensor | None = None,
     device: torch.device | str = "cpu",
     resume: Path | None = None,
     progress: bool = False,
@@ -114,12 +114,12 @@ def best(
 
     Args:
         score: see `faithlab.engine.scorer`. Its answers are remembered.
-        images: B.
+        count: of the inputs, B.
         features: F.
         objective: one of `OBJECTIVES`.
         sweeps: steps of the refinement, for each feature.
         seed: of its random numbers.
-        identity: [B] identities of the images; None: 0..B-1.
+        images: [B] identities of the images; None: 0..B-1.
         device: of the masks.
         resume: a file in which the search is kept as it goes, and from which a killed one goes on.
         progress: show a progress bar.
@@ -134,8 +134,8 @@ def best(
     score = score if isinstance(score, Remembered) else Remembered(score)
     first = resume and resume.with_name(resume.name + ".greedy")
     options = {"objective": objective, "device": device, "resume": first}
-    start = greedy(score, images, features, ends=("top", "bottom"), **options)
+    start = greedy(score, count, features, ends=("top", "bottom"), **options)
     steps = max(1, round(sweeps * features))
-    options = {"objective": objective, "steps": steps, "seed": seed, "images": identity}
+    options = {"objective": objective, "steps": steps, "seed": seed, "images": images}
     found = insert(score, start.order, **options, resume=resume, progress=progress)
     return replace(found, asked=found.asked + start.asked)

@@ -29,12 +29,12 @@ class Remembered:
         self.asked = self.forwards = 0
         self._keys = self._values = self._words = None
 
-    def __call__(self, keep: Tensor, images: Tensor | None = None) -> Tensor:
+    def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor:
         """Answers to pairs, keep [R, F] bool and images [R] -> [R] float32, or to masks of all images, [B, M, F]."""
-        if images is None:
+        if positions is None:
             pairs = torch.arange(len(keep), device=keep.device).repeat_interleave(keep.shape[1])
             return self(keep.flatten(0, 1), pairs).view(keep.shape[:2])
-        key = self._key(keep, images)
+        key = self._key(keep, positions)
         self.asked += len(key)
         slot = key & (self.capacity - 1)
         found = self._values[slot]
@@ -46,7 +46,7 @@ class Remembered:
                 0, inverse, (~known).nonzero()[:, 0], "amin", include_self=True
             )
             self.forwards += len(first)
-            fresh = self.score(keep[first], images[first]).to(found)
+            fresh = self.score(keep[first], positions[first]).to(found)
             found[~known] = fresh[inverse]
             slot = new & (self.capacity - 1)
             # Of two new keys with one slot only the one that stayed may leave its value. NaN: nothing yet, so that an
@@ -57,10 +57,10 @@ class Remembered:
             self._values[slot[stayed]] = fresh[stayed]
         return found
 
-    def _key(self, keep: Tensor, images: Tensor) -> Tensor:
+    def _key(self, keep: Tensor, positions: Tensor) -> Tensor:
         if self._words is None:
             here = torch.zeros(1, dtype=torch.int64, device=keep.device)
             self._words = draws.bits(0, here, here, keep.shape[1] + 1)[0, 0]
             self._keys = torch.zeros(self.capacity, dtype=torch.int64, device=keep.device)
             self._values = torch.full((self.capacity,), torch.nan, device=keep.device)
-        return (keep * self._words[:-1]).sum(-1) + (images.to(keep.device) + 1) * self._words[-1]
+        return (keep * self._words[:-1]).sum(-1) + (positions.to(keep.device) + 1) * self._words[-1]

@@ -10,7 +10,7 @@ from faithlab.engine import Score
 from faithlab.search.chains import OBJECTIVES, Problem, Trajectory, check_objective
 
 
-def answers(score: Score, images: int, features: int, *, device: torch.device | str = "cpu") -> Tensor:
+def answers(score: Score, count: int, features: int, *, device: torch.device | str = "cpu") -> Tensor:
     """The score of every subset (the paper's complete search), [B, 2^F] float32.
 
     Entry s is the score when the features of the set bits of s are kept.
@@ -18,13 +18,13 @@ def answers(score: Score, images: int, features: int, *, device: torch.device | 
     Raises:
         ValueError: more than 20 features, a million subsets per image; a score that is NaN or infinite.
     """
-    arguments.whole("images", images, 0)
+    arguments.whole("the number of inputs", count, 0)
     arguments.whole("features, whose subsets can be counted,", features, 1, 20)
-    table = torch.empty(images, 1 << features, device=device)
+    table = torch.empty(count, 1 << features, device=device)
     bit = torch.arange(features, device=device)
-    for subset in torch.arange(1 << features, device=device).split(max(1, masks.BUDGET // max(1, images * features))):
+    for subset in torch.arange(1 << features, device=device).split(max(1, masks.BUDGET // max(1, count * features))):
         keep = (subset[:, None] >> bit) & 1 == 1  # [n, F]
-        table[:, subset] = score(keep.expand(images, -1, -1)).to(table)
+        table[:, subset] = score(keep.expand(count, -1, -1)).to(table)
     _check_table(table)
     return table
 
@@ -38,9 +38,9 @@ def lookup(table: Tensor) -> Score:
     _check_table(table)
     bit = torch.arange(table.shape[1].bit_length() - 1, device=table.device)
 
-    def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
+    def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
         subset = (keep.to(table.device).long() << bit).sum(-1)
-        return table.gather(1, subset) if images is None else table[images.to(table.device), subset]
+        return table.gather(1, subset) if positions is None else table[positions.to(table.device), subset]
 
     return score
 
@@ -66,7 +66,7 @@ def bound(table: Tensor, objective: str) -> Tensor:
 
 def ceiling(
     score: Score,
-    images: int,
+    count: int,
     features: int,
     *,
     score_range: tuple[float, float],
@@ -81,7 +81,7 @@ def ceiling(
 
     Args:
         score: see `faithlab.engine.scorer`.
-        images: B.
+        count: of the inputs, B.
         features: F.
         score_range: lowest and highest number that the score can give, (0, 1) for probabilities. A logit has none, and
             so no such bound.
@@ -93,20 +93,20 @@ def ceiling(
         ValueError: no range; a score that is NaN or outside its range.
     """
     arguments.whole("size", size, 0, features)
-    problem = Problem(score, objective, images, score_range)
+    problem = Problem(score, objective, count, score_range)
     if score_range is None:
         raise ValueError("a bound needs the range of the score, (0, 1) for probabilities; logits have none")
     weights = problem.weights.to(device)
     low, high = (weights * end for end in score_range)
-    best = torch.maximum(low, high).sum().expand(images, features + 1).clone()
+    best = torch.maximum(low, high).sum().expand(count, features + 1).clone()
     for k in sorted({*range(size + 1), *range(features - size, features + 1)}):
         few = torch.tensor(list(itertools.combinations(range(features), min(k, features - k))), device=device)
         prefix = torch.zeros(len(few), features, dtype=torch.bool, device=device)
         prefix = prefix.scatter(1, few.long().view(len(few), -1), True) ^ (k > features - k)
-        gain = torch.zeros(images, len(prefix), dtype=torch.float64, device=device)
-        at = torch.arange(images, device=device).repeat_interleave(len(prefix))
+        gain = torch.zeros(count, len(prefix), dtype=torch.float64, device=device)
+        at = torch.arange(count, device=device).repeat_interleave(len(prefix))
         for side, weight in zip(problem.sides, weights, strict=True):
-            gain += weight * problem.ask((prefix == (side == 1)).repeat(images, 1), at).view(images, -1)
+            gain += weight * problem.ask((prefix == (side == 1)).repeat(count, 1), at).view(count, -1)
         best[:, k] = gain.amax(1)
     return problem.sign * best
 
@@ -140,7 +140,7 @@ def optimum(table: Tensor, objective: str) -> Trajectory:
         ValueError: an unknown objective, or as `lookup`.
     """
     gains, size = _prefix_gains(table, objective), _sizes(table)
-    images, features = len(table), int(size.max())
+    count, features = len(table), int(size.max())
     best = gains.clone()  # [B, 2^F] of the best chain from nothing up to each prefix
     last = torch.zeros(gains.shape, dtype=torch.int64, device=table.device)  # its last feature
     bit = 1 << torch.arange(features, device=table.device)
@@ -151,13 +151,13 @@ def optimum(table: Tensor, objective: str) -> Trajectory:
         chosen = before.max(2)
         best[:, prefix] += chosen.values
         last[:, prefix] = chosen.indices
-    at = torch.full((images,), (1 << features) - 1, device=table.device)
+    at = torch.full((count,), (1 << features) - 1, device=table.device)
     removed = []
     for _ in range(features):
         removed.append(last.gather(1, at[:, None])[:, 0])
         at = at ^ bit[removed[-1]]
     value = (-1.0 if objective == "Mo" else 1.0) * best[:, -1]
-    asked = torch.full((images,), table.shape[1])
+    asked = torch.full((count,), table.shape[1])
     return Trajectory(torch.stack(removed[::-1], 1), value, value[:, None], asked)
 
 

@@ -113,7 +113,7 @@ def cross_trained(
     explainers: Mapping[str, Chosen],
     *,
     signed: bool = False,
-    rows: int = 500,
+    batch_size: int = 500,
     **labels: Any,
 ) -> Scores:
     """The distances that MeGe and ReCo are made of, and what other metrics say of each of the networks.
@@ -125,7 +125,7 @@ def cross_trained(
         explainers: what tables call them, and what they are. A "random" map is drawn anew for every network: the same
             one for all would agree perfectly. What others draw is the same for all.
         signed: compare the relevance with its sign; else its absolute value, which says how much a pixel matters.
-        rows: examples at a time; one map of each explainer and network is held.
+        batch_size: examples at a time; one map of each explainer and network is held.
         **labels: of all rows, see `faithlab.scores.LABELS`.
 
     Returns:
@@ -143,7 +143,7 @@ def cross_trained(
         )
     alone = {name: metric for name, metric in metrics.items() if metric.needs == "one network"}
     tables = []
-    for part in torch.arange(len(family.unseen)).split(rows):
+    for part in torch.arange(len(family.unseen)).split(batch_size):
         some = family.some(part)
         maps = attributions(some, explainers)
         for explainer in explainers if compared else ():

@@ -55,7 +55,7 @@ def _asked(metric: Metric, turned: Callable[[Tensor], Tensor]) -> tuple[list, li
     seen: list[Tensor] = []
     weights = draws.uniform(1, torch.tensor([0]), torch.tensor([0]), FEATURES)[0, 0]
 
-    def score(keep: Tensor, images: Tensor | None = None) -> Tensor:
+    def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
         seen.append(keep.reshape(-1, FEATURES))
         return ((keep.double() @ weights) / weights.sum()).float()
 

@@ -71,19 +71,19 @@ def evenly(places: Tensor, most: int) -> Tensor:
     return places[torch.linspace(0, len(places) - 1, min(most, len(places)), dtype=torch.float64).round().long()]
 
 
-def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, rows: int = 128) -> dict[str, Tensor]:
+def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, batch_size: int = 128) -> dict[str, Tensor]:
     """Explanations of a subject's target by explainer, [B, F] each, made by the network that is explained.
 
     Args:
         subject: what to explain.
         explainers: what tables call them, and what they are.
-        rows: inputs explained at once.
+        batch_size: inputs explained at once.
     """
     found = {}
     for name, chosen in explainers.items():
         explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
         asked = (explainer, subject.model, subject.x, subject.target, subject.segments)
-        found[name] = explain(*asked, images=subject.images, rows=rows, **options)
+        found[name] = explain(*asked, images=subject.images, batch_size=batch_size, **options)
     return found
 
 
@@ -93,7 +93,7 @@ def recognised(
     data: LabelledSet | None = None,
     *,
     least: int = 1,
-    rows: int = 64,
+    batch_size: int = 64,
 ) -> Tensor:
     """The positions of the first examples that every network gets right, [n] with n at most `count`.
 
@@ -102,7 +102,7 @@ def recognised(
         count: how many; fewer where there are no more.
         data: the examples; None: the test split of the first recipe.
         least: so many are needed.
-        rows: examples that are asked about at once.
+        batch_size: examples that are asked about at once.
 
     Raises:
         ValueError: there are fewer than `least`.
@@ -112,7 +112,7 @@ def recognised(
     data = datasets.load(first.data, "test", **first.data_options) if data is None else data
     several = [training.trained(n) if isinstance(n, training.Recipe) else n for n in several]
     found: list[int] = []
-    for part in torch.arange(len(data)).split(rows):
+    for part in torch.arange(len(data)).split(batch_size):
         x, labels = data.model_inputs(part), data.labels[part]
         right = torch.stack([training.logits(network, x).argmax(1).cpu() == labels for network in several]).all(0)
         found += part[right].tolist()

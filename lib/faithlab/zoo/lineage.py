@@ -5,9 +5,10 @@ function that trains, the network's class, the loader of its data) to every defi
 use, and hashes what these say. It reads source and runs none. Every version of Python that reads it finds the same key.
 
 What does not change a key: comments, docstrings, annotations and layout; the names and places of files, modules and
-definitions; errors, and checks that only raise them; what `APART` lists; other packages, of which the names count; and
-whatever is not reached. A condition on fields of the recipe alone (``if recipe.augment:``) takes one branch, so that
-code for a field that is added later counts only where that field is set. A class counts whole.
+definitions; errors, and checks that only raise them; what `APART` lists; an argument that has a new name, if `FORMER`
+lists it; other packages, of which the names count; and whatever is not reached. A condition on fields of the recipe
+alone (``if recipe.augment:``) takes one branch, so that code for a field that is added later counts only where that
+field is set. A class counts whole.
 
 Tools that know which module imports which (grimp, modulefinder) are too coarse: a comment or another function in the
 same file would count. Those that hash a function (joblib) do not see what it calls.
@@ -25,7 +26,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["APART", "Lineage", "of"]
+__all__ = ["APART", "FORMER", "Lineage", "of"]
 
 APART = frozenset(
     {
@@ -59,6 +60,13 @@ APART = frozenset(
     }
 )
 """What decides no result, or is known by other means, by its full name; a module stands for all that is in it."""
+
+FORMER = {
+    "batch_size": "rows",
+    "positions": "images",
+    "batch_size, inputs explained at once,": "rows, images explained at once,",
+}
+"""What arguments, and texts about them, were called when stored results were made: a new name counts as the old one."""
 
 _CUT = ast.Constant(...)  # stands where something of APART stood
 _FIELD = ast.Constant("field")  # stands for the annotation of a field of a class
@@ -330,6 +338,6 @@ def _text(node: object) -> str:
     if isinstance(node, list):
         return f"[{' '.join(map(_text, node))}]"
     if not isinstance(node, ast.AST):
-        return repr(node)
+        return repr(FORMER.get(node, node))
     fields = ((name, value) for name, value in ast.iter_fields(node) if name not in ("ctx", "kind", "type_comment"))
     return f"({type(node).__name__} {' '.join(f'{n}={_text(v)}' for n, v in fields if v is not None and v != [])})"

@@ -167,13 +167,13 @@ class Grouped(nn.Module):
 
 
 @torch.inference_mode()
-def representation(network: nn.Module, x: Tensor, rows: int = 256) -> Tensor:
+def representation(network: nn.Module, x: Tensor, batch_size: int = 256) -> Tensor:
     """What the last linear layer of a network sees of inputs [N, *S]: [N, D]."""
     *_, last = (module for module in network.modules() if isinstance(module, nn.Linear))
     seen = []
     hook = last.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
     try:
-        for part in x.split(rows):
+        for part in x.split(batch_size):
             network(part)
     finally:
         hook.remove()

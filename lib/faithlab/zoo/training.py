@@ -303,16 +303,16 @@ def seen(recipe: Recipe, count: int) -> Tensor:
 
 
 @torch.inference_mode()
-def logits(network: nn.Module, inputs: Tensor, rows: int = 256) -> Tensor:
+def logits(network: nn.Module, inputs: Tensor, batch_size: int = 256) -> Tensor:
     """A network's logits on clean inputs [N, *S], [N, C] float32, on the network's device."""
     device = next(network.parameters()).device
-    return torch.cat([network(part.to(device)).float() for part in inputs.split(rows)])
+    return torch.cat([network(part.to(device)).float() for part in inputs.split(batch_size)])
 
 
-def accuracy(network: nn.Module, data: LabelledSet, rows: int = 256) -> float:
+def accuracy(network: nn.Module, data: LabelledSet, batch_size: int = 256) -> float:
     """The fraction of a data set that a network gets right."""
     right = 0
-    for part in torch.arange(len(data)).split(rows):
+    for part in torch.arange(len(data)).split(batch_size):
         right += int((logits(network, data.model_inputs(part)).argmax(1).cpu() == data.labels[part]).sum())
     return right / len(data)
 
