@@ -20,6 +20,8 @@ every_objective = pytest.mark.parametrize("objective", search.OBJECTIVES)
 SEARCHES = {
     "annealing": lambda score, order, **options: search.anneal(score, order, **{"temperature": 0.3} | options),
     "insertion": search.insert,
+    "tabu": search.tabu,
+    "genetic": search.genetic,
 }
 every_search = pytest.mark.parametrize("name", SEARCHES)
 
@@ -172,7 +174,11 @@ def test_reports_the_value_of_the_order_it_returns_and_never_gets_worse(name, ob
     assert found.history.shape == (3, 16)
     assert (better(objective) * found.history.diff(dim=1) >= 0).all()
     assert torch.equal(found.history[:, -1], found.value)
-    torch.testing.assert_close(found.history[:, 0], value_of(search.lookup(table), starts(9), objective))
+    start = value_of(search.lookup(table), starts(9), objective)
+    if name == "genetic":  # whose first generation has other orders, too
+        assert (better(objective) * (found.history[:, 0] - start) >= -1e-6).all()
+    else:
+        torch.testing.assert_close(found.history[:, 0], start)
 
 
 def images(count: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -37,7 +37,7 @@ batches = [64, 128, 256]  # inputs per forward that are tried for the floor
 seed = 0
 
 # %% tags=["hide-input"]
-import time
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -50,6 +50,7 @@ from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
 from faithlab.study import figures, tables
 from faithlab.study.results import Run
+from faithlab.trials import cost
 from faithlab.zoo import datasets, models
 
 figures.theme()
@@ -71,17 +72,6 @@ x, y = chosen.model_inputs().to(device), chosen.labels.to(device)
 native = engine.native_precision(device)
 
 
-def seconds(work):
-    """Wall time of a function call, the device's queue included."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
 variants = {
     "float32": (network, torch.float32, torch.contiguous_format),
     "+ channels-last": (network, torch.float32, torch.channels_last),
@@ -90,25 +80,21 @@ variants = {
 }
 
 
-@torch.inference_mode()
-def forwards(variant, batch, count):
-    """Run `count` inputs through a variant of the network, in batches."""
+def floor(variant, batch, count):
+    """So many inputs through a variant of the network, in batches."""
     runner, precision, layout = variants[variant]
     part = x[torch.arange(batch) % images].to(precision).contiguous(memory_format=layout)
-    for start in range(0, count, batch):
-        runner(part[: count - start])
+    return partial(cost.forwards, runner, part, count)
 
 
 needed = 2 * images * steps * draws
 probe = min(needed, 2048)
 rows = []
-for repeat in range(repeats + 1):
+for _ in range(repeats + 1):
     for variant, (runner, _, layout) in variants.items():
         runner.to(memory_format=layout)  # the first two share one network
-        for batch in batches:
-            taken = seconds(lambda variant=variant, batch=batch: forwards(variant, batch, probe))
-            if repeat:  # the first round warms up
-                rows.append((variant, batch, probe / taken))
+        rows += [(variant, batch, probe / cost.seconds(floor(variant, batch, probe))) for batch in batches]
+rows = rows[len(variants) * len(batches) :]  # the first round warms up
 rates = pd.DataFrame(rows, columns=["variant", "batch", "inputs per second"])
 rates = rates.groupby(["variant", "batch"], sort=False)["inputs per second"].median().reset_index()
 run.save(rates, "rates")
@@ -166,17 +152,14 @@ def in_a_loop(count):
 
 
 network.to(memory_format=torch.contiguous_format)
-runs = {  # what -> (the work, the share of all images that it does)
-    "bare forwards (floor)": (lambda: forwards(best["variant"], int(best["batch"]), needed), 1.0),
-    "the engine": (lambda: on_the_engine(images, native), 1.0),
-    "the engine, in float32": (lambda: on_the_engine(loop_images, torch.float32), loop_images / images),
-    "a loop over images, in float32": (lambda: in_a_loop(loop_images), loop_images / images),
+jobs = {
+    "bare forwards (floor)": floor(best["variant"], int(best["batch"]), needed),
+    "the engine": partial(on_the_engine, images, native),
+    "the engine, in float32": partial(on_the_engine, loop_images, torch.float32),
+    "a loop over images, in float32": partial(in_a_loop, loop_images),
 }
-rows = []
-for repeat in range(repeats):
-    for label, (work, share) in runs.items():
-        rows.append((label, repeat, seconds(work) / share))
-times = pd.DataFrame(rows, columns=["what", "repeat", "seconds"])
+times = pd.DataFrame(cost.in_turn(jobs, repeats, warm=False), columns=["what", "repeat", "seconds"])
+times.loc[times["what"].str.endswith("in float32"), "seconds"] *= images / loop_images  # so many of all images
 run.save(times, "times")
 summary = times.groupby("what", sort=False)["seconds"].median().to_frame("seconds")
 # Ratios of neighbours in time, so that a machine whose speed drifts does not tilt them.

@@ -40,11 +40,10 @@ seed = 0
 
 # %% tags=["hide-input"]
 import itertools
-import time
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 
 import captum.metrics
@@ -64,6 +63,7 @@ from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
 from faithlab.study import figures, tables
 from faithlab.study.results import Run
+from faithlab.trials import cost
 from faithlab.zoo import datasets, models
 
 figures.theme()
@@ -177,17 +177,10 @@ def in_quantus(metric, inputs=x, model=network, **options):
         tensors = torch.as_tensor(inputs, device=device), torch.as_tensor(targets, device=device)
         return saliency(model, *tensors).cpu().numpy()
 
-    metric = getattr(quantus, metric)(disable_warnings=True, **options)
     maps = relevance.view_as(x) if inputs is x else relevance.view_as(x).sum(1, keepdim=True)
-    return metric(
-        model=model,
-        x_batch=inputs.cpu().numpy(),
-        y_batch=y.cpu().numpy(),
-        a_batch=maps.cpu().numpy(),
-        explain_func=explained,
-        device=str(device),
-        batch_size=rows,
-    )
+    arrays = dict(zip(("x_batch", "y_batch", "a_batch"), (of.cpu().numpy() for of in (inputs, y, maps)), strict=True))
+    metric = getattr(quantus, metric)(disable_warnings=True, **options)
+    return metric(model=model, explain_func=explained, device=str(device), batch_size=rows, **arrays)
 
 
 @dataclass
@@ -216,76 +209,39 @@ class Work:
 
 
 flips = -(-values.numel() // step)
+flipping = partial(in_quantus, "PixelFlipping", features_in_step=step)
+correlation = partial(in_quantus, "FaithfulnessCorrelation", nr_runs=runs, subset_size=subset)
+sensitivity = partial(in_quantus, "MaxSensitivity", nr_samples=noisy)
+road = partial(in_quantus, "ROAD", percentages=percentages)
+moves = {"ours": our_sensitivity, "unit": "explanations"}
+of_grey = {"model": grey_network, "inputs": grey}
 works = [
-    Work(
-        "Pixel-Flipping",
-        "Quantus",
-        images * flips,
-        lambda: in_quantus("PixelFlipping", features_in_step=step),
-        our_flipping,
-    ),
-    Work(
-        "Faithfulness correlation",
-        "Quantus",
-        images * (runs + 1),
-        lambda: in_quantus("FaithfulnessCorrelation", nr_runs=runs, subset_size=subset),
-        our_correlation,
-    ),
-    Work(
-        "Max-Sensitivity",
-        "Quantus",
-        images * noisy,
-        lambda: in_quantus("MaxSensitivity", nr_samples=noisy),
-        our_sensitivity,
-        unit="explanations",
-    ),
-    Work(
-        "ROAD, grey images",
-        "Quantus",
-        images * len(percentages),
-        lambda: in_quantus("ROAD", grey, grey_network, percentages=percentages),
-        model=grey_network,
-        inputs=grey,
-    ),
+    Work("Pixel-Flipping", "Quantus", images * flips, flipping, our_flipping),
+    Work("Faithfulness correlation", "Quantus", images * (runs + 1), correlation, our_correlation),
+    Work("Max-Sensitivity", "Quantus", images * noisy, sensitivity, **moves),
+    Work("ROAD, grey images", "Quantus", images * len(percentages), partial(road, grey, grey_network), **of_grey),
     Work("Infidelity", "captum", images * (runs + 1), captum_infidelity, our_infidelity),
-    Work("Infidelity, 256 at once", "captum", images * (runs + 1), lambda: captum_infidelity(256), our_infidelity),
-    Work("Max-Sensitivity", "captum", images * (noisy + 1), captum_sensitivity, our_sensitivity, unit="explanations"),
+    Work("Infidelity, 256 at once", "captum", images * (runs + 1), partial(captum_infidelity, 256), our_infidelity),
+    Work("Max-Sensitivity", "captum", images * (noisy + 1), captum_sensitivity, **moves),
     Work("ROAD", "grad-cam", images * (len(percentages) + 1), grad_cam_road),
 ]
+prepared = {
+    (network_, precision): engine.prepare(network_, inputs, precision)
+    for network_, inputs in ((network, x), (grey_network, grey))
+    for precision in {torch.float32, native}
+}
 
 
 def floor(work, precision=None):
     """The bare forwards or gradients of a work: as the libraries run them, or in the engine's form in a precision."""
     model = work.model if precision is None else prepared[work.model, precision]
     layout = torch.contiguous_format if precision is None else torch.channels_last
-    inputs, targets = work.inputs.to(precision or torch.float32), y
     part = torch.arange(rows) % images
-    inputs, targets = inputs[part].contiguous(memory_format=layout), targets[part]
+    inputs, targets = work.inputs.to(precision or torch.float32)[part].contiguous(memory_format=layout), y[part]
+    if work.unit == "forwards":
+        return cost.forwards(model, inputs, work.needed)
     for start in range(0, work.needed, rows):
-        count = min(rows, work.needed - start)
-        if work.unit == "explanations":
-            saliency(model, inputs[:count], targets[:count])
-        else:
-            with torch.inference_mode():
-                model(inputs[:count])
-
-
-prepared = {
-    (m, p): engine.prepare(m, inputs, p)
-    for m, inputs in ((network, x), (grey_network, grey))
-    for p in {torch.float32, native}
-}
-
-
-def seconds(work):
-    """Wall time of a function call, the device's queue included."""
-    for waits in (True, False):
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        if waits:
-            start = time.perf_counter()
-            work()
-    return time.perf_counter() - start
+        saliency(model, inputs[: work.needed - start], targets[: work.needed - start])
 
 
 # %% [markdown]
@@ -298,35 +254,29 @@ def seconds(work):
 # %% tags=["hide-input"]
 torch.manual_seed(seed)
 np.random.seed(seed)  # noqa: NPY002, Quantus draws from it
-records = []
-for repeat, work in itertools.product(range(repeats + 1), works):
-    jobs = {
-        "floor": lambda work=work: floor(work),
-        "floor, fast": lambda work=work: floor(work, native),
-        "theirs": work.theirs,
-    }
+jobs = {}
+for work in works:
+    key = work.library, work.metric, work.needed, work.unit
+    jobs |= {(*key, "floor"): partial(floor, work), (*key, "floor, fast"): partial(floor, work, native)}
+    jobs[*key, "theirs"] = work.theirs
     if work.ours is not None:
-        jobs["ours, float32"] = lambda work=work: work.ours(torch.float32)
-        jobs["ours, fast"] = lambda work=work: work.ours(native)
-    for what, job in jobs.items():
-        taken = seconds(job)
-        if repeat:  # the first round warms up
-            records.append((work.library, work.metric, work.needed, work.unit, what, repeat, taken))
-times = pd.DataFrame(records, columns=["library", "metric", "needed", "unit", "what", "repeat", "seconds"])
+        jobs[*key, "ours, float32"] = partial(work.ours, torch.float32)
+        jobs[*key, "ours, fast"] = partial(work.ours, native)
+measured = [(*key, number + 1, taken) for key, number, taken in cost.in_turn(jobs, repeats)]
+times = pd.DataFrame(measured, columns=["library", "metric", "needed", "unit", "what", "repeat", "seconds"])
 run.save(times, "times")
 
 # Ratios of neighbours in time, so that a machine whose speed drifts does not tilt them.
 paired = times.pivot(index=["library", "metric", "needed", "unit", "repeat"], columns="what", values="seconds")
-ratios = pd.DataFrame(
-    {
-        "theirs / floor": paired["theirs"] / paired["floor"],
-        "ours / floor": paired["ours, float32"] / paired["floor"],
-        "theirs / fast floor": paired["theirs"] / paired["floor, fast"],
-        "ours, float32 / fast floor": paired["ours, float32"] / paired["floor, fast"],
-        "ours / fast floor": paired["ours, fast"] / paired["floor, fast"],
-        "theirs / ours": paired["theirs"] / paired["ours, fast"],
-    }
-)
+over = {
+    "theirs / floor": ("theirs", "floor"),
+    "ours / floor": ("ours, float32", "floor"),
+    "theirs / fast floor": ("theirs", "floor, fast"),
+    "ours, float32 / fast floor": ("ours, float32", "floor, fast"),
+    "ours / fast floor": ("ours, fast", "floor, fast"),
+    "theirs / ours": ("theirs", "ours, fast"),
+}
+ratios = pd.DataFrame({name: paired[one] / paired[other] for name, (one, other) in over.items()})
 ratios = ratios.groupby(level=["library", "metric", "needed", "unit"], sort=False).median()
 run.save(ratios, "ratios")
 shown = ratios.reset_index()
@@ -338,23 +288,20 @@ tables.styled(shown.set_index(["library", "metric"])[["needs", *columns]].rename
 # %% tags=["hide-input"]
 fast = str(native).removeprefix("torch.")
 both = ratios.dropna()
+like = both["theirs / floor"] / both["ours / floor"]
 Markdown(
     "*Floor* is the network as it is, in float32; *ours / floor* is the engine in float32 over it, and may be below 1 "
     f"because the engine folds BatchNorm and lays images out otherwise. *Fast floor* is the engine's form in {fast}, and "
     f"*ours* there and in the last column runs in {fast}. For the same work the libraries take "
     f"{both['theirs / ours'].min():.1f} to {both['theirs / ours'].max():.1f} times as long as the engine, and "
-    f"{(both['theirs / floor'] / both['ours / floor']).min():.1f} to "
-    f"{(both['theirs / floor'] / both['ours / floor']).max():.1f} times as long where both run in float32."
+    f"{like.min():.1f} to {like.max():.1f} times as long where both run in float32."
 )
 
 # %% mystnb={"figure": {"caption": "Wall time over the bare forwards (or explanations) that a metric needs, in the form in which the engine runs the network: the dashed line is the floor. Logarithmic scale. Where there is one dot only, the book does not have the metric.", "name": "cost-peers"}, "image": {"alt": "Dot chart of metrics of three libraries: for each the library's time, the engine's in float32, and the engine's in its fast form, as multiples of the floor."}} tags=["hide-input"]
 dots = ratios.reset_index()
 dots["label"] = dots["metric"] + " (" + dots["library"] + ")"
-names = {
-    "theirs / fast floor": "the library",
-    "ours, float32 / fast floor": "the engine, float32",
-    "ours / fast floor": f"the engine, {fast}",
-}
+names = {"theirs / fast floor": "the library", "ours, float32 / fast floor": "the engine, float32"}
+names["ours / fast floor"] = f"the engine, {fast}"
 dots = dots.melt("label", list(names), "who", "ratio").replace({"who": names})
 figure, axes = plt.subplots(figsize=(7.2, 3.9))
 sns.scatterplot(dots, x="ratio", y="label", hue="who", style="who", s=90, ax=axes)
@@ -381,45 +328,30 @@ maps = explain("saliency", network, many, labels, pixels)
 
 def f_fidelity(images, sizes, draws, precision):
     """Both directions of F-Fidelity."""
-    score = engine.scorer(
-        network, many[:images], labels[:images], segments=pixels, readout=readouts.hit, precision=precision
-    )
+    asked = {"segments": pixels, "readout": readouts.hit, "precision": precision}
+    score = engine.scorer(network, many[:images], labels[:images], **asked)
     fractions = torch.arange(1, sizes + 1, dtype=torch.float64) / (sizes + 1)
     for direction in ("MoRF", "LeRF"):
         remaining(score, maps[:images], fractions, direction=direction, alpha=0.5, cap=0.1, draws=draws, seed=seed)
 
 
-records = []
-for repeat, (what, scale) in itertools.product(range(repeats + 1), itertools.product(base, scales)):
+jobs = {}
+for what, scale in itertools.product(base, scales):
     counts = base | {what: base[what] * scale}
     needed = 2 * counts["images"] * counts["sizes"] * counts["draws"]
-    bare = Work("F-Fidelity", "bare forwards", needed, lambda: None)
-    taken = {
-        f"the engine, {fast}": seconds(lambda counts=counts: f_fidelity(**counts, precision=native)),
-        "the floor": seconds(lambda bare=bare: floor(bare, native)),
-    }
-    if repeat:
-        records += [(what, counts[what], needed, who, repeat, each) for who, each in taken.items()]
-growth = pd.DataFrame(records, columns=["what", "number", "forwards", "who", "repeat", "seconds"])
-growth = growth.groupby(["what", "number", "forwards", "who"], sort=False)["seconds"].median().reset_index()
+    bare = Work("F-Fidelity", "bare forwards", needed, flipping)
+    key = what, counts[what], needed
+    jobs[*key, f"the engine, {fast}"] = partial(f_fidelity, **counts, precision=native)
+    jobs[*key, "the floor"] = partial(floor, bare, native)
+columns = ["what", "number", "forwards", "who", "seconds"]
+growth = pd.DataFrame([(*key, taken) for key, _, taken in cost.in_turn(jobs, repeats)], columns=columns)
+growth = growth.groupby(columns[:-1], sort=False)["seconds"].median().reset_index()
 run.save(growth, "growth")
 
 # %% mystnb={"figure": {"caption": "Wall time of F-Fidelity when one of the three grows and the others stay, beside the bare forwards.", "name": "cost-growth"}, "image": {"alt": "Three line charts: number of images, of explanation sizes and of random draws against seconds, one line for the engine and one for the bare forwards."}} tags=["hide-input"]
-grid = sns.relplot(
-    growth,
-    x="number",
-    y="seconds",
-    hue="who",
-    style="who",
-    markers=True,
-    dashes=False,
-    col="what",
-    kind="line",
-    errorbar=None,
-    height=2.5,
-    aspect=1.0,
-    facet_kws={"sharex": False},
-)
+lines = {"kind": "line", "style": "who", "markers": True, "dashes": False, "errorbar": None}
+panels = {"col": "what", "height": 2.5, "aspect": 1.0, "facet_kws": {"sharex": False}}
+grid = sns.relplot(growth, x="number", y="seconds", hue="who", **lines, **panels)
 grid.set_titles("{col_name}").set_axis_labels("number", "seconds").set(xlim=(0, None), ylim=(0, None))
 sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 1.12), ncols=2, title=None)
 plt.close(grid.figure)
@@ -433,84 +365,59 @@ grid.figure
 
 
 # %% tags=["hide-input"]
-@contextmanager
-def counted(model=network):
-    """The inputs that the network is asked about."""
+def watched(work):
+    """What a piece of work asks the network about, how many inputs that are, and what it returns."""
     seen = []
-    hook = model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
+    hook = network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
     try:
-        yield seen
+        result = work()
     finally:
         hook.remove()
+    return seen, sum(map(len, seen)), result
 
 
-def asked(seen):
-    return sum(map(len, seen))
+_, infidelity, _ = watched(partial(captum_infidelity, 2 * images))
+_, percentiles, _ = watched(grad_cam_road)
 
-
-found = []
-with counted() as seen:
-    captum_infidelity(limit=2 * images)
-found.append(
-    (
-        "captum",
-        "infidelity with max_examples_per_batch asks about the clean images again for every chunk",
-        f"{asked(seen):,} forwards for {images * (runs + 1):,}",
-    )
-)
-targets = [ClassifierOutputSoftmaxTarget(int(label)) for label in y]
-with counted() as seen:
-    grad_cam_road()
-found.append(
-    (
-        "grad-cam",
-        "ROAD asks about the clean images again for every percentile",
-        f"{asked(seen):,} forwards for {images * (len(percentages) + 1):,}",
-    )
-)
 flat = np.maximum(relevance.view_as(x).sum(1).cpu().numpy(), 0)
 flat[flat < np.median(flat, axis=(1, 2), keepdims=True)] = 0  # zero in half of the image, as Grad-CAM's maps are
-with counted() as seen:
-    ROADMostRelevantFirst(percentile=40)(x, flat, targets, network)
+targets = [ClassifierOutputSoftmaxTarget(int(label)) for label in y]
+seen, _, _ = watched(lambda: ROADMostRelevantFirst(percentile=40)(x, flat, targets, network))
 removed = (seen[-1] != x).any(1).float().mean().item()
-found.append(
-    (
-        "grad-cam",
-        "ROAD's percentile is a threshold: where a map is zero in half of the image, asked for the upper 60 % it removes",
-        f"{removed:.0%} of the pixels",
-    )
-)
+
 try:
-    in_quantus("ROAD", percentages=percentages)
+    road()
     said = "it ran"
 except Exception as error:
     said = f"{type(error).__name__}: {error}"
-found.append(("Quantus", "ROAD on images with three channels", said))
-with counted() as seen:
-    in_quantus("PixelFlipping", features_in_step=step)
-first = next(z for z in seen if bool((z != x).any()))
-changed = first != x
-found.append(
+
+seen, _, _ = watched(flipping)
+changed = next(z for z in seen if bool((z != x).any())) != x
+
+patches = partial(in_quantus, "Infidelity", perturb_patch_sizes=[x.shape[-1] // 4])
+_, few, once = watched(partial(patches, n_perturb_samples=1))
+_, many_asked, often = watched(partial(patches, n_perturb_samples=5))
+
+found = {
+    ("captum", "infidelity with max_examples_per_batch asks about the clean images again for every chunk"): (
+        f"{infidelity:,} forwards for {images * (runs + 1):,}"
+    ),
+    ("grad-cam", "ROAD asks about the clean images again for every percentile"): (
+        f"{percentiles:,} forwards for {images * (len(percentages) + 1):,}"
+    ),
     (
-        "Quantus",
-        f"Pixel-Flipping with {step} features in a step removes single colour values: in the first step",
-        f"{changed.sum().item() / images:.0f} values in {changed.any(1).sum().item() / images:.0f} pixels",
-    )
-)
-options = {"perturb_patch_sizes": [x.shape[-1] // 4]}
-with counted() as seen:
-    once = in_quantus("Infidelity", n_perturb_samples=1, **options)
-few = asked(seen)
-with counted() as seen:
-    often = in_quantus("Infidelity", n_perturb_samples=5, **options)
-found.append(
-    (
-        "Quantus",
-        "Infidelity removes the same patches in every repetition, so that five tell as much as one",
-        f"{asked(seen) / few:.1f} times the forwards; scores change by {(np.divide(often, once) - 1).max():.1%} at most",
-    )
-)
-findings = pd.DataFrame(found, columns=["library", "what", "measured"])
+        "grad-cam",
+        "ROAD's percentile is a threshold: where a map is zero in half of the image, asked for the upper 60 % it removes",
+    ): f"{removed:.0%} of the pixels",
+    ("Quantus", "ROAD on images with three channels"): said,
+    ("Quantus", f"Pixel-Flipping with {step} features in a step removes single colour values: in the first step"): (
+        f"{changed.sum().item() / images:.0f} values in {changed.any(1).sum().item() / images:.0f} pixels"
+    ),
+    ("Quantus", "Infidelity removes the same patches in every repetition, so that five tell as much as one"): (
+        f"{many_asked / few:.1f} times the forwards; scores change by {(np.divide(often, once) - 1).max():.1%} at most"
+    ),
+}
+findings = pd.DataFrame([(*what, said) for what, said in found.items()], columns=["library", "what", "measured"])
 run.save(findings, "findings")
 tables.prose(findings)
 

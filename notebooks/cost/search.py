@@ -54,6 +54,7 @@ seed = 0  # of the proposals
 # %% tags=["hide-input"]
 import dataclasses
 import time
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -65,7 +66,7 @@ from faithlab.claims import better
 from faithlab.metrics import METRICS, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.search import chains, orders
+from faithlab.search import orders
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import optimum, subjects
@@ -122,19 +123,10 @@ def plain_annealing(subject, order, count, schedule, together=None):
 
 # %% tags=["hide-input"]
 P = METRICS["LeRF - MoRF"]
+brief = {"epochs": epochs, "rate": 0.01, "decay": 1e-5, "limit": train_limit, "augment": True}
+brief |= {"precision": precision, "seed": training_seed}
 recipes = {
-    "strided": Recipe(
-        data="cifar10",
-        model="strided",
-        model_options={"width": strided_width},
-        epochs=epochs,
-        rate=0.01,
-        decay=1e-5,
-        limit=train_limit,
-        augment=True,
-        precision=precision,
-        seed=training_seed,
-    ),
+    "strided": Recipe(data="cifar10", model="strided", model_options={"width": strided_width}, **brief),
     "resnet9": networks.changed(networks.RESNET9, {**training, "seed": training_seed}),
 }
 rates, alike = [], {}
@@ -233,83 +225,9 @@ Markdown(
 
 
 # %% tags=["hide-input"]
-def tabu(score, order, *, steps, resume, identity, candidates=8, tenure=20):
-    """Of some random swaps the best that was not made within the last steps, better or not (Glover, 1986)."""
-    problem = chains.Problem(score, "Le-Mo", len(order))
-    tried = torch.arange(len(order), device=order.device).repeat_interleave(candidates)
-    stream = torch.arange(candidates, device=order.device) << 32
-    each = torch.arange(len(order), device=order.device)
-
-    def begin():
-        until = torch.zeros(*order.shape, order.shape[1], dtype=torch.int64, device=order.device)
-        return {"order": order, "table": problem.start(each, order), "until": until}
-
-    def advance(step, state):
-        u = draws.uniform(seed, identity, stream + step, 3).flatten(0, 1)
-        source, low, high = orders.swap(u, order.shape[1])
-        here, until = state["order"][tried], state["until"].clone()
-        proposed = here.gather(1, source)
-        table = problem.follow(tried, proposed, low, high, state["table"][tried])
-        a, b = here.gather(1, torch.stack([low, high], 1)).sort(1).values.unbind(1)
-        gain = problem.gain(table)
-        allowed = (until[tried, a, b] <= step) | (gain > state["best"][tried])
-        top = gain.masked_fill(~allowed, -torch.inf).view(len(order), candidates).argmax(1) + each * candidates
-        moved = allowed[top]
-        until[each[moved], a[top][moved], b[top][moved]] = step + 1 + tenure
-        taken = torch.where(moved[:, None], proposed[top], state["order"])
-        table = torch.where(moved[:, None, None], table[top], state["table"])
-        return problem.after(state, order=taken, table=table, until=until)
-
-    return chains.run("tabu", problem, begin, advance, steps, start=order, about=(), resume=resume, progress=False)
-
-
-def genetic(score, order, *, steps, resume, identity, population=16, mutation=0.5):
-    """Orders that cross, a block of one and the rest in the order of the other, and live on if good (Holland, 1992)."""
-    problem = chains.Problem(score, "Le-Mo", len(order))
-    _, owner, start = chains.several(order, population, seed, identity, steps)
-    count, features = order.shape
-    stream = torch.arange(population, device=order.device) << 32
-    first = torch.arange(count, device=order.device)[:, None] * population
-    place = torch.arange(features, device=order.device)
-
-    def crossed(one, other, low, high):
-        block = (place >= low[:, None]) & (place <= high[:, None])
-        taken = torch.zeros_like(block).scatter_(1, one, block).gather(1, other)
-        rest = other.gather(1, taken.byte().argsort(dim=1, stable=True))
-        free = block.byte().argsort(dim=1, stable=True)  # free places, then those of the block
-        filled = torch.where(place < (~block).sum(1, keepdim=True), rest, one.gather(1, free))
-        return torch.empty_like(one).scatter_(1, free, filled)
-
-    def advance(step, state):
-        u = draws.uniform(seed, identity, stream + step, 10)
-        fitness = problem.gain(state["table"]).view(count, population)
-        picked = (u[..., :4] * population).long()
-        strength = fitness.gather(1, picked.flatten(1)).view(picked.shape)
-        stronger = torch.where(strength[..., 0::2] >= strength[..., 1::2], picked[..., 0::2], picked[..., 1::2])
-        one, other = state["order"][(stronger + first[..., None]).flatten(0, 1)].unbind(1)
-        numbers = u.flatten(0, 1)[:, 4:]
-        children = crossed(one, other, *orders.two(numbers[:, :2], features))
-        swapped = children.gather(1, orders.swap(numbers[:, 2:5], features)[0])
-        children = torch.where((numbers[:, 5] < mutation)[:, None], swapped, children)
-        born = {"order": children, "table": problem.start(owner, children)}
-        every = {
-            key: torch.cat([x[key].unflatten(0, (count, -1)) for x in (state, born)], 1).flatten(0, 1) for key in born
-        }
-        fittest = problem.gain(every["table"]).view(count, -1).argsort(dim=1, descending=True, stable=True)
-        alive = (fittest[:, :population] + 2 * first).flatten()
-        return problem.after(state, order=every["order"][alive], table=every["table"][alive])
-
-    def begin():
-        return {"order": start, "table": problem.start(owner, start)}
-
-    return chains.run("genetic", problem, begin, advance, steps, start=start, about=(), resume=resume, progress=False)
-
-
-# %% tags=["hide-input"]
 chosen = subjects.subject(recipe, subjects.recognised(recipe, searched), precision=precision)
-chosen = dataclasses.replace(
-    chosen, segments=segments.patches(*chosen.x.shape[-2:], searched_patch), network="ResNet-9"
-)
+patches = segments.patches(*chosen.x.shape[-2:], searched_patch)
+chosen = dataclasses.replace(chosen, segments=patches, network="ResNet-9")
 count, identity = len(chosen.x), chosen.images.to(device)
 features = segments.count(chosen.segments)
 asked_once = search.Remembered(chosen.score())  # by all searches together: each pays for its own
@@ -317,34 +235,22 @@ begin = orders.random_orders(identity, features, seed=seed)[:, 0]
 same = {"seed": seed, "images": identity}
 
 
-def annealed(score, start, steps, resume, **options):
-    return search.anneal(
-        score, start, **{**optimum.schedule(P, moves), **same, **options, "steps": steps}, resume=resume
-    )
+def start_of(objective):
+    """Greedy search."""
+    return partial(search.greedy, images=count, features=features, objective=objective, device=device)
 
 
-def start_of(objective, ends=None):
-    return lambda score: search.greedy(score, count, features, objective=objective, ends=ends, device=device)
-
-
+anneal = partial(search.anneal, **{**optimum.schedule(P, moves), **same})
+tabu, genetic, insert = (partial(of, **same) for of in (search.tabu, search.genetic, search.insert))
 SEARCHES = {  # how each starts, and how it goes on
     "greedy, MoRF": (start_of("Mo"), None),
     "greedy, LeRF": (start_of("Le"), None),
-    "annealing": (start_of("Le"), annealed),
-    "tabu search": (
-        None,
-        lambda score, start, steps, resume: tabu(score, start, steps=steps, resume=resume, identity=identity),
-    ),
-    "genetic algorithm": (
-        None,
-        lambda score, start, steps, resume: genetic(score, start, steps=steps, resume=resume, identity=identity),
-    ),
+    "annealing": (start_of("Le"), anneal),
+    "tabu search": (None, tabu),
+    "genetic algorithm": (None, genetic),
     "greedy, both ends": (start_of("Le-Mo"), None),
-    "both ends, annealing": (start_of("Le-Mo"), annealed),
-    "both ends, insertion": (
-        start_of("Le-Mo"),
-        lambda score, start, steps, resume: search.insert(score, start, steps=steps, resume=resume, **same),
-    ),
+    "both ends, annealing": (start_of("Le-Mo"), anneal),
+    "both ends, insertion": (start_of("Le-Mo"), insert),
 }
 PAPER = list(SEARCHES)[:5]
 paths = {}
@@ -353,10 +259,10 @@ for name, (first, further) in SEARCHES.items():
     order = begin if first is None else first(own).order
     curves = trajectory.curves(own, order)
     paths[name] = [(own.forwards / count, (curves.lerf - curves.morf).sum(1).cpu())]
-    found, taken = None, 0
-    while further and own.forwards < most * count and taken < moves * (1 if further is annealed else 4):
-        taken += 3 if further is annealed else 1
-        found = further(own, order, taken, found)
+    found, taken, stride, longest = None, 0, *((3, moves) if further is anneal else (1, 4 * moves))
+    while further and own.forwards < most * count and taken < longest:
+        taken += stride
+        found = further(own, order, steps=taken, resume=found)
         paths[name].append((own.forwards / count, found.value.cpu()))
 
 
@@ -373,9 +279,8 @@ for name, path in paths.items():
     part = torch.stack([reached(path, share * most) / highest for share in SPENT], 1)
     rows.append(Scores.of(part, sizes=SPENT, metric="part of the best by forwards", explainer=name, **about))
     for metric, spent in (("at greedy's forwards", both), ("in the end", most)):
-        rows.append(
-            Scores.of(reached(path, spent) / highest, metric=f"part of the best {metric}", explainer=name, **about)
-        )
+        values = reached(path, spent) / highest
+        rows.append(Scores.of(values, metric=f"part of the best {metric}", explainer=name, **about))
 
 # %% [markdown]
 # ## How much better could an order be?
@@ -445,21 +350,19 @@ Markdown(
 # The first claim was undecided when it was first judged, and images were added until it was not. That makes it weaker than
 # its interval says: images that were chosen in advance must judge it.
 
+
 # %% tags=["hide-input"]
+def beats(winner, rivals, metric):
+    """A search is better than each of some others."""
+    ours, metric = {"explainer": winner}, f"part of the best {metric}"
+    return [better(scores, ours, {"explainer": name}, metric=metric, name=name) for name in rivals]
+
+
 run.claim(
     "tr-both-ends",
     "beyond the paper",
     "Greedy search from both ends finds better orders for LeRF − MoRF than each of the paper's searches in as many forwards.",
-    [
-        better(
-            scores,
-            {"explainer": "greedy, both ends"},
-            {"explainer": name},
-            metric="part of the best at greedy's forwards",
-            name=name,
-        )
-        for name in PAPER
-    ],
+    beats("greedy, both ends", PAPER, "at greedy's forwards"),
     paper="TRACE",
 )
 
@@ -468,16 +371,7 @@ run.claim(
     "tr-insertion-refines",
     "beyond the paper",
     "Refined by insertion, it stays better than each of them, and than annealing from the same start, when all have asked as much.",
-    [
-        better(
-            scores,
-            {"explainer": "both ends, insertion"},
-            {"explainer": name},
-            metric="part of the best in the end",
-            name=name,
-        )
-        for name in [*PAPER, "both ends, annealing"]
-    ],
+    beats("both ends, insertion", [*PAPER, "both ends, annealing"], "in the end"),
     paper="TRACE",
 )
 

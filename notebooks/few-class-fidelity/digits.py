@@ -52,17 +52,16 @@ seed = 0  # of Random, Expected Gradients and noise
 # %% tags=["hide-input"]
 from functools import partial
 
-import matplotlib.pyplot as plt
 import torch
 from IPython.display import Markdown
 
 from faithlab import engine, masks, stats
 from faithlab.claims import above, best, within
-from faithlab.metrics import METRICS, evaluate
+from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
-from faithlab.trials import references, refined, subjects, truth
+from faithlab.trials import references, refined, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy, trained
 
@@ -117,21 +116,17 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "Four images, their perturbed copies for each network with the probability of the right class, and the region that is known.", "name": "fc-digits-images"}, "image": {"alt": "Rows of small pictures: coloured digits on black, the same digits altered until the network is undecided, and their masks in white."}} tags=["hide-input"]
-figure, grid = plt.subplots(2 + len(made), 4, figsize=(5.6, 1.5 * (2 + len(made))))
-rows = {"image": references.intensities(test, places[:4])}
-rows |= {f"for {name}": found.images[:4].cpu() for (name, _), found in made.items()}
-rows["region"] = regions[:4, None].float()
-for row, (name, pictures) in zip(grid, rows.items(), strict=True):
-    for axes, picture in zip(row, pictures, strict=True):
-        # A grey picture has one channel.
-        axes.imshow(picture.clamp(0, 1).permute(1, 2, 0).expand(-1, -1, 3))
-        axes.set(xticks=[], yticks=[])
-    row[0].set_ylabel(name, fontsize="x-small")
-for row, (key, found) in zip(grid[1:], made.items(), strict=False):
-    answers = references.answer(chosen[key].model, test)(found.images[:4]).cpu()
-    for axes, value in zip(row, answers.gather(1, test.labels[places[:4], None])[:, 0], strict=True):
-        axes.set_xlabel(f"{value:.2f}", fontsize="x-small")
-figures.show(figure)
+some = places[:4]
+answers = [
+    references.answer(chosen[key].model, test)(found.images[:4]).cpu().gather(1, test.labels[some, None])[:, 0]
+    for key, found in made.items()
+]
+figures.pictures(
+    [references.intensities(test, some), *(found.images[:4] for found in made.values()), regions[:4, None].float()],
+    beside=["image", *(f"for {name}" for name, _ in made), "region"],
+    below=[[""] * 4, *([f"{value:.2f}" for value in of] for of in answers)],
+    size=(5.6, 1.5 * (2 + len(made))),
+)
 
 # %% [markdown]
 # ## Explanations
@@ -144,20 +139,15 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 spread = torch.linspace(0, len(train) - 1, background).round().long()
+layers = {name: layer for name, (_, _, layer) in architectures.items()}
 maps, scores = {}, []
 for (name, s), subject in chosen.items():
-    own = refined.explainers(
-        layer=architectures[name][2],
-        background=train.model_inputs(spread).to(subject.x.device),
-        steps=integration_steps,
-        seed=seed,
-    )
+    known = train.model_inputs(spread).to(subject.x.device)
+    own = refined.explainers(layer=layers[name], background=known, steps=integration_steps, seed=seed)
     del own["IG(zero)"]
     explainers = refined.refined(own, samples=smooth_samples, noise=noise[name, s], seed=seed)
-    maps[name, s] = subjects.attributions(subject, explainers | refined.controls(seed=seed))
-    known = {key: order.to(subject.x.device) for key, order in truth.known(regions, subject.images, seed).items()}
-    scores.append(evaluate(metrics, subject, maps[name, s] | known))
-    scores.append(truth.aligned("Dice", subject, maps[name, s], regions))
+    maps[name, s], asked = refined.judged(metrics, subject, explainers, "Dice", regions, seed=seed)
+    scores.append(asked)
 scores = Scores.concat(scores)
 run.save(scores, "scores")
 names = list(own)
@@ -212,19 +202,17 @@ tables.estimates(
 )
 
 # %% tags=["hide-input"]
+covered = regions.sum((1, 2))  # pixels of each digit
+
+
+def overlap(attribution):
+    """Of the pixels that come first, as many as the digit has, the share that is the digit's."""
+    on_digit = regions.flatten(1).gather(1, masks.order(attribution.cpu()))
+    return (on_digit & (torch.arange(on_digit.shape[1]) < covered[:, None])).sum(1).div(covered)
+
+
 hits = Scores.concat(
-    Scores.of(
-        (
-            regions.flatten(1).gather(1, masks.order(of.cpu()))
-            & (torch.arange(of.shape[1]) < regions.sum((1, 2))[:, None])
-        )
-        .sum(1)
-        .div(regions.sum((1, 2))),
-        images=subject.images,
-        metric="overlap",
-        explainer=name,
-        **subject.labels,
-    )
+    Scores.of(overlap(of), images=subject.images, metric="overlap", explainer=name, **subject.labels)
     for key, subject in chosen.items()
     for name, of in maps[key].items()
 )
@@ -267,19 +255,10 @@ Markdown(
 # one explainer: is the image that it explains faithfully the one whose digit it finds?
 
 # %% tags=["hide-input"]
-alike = stats.agreement(fidelity, {"metric": "Dice"}, "explainer", combinations)
+dice = {"metric": "Dice"}
+alike = stats.agreement(fidelity, dice, "explainer", combinations)
 across = stats.estimate(scores, alike)
-plain = stats.Statistic(stats.association, (fidelity, {"metric": "Dice"}))
-per_explainer = [
-    (cell, stats.estimate(scores, plain, **cell)) for cell in ({"explainer": name} for name in combinations)
-]
-printed = {
-    model: stats.spearman(
-        *(torch.tensor(of[of["table"] == number]["mean"].to_numpy(copy=True)) for number in (2, 4))
-    ).item()
-    for model, of in paper[paper["table"].isin([2, 4])].groupby("model", sort=False)
-}
-clear = [(cell["explainer"], e) for cell, e in per_explainer if e.low > 0 or e.high < 0]
+printed = refined.printed_agreement(paper, 2, 4)
 Markdown(
     f"Across explainers and refinements the rank correlation of fidelity and Dice is **{tables.number(across, 2)}**, "
     + ", ".join(
@@ -287,9 +266,7 @@ Markdown(
     )
     + "; from the numbers that the paper prints it is "
     + ", ".join(f"{value:+.2f} ({name})" for name, value in printed.items())
-    + f". Across images the interval excludes 0 for {len(clear)} of {len(per_explainer)} explainers"
-    + (": " + "; ".join(f"{name} {tables.number(e, 2)}" for name, e in clear) if clear else "")
-    + "."
+    + f". {tables.across_images(scores, fidelity, dice, combinations)}"
 )
 
 # %% mystnb={"figure": {"caption": "Mean fidelity against the mean Dice coefficient, a point with its 95 % intervals for each explainer (marker) and refinement (colour), a panel for each network.", "name": "fc-digits-agreement"}, "image": {"alt": "Two scatter plots of fidelity against the Dice coefficient with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input"]
@@ -306,53 +283,43 @@ figures.against(found, "Few-class Fidelity", "Dice")
 
 # %% tags=["hide-input"]
 means = {number: of.groupby("name")["mean"].mean() for number, of in paper.groupby("table")}
+par = {
+    "margin": 0.03,
+    "reason": "the paper calls differences of up to 0.008 on a par; the next, EG + XRAI, is 0.02 lower",
+}
+
+
+def first_of(winner, rivals, number=2, **labels):
+    """One is the best of several, by the explainer's name."""
+    return best(scores, "explainer", winner, rivals=rivals, printed=means[number], **labels)
+
+
+def close(name, other, number, **options):
+    """One is near another."""
+    printed = means[number][[name, other]].to_list()
+    return within(scores, {"explainer": name}, {"explainer": other}, printed=printed, **options)
+
+
+parts = []
+for name in ("BP", "IG(min)"):
+    rivals = [refined.named(name, way) for way in ("none", "SG", "SG²")]
+    parts.append(first_of(f"{name} + XRAI", rivals, name=f"XRAI is the best of {name}", **fidelity))
+    parts.append(close(f"{name} + XRAI", "GradCAM", 2, **par, **fidelity))
 run.claim(
     "fc-xrai",
     "Table 2, Figure 5",
     "On the binary task XRAI is the best refinement of BP and IG(min), and lifts both to a par with plain GradCAM.",
-    [
-        part
-        for name in ("BP", "IG(min)")
-        for part in (
-            best(
-                scores,
-                "explainer",
-                f"{name} + XRAI",
-                rivals=[refined.named(name, way) for way in ("none", "SG", "SG²")],
-                name=f"XRAI is the best of {name}",
-                printed=means[2],
-                **fidelity,
-            ),
-            within(
-                scores,
-                {"explainer": f"{name} + XRAI"},
-                {"explainer": "GradCAM"},
-                margin=0.03,
-                reason="the paper calls differences of up to 0.008 on a par; the next, EG + XRAI, is 0.02 lower",
-                printed=means[2][[f"{name} + XRAI", "GradCAM"]].to_list(),
-                **fidelity,
-            ),
-        )
-    ],
+    parts,
 )
 
 # %% tags=["hide-input"]
+others = [name for name in combinations if name != "Random"]
+lowest = {"less": True, "name": "every other explainer is above Random"}
 run.claim(
     "fc-random-masks",
     "Table 2",
     "On the binary task Random is the lowest.",
-    [
-        best(
-            scores,
-            "explainer",
-            "Random",
-            rivals=[name for name in combinations if name != "Random"],
-            less=True,
-            printed=means[2],
-            name="every other explainer is above Random",
-            **fidelity,
-        )
-    ],
+    [first_of("Random", others, **lowest, **fidelity)],
 )
 
 # %% [markdown]
@@ -365,20 +332,12 @@ one, other = (
     {"network": subject.network, "training_seed": training_seeds[0]}
     for subject in list(chosen.values())[:: len(training_seeds)][:2]
 )
+networks_agree = stats.agreement(one, other, "explainer", combinations)
 run.claim(
     "fc-convergence",
     "Section 4.2",
     "On the binary task the networks agree on the ranking of the explainers (rank correlation above 0.6).",
-    [
-        above(
-            scores,
-            0.6,
-            of=stats.agreement(one, other, "explainer", combinations),
-            printed=0.85,
-            name="agreement",
-            **fidelity,
-        )
-    ],
+    [above(scores, 0.6, of=networks_agree, printed=0.85, name="agreement", **fidelity)],
 )
 
 # %% tags=["hide-input"]
@@ -390,22 +349,13 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
+hardly = {"margin": 0.05}
+hardly["reason"] = "the farthest that the paper calls close to random is 0.048 above it: IG(max) on Xception"
 run.claim(
     "fc-near-random-dice",
     "Section 4.3, Table 4",
     "Deconvolution and IG(max) find the region hardly better than Random.",
-    [
-        within(
-            scores,
-            {"explainer": name},
-            {"explainer": "Random"},
-            margin=0.05,
-            reason="the farthest that the paper calls close to random is 0.048 above it: IG(max) on Xception",
-            printed=means[4][[name, "Random"]].to_list(),
-            metric="Dice",
-        )
-        for name in ("Deconv", "IG(max)")
-    ],
+    [close(name, "Random", 4, **hardly, **dice) for name in ("Deconv", "IG(max)")],
 )
 
 # %% [markdown]
@@ -413,22 +363,13 @@ run.claim(
 # here that know the answer, and its verdict speaks of this task alone.
 
 # %% tags=["hide-input"]
+named = ("BP + XRAI", "IG(min) + XRAI")
+rivals = [name for name in combinations if name not in (*named, "BP + SG²", "IG(min) + SG²")]
 run.claim(
     "fc-dice-best",
     "Section 4.3, Table 4",
     "BP + XRAI and IG(min) + XRAI find the region best, SG² of BP and IG(min) aside.",
-    [
-        best(
-            scores,
-            "explainer",
-            f"{name} + XRAI",
-            rivals=[n for n in combinations if n not in ("BP + XRAI", "IG(min) + XRAI", "BP + SG²", "IG(min) + SG²")],
-            name=f"{name} + XRAI",
-            printed=means[4],
-            metric="Dice",
-        )
-        for name in ("BP", "IG(min)")
-    ],
+    [first_of(name, rivals, 4, name=name, **dice) for name in named],
 )
 
 # %% [markdown]

@@ -112,6 +112,38 @@ def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool =
     return show(figure)
 
 
+def pictures(
+    grid: Sequence[Sequence[Tensor]],
+    *,
+    size: tuple[float, float],
+    above: Sequence[Sequence[str]] = (),
+    below: Sequence[Sequence[str]] = (),
+    beside: Sequence[str] = (),
+) -> plt.Figure:
+    """Small pictures in rows, with words round them.
+
+    Args:
+        grid: the rows; pictures are [C, H, W] in 0..1, C is 1 or 3, or maps [H, W], each with its own scale.
+        size: of the figure, in inches.
+        above: the words above each picture, as many rows as have some; and so on.
+        below: the words below.
+        beside: the words to the left of each row.
+    """
+    figure, axes = plt.subplots(len(grid), len(grid[0]), figsize=size, squeeze=False)
+    for r, row in enumerate(grid):
+        for c, picture in enumerate(row):
+            if picture.ndim == 3:
+                axes[r, c].imshow(picture.cpu().clamp(0, 1).permute(1, 2, 0).expand(-1, -1, 3))
+            else:
+                top = picture.quantile(0.99).item()
+                axes[r, c].imshow(picture.cpu(), cmap="magma", vmax=top, interpolation="nearest", rasterized=True)
+            axes[r, c].set(xticks=[], yticks=[])
+            axes[r, c].set_title(above[r][c] if r < len(above) else "", fontsize="x-small", fontweight="normal")
+            axes[r, c].set_xlabel(below[r][c] if r < len(below) else "", fontsize="x-small")
+        axes[r, 0].set_ylabel(beside[r] if beside else "", fontsize="x-small")
+    return show(figure)
+
+
 def degraded_curves(
     scores: Scores,
     metrics: Mapping[str, Metric],

@@ -190,3 +190,22 @@ def interval(estimate: Estimate) -> dict[str, float]:
 def summary(scores: Scores, by: Sequence[str], of: Statistic | Function = stats.mean, **labels: Any) -> pd.DataFrame:
     """`faithlab.stats.summary` as a table: the labels `by` and those of `interval`, a row for each combination."""
     return pd.DataFrame([{**cell, **interval(e)} for cell, e in stats.summary(scores, by, of, **labels)])
+
+
+def across_images(
+    scores: Scores, one: Mapping[str, Any], other: Mapping[str, Any], explainers: Sequence[str], **labels: Any
+) -> str:
+    """For which explainers two metrics rank the images alike, or the other way round, for a sentence.
+
+    Args:
+        scores: the long table.
+        one: labels of a metric.
+        other: labels of the other.
+        explainers: each is asked alone.
+        **labels: of all rows.
+    """
+    pair = Statistic(stats.association, (one, other))
+    found = {name: stats.estimate(scores, pair, explainer=name, **labels) for name in explainers}
+    clear = [f"{name} {number(e)}" for name, e in found.items() if e.low > 0 or e.high < 0]
+    text = f"Across images the interval excludes 0 for {len(clear)} of {len(found)} explainers"
+    return text + (": " + "; ".join(clear) if clear else "") + "."

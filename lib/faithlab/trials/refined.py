@@ -19,7 +19,7 @@ from faithlab.references.perturbed import Perturbed
 from faithlab.scores import Scores
 from faithlab.stats import Sample, Statistic
 from faithlab.subject import Subject
-from faithlab.trials import references
+from faithlab.trials import references, truth
 from faithlab.trials.subjects import Chosen, attributions, subject
 from faithlab.zoo.sets import ImageSet
 from faithlab.zoo.training import Recipe
@@ -157,10 +157,52 @@ def with_noise(
     return chosen, made, noise, Scores.concat(tables)
 
 
+def judged(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    explainers: Mapping[str, Chosen],
+    measure: str,
+    regions: Tensor,
+    *,
+    seed: int = 0,
+) -> tuple[dict[str, Tensor], Scores]:
+    """Every explanation and the controls: what the metrics say of them, and how well they find the known region.
+
+    Args:
+        metrics: by name. They are also asked of the two known orders, the region first and last.
+        subject: the images, with the references that the metrics ask for.
+        explainers: with their refinements.
+        measure: of the region, see `faithlab.trials.truth.MEASURES`.
+        regions: [B, H, W] bool.
+        seed: of what is drawn.
+
+    Returns:
+        The attributions by explainer, and the scores.
+    """
+    maps = attributions(subject, {**explainers, **controls(seed=seed)})
+    known = {name: order.to(subject.x.device) for name, order in truth.known(regions, subject.images, seed).items()}
+    return maps, evaluate(metrics, subject, maps | known) + truth.aligned(measure, subject, maps, regions)
+
+
 def printed(paper: pd.DataFrame) -> pd.DataFrame:
     """The paper's tables ("fewclass_scores" of `faithlab.study.published`) with the columns of `table`."""
     paper = paper.rename(columns={"value": "mean"}).replace({"refinement": {"SG2": "SG²"}})
     return paper.assign(name=[named(*pair) for pair in paper[["explainer", "refinement"]].to_numpy()])
+
+
+def printed_agreement(paper: pd.DataFrame, one: int, other: int) -> dict[str, float]:
+    """The rank correlation of two of the paper's tables over explainers and refinements, for each of its models.
+
+    Args:
+        paper: of `printed`.
+        one: number of a table.
+        other: number of the other.
+    """
+    found = {}
+    for model, of in paper[paper["table"].isin([one, other])].groupby("model", sort=False):
+        of = [torch.tensor(of[of["table"] == number]["mean"].to_numpy(copy=True)) for number in (one, other)]
+        found[model] = stats.spearman(*of).item()
+    return found
 
 
 def named(explainer: str, refinement: str) -> str:
