@@ -16,6 +16,7 @@ from faithlab.claims import PARTLY, REPRODUCED, VERDICTS
 from faithlab.metrics import METRICS
 from faithlab.study import figures, places, published
 from faithlab.study.results import RECORDED_ORDER, UNHASHED, Recorded, recorded, recorded_runs
+from faithlab.trials import examination
 from faithlab.trials.degraded import IDEAL
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
@@ -248,25 +249,42 @@ def _metrics() -> str:
 
 
 def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
-    """Which metric to use, by the trials that it does not fail, and which are worst."""
+    """Which metric to use for what kind of network, by the trials that it does not fail, and what most fail."""
+    trust, price = (table if "kind" in table else table.assign(kind="") for table in (trust, price))
     judged = trust[(trust["size"] == "all images") & (trust["verdict"] != "does not apply")]
-    failed = judged[judged["verdict"] == "failed"].groupby("metric").size()
-    clean = [name for name in price.sort_values("forwards")["metric"] if name not in failed]
-    first = (
-        f"{len(clean)} of {judged['metric'].nunique()} metrics fail no trial: {', '.join(clean)}, the cheapest first."
-        if clean
-        else f"Each of the {judged['metric'].nunique()} metrics fails a trial."
-    )
-    trials = judged[judged["verdict"] == "failed"].groupby("trial").size().sort_values(ascending=False, kind="stable")
-    second = f" The trial that most fail is {trials.index[0]} ({trials.iloc[0]} of them)." if len(trials) else ""
     images = int(judged.loc[judged["trial"] == "Order", "images"].max())
-    count = f"Asked about {images} images, with squares of pixels as features. "
+    lines = [f"Asked about {images} images, with squares of pixels as features."]
+    if many := len(set(judged["kind"])) > 1:
+        lines = [f"Asked about at most {images} inputs of each kind of network."]
+    for kind, of in judged.groupby("kind", sort=False):
+        failed = of.loc[of["verdict"] == "failed", "metric"].unique()
+        told = price[(price["kind"] == kind) & price["metric"].isin(of["metric"]) & ~price["metric"].isin(failed)]
+        tied = [told["metric"], *(_ends(told, end) for end in ("images_low", "images_high")), told["forwards"]]
+        clean = "; then ".join(", ".join(names) for names in examination.tied(*tied))
+        count, every = len(told), of["metric"].nunique()
+        said = (
+            f"{count} of {every} metrics fail no trial: {clean}, the cheapest first."
+            if count
+            else f"Each of the {every} metrics fails a trial."
+        )
+        lines.append(f"For *{kind}*, {said[0].lower()}{said[1:]}" if many else said)
+    # Of a trial, the metrics that fail it for one kind of network at least.
+    worst = judged[judged["verdict"] == "failed"].groupby("trial")["metric"].nunique()
+    if len(worst):
+        lines.append(f"The trial that most fail is {worst.idxmax()} ({worst.max()} of them).")
     single = trust[
         (trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != "does not apply")
     ]
-    passed = int((single["verdict"] == "passed").sum())
-    third = f" The number of a single image passes the trial Order for {passed} of {len(single)} metrics."
-    return count + first + second + third + "\n"
+    passed = single[single["verdict"] == "passed"]["metric"].nunique()
+    lines.append(
+        f"The number of a single image passes the trial Order for {passed} of {single['metric'].nunique()} metrics."
+    )
+    return ("\n\n" if many else " ").join(lines) + "\n"
+
+
+def _ends(price: pd.DataFrame, end: str) -> pd.Series:
+    """An end of the interval of the forwards; a table without intervals has points."""
+    return price["forwards"] * price[end] / price["images"] if end in price else price["forwards"]
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:
