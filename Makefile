@@ -56,8 +56,9 @@ notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="ima
 	@test -n '$(NAME)' || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
 	@$(SNAKEMAKE) notebook=$(NAME) params="$$PARAMS"
 
-examine: $(READY)  ## a metric or an explainer of yours: make examine METRIC=path/to/file.py:function (or EXPLAINER=...)
-	@python -m faithlab.study.examine --profile $(PROFILE) --metric '$(METRIC)' --explainer '$(EXPLAINER)'
+examine: $(READY)  ## what is yours: make examine METRIC=path/to/file.py:function (EXPLAINER=..., MODEL=... DATA=...)
+	@python -m faithlab.study.examine --profile $(PROFILE) --metric '$(METRIC)' --explainer '$(EXPLAINER)' \
+		--model '$(MODEL)' --data '$(DATA)'
 
 retrain: $(READY)  ## train a network that ships anew and compare: make retrain NAME=cifar10-resnet9-...
 	@python -m faithlab.study.ship retrain '$(NAME)'

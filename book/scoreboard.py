@@ -6,6 +6,7 @@ The pages include what `write` leaves, so that no number on them is typed.
 import html
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import forest
 import judged
@@ -18,7 +19,8 @@ import seaborn as sns
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
 from faithlab.study import figures, places, published
-from faithlab.study.results import UNHASHED, recorded, recorded_runs
+from faithlab.study.results import RECORDED_ORDER, UNHASHED, Recorded, recorded, recorded_runs
+from faithlab.trials import examination
 from faithlab.trials.degraded import IDEAL
 
 
@@ -192,56 +194,75 @@ def _metrics() -> str:
 
 
 def _matrix(trust: pd.DataFrame) -> str:
-    """Metrics by trials as a table that a phone can show: what fails fewest first, of that what passes most."""
+    """Metrics by trials as tables that a phone can show, one for each kind of network, all in one order."""
     of = trust[trust["size"] == "all images"]
-    signs = {"passed": "✓", "failed": "✗", "open": "?"}
-    count = {verdict: of[of["verdict"] == verdict].groupby("metric").size() for verdict in signs}
-    names = [name for name in dict.fromkeys(of["metric"]) if any(name in numbers for numbers in count.values())]
-    names.sort(key=lambda name: (count["failed"].get(name, 0), -count["passed"].get(name, 0)))
+    of = of if "kind" in of else of.assign(kind="")
+    applies = of.groupby("metric")["verdict"].agg(lambda verdicts: verdicts.isin(figures.VERDICTS).any())
+    names = [name for name, _ in figures.in_order(of) if applies[name]]
     trials = list(dict.fromkeys(of["trial"]))
     head = "".join(f'<th scope="col">{html.escape(trial)}</th>' for trial in trials)
-    rows = []
-    for name in names:
-        cells = []
-        for trial in trials:
-            row = of[(of["metric"] == name) & (of["trial"] == trial)]
-            verdict = row["verdict"].iloc[0] if len(row) else "does not apply"
-            if verdict not in signs:
-                cells.append('<td class="none"><span class="sr-only">does not apply</span></td>')
-                continue
-            home = " home" if row["home"].iloc[0] else ""
-            value = f"{round(row['T'].iloc[0], 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
-            sign = f'<b aria-hidden="true">{signs[verdict]}</b><span class="sr-only">{verdict}</span>'
-            cells.append(f'<td class="{verdict}{home}">{sign} {value}</td>')
-        rows.append(f'<tr><th scope="row">{html.escape(name)}</th>{"".join(cells)}</tr>')
+    tables = []
+    for kind, own in of.groupby("kind", sort=False):
+        found = {(row.metric, row.trial): row for row in own.itertuples()}
+        rows = "".join(
+            f'<tr><th scope="row">{html.escape(name)}</th>{"".join(_cell(found.get((name, t))) for t in trials)}</tr>'
+            for name in names
+        )
+        caption = f"<caption>{html.escape(kind)}</caption>" if kind else ""
+        tables.append(
+            f'<table class="faithlab-matrix">{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        )
     others = [name for name in dict.fromkeys(of["metric"]) if name not in names]
     left = f"No trial applies to {', '.join(others)}.\n" if others else ""
-    table = (
-        f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    )
-    return f"{table}\n\n{left}"
+    return "\n\n".join(tables) + f"\n\n{left}"
+
+
+def _cell(row: Any) -> str:
+    """A cell of the matrix, of a row of the table of trust."""
+    if row is None or row.verdict not in figures.VERDICTS:
+        return '<td class="none"><span class="sr-only">does not apply</span></td>'
+    value = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
+    sign = f'<b aria-hidden="true">{figures.VERDICTS[row.verdict][1]}</b><span class="sr-only">{row.verdict}</span>'
+    return f'<td class="{row.verdict}{" home" if row.home else ""}">{sign} {value}</td>'
 
 
 def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
-    """Which metric to use, by the trials that it does not fail, and which are worst."""
+    """Which metric to use for what kind of network, by the trials that it does not fail, and what most fail."""
+    trust, price = (table if "kind" in table else table.assign(kind="") for table in (trust, price))
     judged = trust[(trust["size"] == "all images") & (trust["verdict"] != "does not apply")]
-    failed = judged[judged["verdict"] == "failed"].groupby("metric").size()
-    clean = [name for name in price.sort_values("forwards")["metric"] if name not in failed]
-    first = (
-        f"{len(clean)} of {judged['metric'].nunique()} metrics fail no trial: {', '.join(clean)}, the cheapest first."
-        if clean
-        else f"Each of the {judged['metric'].nunique()} metrics fails a trial."
-    )
-    trials = judged[judged["verdict"] == "failed"].groupby("trial").size().sort_values(ascending=False, kind="stable")
-    second = f" The trial that most fail is {trials.index[0]} ({trials.iloc[0]} of them)." if len(trials) else ""
     images = int(judged.loc[judged["trial"] == "Order", "images"].max())
-    count = f"Asked about {images} images, with squares of pixels as features. "
+    lines = [f"Asked about {images} images, with squares of pixels as features."]
+    if many := len(set(judged["kind"])) > 1:
+        lines = [f"Asked about at most {images} inputs of each kind of network."]
+    for kind, of in judged.groupby("kind", sort=False):
+        failed = of.loc[of["verdict"] == "failed", "metric"].unique()
+        told = price[(price["kind"] == kind) & price["metric"].isin(of["metric"]) & ~price["metric"].isin(failed)]
+        tied = [told["metric"], *(_ends(told, end) for end in ("images_low", "images_high")), told["forwards"]]
+        clean = "; then ".join(", ".join(names) for names in examination.tied(*tied))
+        count, every = len(told), of["metric"].nunique()
+        said = (
+            f"{count} of {every} metrics fail no trial: {clean}, the cheapest first."
+            if count
+            else f"Each of the {every} metrics fails a trial."
+        )
+        lines.append(f"For *{kind}*, {said[0].lower()}{said[1:]}" if many else said)
+    # Of a trial, the metrics that fail it for one kind of network at least.
+    worst = judged[judged["verdict"] == "failed"].groupby("trial")["metric"].nunique()
+    if len(worst):
+        lines.append(f"The trial that most fail is {worst.idxmax()} ({worst.max()} of them).")
     single = trust[
         (trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != "does not apply")
     ]
-    passed = int((single["verdict"] == "passed").sum())
-    third = f" The number of a single image passes the trial Order for {passed} of {len(single)} metrics."
-    return count + first + second + third + "\n"
+    passed = single[single["verdict"] == "passed"]["metric"].nunique()
+    lines.append(
+        f"The number of a single image passes the trial Order for {passed} of {single['metric'].nunique()} metrics."
+    )
+    return ("\n\n" if many else " ").join(lines) + "\n"
+
+
+def _ends(price: pd.DataFrame, end: str) -> pd.Series:
+    """An end of the interval of the forwards; a table without intervals has points."""
+    return price["forwards"] * price[end] / price["images"] if end in price else price["forwards"]
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:

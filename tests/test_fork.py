@@ -11,7 +11,7 @@ import nbformat
 import pytest
 import torch
 
-from faithlab.study import parameters, places, profiles
+from faithlab.study import examine, kinds, parameters, places, profiles
 from faithlab.zoo import models
 
 ROOT = Path(__file__).parents[1]
@@ -50,8 +50,10 @@ def test_metrics_are_put_to_a_model_of_yours(at_hand, capsys):
 
 def test_metrics_are_examined_with_a_model_of_yours(at_hand, capsys):
     exec(snippet("python", "print(METRICS["), at_hand)
-    exec(snippet("python", "examination.examine("), at_hand)
-    assert "Own model" in capsys.readouterr().out
+    exec(snippet("python", "trials.examine("), at_hand)
+    shown = capsys.readouterr().out
+    assert "Own model" in shown
+    assert "forwards" in shown, "its price, too"
     rows = at_hand["examined"].trust.set_index(["trial", "size"])
     assert len(rows) == 14
     assert "magnitudes" in rows.loc[("Gaming", "all images"), "why"]
@@ -62,7 +64,7 @@ def test_metrics_are_examined_with_a_model_of_yours(at_hand, capsys):
 @pytest.mark.timeout(600)
 def test_what_is_examined_by_one_command_has_a_page_and_a_row(clone):
     (clone / "my_metrics.py").write_text(snippet("python", "# my_metrics.py"))
-    line, _ = snippet("bash", "make examine").splitlines()
+    line, *_ = snippet("bash", "make examine").splitlines()
     small = [*line.split(), "VENV=none", "PROFILE=smoke"]
     said = command(*small, folder=clone)
     page, row = (Path(re.search(rf"{what}: (.*)", said)[1]) for what in ("The page", "Its row, as JSON"))
@@ -78,6 +80,30 @@ def test_what_is_examined_by_one_command_has_a_page_and_a_row(clone):
     assert ran.returncode == 2
     assert "the metric 'mine' fails on a random explanation of two inputs: expected a number for each" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):
+    (tmp_path / "my_network.py").write_text(snippet("python", "# my_network.py"))
+    *_, line = snippet("bash", "make examine").splitlines()
+    given = {word.split("=")[0].lower(): f"{tmp_path}/{word.split('=')[1]}" for word in line.split()[2:]}
+    found = kinds.yours(**given, parameters={**profiles.resolve("across/examination"), "images": 8})
+    assert found.subject.x.shape == (8, 1, 16, 16)
+    assert found.right[0].images == 8
+    examine.check(**given)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_network_of_yours_has_a_page_and_its_rows(clone):
+    (clone / "my_network.py").write_text(snippet("python", "# my_network.py"))
+    *_, line = snippet("bash", "make examine").splitlines()
+    said = command(*line.split(), "VENV=none", "PROFILE=smoke", folder=clone)
+    page, row = (Path(re.search(rf"{what}: (.*)", said)[1]) for what in ("The page", "Its row, as JSON"))
+    assert "network of yours" in page.read_text(encoding="utf-8")
+    found = json.loads(row.read_text(encoding="utf-8"))["model"]
+    assert found["name"] == "network"
+    assert {of["metric"] for of in found["trials"] if of["verdict"] != "does not apply"} >= {"SaCo", "Fid+"}
+    assert {of["kind"] for of in found["trials"]} == {"yours"}
 
 
 def test_a_copy_of_the_template_says_of_itself_what_is_true():

@@ -15,6 +15,8 @@ from torch import nn
 
 from faithlab import engine
 from faithlab.metrics.fidelity import remaining
+from faithlab.subject import Subject
+from faithlab.trials import examination, peers
 
 VERSIONS = {"quantus": "0.6.0", "captum": "0.9.0", "grad-cam": "1.5.7"}
 
@@ -146,3 +148,89 @@ def test_road_of_grad_cam_removes_everything_where_the_map_is_flat(network):
     assert removed(MAPS) == pytest.approx(0.6, abs=0.02)  # the upper 60 %
     half_zero = torch.where(MAPS.flatten(1).argsort(1).argsort(1).view_as(MAPS) < 32, 0.0, MAPS)
     assert removed(half_zero) == 1  # as Grad-CAM's maps often are: the threshold is the flat value itself
+
+
+# The rows of the examination
+
+
+@pytest.fixture
+def subject(network):
+    cells = torch.arange(8) // 2
+    return Subject(network, X, Y, cells[:, None] * 4 + cells)
+
+
+def direct(name, network, maps):
+    """The peer called by hand, with random numbers from the same seed."""
+    np.random.seed(0)  # noqa: NPY002, the libraries draw from it
+    torch.manual_seed(0)
+    values = X[0].numel()
+    if name.startswith("Quantus"):
+        options = {
+            "Faithfulness Correlation": {"nr_runs": 100, "subset_size": round(values / 10), "return_aggregate": False},
+            "Pixel-Flipping": {"features_in_step": 64 // 16},
+            "Monotonicity": {"features_in_step": 64 // 16},
+            "Infidelity": {"n_perturb_samples": 1, "perturb_patch_sizes": [2]},
+        }[name.removeprefix("Quantus: ")]
+        method = name.removeprefix("Quantus: ").replace(" ", "").replace("-", "")
+        found = in_quantus(method, network, maps=maps, **options)
+        return np.mean(found, axis=1) if method == "PixelFlipping" else found
+    if name.startswith("captum"):
+
+        def remove(inputs):
+            removed = torch.rand(len(inputs), 1, 8, 8) < 0.1
+            return inputs * removed, inputs * ~removed
+
+        options = {"target": Y, "n_perturb_samples": 100, "max_examples_per_batch": 256, "normalize": True}
+        return captum.metrics.infidelity(lambda z: network(z).softmax(1), remove, X, maps.expand_as(X), **options)
+    targets = pytest.importorskip("pytorch_grad_cam.utils.model_targets").ClassifierOutputSoftmaxTarget
+    metric = pytest.importorskip("pytorch_grad_cam.metrics.road").ROADCombined(percentiles=[20, 40, 60, 80])
+    return metric(X, maps[:, 0].numpy(), [targets(int(y)) for y in Y], network)
+
+
+ASKED = (
+    "Quantus: Faithfulness Correlation",
+    "Quantus: Pixel-Flipping",
+    "Quantus: Monotonicity",
+    "Quantus: Infidelity",
+    "captum: infidelity",
+    "pytorch-grad-cam: ROAD",
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ASKED)
+def test_a_peers_row_is_the_peer_called_directly(subject, network, name):
+    attribution = torch.rand(4, 16, generator=torch.Generator().manual_seed(5))
+    maps = attribution.view(4, 1, 4, 4).repeat_interleave(2, 2).repeat_interleave(2, 3)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    mine = peers.PEERS[name](subject, attribution)
+    assert (np.random.get_state()[1] == before).all(), "nobody else's random numbers moved"  # noqa: NPY002
+    theirs = np.asarray(direct(name, network, maps), dtype=np.float64)
+    np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-5, atol=1e-6)
+    assert len(set(mine.tolist())) > 1 or name == "Quantus: Monotonicity"
+
+
+@needs("quantus")
+@pytest.mark.filterwarnings("ignore")
+def test_the_area_of_pixel_flipping_needs_an_older_numpy(network):
+    with pytest.raises(AttributeError, match="no attribute 'trapz'"):
+        in_quantus("PixelFlipping", network, features_in_step=4, return_auc_per_sample=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_peer_cannot_be_asked_says_why(subject):
+    why = {name: peer.obstacle(subject) for name, peer in peers.PEERS.items()}
+    assert {name for name, reason in why.items() if reason is None} == set(ASKED)
+    assert why["Quantus: ROAD"].startswith("it crashes, IndexError: ")
+    assert "the images beside it" in why["Quantus: Sensitivity-n"]
+    assert "neighbours" in why["captum: max-sensitivity"]
+    series = Subject(network, torch.zeros(2, 5, 3), torch.zeros(2, dtype=torch.int64), torch.arange(5)[:, None])
+    assert peers.PEERS["captum: infidelity"].obstacle(series) == "it takes images"
+    reasons = examination.reasons(peers.chosen(["captum: infidelity"]), subject)
+    assert {trial for _, trial in reasons} == {"Gaming", "Stand-in"}
+    with pytest.raises(ValueError, match="no peer Nobody's; there are Quantus: "):
+        peers.chosen(["Nobody's"])
+
+
+def test_forwards_of_a_peer_are_counted():
+    assert peers.PEERS["captum: infidelity"].forwards(36) == pytest.approx(101, abs=3)

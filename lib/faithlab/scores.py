@@ -208,7 +208,12 @@ class Scores:
         wanted = {name: tuple(w) if isinstance(w, list | tuple | set) else (w,) for name, w in labels.items()}
         if "level" in wanted:
             wanted["level"] = tuple(None if v is None else _level(v) for v in wanted["level"])
+        found = self.blocks
         for name, values in wanted.items():
+            found = [b for b in found if b.labels.get(name) in values]
+        for name, values in wanted.items():
+            if found and len(values) == 1 and name in LABELS:
+                continue  # it is there
             there = self.labels(name)
             absent = [v for v in values if v is not None and v not in there]
             if absent:
@@ -216,7 +221,6 @@ class Scores:
                     f"no row has {name} {', '.join(map(repr, absent))}; "
                     f"there are {', '.join(map(repr, there)) or 'none'}"
                 )
-        found = [b for b in self.blocks if all(b.labels.get(name) in values for name, values in wanted.items())]
         if not found:
             raise ValueError(f"no row has all of {', '.join(f'{name}={value!r}' for name, value in labels.items())}")
         table = Scores.__new__(Scores)  # the blocks of a table are known to fit

@@ -9,6 +9,7 @@ import seaborn as sns
 import torch
 from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
+from scipy.cluster import hierarchy
 from torch import Tensor
 
 from faithlab import stats
@@ -430,55 +431,167 @@ VERDICTS = {
 """Of each verdict of the examination its colour, symbol and the colour of its text."""
 
 
+def in_order(of: pd.DataFrame) -> list[tuple[str, tuple[int, int]]]:
+    """Metrics of a trust table by failed trials, the fewest first, and passed ones, the most first; with both counts.
+
+    Those that apply to no trial come last.
+    """
+    count = {v: of[of["verdict"] == v].groupby("metric").size() for v in VERDICTS}
+    names = list(dict.fromkeys(of["metric"]))
+    none = {n: sum(c.get(n, 0) for c in count.values()) == 0 for n in names}
+    key = {n: (int(count["failed"].get(n, 0)), -int(count["passed"].get(n, 0))) for n in names}
+    names.sort(key=lambda n: (none[n], *key[n]))
+    return [(n, key[n]) for n in names]
+
+
 def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
     """Metrics by trials: T and what follows from it. What does not apply is hatched, a metric at home is outlined.
 
     Args:
-        trust: of `faithlab.trials.examination.trust`. Metrics that fail fewest trials come first, of those the ones
-            that pass most; the order is the table's where these are equal.
+        trust: of `faithlab.trials.examination.trust`; with a column "kind", a panel for each. Metrics that fail fewest
+            trials come first, of those the ones that pass most, over all kinds; a line stands between those that
+            differ in that, and what lies between two lines is in no order.
         size: of `faithlab.trials.examination.SIZES`.
     """
     of = trust[trust["size"] == size]
-    trials, names = list(dict.fromkeys(of["trial"])), list(dict.fromkeys(of["metric"]))
-    count = {v: of[of["verdict"] == v].groupby("metric").size() for v in VERDICTS}
-    names.sort(
-        key=lambda n: (
-            sum(c.get(n, 0) for c in count.values()) == 0,
-            count["failed"].get(n, 0),
-            -count["passed"].get(n, 0),
-        )
+    of = of if "kind" in of else of.assign(kind="")
+    kinds, trials = list(dict.fromkeys(of["kind"])), list(dict.fromkeys(of["trial"]))
+    ordered = in_order(of)
+    names = [name for name, _ in ordered]
+    many = len(kinds) > 1
+    wide = 0.5 if many else 0.88
+    # Of many panels each holds less: T in hundredths, without its verdict's symbol.
+    figure, grid = plt.subplots(
+        1,
+        len(kinds),
+        figsize=(1.9 + wide * len(trials) * len(kinds), 0.9 + 0.3 * len(names)),
+        sharey=True,
+        squeeze=False,
+        gridspec_kw={"wspace": 0.04},
     )
-    figure, axes = plt.subplots(figsize=(1.9 + 0.88 * len(trials), 0.9 + 0.3 * len(names)))
-    for row in of.itertuples():
-        x, y = trials.index(row.trial), names.index(row.metric)
-        colour, symbol, ink = VERDICTS.get(row.verdict, ("white", "", ""))
-        look = {} if symbol else {"hatch": "////", "alpha": 0.7, "edgecolor": "0.6"}
-        axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
-        if symbol:
-            text = f"{symbol} {round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
-            axes.text(x, y, text, ha="center", va="center", color=ink, fontsize="small")
-        if row.home:
-            axes.add_patch(plt.Rectangle((x - 0.45, y - 0.42), 0.9, 0.84, fill=False, edgecolor="black", linewidth=1.6))
-    axes.set(xlim=(-0.5, len(trials) - 0.5), ylim=(len(names) - 0.5, -0.5))
-    axes.set_xticks(range(len(trials)), trials, fontsize="small")
-    axes.set_yticks(range(len(names)), names, fontsize="small")
-    axes.xaxis.tick_top()
-    axes.grid(False)
-    axes.tick_params(length=0)
-    sns.despine(ax=axes, left=True, bottom=True)
+    for axes, kind in zip(grid[0], kinds, strict=True):
+        for row in of[of["kind"] == kind].itertuples():
+            x, y = trials.index(row.trial), names.index(row.metric)
+            colour, symbol, ink = VERDICTS.get(row.verdict, ("white", "", ""))
+            look = {} if symbol else {"hatch": "////", "alpha": 0.7, "edgecolor": "0.6"}
+            axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
+            if symbol:
+                text = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
+                text = f"{symbol}\u2009{text}" if many else f"{symbol} {text}"
+                axes.text(x, y, text, ha="center", va="center", color=ink, fontsize="xx-small" if many else "small")
+            if row.home:
+                edge = {"fill": False, "edgecolor": "black", "linewidth": 1.6}
+                axes.add_patch(plt.Rectangle((x - 0.45, y - 0.42), 0.9, 0.84, **edge))
+        between = [k - 0.5 for k in range(1, len(ordered)) if ordered[k - 1][1] != ordered[k][1]]
+        axes.hlines(between, -0.5, len(trials) - 0.5, color="0.2", linewidth=0.7)
+        axes.set(xlim=(-0.5, len(trials) - 0.5), ylim=(len(names) - 0.5, -0.5))
+        turned = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"} if many else {}
+        axes.xaxis.tick_top()
+        axes.set_xticks(range(len(trials)), trials, fontsize="small", **turned)
+        axes.set_yticks(range(len(names)), names, fontsize="small")
+        if kind:
+            axes.set_title(kind, fontsize="medium")
+        axes.grid(False)
+        axes.tick_params(length=0)
+        sns.despine(ax=axes, left=True, bottom=True)
     keys = [plt.Rectangle((0, 0), 1, 1, facecolor=colour) for colour, *_ in VERDICTS.values()]
     keys += [
         plt.Rectangle((0, 0), 1, 1, facecolor="white", hatch="////", alpha=0.7, edgecolor="0.6"),
         plt.Rectangle((0, 0), 1, 1, fill=False, edgecolor="black", linewidth=1.6),
     ]
     said = [f"{symbol} {name}" for name, (_, symbol, _) in VERDICTS.items()]
-    axes.legend(
+    figure.legend(
         keys,
         [*said, "does not apply", "at home"],
         loc="upper center",
-        bbox_to_anchor=(0.45, 0.0),
+        bbox_to_anchor=(0.5, grid[0, 0].get_position().y0 - 0.01),
         ncols=5,
         fontsize="x-small",
         columnspacing=1.2,
     )
+    return show(figure)
+
+
+def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
+    """The lowest T of each metric against its price, a panel for each kind, with names beside that do not overlap.
+
+    Args:
+        trust: of `faithlab.trials.examination.trust`, with a column "kind".
+        price: of `faithlab.trials.examination.price`, with a column "kind".
+    """
+    judged = trust[(trust["size"] == "all images") & trust["verdict"].isin(list(VERDICTS))]
+    kinds = list(dict.fromkeys(price["kind"]))
+    figure, grid = plt.subplots(len(kinds), 1, figsize=(7.6, 4.8 * len(kinds)), squeeze=False)
+    for axes, kind in zip(grid[:, 0], kinds, strict=True):
+        weakest = judged[judged["kind"] == kind].sort_values("T").drop_duplicates("metric").set_index("metric")
+        told = price[price["kind"] == kind].set_index("metric")
+        told = told[told["images"] < float("inf")].join(weakest[["T", "low", "high", "trial", "verdict"]], rsuffix="_T")
+        told = told.sort_values("T", ascending=False)
+        for row in told.itertuples():
+            colour = "0.55" if row.verdict == "open" else VERDICTS[row.verdict][0]
+            ends = [2 * row.each * row.images_low, 2 * row.each * row.images_high]
+            right = ends[1] if ends[1] < float("inf") else 30 * row.forwards  # no end: the bar leaves the picture
+            axes.hlines(row.T, ends[0], right, color=colour, linewidth=0.7, alpha=0.7)
+            axes.vlines(row.forwards, row.low_T, row.high_T, color=colour, linewidth=0.7, alpha=0.7)
+            axes.plot(row.forwards, row.T, "o", color=colour, markersize=5)
+        low, high = told["forwards"].min(), told["forwards"].max()
+        axes.set(
+            xscale="log",
+            xlim=(low / 3, high * 3),
+            ylim=(-1.05, 1.05),
+            xlabel="forwards to tell two explanations apart",
+            ylabel="T of the weakest trial",
+            title=kind if len(kinds) > 1 else "",
+        )
+        mark(axes, 0.5, "failed below", axis="y")
+        # Names stand one below the other, in the order of T, and a thin line leads from each to its point.
+        for place, row in zip(_apart(told["T"].tolist(), 2.1 / max(22, len(told))), told.itertuples(), strict=True):
+            axes.annotate(
+                f"{row.Index} ({row.trial})",
+                (row.forwards, row.T),
+                (1.03, (place + 1.05) / 2.1),
+                textcoords="axes fraction",
+                va="center",
+                fontsize="x-small",
+                arrowprops={"arrowstyle": "-", "color": "0.75", "linewidth": 0.5, "shrinkB": 3},
+                annotation_clip=False,
+            )
+    figure.tight_layout()
+    return show(figure)
+
+
+def _apart(values: Sequence[float], least: float) -> list[float]:
+    """Places near some values, the highest first, that lie at least so far apart and within -1 and 1."""
+    places: list[float] = []
+    for value in values:
+        places.append(min(value, places[-1] - least) if places else min(1.0, value))
+    for k in range(len(places) - 1, -1, -1):
+        lowest = -1.0 if k == len(places) - 1 else places[k + 1] + least
+        places[k] = max(places[k], lowest)
+    return places
+
+
+def agreement(alike: pd.DataFrame) -> plt.Figure:
+    """Which metrics rank explainers alike: mean correlations over the kinds, clustered; a number where none may be 0.
+
+    Args:
+        alike: of `faithlab.trials.examination.agreement`, with a column "kind".
+    """
+    of = alike.assign(sure=(alike["low"] > 0) | (alike["high"] < 0))
+    of = of.groupby(["metric", "other"], sort=False).agg({"correlation": "mean", "sure": "all"}).reset_index()
+    both = pd.concat([of, of.rename(columns={"metric": "other", "other": "metric"})])
+    square = both.pivot(index="metric", columns="other", values="correlation").rename_axis(index=None, columns=None)
+    sure = both.pivot(index="metric", columns="other", values="sure").fillna(False).astype(bool)
+    filled = square.fillna(0.0).to_numpy(copy=True)
+    filled[range(len(filled)), range(len(filled))] = 1.0
+    order = square.index[hierarchy.leaves_list(hierarchy.linkage(filled, "average"))]
+    square, sure = square.loc[order, order], sure.loc[order, order]
+    text = square.map("{:.1f}".format).where(sure, "").to_numpy()
+    side = 1.8 + 0.31 * len(order)
+    figure, axes = plt.subplots(figsize=(side + 0.9, side))
+    look = {"annot": text, "fmt": "", "annot_kws": {"size": 7}, "cbar_kws": {"label": "rank correlation"}}
+    sns.heatmap(square, vmin=-1, vmax=1, cmap="RdBu", ax=axes, **look)
+    axes.set_facecolor("0.93")  # the diagonal, and what has no correlation
+    axes.grid(False)
+    axes.tick_params(labelsize="small")
     return show(figure)

@@ -40,7 +40,35 @@ VIT = Recipe(
 )
 """The small Vision Transformer, trained for minutes."""
 
-TUNED = {"resnet9": {"epochs": 5, "rate": 0.002}, "vit": {"epochs": 1, "rate": 0.0003}}
+BILSTM = Recipe(
+    data="japanese-vowels",
+    model="bilstm",
+    model_options={"classes": 9, "channels": 12, "width": 32, "layers": 2},
+    epochs=30,
+    rate=0.01,
+    decay=0.01,
+    optimiser="adamw",
+    batch=16,
+)
+"""The LSTM that the pages about time series begin with."""
+
+LSTM = Recipe(
+    data="rotten-tomatoes",
+    data_options={"length": 32, "words": 8000},
+    model="lstm",
+    model_options={"words": 8000, "dim": 64, "hidden": 64},
+    epochs=3,
+    rate=0.005,
+    decay=1e-5,
+)
+"""The LSTM that the pages about texts begin with."""
+
+TUNED = {
+    "resnet9": {"epochs": 5, "rate": 0.002},
+    "vit": {"epochs": 1, "rate": 0.0003},
+    "bilstm": {"epochs": 15, "rate": 0.003, "data_options": {"unit": "step"}},
+    "lstm": {"epochs": 1, "rate": 0.002},
+}
 """By network: how its fine-tuning on random masks differs from its training."""
 
 

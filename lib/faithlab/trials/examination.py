@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -41,11 +42,12 @@ from tqdm import tqdm
 from faithlab import arguments, draws, stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import Metric, evaluate, load, obstacles
-from faithlab.scores import Label, Scores
+from faithlab.scores import Block, Label, Scores
 from faithlab.stats import Sample, Statistic
 from faithlab.subject import Subject
 from faithlab.trials import gaming
 from faithlab.trials.chance import RANDOM
+from faithlab.trials.peers import NOT_ASKED, Peer
 from faithlab.trials.subjects import Chosen
 from faithlab.trials.subjects import attributions as explained
 from faithlab.trials.truth import partial_oracle
@@ -102,7 +104,7 @@ def examine(
     subject: Subject,
     explainers: Mapping[str, Chosen],
     *,
-    truth: Sequence[tuple[Subject, Tensor]] = (),
+    truth: Sequence[tuple[Subject, Tensor]] | Scores = (),
     levels: Sequence[float] = LEVELS,
     seeds: Sequence[int] = (0,),
     randomised_share: float = 0.3,
@@ -116,7 +118,8 @@ def examine(
         metrics: by name, such as `faithlab.metrics.METRICS`.
         subject: the inputs and the network; its references are those of Stand-in.
         explainers: by name, two or more, as in `faithlab.trials.subjects.attributions`.
-        truth: subjects with known truth, and which features decide, [B, F] bool: see `faithlab.trials.truth`.
+        truth: subjects with known truth, and which features decide, [B, F] bool: see `faithlab.trials.truth`. Or what
+            `oracles` has told of these metrics already: Truth has networks of its own.
         levels: shares of noise of Order, from none (0) upwards.
         seeds: of noise, random orders, partial oracles and randomised layers.
         randomised_share: of the layers, in Own model.
@@ -133,7 +136,7 @@ def examine(
     other = dataclasses.replace(subject, model=randomised(subject.model, randomised_share, seed=seeds[0]), retrained={})
     trials = [
         ("Order, Chance, Own model", None),
-        *((f"Truth {k + 1}", pair) for k, pair in enumerate(truth)),
+        *((f"Truth {k + 1}", pair) for k, pair in enumerate(() if isinstance(truth, Scores) else truth)),
         ("Stand-in", None),
         ("Repeat", None),
         ("Gaming", None),
@@ -152,17 +155,87 @@ def examine(
         elif pair is not None:
             tables.append(oracles(asked, *pair, explainers={}, seeds=seeds))
         elif name == "Stand-in":
-            tables += stand_ins(asked, subject, attributions, references, why)
+            of = {m: x for m, x in asked.items() if (m, name) not in why}
+            tables += stand_ins(of, subject, attributions, references, why) if of else []
         elif name == "Repeat":
             tables += other_draws(asked, subject, attributions)
         else:
-            tables += games(asked, subject, attributions, table, why, budget=budget, count=gamed, seed=seeds[0])
+            of = {m: x for m, x in asked.items() if (m, name) not in why}
+            tables += games(of, subject, attributions, table, why, budget=budget, count=gamed, seed=seeds[0])
+    if isinstance(truth, Scores):
+        tables.append(Scores([block for block in truth if block.labels["metric"] in asked]))
     for name, metric in asked.items():
-        obstacle = [metric.obstacle(known) for known, _ in truth] or ["no inputs with known truth were given"]
-        if all(obstacle):
+        if isinstance(truth, Scores):
+            obstacle = [] if name in truth.labels("metric") else ["it was not asked of inputs with known truth"]
+        else:
+            obstacle = [metric.obstacle(known) for known, _ in truth] or ["no inputs with known truth were given"]
+        if obstacle and all(obstacle):
             why[name, "Truth"] = obstacle[0]
     scores = Scores.concat(tables)
     return Examination(scores, trust(scores, metrics, why), why)
+
+
+def examine_kinds(
+    metrics: Mapping[str, Metric],
+    kinds: Mapping[str, Sequence[tuple[Subject, Mapping[str, Chosen]]]],
+    *,
+    truth: Sequence[tuple[Subject, Tensor]] = (),
+    seeds: Sequence[int] = (0,),
+    **options: Any,
+) -> dict[str, Examination]:
+    """`examine` networks of several kinds, such as convolutional ones and transformers.
+
+    The networks of a kind are judged together, and count equally. Truth has networks of its own: it is asked once, and
+    says the same in every kind to which a metric applies.
+
+    Args:
+        metrics: by name.
+        kinds: by kind, its networks with their explainers; every network has its own training seed or name.
+        truth: as in `examine`.
+        seeds: as in `examine`.
+        **options: the others of `examine`.
+    """
+    known = [oracles(metrics, *pair, seeds=seeds) for pair in truth]
+    known = Scores.concat(known) if known else ()
+    found = {}
+    for kind, networks in kinds.items():
+        parts = [examine(metrics, *network, truth=known, seeds=seeds, **options) for network in networks]
+        # A trial applies to a kind where it applies to one of its networks.
+        why = {key: reason for key, reason in parts[0].obstacles.items() if all(key in p.obstacles for p in parts)}
+        rest = [Scores([b for b in p.scores if b.labels.get("variant") != ORACLE]) for p in parts[1:]]
+        scores = Scores.concat([parts[0].scores, *rest])
+        found[kind] = parts[0] if len(parts) == 1 else Examination(scores, trust(scores, metrics, why), why)
+    return found
+
+
+def joined(kinds: Mapping[str, Examination | Scores]) -> Scores:
+    """One long table of all kinds; Truth, which is the same in all of them, stands in it once."""
+    tables = [of.scores if isinstance(of, Examination) else of for of in kinds.values()]
+    seen: set[tuple] = set()
+    return Scores(b for table in tables for b in table if b.key not in seen and not seen.add(b.key))
+
+
+def tied(names: Sequence[str], low: Sequence[float], high: Sequence[float], value: Sequence[float]) -> list[list[str]]:
+    """Names by a value, the lowest first, in groups that its intervals do not tell apart.
+
+    A group is what the interval of its first overlaps with.
+
+    Args:
+        names: of what is ordered.
+        low: ends of the intervals, [N].
+        high: likewise.
+        value: in between.
+    """
+    rows = sorted(zip(value, low, high, names, strict=True), key=lambda row: row[0])
+    groups: list[list[str]] = []
+    top = float("-inf")
+    for _, least, most, name in rows:
+        if groups and least <= top:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+            top = most
+    return groups
 
 
 def reasons(metrics: Mapping[str, Metric], subject: Subject) -> dict[tuple[str, str], str]:
@@ -174,6 +247,8 @@ def reasons(metrics: Mapping[str, Metric], subject: Subject) -> dict[tuple[str, 
             why = "a network would have to be retrained for every explanation that a trial makes"
         if why:
             found |= dict.fromkeys(((name, trial) for trial in TRIALS), why)
+        elif isinstance(metric, Peer):
+            found |= {(name, trial): text for trial, text in NOT_ASKED.items()}
     return found
 
 
@@ -257,7 +332,8 @@ def stand_ins(
 
 def other_draws(metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor]) -> list[Scores]:
     """The same explanations with other random numbers, for metrics that draw some by an argument `seed`."""
-    drawn = {name: m.given(seed=1) for name, m in metrics.items() if gaming.draws_numbers(m)}
+    own = {name: m for name, m in metrics.items() if not isinstance(m, Peer)}
+    drawn = {name: m.given(seed=1) for name, m in own.items() if gaming.draws_numbers(m)}
     return [evaluate(drawn, subject, attributions, draw=OTHER_DRAW)] if drawn else []
 
 
@@ -659,7 +735,11 @@ def of_images(asked: Question, table: Scores) -> Scores:
 
 def _each(asked: Question, table: Scores) -> list[tuple[dict[str, Label], Tensor, Tensor]]:
     """Of every network: its labels, the images that have a score in all cells, and the scores [images, cells]."""
-    cells = [table.where(**cell).blocks for cell in asked.cells]
+    names = list(asked.cells[0])  # the same in all cells of a question
+    by_labels: dict[tuple, list[Block]] = {}
+    for block in table:
+        by_labels.setdefault(tuple(block.labels.get(name) for name in names), []).append(block)
+    cells = [by_labels[tuple(cell[name] for name in names)] for cell in asked.cells]
     about = [{k: b.labels.get(k) for k in ("dataset", "network", "training_seed")} for b in cells[0]]
     found = []
     for network in about:
@@ -838,12 +918,21 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
     return pd.DataFrame(rows, columns=["metric", *columns])
 
 
+ARGUMENTS = {
+    "metric": ("score", "attribution"),
+    "explainer": ("model", "x", "target", "images"),
+    "model": (),
+    "data": (),
+}
+"""What functions of a reader's own are given."""
+
+
 def yours(named: str, what: str) -> Callable | Metric:
-    """A metric or an explainer of a reader's own, from "path/to/file.py:function".
+    """A metric, an explainer, a model or data of a reader's own, from "path/to/file.py:function".
 
     Args:
         named: the file and the function, or a `faithlab.metrics.Metric`, in it.
-        what: "metric" or "explainer".
+        what: "metric", "explainer", "model" or "data"; a function of the last two has no arguments.
 
     Raises:
         ValueError: no such file or function, a file that does not run, a function with other arguments.
@@ -861,11 +950,12 @@ def yours(named: str, what: str) -> Callable | Metric:
         raise ValueError(f"{path} has no function {name!r}; it has {', '.join(own) or 'none'}")
     if isinstance(found, Metric):
         return found
-    needed = 2 if what == "metric" else 4
+    wanted = ARGUMENTS[what]
     try:
-        inspect.signature(found).bind(*range(needed))
+        inspect.signature(found).bind(*wanted)
     except TypeError:
-        wanted = "(score, attribution)" if what == "metric" else "(model, x, target, images)"
         came = inspect.signature(found)
-        raise ValueError(f"{named}: expected a function of {wanted}, but its arguments are {came}") from None
+        raise ValueError(
+            f"{named}: expected a function of ({', '.join(wanted)}), but its arguments are {came}"
+        ) from None
     return Metric(found, source=f"{path.name}, {name}") if what == "metric" else found
