@@ -199,8 +199,8 @@ def read(
 ) -> Size:
     """The size of the top block that all FFid+ curves agree on, with an interval over the rows, or why there is none.
 
-    Gain curves of three families are fitted by least squares, each with an h of nine linear pieces: knees (sharp, with a
-    ramp, or in two steps), smooth decays, and the straight line. The interval joins a profile that is calibrated by the
+    Gain curves of three families are fitted by least squares, each with an h of nine linear pieces: knees (sharp, with
+    a ramp, or in two steps), smooth decays, and the straight line. The interval joins a profile that is calibrated by the
     bootstrap with the bootstrap's percentiles.
 
     Args:
