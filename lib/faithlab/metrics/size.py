@@ -200,8 +200,8 @@ def read(
     """The size of the top block that all FFid+ curves agree on, with an interval over the rows, or why there is none.
 
     Gain curves of three families are fitted by least squares, each with an h of nine linear pieces: knees (sharp, with
-    a ramp, or in two steps), smooth decays, and the straight line. The interval joins a profile that is calibrated by the
-    bootstrap with the bootstrap's percentiles.
+    a ramp, or in two steps), smooth decays, and the straight line. The interval joins a profile that is calibrated by
+    the bootstrap with the bootstrap's percentiles.
 
     Args:
         curves: [B, J, K] FFid+ per image, setting and size, by `faithlab.metrics.fidelity.fidelity`.
@@ -301,7 +301,7 @@ def readings(
     settings: Sequence[Setting],
     features: int,
 ) -> Tensor:
-    """The size at which the best knee stands, for many weightings of the images: what a bootstrap of a claim resamples.
+    """The size at which the best knee stands, for many weightings of the images: what a claim's bootstrap asks.
 
     Arguments as in `read`, which says whether there is a knee at all; this says where it would be.
 
@@ -323,11 +323,22 @@ def readings(
     if not flat.std(0).any() or not known.any():
         return torch.from_numpy(found)
     models = _models(tuple(counts.tolist()), tuple(map(tuple, removals.tolist())), features)
-    knees = models.families["knee"] | (models.family == "stairs")
+    knees = np.flatnonzero(models.families["knee"] | (models.family == "stairs"))
+    knees = knees[models.c[knees].argsort(kind="stable")]
+    sizes, starts = np.unique(models.c[knees], return_index=True)
     fit = _Fit(models.only(knees), flat)
     for rows in np.array_split(np.flatnonzero(known), 1 + known.sum() // 256):
         projected = fit.project(fit.whiten @ means[rows].T)  # [M, P, R]
-        found[rows] = models.c[knees][np.einsum("mpr,mpr->mr", projected, projected).argmax(0)]
+        explained = np.maximum.reduceat(np.einsum("mpr,mpr->mr", projected, projected), starts)  # [C, R]
+        at, column = explained.argmax(0), np.arange(len(rows))
+        middle = at.clip(1, len(sizes) - 2)
+        before, best, after = (explained[middle + step, column] for step in (-1, 0, 1))
+        # Between two sizes, or all resamples would agree on one: where the parabola through three is highest.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = np.where(
+                (at == middle) & (2 * best > before + after), (after - before) / (2 * best - before - after), 0
+            )
+        found[rows] = sizes[at] + (sizes[1] - sizes[0]) * shift.clip(-1, 1) / 2
     return torch.from_numpy(found)
 
 

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from torch import Tensor
 
-from faithlab import stats
+from faithlab import masks, stats
 from faithlab.metrics import Metric
+from faithlab.metrics.size import Size
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
 
@@ -330,6 +331,91 @@ def dots(
         mark(axes, value, text)
     if len(groups) > 1:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=len(groups), fontsize="small")
+    return show(figure)
+
+
+def plateau(axes: Axes, size: Size, *, truth: float | None = None, settings: Sequence[int] | None = None) -> None:
+    """FFid+ over size for a sweep of caps, with both knees: the one that moves with the cap, and the one that stays.
+
+    Bands are two standard errors, over images or over the draws of one. Lines are the best fit: the knee where a size
+    is named, else the best smooth decay. Triangles are at beta / alpha, where each cap makes its own knee.
+
+    Args:
+        axes: to draw on.
+        size: of `faithlab.metrics.size.explanation_size`.
+        truth: the true size, where it is known.
+        settings: which of its settings; None: those with its first alpha.
+    """
+    alpha = size.settings[0].alpha
+    chosen = [j for j, s in enumerate(size.settings) if s.alpha == alpha] if settings is None else settings
+    fit = size.fits["smooth" if size.refusal else "knee"]
+    for colour, j in zip(sns.color_palette("viridis", len(chosen)), chosen, strict=True):
+        setting, curve, error = size.settings[j], size.curves[j], 2 * size.errors[j]
+        axes.plot(size.fractions, curve, "o", color=colour, markersize=3)
+        axes.fill_between(size.fractions, curve - error, curve + error, color=colour, alpha=0.2, linewidth=0)
+        named = "no cap" if setting.cap is None else f"β {setting.cap:g}"
+        axes.plot(size.fractions, fit[j], color=colour, linewidth=1.3, label=named)
+        if setting.cap is not None and (knee := setting.cap / setting.alpha) <= float(size.fractions[-1]):
+            # A little below the axis, so that it does not hide the curve.
+            axes.plot(
+                [knee], [-0.02], "^", color=colour, markersize=6, transform=axes.get_xaxis_transform(), clip_on=False
+            )
+    if truth is not None:
+        mark(axes, truth, "truth", height=0.1)
+    if size.refusal:
+        axes.set_title("no size", fontsize="small")
+    else:
+        axes.axvspan(size.low, size.high, color="0.5", alpha=0.25, linewidth=0)
+        axes.axvline(size.fraction, color="0.3", linewidth=1.2)
+        axes.set_title(f"size {size}", fontsize="small")
+    axes.set_ylim(min(0.0, float(size.curves.min())), None)
+    axes.tick_params(axis="x", pad=6)
+
+
+def explanation_size(
+    size: Size,
+    picture: Tensor | None = None,
+    attribution: Tensor | None = None,
+    segments: Tensor | None = None,
+    *,
+    truth: float | None = None,
+) -> plt.Figure:
+    """What a plateau is, for one image: picture, explanation, curves, and the picture with its explanation alone kept.
+
+    Args:
+        size: of `faithlab.metrics.size.explanation_size`.
+        picture: [H, W, C], as imshow takes it; None: the curves alone, as for texts and series.
+        attribution: [F], of the picture.
+        segments: its features, [H, W], see `faithlab.segments`.
+        truth: the true size, where it is known.
+
+    Raises:
+        ValueError: a picture without its attribution and features.
+    """
+    if picture is not None and (attribution is None or segments is None):
+        raise ValueError("expected the attribution and the segments of the picture, but got the picture alone")
+    ratios = [2.6] if picture is None else [1, 1, 2.2, 1]
+    figure, panels = plt.subplots(1, len(ratios), figsize=(1.9 * sum(ratios), 2.5), width_ratios=ratios, squeeze=False)
+    axes = panels[0, len(ratios) // 2]
+    plateau(axes, size, truth=truth)
+    axes.set_xlabel("explanation size (share of features)", fontsize="small")
+    axes.set_ylabel("FFid+", fontsize="small")
+    axes.legend(fontsize="x-small", handlelength=1, labelspacing=0.2)
+    if picture is not None:
+        shown = {panels[0, 0]: ("image", picture), panels[0, 1]: ("explanation", attribution.cpu()[segments.cpu()])}
+        if size.refusal:
+            panels[0, 3].text(0.5, 0.5, "no size:\nnothing\nto keep", ha="center", va="center", fontsize="small")
+            panels[0, 3].set_axis_off()
+        else:
+            top = masks.counts([size.fraction], len(attribution))
+            # What is kept is the top, which is what removing it takes away.
+            gone = masks.remove_top(masks.order(attribution[None].cpu()), top)[0, 0]
+            shown[panels[0, 3]] = (f"its top {size.fraction:.0%}", picture * ~gone[segments.cpu()][..., None])
+        for axes, (title, of) in shown.items():
+            axes.imshow(of, cmap="magma", vmax=of.quantile(0.99).item() if of.ndim == 2 else None)
+            axes.set_title(title, fontsize="small")
+            axes.set(xticks=[], yticks=[])
+            sns.despine(ax=axes, left=True, bottom=True)
     return show(figure)
 
 
