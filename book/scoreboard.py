@@ -75,6 +75,7 @@ def write(results: Path, target: Path) -> None:
         figure.savefig(target / "examination.svg", bbox_inches="tight", metadata={"Date": None})
         (target / "examination.md").write_text(_examined(trust, price), encoding="utf-8")
 
+    figures.law().savefig(target / "law.svg", bbox_inches="tight", metadata={"Date": None})
     sizes = results / "f-fidelity/explanation-size/sizes.csv"
     if sizes.is_file():
         (target / "sizes.md").write_text(_sizes(pd.read_csv(sizes)), encoding="utf-8")
@@ -168,13 +169,17 @@ def _claims(claims: pd.DataFrame) -> str:
 
 
 def _sizes(sizes: pd.DataFrame) -> str:
-    """Sizes read beside true sizes, as a table."""
+    """Sizes read beside true sizes, as a table; what is refused says so."""
     names = list(sizes["attribution"].unique())
     table = sizes.assign(
-        text=[f"{s:.2f} ({lo:.2f} – {hi:.2f})" for s, lo, hi in sizes[["size", "low", "high"]].to_numpy()]
+        text=[
+            "no size" if pd.isna(size) else f"{size:.2f} ({low:.2f} – {high:.2f})"
+            for size, low, high in sizes[["size", "low", "high"]].to_numpy()
+        ]
     ).pivot(index="share", columns="attribution", values="text")[names]
     head = "| True share | " + " | ".join(names) + " |\n|--:|" + "--:|" * len(names) + "\n"
-    return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in table.iterrows()) + "\n"
+    rows = table.fillna("not asked").iterrows()
+    return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in rows) + "\n"
 
 
 def _robustness(measured: pd.DataFrame) -> str:

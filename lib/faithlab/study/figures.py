@@ -1,6 +1,9 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
+import html
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib.pyplot as plt
@@ -13,7 +16,8 @@ from torch import Tensor
 
 from faithlab import masks, stats
 from faithlab.metrics import Metric
-from faithlab.metrics.size import Size
+from faithlab.metrics.size import Setting, Size
+from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
 
@@ -417,6 +421,75 @@ def explanation_size(
             axes.set(xticks=[], yticks=[])
             sns.despine(ax=axes, left=True, bottom=True)
     return show(figure)
+
+
+def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Figure:
+    """What a plateau is, from the closed form: the curves of some caps, by a perfect ranking and by a mixed one.
+
+    The picture of the book's interactive figure where scripts are off.
+    """
+    places = torch.linspace(0, 0.6, 121, dtype=torch.float64)
+    figure, panels = plt.subplots(1, 2, figsize=(7.6, 2.8), sharey=True)
+    for axes, (title, noise) in zip(panels, {"perfect ranking": 0.0, "half of it random": 0.5}.items(), strict=True):
+        for colour, cap in zip(sns.color_palette("viridis", len(caps)), caps, strict=True):
+            axes.plot(
+                places, size_law(places, Setting(alpha, cap), [0.2], [1.0], noise), color=colour, label=f"β {cap:g}"
+            )
+            axes.plot([cap / alpha], [0], "^", color=colour, clip_on=False)
+        mark(axes, 0.2, "size")
+        axes.set_title(title, fontsize="small")
+        axes.set_xlabel("explanation size", fontsize="small")
+    panels[0].set_ylabel("FFid+", fontsize="small")
+    panels[0].legend(fontsize="x-small")
+    return show(figure)
+
+
+@dataclass(frozen=True)
+class Movable:
+    """Measured curves with a slider over the caps; `book/_static/plateau.js` draws them where scripts are on."""
+
+    data: str
+
+    def __repr__(self) -> str:
+        return "curves of FFid+ with a slider over the caps, on the page of the book"
+
+    def _repr_html_(self) -> str:
+        quoted = html.escape(self.data, quote=True)
+        return (
+            f'<div class="faithlab-plateau" data-measured="{quoted}"><noscript>The slider needs scripts; the figures '
+            "above show the same curves.</noscript></div>"
+        )
+
+
+def movable(sizes: Mapping[str, Size]) -> Movable:
+    """What was read, for a figure with a slider over the caps.
+
+    Args:
+        sizes: of `faithlab.metrics.size`, by what a reader chooses them by.
+    """
+
+    def numbers(of: Tensor) -> list:
+        return [round(v, 4) if v == v else None for v in of.tolist()]
+
+    panels = []
+    for name, of in sizes.items():
+        alpha = of.settings[0].alpha
+        own = sorted((s.cap, j) for j, s in enumerate(of.settings) if s.alpha == alpha and s.cap is not None)
+        fit = of.fits["smooth" if of.refusal else "knee"]
+        panels.append(
+            {
+                "name": name,
+                "size": None if of.refusal else [round(v, 3) for v in (of.fraction, of.low, of.high)],
+                "refusal": of.refusal,
+                "alpha": alpha,
+                "sizes": numbers(of.fractions),
+                "caps": [cap for cap, _ in own],
+                "curves": [numbers(of.curves[j]) for _, j in own],
+                "errors": [numbers(of.errors[j]) for _, j in own],
+                "fits": [numbers(fit[j]) for _, j in own],
+            }
+        )
+    return Movable(json.dumps(panels, separators=(",", ":")))
 
 
 def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:
