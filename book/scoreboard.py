@@ -19,7 +19,7 @@ import seaborn as sns
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
 from faithlab.study import figures, places, published
-from faithlab.study.results import RECORDED_ORDER, UNHASHED, Recorded, recorded, recorded_runs
+from faithlab.study.results import UNHASHED, recorded, recorded_runs
 from faithlab.trials import examination
 from faithlab.trials.degraded import IDEAL
 
@@ -76,6 +76,7 @@ def write(results: Path, target: Path) -> None:
         (target / "matrix.md").write_text(_matrix(trust), encoding="utf-8")
         (target / "examination.md").write_text(_examined(trust, price), encoding="utf-8")
 
+    figures.law().savefig(target / "law.svg", bbox_inches="tight", metadata={"Date": None})
     sizes = results / "f-fidelity/explanation-size/sizes.csv"
     if sizes.is_file():
         (target / "sizes.md").write_text(_sizes(pd.read_csv(sizes)), encoding="utf-8")
@@ -114,13 +115,17 @@ def _simulated(tables: list[pd.DataFrame]) -> str:
 
 
 def _sizes(sizes: pd.DataFrame) -> str:
-    """Sizes read beside true sizes, as a table."""
+    """Sizes read beside true sizes, as a table; what is refused says so."""
     names = list(sizes["attribution"].unique())
     table = sizes.assign(
-        text=[f"{s:.2f} ({lo:.2f} – {hi:.2f})" for s, lo, hi in sizes[["size", "low", "high"]].to_numpy()]
+        text=[
+            "no size" if pd.isna(size) else f"{size:.2f} ({low:.2f} – {high:.2f})"
+            for size, low, high in sizes[["size", "low", "high"]].to_numpy()
+        ]
     ).pivot(index="share", columns="attribution", values="text")[names]
     head = "| True share | " + " | ".join(names) + " |\n|--:|" + "--:|" * len(names) + "\n"
-    return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in table.iterrows()) + "\n"
+    rows = table.fillna("not asked").iterrows()
+    return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in rows) + "\n"
 
 
 def _robustness(measured: pd.DataFrame) -> str:
@@ -209,9 +214,8 @@ def _matrix(trust: pd.DataFrame) -> str:
             for name in names
         )
         caption = f"<caption>{html.escape(kind)}</caption>" if kind else ""
-        tables.append(
-            f'<table class="faithlab-matrix">{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
-        )
+        body = f"{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody>"
+        tables.append(f'<table class="faithlab-matrix">{body}</table>')
     others = [name for name in dict.fromkeys(of["metric"]) if name not in names]
     left = f"No trial applies to {', '.join(others)}.\n" if others else ""
     return "\n\n".join(tables) + f"\n\n{left}"

@@ -4,8 +4,8 @@
 
 Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
 nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
-than the screen, a notebook without its provenance. A screenshot of every page goes to `screenshots/` beside the book,
-for a human to look at. Needs Chromium or Chrome on the PATH; nothing is installed.
+than the screen, a notebook without its provenance, a slider that moves nothing. A screenshot of every page goes to
+`screenshots/` beside the book, for a human to look at. Needs Chromium or Chrome on the PATH; nothing is installed.
 """
 
 import argparse
@@ -70,6 +70,25 @@ FACTS = r"""
 """
 
 
+CURVE = "(slider) => slider.closest('.faithlab-plateau').querySelector('svg').innerHTML"
+
+
+def still(page: Page) -> list[str]:
+    """The sliders of a page that do not change their figure when a key moves them, and figures that have none."""
+    wrong = []
+    for figure in page.locator(".faithlab-plateau").all():
+        sliders = figure.locator("input[type=range]").all()
+        wrong += [] if sliders else ["a movable figure without a slider"]
+        for slider in sliders:
+            name = figure.page.locator(f"label[for={slider.get_attribute('id')}]").inner_text()
+            before, value = slider.evaluate(CURVE), slider.input_value()
+            slider.focus()
+            slider.press("ArrowLeft" if value == slider.get_attribute("max") else "ArrowRight")
+            if slider.evaluate(CURVE) == before:
+                wrong.append(f"a slider changes nothing: {name!r} from {value} to {slider.input_value()}")
+    return wrong
+
+
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder on this machine; gives the address."""
@@ -114,6 +133,7 @@ def visit(page: Page, address: str, screenshot: Path | None) -> tuple[dict, list
     if screenshot:
         screenshot.parent.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=screenshot, full_page=True, animations="disabled")
+    wrong += still(page)
     for event, handler in handlers.items():
         page.remove_listener(event, handler)
     return facts, wrong

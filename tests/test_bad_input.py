@@ -40,8 +40,8 @@ REGIONS = torch.ones(2, 4, 4, dtype=torch.bool)
 BOX = torch.tensor([[0, 0, 2, 2], [0, 0, 2, 2]])
 IMAGES = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0))
 IDENTITIES = torch.arange(2)
-SETTINGS = [size.Setting(0.5, None)]
-CURVES = torch.rand(2, 1, 3, generator=torch.Generator().manual_seed(0))
+SETTINGS = [size.Setting(0.5, None), size.Setting(0.5, 0.2)]
+CURVES = torch.rand(2, 2, 3, generator=torch.Generator().manual_seed(0))
 RIGHT = torch.ones(2, 3, dtype=torch.bool)
 UNSEEN = torch.tensor([0, 1])
 
@@ -179,8 +179,21 @@ PARAMETERS = {
         "tolerance between 0 and 1",
         (-1, 5),
     ),
-    "explanation size": (lambda v: size.removed(COUNTS, COUNTS, v), "size .*of at least 0", (-1, 0.5)),
-    "level of size": (lambda v: size.explanation_size(CURVES, [0.1, 0.2, 0.3], SETTINGS, 9, level=v), "level", (0, 95)),
+    "resamples of a size": (
+        lambda v: size.read(CURVES, [0.1, 0.2, 0.3], SETTINGS, 9, resamples=v),
+        "resamples .*of at least 20",
+        (0, 2.5),
+    ),
+    "draws of a size": (
+        lambda v: size.explanation_size(score, A, [0.1, 0.2, 0.3], SETTINGS, draws=v),
+        "draws .*of at least 1",
+        (0, 2.5),
+    ),
+    "noise of a ranking": (
+        lambda v: size.law([0.1], SETTINGS[0], [0.2], [1.0], v),
+        "noise between 0 and 1",
+        (-0.1, 1.5, math.nan),
+    ),
     "tier": (lambda v: tiers.expected_fidelity([v], lambda k: k.sum(-1), [0.5]), "a tier .*of at least 1", (0, 2.5)),
     "ideal": (lambda v: ranking.micro_rank(A / 4, v), "ideal of 1 or -1", (0, 0.5)),
     "steps of annealing": (lambda v: search.anneal(score, ORDER, steps=v), "steps .*of at least 1", (0, -1, 2.5)),
@@ -440,20 +453,23 @@ CALLS = {
         r"\[B, N, H, W\], but",
     ),
     "curves of other settings": (
-        lambda: size.explanation_size(CURVES, [0.1, 0.2, 0.3], 2 * SETTINGS, 9),
-        r"curves \[images, 2 settings, 3 sizes\] with at least three sizes, but got \(2, 1, 3\)",
+        lambda: size.read(CURVES, [0.1, 0.2, 0.3], 2 * SETTINGS, 9),
+        r"curves \[images, 4 settings, 3 sizes\] with at least three sizes, but got \(2, 2, 3\)",
     ),
-    "two sizes": (lambda: size.explanation_size(CURVES[..., :2], [0.1, 0.2], SETTINGS, 9), "at least three sizes"),
-    "sizes that fall": (lambda: size.explanation_size(CURVES, [0.1, 0.3, 0.2], SETTINGS, 9), "increasing sizes"),
-    "no curves": (lambda: size.explanation_size(CURVES[:0], [0.1, 0.2, 0.3], SETTINGS, 9), "images .*of at least 1"),
+    "two sizes": (lambda: size.read(CURVES[..., :2], [0.1, 0.2], SETTINGS, 9), "at least three sizes"),
+    "sizes that fall": (lambda: size.read(CURVES, [0.1, 0.3, 0.2], SETTINGS, 9), "increasing sizes"),
+    "no curves": (lambda: size.read(CURVES[:0], [0.1, 0.2, 0.3], SETTINGS, 9), "images .*of at least 1"),
     "curves with NaN": (
-        lambda: size.explanation_size(with_one(CURVES, math.nan), [0.1, 0.2, 0.3], SETTINGS, 9),
+        lambda: size.read(with_one(CURVES, math.nan), [0.1, 0.2, 0.3], SETTINGS, 9),
         r"curves of 1 of 2 images holds NaN \(first: image 1\); drop these images and count them",
     ),
-    "candidates beyond all": (
-        lambda: size.explanation_size(CURVES, [0.1, 0.2, 0.3], SETTINGS, 9, candidates=[1.5]),
-        "fractions between 0 and 1",
+    "one cap": (lambda: size.read(CURVES, [0.1, 0.2, 0.3], SETTINGS[:1] * 2, 9), "two caps or more"),
+    "losses of a logit": (
+        lambda: size.read(20 * CURVES, [0.1, 0.2, 0.3], SETTINGS, 9),
+        "readout between 0 and 1, but the largest is 1",
     ),
+    "weights of no tier": (lambda: size.law([0.1], SETTINGS[0], [0.2], [1.0, 0.5]), "one weight each"),
+    "tiers beyond all": (lambda: size.law([0.1], SETTINGS[0], [0.7, 0.6], [1.0, 0.5]), "at most all features"),
     "tiers that are no numbers": (
         lambda: tiers.scorer(A, lambda kept: kept.sum(-1)),
         "tier of each feature, 0 or more",
@@ -591,9 +607,7 @@ UNDEFINED = {
     "SSIM of one constant": lambda: distance.ssim(torch.ones(2, 4, 4), torch.ones(4, 4), sigma=0.2),
     "micro correlation with a constant truth": lambda: ranking.micro_correlations(A, torch.ones(2)),
     "the mean of missing values": lambda: torch.tensor(ranking.spread(A[0] * math.nan).mean),
-    "a size where nothing is lost": lambda: torch.tensor(
-        size.explanation_size(-CURVES, [0.1, 0.2, 0.3], SETTINGS, 9, resamples=0).fraction
-    ),
+    "a size where nothing is lost": lambda: torch.tensor(size.read(-CURVES, [0.1, 0.2, 0.3], SETTINGS, 9).fraction),
 }
 
 

@@ -73,7 +73,7 @@ def sizes_read() -> list[claims.Part]:
     ]
 
     def read(*samples):
-        return readings(torch.stack([s.mean() for s in samples], 1), at, settings, 100, at[1:])
+        return readings(torch.stack([s.values for s in samples], 1), samples[0].weights, at, settings, 100)
 
     of = stats.Statistic(read, ({"metric": "0.05"}, {"metric": "0.1"}))
     return [claims.within(Scores.concat(tables), {}, of=of, about=0.2, margin=0.03, reason="declared")]

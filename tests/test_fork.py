@@ -48,6 +48,18 @@ def test_metrics_are_put_to_a_model_of_yours(at_hand, capsys):
     assert why == "no network that was fine-tuned on random masks"
 
 
+def test_the_size_of_an_explanation_of_yours_is_read_or_refused(at_hand, capsys):
+    exec(snippet("python", "print(METRICS["), at_hand)
+    capsys.readouterr()
+    exec(snippet("python", "figures.explanation_size("), at_hand)
+    said = capsys.readouterr().out
+    assert re.match(r"no size: [a-z]|0\.\d\d \[", said)
+    assert at_hand["size"].rows == 50
+    panels = at_hand["figure"].axes
+    assert [axes.get_title() for axes in panels[:2]] == ["image", "explanation"]
+    assert panels[2].lines, "the curves"
+
+
 def test_metrics_are_examined_with_a_model_of_yours(at_hand, capsys):
     exec(snippet("python", "print(METRICS["), at_hand)
     exec(snippet("python", "trials.examine("), at_hand)

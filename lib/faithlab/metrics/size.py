@@ -1,30 +1,44 @@
-"""The explanation size, read off FFid+ curves: the knee that does not move (F-Fidelity, section 4 and appendix D.8).
+"""The explanation size, read off FFid+ curves, or refused (F-Fidelity, section 4 and appendix D.8).
 
-Let c of the F features carry the explanation. At size s, FFid+ removes m = min(alpha * s, beta * F) of the top s
-features, and a perfect ranking puts min(s, c) of the explanation among them: the number removed from the explanation is
-hypergeometric with mean m * min(s, c) / s. So a curve over s has two knees, one at s = beta * F / alpha, which moves
-with the setting, and one at s = c, which does not.
+At size s, FFid+ removes m = min(alpha * s, beta * F) of the top s of F features at random. Where a ranking puts an
+explanation of c features first, min(s, c) of it are among the top s, and the number removed from it is hypergeometric
+with mean m * min(s, c) / s. So a curve over s has two knees, one at s = beta * F / alpha, which moves with the setting,
+and one at s = c, which does not. The second is the explanation size.
 
-Both follow from one statement: FFid+ is an increasing function h of how much of the explanation is removed, the same h
-for every alpha, beta and s. `explanation_size` looks for the c under which all curves together are explained best by
-one increasing h; what is removed elsewhere may add a linear loss, as a background that is not quite irrelevant does.
-Nothing else about h is assumed. The limit of this: a second tier that matters almost as much as the first is no
-background, and the size drifts towards the two together (with 40 + 40 of 200 features and a linear response, from
-0.20 to 0.25 as the second tier's part of the influence goes from 10 to 30 %).
+Of any ranking, FFid+ sees the *gain curve* G(s) alone, the relevance accumulated in the first s places: it is E h(K)
+with E K = m * G(s) / s and an unknown h, the same for every setting and size. Three things follow.
+
+- Noise in the ranking and relevance that decays look the same. What is read is the size of the ranking's top *block*:
+  of the explanation where features change places at random, less where noise thins the block out.
+- G has no scale: of a random ranking, of equal relevance everywhere and of an explanation larger than the sweep it is a
+  straight line. None of them has a size.
+- One setting cannot tell h from G. Two caps or more can, where their m * G(s) / s overlap.
+
+`read` therefore names a size only if a gain curve with a knee explains the curves better than every smooth decay and
+than the straight line, each tested by regenerating curves from that null, if it explains them at all, and if the
+interval ends inside the sweep. Otherwise it says why not.
 """
 
+import functools
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import nnls
-from scipy.stats import hypergeom
+from scipy.special import ndtr
 from torch import Tensor
 
 from faithlab import arguments, masks, stats
+from faithlab.engine import Score
+from faithlab.metrics.fidelity import fidelity
 
-_PIECES = 16  # linear pieces of h: enough for any smooth response, few enough for some dozens of points
+LEAST_ROWS = 20
+"""Fewer images (draws of one image) are not resampled: a bootstrap of them is no measure of anything."""
+
+_SIGNIFICANCE = 0.05
+_MISFIT, _EXCESS = 0.01, 0.006  # the first alone would refuse for a misfit that only many images can see
+_KNOTS = np.array([0, 0.05, 0.1, 0.16, 0.23, 0.31, 0.41, 0.54, 0.72, 1.0])  # of h, as shares of the most removed
 
 
 class Setting(NamedTuple):
@@ -34,168 +48,438 @@ class Setting(NamedTuple):
     cap: float | None
 
 
-class Size(NamedTuple):
-    """An explanation size.
+SETTINGS = (*(Setting(0.5, cap) for cap in (0.025, 0.05, 0.1, 0.15, 0.2)), Setting(0.3, 0.1), Setting(1.0, 0.1))
+"""A sweep of caps, and two other alphas."""
+
+SIZES = tuple(round(0.03 * k, 2) for k in range(1, 21))
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """What was read off FFid+ curves.
 
     Attributes:
-        fraction: of the features; NaN where no curve leaves zero, so that there is nothing to read.
-        low: lower end of the bootstrap interval over images.
+        fraction: the explanation size, of the features; NaN where it is refused.
+        low: lower end of its 95 % interval over the images, or over the draws of one image; NaN where it is refused.
         high: upper end.
-        residuals: [C] root mean square misfit of the mean curves at every candidate, in the curves' unit.
-        candidates: [C] the sizes considered, as fractions.
+        refusal: why no size is named; empty where one is.
+        block: where the relevance begins and ends to fall: the two are equal where the knee is sharp.
+        smooth: p-value of the best smooth decay: how often curves made from it have a knee that is as much better.
+        flat: the same of a straight gain curve, that of a random ranking.
+        misfit: p-value of the best knee itself: how often curves made from it fit it as badly.
+        excess: root mean square by which the curves miss the best knee beyond their noise.
+        curves: [J, K] mean FFid+.
+        errors: [J, K] their standard errors.
+        fits: [J, K] curves by the best of each family: "knee", "smooth", "flat".
+        gone: [J, K] relevance removed by the best knee, over that of the whole block: what the curves collapse on.
+        fractions: [K] sizes as fractions of the features.
+        settings: J settings.
+        rows: images, or draws of one image.
     """
 
     fraction: float
     low: float
     high: float
-    residuals: Tensor
-    candidates: Tensor
+    refusal: str
+    block: tuple[float, float]
+    smooth: float
+    flat: float
+    misfit: float
+    excess: float
+    curves: Tensor = field(repr=False)
+    errors: Tensor = field(repr=False)
+    fits: dict[str, Tensor] = field(repr=False)
+    gone: Tensor = field(repr=False)
+    fractions: Tensor = field(repr=False)
+    settings: tuple[Setting, ...] = field(repr=False)
+    rows: int
+
+    def __str__(self) -> str:
+        return f"no size: {self.refusal}" if self.refusal else f"{self.fraction:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
-def removed(counts: Tensor, removals: Tensor, size: int) -> Tensor:
-    """Expected number of explanation features among the removed, m * min(s, c) / s; [K] float64, 0 where s is 0.
+def law(
+    fractions: Tensor | Sequence[float],
+    setting: Setting,
+    tiers: Sequence[float],
+    weights: Sequence[float],
+    noise: float = 0.0,
+) -> Tensor:
+    """FFid+ in closed form where the response is linear: the share of all relevance that is removed, m * G(s) / s.
+
+    The interactive figure of the book draws the same. Sizes are shares and are not rounded to whole features; what is
+    beyond the tiers has no relevance.
+
+    Args:
+        fractions: [K] sizes s as shares of the features.
+        setting: alpha and the cap.
+        tiers: the share of the features that each tier has, most influential first; at most 1 together.
+        weights: relevance of one feature of each tier, some of it above 0.
+        noise: share of the features whose place in the ranking is random.
+
+    Returns:
+        [K] float64.
 
     Raises:
-        ValueError: removals and counts of two shapes, or a negative size.
+        ValueError: shares outside [0, 1], tiers that are more than everything, as many weights as tiers are not there,
+            a negative weight or none above 0.
     """
-    arguments.whole("size", size, 0)
-    if counts.shape != removals.shape:
-        raise ValueError(f"expected as many removals as counts {tuple(counts.shape)}, but got {tuple(removals.shape)}")
-    counts = counts.double()
-    return removals.double() * counts.clamp(max=size) / counts.clamp(min=1)
+    s, share = arguments.fractions(fractions).double(), arguments.share
+    ends = torch.tensor([0.0, *(share("the size of a tier", t) for t in tiers)], dtype=torch.float64).cumsum(0)
+    if len(tiers) != len(weights) or float(ends[-1]) > 1 + 1e-9 or min(weights) < 0 or max(weights) <= 0:
+        raise ValueError(
+            f"expected tiers of at most all features with one weight each, not negative and one above 0, but got tiers "
+            f"{list(tiers)} with weights {list(weights)}"
+        )
+    inside = (s[:, None].minimum(ends[1:]) - ends[:-1]).clamp(min=0)  # [K, T] of each tier, what is among the top s
+    weight = torch.tensor(weights, dtype=torch.float64)
+    total = (ends.diff() * weight).sum()
+    gain = (1 - share("noise", noise)) * (inside @ weight) / total + noise * s
+    removed = share("alpha", setting.alpha) * s
+    if setting.cap is not None:
+        removed = removed.clamp(max=share("cap", setting.cap))
+    return torch.where(s > 0, removed * gain / s.clamp(min=1e-12), 0.0)
 
 
 def explanation_size(
+    score: Score,
+    attribution: Tensor,
+    fractions: Tensor | Sequence[float] = SIZES,
+    settings: Sequence[Setting] = SETTINGS,
+    *,
+    draws: int | None = None,
+    seed: int = 0,
+    images: Tensor | None = None,
+) -> Size:
+    """How large the explanation of one image, or of many, is: FFid+ is asked, and the size read or refused.
+
+    Args:
+        score: of a readout between 0 and 1, `faithlab.readouts.hit` as in the paper or `probability`, on the network
+            that was fine-tuned on random masks: see `faithlab.subject.Subject.score`.
+        attribution: [B, F].
+        fractions: [K] increasing sizes as fractions of the features.
+        settings: J settings, two caps or more.
+        draws: random subsets for each image, setting and size; None: 2, of one image 200.
+        seed: of the subsets.
+        images: [B] identities of the images, see `faithlab.metrics.fidelity.remaining`; None: 0..B-1.
+
+    Returns:
+        The size of what the images have in common; of one image its own, with an interval over the draws.
+
+    Raises:
+        ValueError: as `faithlab.metrics.fidelity.fidelity` and `read`.
+    """
+    arguments.attribution(attribution)
+    one, features = len(attribution) == 1, attribution.shape[1]
+    draws = arguments.whole("draws", (200 if one else 2) if draws is None else draws, 1)
+    ask, asked, repeats = score, attribution, draws
+    if one:  # its draws are the rows: copies of the image with random numbers of their own
+        asked, images, repeats = attribution.expand(draws, -1), torch.arange(draws), 1
+
+        def ask(keep: Tensor) -> Tensor:
+            return score(keep.flatten(0, 1)[None])[0].view(keep.shape[:2])
+
+    # Sizes and settings with subsets of their own err independently, which is what the reading counts on.
+    apart = {"subset": masks.remove_apart_from_top, "draws": repeats, "images": images}
+    curves = [
+        fidelity(ask, asked, arguments.fractions(fractions), **setting._asdict(), seed=seed + j, **apart).value
+        for j, setting in enumerate(settings)
+    ]
+    return read(torch.stack(curves, 1), fractions, settings, features)
+
+
+def read(
     curves: Tensor,
-    fractions: Tensor,
+    fractions: Tensor | Sequence[float],
     settings: Sequence[Setting],
     features: int,
     *,
-    candidates: Tensor | None = None,
     resamples: int = 200,
-    level: float = 0.95,
     seed: int = 0,
 ) -> Size:
-    """The explanation size that all FFid+ curves agree on, with a bootstrap interval over the images.
+    """The size of the top block that all FFid+ curves agree on, with an interval over the rows, or why there is none.
+
+    Gain curves of three families are fitted by least squares, each with an h of nine linear pieces: knees (sharp, with
+    a ramp, or in two steps), smooth decays, and the straight line. The interval joins a profile that is calibrated by
+    the bootstrap with the bootstrap's percentiles.
 
     Args:
         curves: [B, J, K] FFid+ per image, setting and size, by `faithlab.metrics.fidelity.fidelity`.
         fractions: [K] increasing sizes as fractions of the features, shared by all settings.
         settings: J settings, all computed on one model.
         features: number of features F.
-        candidates: [C] sizes to consider; None: `fractions`.
-        resamples: bootstrap resamples of the images; 0 gives no interval (NaN).
-        level: of the interval, as a fraction.
+        resamples: bootstrap resamples of the images.
         seed: of the resamples.
 
-    Returns:
-        The size; its resolution is that of the candidates. NaN where nothing is lost anywhere, its interval also where
-        there are no resamples.
-
     Raises:
-        ValueError: shapes that do not fit, no image, NaN or infinity in the curves, fewer than three sizes or sizes
-            that do not increase, fractions, alpha or cap outside [0, 1], a level outside (0, 1).
+        ValueError: shapes that do not fit, no image, NaN or infinity in the curves or losses beyond 1, fewer than three
+            sizes or sizes that do not increase, fractions, alpha or cap outside [0, 1].
     """
+    curves, counts, removals = _checked(curves, fractions, settings, features)
+    arguments.whole("resamples", resamples, 20)
+    n, shape = len(curves), removals.shape
+    flat = curves.flatten(1).numpy()
+    mean, error = flat.mean(0), flat.std(0, ddof=min(1, n - 1)) / n**0.5
+    about = {
+        "curves": torch.from_numpy(mean).view(shape),
+        "errors": torch.from_numpy(error).view(shape),
+        "fractions": arguments.fractions(fractions),
+        "settings": tuple(settings),
+        "rows": n,
+    }
+    refusal = ""
+    if n < LEAST_ROWS:
+        refusal = f"{n} images, or draws of one, are too few: at least {LEAST_ROWS}"
+    elif not (mean > 0).any() or not flat.std(0).any():
+        refusal = "no removal changes what the model answers"
+    if refusal:
+        unknown = torch.full(shape, torch.nan, dtype=torch.float64)
+        fits = dict.fromkeys(("knee", "smooth", "flat"), unknown)
+        nothing = dict.fromkeys(("fraction", "low", "high", "smooth", "flat", "misfit", "excess"), np.nan)
+        return Size(**nothing, refusal=refusal, block=(np.nan, np.nan), fits=fits, gone=unknown, **about)
+
+    models = _models(tuple(counts.tolist()), tuple(map(tuple, removals.tolist())), features)
+    fit = _Fit(models, flat)
+    weights = stats.bootstrap(n, resamples, torch.Generator().manual_seed(seed)).numpy()
+    deviation = fit.whiten @ (weights / weights.sum(1, keepdims=True) @ flat - mean).T  # [JK, R]
+    project = fit.project(deviation)
+    misfit = (fit.curves**2).sum() - (fit.inside**2).sum(1)  # [M]
+    knee = models.family == "knee"
+    best = {name: np.flatnonzero(of)[misfit[of].argmin()] for name, of in models.families.items()}
+    regenerated = {k: fit.again(fit.fitted(i), deviation, project) for k, i in best.items()}  # [M, R] each
+
+    p = {}
+    for null in ("smooth", "flat"):
+        better = misfit[best[null]] - misfit[best["knee"]]
+        by_chance = regenerated[null][models.families[null]].min(0) - regenerated[null][models.families["knee"]].min(0)
+        p[null] = (1 + (by_chance >= better).sum()) / (1 + resamples)
+    anyhow = knee | (models.family == "stairs")  # two relevant tiers widen the interval, they do not make a knee
+    i = np.flatnonzero(anyhow)[misfit[anyhow].argmin()]
+    again = fit.again(fit.fitted(i), deviation, project)[anyhow]
+    sizes, own = np.unique(models.c[anyhow], return_inverse=True)
+    profile = np.array([misfit[anyhow][own == k].min() for k in range(len(sizes))])
+    chance = np.stack([again[own == k].min(0) for k in range(len(sizes))])
+    allowed = np.quantile(chance[own[np.flatnonzero(anyhow) == i][0]] - chance.min(0), 0.95)
+    inside = sizes[profile - profile.min() <= allowed]
+    resampled = models.c[anyhow][fit.again(fit.curves, deviation, project)[anyhow].argmin(0)]
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    low, high = min(inside.min(), low), max(inside.max(), high)
+    fits_badly = float((again.min(0) >= misfit[i]).mean())
+    excess = fit.unit * np.sqrt(max(0.0, misfit[i] - again.min(0).mean()) / flat.shape[1])
+
+    c, w = models.c[i], models.w[i]
+    if p["flat"] >= _SIGNIFICANCE:
+        refusal = f"a random ranking explains the curves as well (p = {p['flat']:.2f})"
+    elif p["smooth"] >= _SIGNIFICANCE:
+        refusal = f"the ranking has no sharp knee: a smooth decay explains the curves as well (p = {p['smooth']:.2f})"
+    elif fits_badly < _MISFIT and excess > _EXCESS:
+        refusal = f"no gain curve explains the curves: the best misses them by {excess:.3f} beyond their noise"
+    elif high >= sizes[-1] - 1e-9:
+        refusal = f"it may be larger than the sweep, which ends at {float(about['fractions'][-1]):.2f}"
+    named = (c, low, high) if not refusal else (np.nan,) * 3
+    mu = models.gone[i] / (features * models.gain[i].max())
+    return Size(
+        *(float(v) for v in named),
+        refusal=refusal,
+        block=(float(c * (1 - w)), float(c * (1 + w))),
+        misfit=fits_badly,
+        excess=float(excess),
+        fits={
+            k: torch.from_numpy(np.linalg.solve(fit.whiten, fit.fitted(best[k]))).view(shape)
+            for k in ("knee", "smooth", "flat")
+        },
+        gone=torch.from_numpy(mu).view(shape),
+        **{k: float(v) for k, v in p.items()},
+        **about,
+    )
+
+
+def readings(
+    curves: Tensor,
+    weights: Tensor,
+    fractions: Tensor | Sequence[float],
+    settings: Sequence[Setting],
+    features: int,
+) -> Tensor:
+    """The size at which the best knee stands, for many weightings of the images: what a claim's bootstrap asks.
+
+    Arguments as in `read`, which says whether there is a knee at all; this says where it would be.
+
+    Args:
+        curves: [B, J, K].
+        weights: [R, B], not negative.
+        fractions: [K].
+        settings: J settings.
+        features: number of features.
+
+    Returns:
+        [R] float64; NaN where nothing is lost in any weighted mean.
+    """
+    curves, counts, removals = _checked(curves, fractions, settings, features)
+    flat, weights = curves.flatten(1).numpy(), weights.double().cpu().numpy()
+    found = np.full(len(weights), np.nan)
+    means = weights @ flat / weights.sum(1, keepdims=True)
+    known = (means > 0).any(1)
+    if not flat.std(0).any() or not known.any():
+        return torch.from_numpy(found)
+    models = _models(tuple(counts.tolist()), tuple(map(tuple, removals.tolist())), features)
+    knees = np.flatnonzero(models.families["knee"] | (models.family == "stairs"))
+    knees = knees[models.c[knees].argsort(kind="stable")]
+    sizes, starts = np.unique(models.c[knees], return_index=True)
+    fit = _Fit(models.only(knees), flat)
+    for rows in np.array_split(np.flatnonzero(known), 1 + known.sum() // 256):
+        projected = fit.project(fit.whiten @ means[rows].T)  # [M, P, R]
+        explained = np.maximum.reduceat(np.einsum("mpr,mpr->mr", projected, projected), starts)  # [C, R]
+        at, column = explained.argmax(0), np.arange(len(rows))
+        middle = at.clip(1, len(sizes) - 2)
+        before, best, after = (explained[middle + step, column] for step in (-1, 0, 1))
+        # Between two sizes, or all resamples would agree on one: where the parabola through three is highest.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = np.where(
+                (at == middle) & (2 * best > before + after), (after - before) / (2 * best - before - after), 0
+            )
+        found[rows] = sizes[at] + (sizes[1] - sizes[0]) * shift.clip(-1, 1) / 2
+    return torch.from_numpy(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Models:
+    """Gain curves: density 1 up to c (1 - w), a ramp to b at c (1 + w), b behind it; decays: exp(-x / c) down to b."""
+
+    family: np.ndarray  # [M] knee, smooth, stairs, flat
+    c: np.ndarray  # [M]
+    w: np.ndarray  # [M]
+    gain: np.ndarray  # [M, JK] G at every size, as a share of the features
+    gone: np.ndarray  # [M, JK] expected relevance that is removed
+    designs: np.ndarray  # [M, JK, P] expected pieces of h
+
+    @property
+    def families(self) -> dict[str, np.ndarray]:
+        return {name: self.family == name for name in ("knee", "smooth", "flat")}
+
+    def only(self, which: np.ndarray) -> "_Models":
+        return _Models(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
+
+
+@functools.lru_cache(maxsize=2)
+def _models(counts: tuple[int, ...], removals: tuple[tuple[int, ...], ...], features: int) -> _Models:
+    """All gain curves that are tried on a sweep, and what each makes of it."""
+    m = np.asarray(removals, float).ravel()
+    s = np.tile(np.asarray(counts, float), len(removals)).clip(1)
+    longest = counts[-1] / features
+    sizes = np.arange(0.04, 0.94 * longest, 0.01).round(2)
+    levels, found = (0, 0.03, 0.07, 0.12, 0.2, 0.3, 0.45, 0.65), []
+    for w in (0, 0.25, 0.5, 0.75, 1.0):  # a wider ramp is a decay
+        found += [("knee" if w <= 0.5 else "smooth", c, w, b, b, c) for c in sizes for b in levels]
+    found += [
+        ("stairs", c, 0, b, middle, k * c)
+        for c in sizes
+        for middle in (0.08, 0.16, 0.3, 0.45)
+        for k in (1.4, 1.75, 2.25, 3.0)
+        for b in (0, 0.05)
+        if k * c < 0.96 * longest
+    ]
+    found += [("smooth", c, np.nan, b, b, c) for c in longest * np.geomspace(0.05, 2, 30) for b in (0, 0.05, 0.12, 0.3)]
+    found += [("flat", 1.0, 0, 1.0, 1.0, 1.0)]
+    family = np.array([name for name, *_ in found])
+    c, w, b, middle, end = np.array([numbers for _, *numbers in found])[:, :, None].transpose(1, 0, 2)  # [M, 1] each
+    x = s / features
+    low, high = c * (1 - np.nan_to_num(w)), c * (1 + np.nan_to_num(w))
+    ramp = ((high - low) ** 2 - (high - x.clip(low, high)) ** 2) / np.maximum(2 * (high - low), 1e-12)
+    block = np.where(np.isnan(w), c * (1 - np.exp(-x / c)), np.minimum(x, low) + ramp)
+    gain = (1 - middle) * block + (middle - b) * np.minimum(x, end) + b * x  # [M, JK]
+    share = gain / x
+    # b in place of the block's rest means misplaced features: the top then is relevant in part, and K spreads more.
+    relevant = c / (c + b * (1 - np.minimum(c, 1)))
+    left = (1 - m / np.maximum(s, c * features)).clip(0)
+    spread = np.sqrt(m * share * (1 - relevant * share).clip(0) / relevant * left + 1e-6)
+    gone = m * share
+    knots = _KNOTS * gone.max(1)[:, None, None]  # [M, 1, knots]
+    z = (gone[..., None] - knots) / spread[..., None]
+    hinge = spread[..., None] * (z * ndtr(z) + np.exp(-z * z / 2) / np.sqrt(2 * np.pi))  # E max(K - knot, 0)
+    designs = (hinge[..., :-1] - hinge[..., 1:]) / np.diff(knots)
+    return _Models(family, c[:, 0], w[:, 0], gain, gone, designs)
+
+
+class _Fit:
+    """Least squares of every model at once, in units in which the means are independent and of variance 1.
+
+    Attributes:
+        whiten: [JK, JK] what makes these units.
+        curves: [JK] the means in them.
+        inside: [M, P] their coordinates in every model.
+        unit: what 1 is in the curves' own unit.
+    """
+
+    def __init__(self, models: _Models, rows: np.ndarray):
+        n, points = rows.shape
+        mean = rows.mean(0)
+        basis = _basis(models.designs)
+        coordinates = np.einsum("mjp,j->mp", basis, mean)
+        i = (coordinates**2).sum(1).argmax()
+        # A pilot: variances as of hits at their measured level, and one correlation for all pairs. The measured
+        # covariance itself is too noisy to be inverted.
+        p = (basis[i] @ coordinates[i]).clip(0.5 / n, 1 - 0.5 / n)
+        apart = rows - mean
+        variance = p * (1 - p) * (apart**2).mean() / (p * (1 - p)).mean()
+        z = apart / np.sqrt(variance)
+        alike = np.clip(((z.sum(1) ** 2).sum() / (z**2).sum() - 1) / (points - 1), 0, 0.95)
+        each, together = (1 - alike) ** -0.5, (1 - alike + alike * points) ** -0.5
+        self.whiten = (each * np.eye(points) + (together - each) / points) * np.sqrt(n / variance)
+        self.unit = np.sqrt(variance.mean() / n * (1 - alike))
+        self.curves = self.whiten @ mean
+        self._basis = _basis(self.whiten @ models.designs)
+        self.inside = np.einsum("mjp,j->mp", self._basis, self.curves)
+        self._rows = self._basis.transpose(0, 2, 1).reshape(-1, points).astype(np.float32)
+
+    def fitted(self, model: int) -> np.ndarray:
+        """The best curves of a model, [JK]."""
+        return self._basis[model] @ self.inside[model]
+
+    def project(self, curves: np.ndarray) -> np.ndarray:
+        """Coordinates [M, P, R] of curves [JK, R] in every model, float32: only resamples are looked at so."""
+        return (self._rows @ curves.astype(np.float32)).reshape(len(self._basis), -1, curves.shape[1])
+
+    def again(self, centre: np.ndarray, deviation: np.ndarray, project: np.ndarray) -> np.ndarray:
+        """The misfit [M, R] of every model to curves `centre` [JK] + `deviation` [JK, R], projected before."""
+        own = np.einsum("mjp,j->mp", self._basis, centre)
+        whole = centre @ centre + 2 * centre @ deviation + (deviation**2).sum(0)
+        across = np.einsum("mpr,mp->mr", project, own.astype(np.float32))
+        return whole - (own**2).sum(1)[:, None] - 2 * across - np.einsum("mpr,mpr->mr", project, project)
+
+
+def _basis(designs: np.ndarray) -> np.ndarray:
+    """Orthonormal columns [M, JK, P] that span each design; zero where a piece of h is never reached."""
+    q, r = np.linalg.qr(designs)
+    size = np.abs(np.diagonal(r, axis1=1, axis2=2))
+    return q * (size > 1e-6 * size.max(1, keepdims=True))[:, None]
+
+
+def _checked(
+    curves: Tensor, fractions: Tensor | Sequence[float], settings: Sequence[Setting], features: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The curves [B, J, K] in float64, counts [K] and removals [J, K]."""
     fractions = arguments.fractions(fractions)
     if not bool((fractions.diff() > 0).all()):
         raise ValueError(f"expected increasing sizes, but got {fractions.tolist()}")
     arguments.whole("features", features, 1)
-    arguments.number("level", level, "between 0 and 1", lambda v: 0 < v < 1)
     if curves.ndim != 3 or curves.shape[1:] != (len(settings), len(fractions)) or len(fractions) < 3:
         raise ValueError(
             f"expected curves [images, {len(settings)} settings, {len(fractions)} sizes] with at least three sizes, "
             f"but got {tuple(curves.shape)}"
         )
+    if len({setting.cap for setting in settings}) < 2:
+        raise ValueError(
+            f"expected settings with two caps or more, but got {list(settings)}; with one cap the size cannot be "
+            "told from how the model responds"
+        )
     arguments.whole("images", len(curves), 1)
     arguments.finite("curves", curves, "drop these images and count them")
-    candidates = fractions if candidates is None else arguments.fractions(candidates)
-    curves = curves.double().cpu().flatten(1)  # [B, J * K]
-    weights = torch.ones(1, len(curves), dtype=torch.float64)
-    if arguments.whole("resamples", resamples, 0):
-        generator = torch.Generator().manual_seed(seed)
-        weights = torch.cat([weights, stats.bootstrap(len(curves), resamples, generator)])
-    means = (weights @ curves / len(curves)).numpy()  # [1 + resamples, J * K]; row 0 is the sample itself
-
+    if bool((curves.abs() > 1 + 1e-6).any()):
+        raise ValueError(
+            f"expected losses of a readout between 0 and 1, but the largest is {float(curves.abs().max()):.3g}; read "
+            "off a hit or a probability"
+        )
     counts = masks.counts(fractions, features)
-    misfit = np.stack(
-        [
-            _misfit(_design(counts, settings, features, size), means)
-            for size in masks.counts(candidates, features).clamp(min=1).tolist()
-        ],
-        axis=1,
-    )  # [1 + resamples, C]
-    residuals = torch.from_numpy(np.sqrt(misfit[0] / curves.shape[1]))
-    if not (means[0] > 0).any():
-        return Size(np.nan, np.nan, np.nan, residuals, candidates)
-    best = candidates[torch.from_numpy(misfit.argmin(1))]
-    # A resample in which nothing is lost has no size to read.
-    best[torch.from_numpy(~(means > 0).any(1))] = torch.nan
-    tail = (1 - level) / 2
-    low, high = (torch.nanquantile(best[1:], q).item() if resamples else np.nan for q in (tail, 1 - tail))
-    return Size(best[0].item(), low, high, residuals, candidates)
-
-
-def readings(
-    means: Tensor, fractions: Tensor, settings: Sequence[Setting], features: int, candidates: Tensor
-) -> Tensor:
-    """The explanation size of many sets of mean curves, such as those of resampled images.
-
-    As in `explanation_size`, but between two candidates: where the parabola through the misfits of the best candidate
-    and of its neighbours is lowest. A bootstrap whose resamples all pick one candidate would have no spread.
-
-    Args:
-        means: [R, J, K] mean FFid+ of each setting and size.
-        fractions: [K] as in `explanation_size`, like the following.
-        settings: J settings.
-        features: number of features.
-        candidates: [C] evenly spaced sizes to consider.
-
-    Returns:
-        [R] float64; NaN where nothing is lost anywhere, or a mean is NaN.
-    """
-    means, counts = means.double().flatten(1).numpy(), masks.counts(fractions, features)
-    known = np.isfinite(means).all(1) & (means > 0).any(1)
-    found = np.full(len(means), np.nan)
-    designs = [
-        _design(counts, settings, features, size) for size in masks.counts(candidates, features).clamp(min=1).tolist()
-    ]
-    if known.any():
-        misfit = np.stack([_misfit(design, means[known]) for design in designs], 1)  # [R, C]
-        at = misfit.argmin(1)
-        rows, middle = np.arange(len(at)), at.clip(1, len(designs) - 2)
-        before, best, after = (misfit[rows, middle + step] for step in (-1, 0, 1))
-        bend = before - 2 * best + after
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shift = np.where((at == middle) & (bend > 0), (before - after) / (2 * bend), 0.0)
-        spacing = float(candidates[1] - candidates[0])
-        found[known] = candidates.numpy()[at] + spacing * shift
-    return torch.from_numpy(found)
-
-
-def _design(counts: Tensor, settings: Sequence[Setting], features: int, size: int) -> np.ndarray:
-    """What each coefficient contributes to each point of the curves: [J * K, pieces + 1].
-
-    The first columns are the expected steps of a piecewise linear h under the exact hypergeometric law of the removed
-    explanation features, the last one is the expected number of other removed features.
-    """
-    removals = torch.stack([masks.removals(counts, features, *setting) for setting in settings]).numpy()  # [J, K]
-    s = np.broadcast_to(counts.numpy(), removals.shape).ravel()
-    m = removals.ravel()
-    inside = np.minimum(s, size)
-    most = int(np.minimum(m, inside).max())
-    number = np.arange(most + 1)
-    law = hypergeom.pmf(number[None], s[:, None].clip(1), inside[:, None], m[:, None])  # [J * K, most + 1]
-    knots = np.unique(np.linspace(0, most, _PIECES + 1).round())
-    steps = np.clip((number[:, None] - knots[None, :-1]) / np.diff(knots)[None], 0, 1)  # [most + 1, pieces]
-    elsewhere = (m - law @ number)[:, None] / features
-    return np.concatenate([law @ steps, elsewhere], axis=1)
-
-
-def _misfit(design: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """Residual sum of squares of the best non-negative coefficients for every row of means, [1 + resamples]."""
-    # The problem's size is that of the coefficients, not of the curves, once the design is triangular.
-    q, r = np.linalg.qr(design)
-    inside = means @ q  # [R, coefficients]
-    # Of curves without noise the difference may be rounded below zero.
-    outside = ((means**2).sum(1) - (inside**2).sum(1)).clip(min=0)
-    return np.array([nnls(r, row)[1] ** 2 + rest for row, rest in zip(inside, outside, strict=True)])
+    removals = torch.stack([masks.removals(counts, features, *setting) for setting in settings])
+    return curves.double().cpu(), counts, removals

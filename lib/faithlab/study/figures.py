@@ -1,6 +1,9 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
+import html
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib.pyplot as plt
@@ -12,8 +15,10 @@ from matplotlib_inline.backend_inline import set_matplotlib_formats
 from scipy.cluster import hierarchy
 from torch import Tensor
 
-from faithlab import stats
+from faithlab import masks, stats
 from faithlab.metrics import Metric
+from faithlab.metrics.size import Setting, Size
+from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
 
@@ -364,6 +369,160 @@ def dots(
     if len(groups) > 1:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=len(groups), fontsize="small")
     return show(figure)
+
+
+def plateau(axes: Axes, size: Size, *, truth: float | None = None, settings: Sequence[int] | None = None) -> None:
+    """FFid+ over size for a sweep of caps, with both knees: the one that moves with the cap, and the one that stays.
+
+    Bands are two standard errors, over images or over the draws of one. Lines are the best fit: the knee where a size
+    is named, else the best smooth decay. Triangles are at beta / alpha, where each cap makes its own knee.
+
+    Args:
+        axes: to draw on.
+        size: of `faithlab.metrics.size.explanation_size`.
+        truth: the true size, where it is known.
+        settings: which of its settings; None: those with its first alpha.
+    """
+    alpha = size.settings[0].alpha
+    chosen = [j for j, s in enumerate(size.settings) if s.alpha == alpha] if settings is None else settings
+    fit = size.fits["smooth" if size.refusal else "knee"]
+    for colour, j in zip(sns.color_palette("viridis", len(chosen)), chosen, strict=True):
+        setting, curve, error = size.settings[j], size.curves[j], 2 * size.errors[j]
+        axes.plot(size.fractions, curve, "o", color=colour, markersize=3)
+        axes.fill_between(size.fractions, curve - error, curve + error, color=colour, alpha=0.2, linewidth=0)
+        named = "no cap" if setting.cap is None else f"β {setting.cap:g}"
+        axes.plot(size.fractions, fit[j], color=colour, linewidth=1.3, label=named)
+        if setting.cap is not None and (knee := setting.cap / setting.alpha) <= float(size.fractions[-1]):
+            # A little below the axis, so that it does not hide the curve.
+            axes.plot(
+                [knee], [-0.02], "^", color=colour, markersize=6, transform=axes.get_xaxis_transform(), clip_on=False
+            )
+    if truth is not None:
+        mark(axes, truth, "truth", height=0.1)
+    if size.refusal:
+        axes.set_title("no size", fontsize="small")
+    else:
+        axes.axvspan(size.low, size.high, color="0.5", alpha=0.25, linewidth=0)
+        axes.axvline(size.fraction, color="0.3", linewidth=1.2)
+        axes.set_title(f"size {size}", fontsize="small")
+    axes.set_ylim(min(0.0, float(size.curves.min())), None)
+    axes.tick_params(axis="x", pad=6)
+
+
+def explanation_size(
+    size: Size,
+    picture: Tensor | None = None,
+    attribution: Tensor | None = None,
+    segments: Tensor | None = None,
+    *,
+    truth: float | None = None,
+) -> plt.Figure:
+    """What a plateau is, for one image: picture, explanation, curves, and the picture with its explanation alone kept.
+
+    Args:
+        size: of `faithlab.metrics.size.explanation_size`.
+        picture: [H, W, C], as imshow takes it; None: the curves alone, as for texts and series.
+        attribution: [F], of the picture.
+        segments: its features, [H, W], see `faithlab.segments`.
+        truth: the true size, where it is known.
+
+    Raises:
+        ValueError: a picture without its attribution and features.
+    """
+    if picture is not None and (attribution is None or segments is None):
+        raise ValueError("expected the attribution and the segments of the picture, but got the picture alone")
+    ratios = [2.6] if picture is None else [1, 1, 2.2, 1]
+    figure, panels = plt.subplots(1, len(ratios), figsize=(1.9 * sum(ratios), 2.5), width_ratios=ratios, squeeze=False)
+    axes = panels[0, len(ratios) // 2]
+    plateau(axes, size, truth=truth)
+    axes.set_xlabel("explanation size (share of features)", fontsize="small")
+    axes.set_ylabel("FFid+", fontsize="small")
+    axes.legend(fontsize="x-small", handlelength=1, labelspacing=0.2)
+    if picture is not None:
+        shown = {panels[0, 0]: ("image", picture), panels[0, 1]: ("explanation", attribution.cpu()[segments.cpu()])}
+        if size.refusal:
+            panels[0, 3].text(0.5, 0.5, "no size:\nnothing\nto keep", ha="center", va="center", fontsize="small")
+            panels[0, 3].set_axis_off()
+        else:
+            top = masks.counts([size.fraction], len(attribution))
+            # What is kept is the top, which is what removing it takes away.
+            gone = masks.remove_top(masks.order(attribution[None].cpu()), top)[0, 0]
+            shown[panels[0, 3]] = (f"its top {size.fraction:.0%}", picture * ~gone[segments.cpu()][..., None])
+        for axes, (title, of) in shown.items():
+            axes.imshow(of, cmap="magma", vmax=of.quantile(0.99).item() if of.ndim == 2 else None)
+            axes.set_title(title, fontsize="small")
+            axes.set(xticks=[], yticks=[])
+            sns.despine(ax=axes, left=True, bottom=True)
+    return show(figure)
+
+
+def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Figure:
+    """What a plateau is, from the closed form: the curves of some caps, by a perfect ranking and by a mixed one.
+
+    The picture of the book's interactive figure where scripts are off.
+    """
+    places = torch.linspace(0, 0.6, 121, dtype=torch.float64)
+    figure, panels = plt.subplots(1, 2, figsize=(7.6, 2.8), sharey=True)
+    for axes, (title, noise) in zip(panels, {"perfect ranking": 0.0, "half of it random": 0.5}.items(), strict=True):
+        for colour, cap in zip(sns.color_palette("viridis", len(caps)), caps, strict=True):
+            axes.plot(
+                places, size_law(places, Setting(alpha, cap), [0.2], [1.0], noise), color=colour, label=f"β {cap:g}"
+            )
+            axes.plot([cap / alpha], [0], "^", color=colour, clip_on=False)
+        mark(axes, 0.2, "size")
+        axes.set_title(title, fontsize="small")
+        axes.set_xlabel("explanation size", fontsize="small")
+    panels[0].set_ylabel("FFid+", fontsize="small")
+    panels[0].legend(fontsize="x-small")
+    return show(figure)
+
+
+@dataclass(frozen=True)
+class Movable:
+    """Measured curves with a slider over the caps; `book/_static/plateau.js` draws them where scripts are on."""
+
+    data: str
+
+    def __repr__(self) -> str:
+        return "curves of FFid+ with a slider over the caps, on the page of the book"
+
+    def _repr_html_(self) -> str:
+        quoted = html.escape(self.data, quote=True)
+        return (
+            f'<div class="faithlab-plateau" data-measured="{quoted}"><noscript>The slider needs scripts; the figures '
+            "above show the same curves.</noscript></div>"
+        )
+
+
+def movable(sizes: Mapping[str, Size]) -> Movable:
+    """What was read, for a figure with a slider over the caps.
+
+    Args:
+        sizes: of `faithlab.metrics.size`, by what a reader chooses them by.
+    """
+
+    def numbers(of: Tensor) -> list:
+        return [round(v, 4) if v == v else None for v in of.tolist()]
+
+    panels = []
+    for name, of in sizes.items():
+        alpha = of.settings[0].alpha
+        own = sorted((s.cap, j) for j, s in enumerate(of.settings) if s.alpha == alpha and s.cap is not None)
+        fit = of.fits["smooth" if of.refusal else "knee"]
+        panels.append(
+            {
+                "name": name,
+                "size": None if of.refusal else [round(v, 3) for v in (of.fraction, of.low, of.high)],
+                "refusal": of.refusal,
+                "alpha": alpha,
+                "sizes": numbers(of.fractions),
+                "caps": [cap for cap, _ in own],
+                "curves": [numbers(of.curves[j]) for _, j in own],
+                "errors": [numbers(of.errors[j]) for _, j in own],
+                "fits": [numbers(fit[j]) for _, j in own],
+            }
+        )
+    return Movable(json.dumps(panels, separators=(",", ":")))
 
 
 def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:

@@ -1,0 +1,157 @@
+// The movable figures of explanation sizes: plain SVG, native sliders, no library and no request.
+// <div class="faithlab-plateau"></div> draws the closed form, with data-measured="[...]" the curves that a page measured.
+(() => {
+  "use strict";
+  const WIDTH = 640, HEIGHT = 330, LEFT = 52, RIGHT = 12, TOP = 12, BOTTOM = 44;
+
+  // faithlab.metrics.size.law, the same formula: the share of all relevance that is removed.
+  function law(s, alpha, beta, tiers, weights, noise) {
+    if (s <= 0) return 0;
+    let start = 0, inside = 0, total = 0;
+    tiers.forEach((tier, t) => {
+      inside += weights[t] * Math.max(0, Math.min(s, start + tier) - start);
+      total += weights[t] * tier;
+      start += tier;
+    });
+    const gain = (1 - noise) * inside / total + noise * s;
+    return Math.min(alpha * s, beta === null ? Infinity : beta) * gain / s;
+  }
+
+  function make(name, attributes = {}, text = "") {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.textContent = text;
+    return node;
+  }
+
+  // A chart over sizes: lines {points, kind}, marks {at, text, kind}, bands {from, to}, dots [[x, y, error]].
+  function chart(svg, { longest, highest, lines = [], marks = [], bands = [], dots = [] }) {
+    const x = (s) => LEFT + s / longest * (WIDTH - LEFT - RIGHT);
+    const y = (v) => HEIGHT - BOTTOM - v / highest * (HEIGHT - TOP - BOTTOM);
+    const all = [];
+    for (const { from, to } of bands)
+      all.push(make("rect", { class: "band", x: x(from), y: TOP, width: x(to) - x(from), height: HEIGHT - TOP - BOTTOM }));
+    const step = longest > 0.5 ? 0.1 : 0.05;
+    for (let k = 0; k * step <= longest + 1e-9; k++)
+      all.push(make("text", { x: x(k * step), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, `${Math.round(100 * k * step)} %`));
+    for (let k = 0; k <= 4; k++) {
+      const v = highest * k / 4;
+      all.push(make("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(v), y2: y(v) }));
+      all.push(make("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, v.toFixed(2)));
+    }
+    all.push(make("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "explanation size s"));
+    marks.forEach(({ at, text, kind }, k) => {
+      if (at > longest) return;
+      all.push(make("line", { class: `mark ${kind}`, x1: x(at), x2: x(at), y1: TOP, y2: HEIGHT - BOTTOM }));
+      const right = at > 0.8 * longest;
+      all.push(make("text", { class: kind, x: x(at) + (right ? -4 : 4), y: TOP + 12 + 16 * k, "text-anchor": right ? "end" : "start" }, text));
+    });
+    for (const { points, kind } of lines)
+      all.push(make("path", { class: `curve ${kind}`, d: points.map(([s, v], k) => `${k ? "L" : "M"}${x(s).toFixed(1)} ${y(v).toFixed(1)}`).join("") }));
+    for (const [s, v, error] of dots) {
+      all.push(make("line", { class: "error", x1: x(s), x2: x(s), y1: y(v - error), y2: y(v + error) }));
+      all.push(make("circle", { class: "dot", cx: x(s), cy: y(v), r: 3.2 }));
+    }
+    svg.replaceChildren(...all);
+  }
+
+  let made = 0;
+  function slider(parent, label, min, max, step, value, shown, changed) {
+    const row = document.createElement("div"), name = document.createElement("label");
+    const input = document.createElement("input"), said = document.createElement("output");
+    input.id = `faithlab-slider-${++made}`;
+    Object.assign(input, { type: "range", min, max, step, value });
+    name.htmlFor = input.id;
+    said.htmlFor = input.id;
+    name.textContent = label;
+    const tell = () => {
+      said.textContent = shown(Number(input.value));
+      input.setAttribute("aria-valuetext", said.textContent);
+    };
+    input.addEventListener("input", () => { tell(); changed(); });
+    tell();
+    row.append(name, input, said);
+    parent.append(row);
+    return { get: () => Number(input.value), tell, input };
+  }
+
+  function frame(root, label) {
+    const svg = make("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label });
+    const says = document.createElement("p"), controls = document.createElement("div");
+    says.setAttribute("aria-live", "polite");
+    controls.className = "controls";
+    root.replaceChildren(svg, says, controls);
+    return { svg, says, controls };
+  }
+
+  const percent = (value) => `${Math.round(1000 * value) / 10} %`;
+
+  function theory(root) {
+    const { svg, says, controls } = frame(root, "FFid+ over the explanation size, from the closed form");
+    const sliders = {};
+    const draw = () => {
+      const v = Object.fromEntries(Object.entries(sliders).map(([key, of]) => [key, of.get()]));
+      const tiers = [v.first, Math.min(v.second, 1 - v.first)], weights = [1, v.weight];
+      const curve = (beta, noise) => [...Array(241).keys()].map((k) => k * 0.6 / 240)
+        .map((s) => [s, law(s, v.alpha, beta, tiers, weights, noise)]);
+      const own = curve(v.beta, v.noise), moves = v.beta / v.alpha;
+      chart(svg, {
+        longest: 0.6, highest: Math.max(0.1, Math.ceil(10 * Math.max(...own.map(([, y]) => y))) / 10),
+        lines: [{ points: own, kind: "own" }],
+        marks: [{ at: v.first, text: `c = ${percent(v.first)}: stays`, kind: "stays" },
+          { at: moves, text: `β/α = ${percent(moves)}: moves`, kind: "moves" }],
+      });
+      const low = Math.min(v.first, moves), high = Math.max(v.first, moves);
+      const flat = v.noise >= 0.995 ? "The ranking is random: the curve rises to the cap's knee and stays. There is no size."
+        : `Rises to ${percent(low)}, then ${moves > v.first && (v.noise > 0 || v.weight * v.second > 0) ? "bends" : "is flat"} to ${percent(high)}, then falls`;
+      says.textContent = flat + (v.noise >= 0.995 ? "" : moves > 0.6 ? ", beyond this figure." : ".");
+    };
+    const add = (key, ...rest) => { sliders[key] = slider(controls, ...rest, percent, draw); };
+    add("beta", "β, the most that is removed", 0.01, 0.3, 0.01, 0.05);
+    add("alpha", "α, of the top s", 0.1, 1, 0.05, 0.5);
+    add("first", "c, size of the explanation", 0.04, 0.5, 0.01, 0.2);
+    add("noise", "random part of the ranking", 0, 1, 0.05, 0);
+    add("second", "size of a second tier", 0, 0.4, 0.01, 0.1);
+    add("weight", "weight of the second tier", 0, 1, 0.05, 0.2);
+    draw();
+  }
+
+  function measured(root, panels) {
+    const { svg, says, controls } = frame(root, "Measured FFid+ over the explanation size");
+    const row = document.createElement("div"), label = document.createElement("label"), select = document.createElement("select");
+    select.id = `faithlab-choice-${++made}`;
+    label.htmlFor = select.id;
+    label.textContent = "Curves of";
+    panels.forEach((panel, k) => select.add(new Option(panel.name, k)));
+    row.append(label, select);
+    controls.append(row);
+    const panel = () => panels[Number(select.value)];
+    const cap = slider(controls, "β, the cap", 0, panels[0].caps.length - 1, 1, 0, (k) => percent(panel().caps[k]), () => draw());
+    const draw = () => {
+      const { sizes, curves, errors, fits, caps, alpha, size, refusal } = panel(), k = cap.get();
+      const marks = [{ at: caps[k] / alpha, text: `β/α = ${percent(caps[k] / alpha)}: moves`, kind: "moves" }];
+      if (size) marks.unshift({ at: size[0], text: `size ${percent(size[0])}: stays`, kind: "stays" });
+      const fit = sizes.map((s, j) => [s, fits[k][j]]).filter(([, v]) => v !== null);
+      chart(svg, {
+        longest: sizes[sizes.length - 1], highest: Math.max(0.05, Math.ceil(20 * Math.max(...curves.flat())) / 20),
+        lines: fit.length ? [{ points: fit.map(([s, v]) => [s, Math.max(0, v)]), kind: "own" }] : [], marks,
+        bands: size ? [{ from: size[1], to: size[2] }] : [],
+        dots: sizes.map((s, j) => [s, Math.max(0, curves[k][j]), 2 * errors[k][j]]),
+      });
+      says.textContent = size ? `Size ${percent(size[0])}, 95 % interval ${percent(size[1])} to ${percent(size[2])}.` : `No size: ${refusal}.`;
+    };
+    select.addEventListener("change", () => {
+      cap.input.max = panel().caps.length - 1; // a browser moves the value into the new range
+      cap.tell();
+      draw();
+    });
+    draw();
+  }
+
+  window.faithlabPlateau = { law };
+  for (const root of document.querySelectorAll(".faithlab-plateau")) {
+    if (root.dataset.measured) measured(root, JSON.parse(root.dataset.measured));
+    else theory(root);
+    root.classList.add("alive");
+  }
+})();
