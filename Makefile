@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 PROFILE ?= quick
-# The environment. VENV=none uses the one that is active (conda, for example) and installs nothing.
+# The environment. VENV=none uses the one that is active and installs nothing; VENV=$CONDA_PREFIX installs into conda's.
 VENV ?= .venv
 CORES ?= all
 # GPUs to hand out, such as 0,1. Empty: run on the processor.
@@ -40,7 +40,7 @@ SNAKEMAKE = snakemake --max-jobs-per-timespan 100/5s --cores $(CORES) --resource
 	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
-.PHONY: help book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
+.PHONY: help environment book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,8 @@ endif
 	$(INSTALL) --no-build-isolation --requirement $(VENV)/locked.txt
 	$(INSTALL) --no-build-isolation --editable .
 	@touch $@
+
+environment: $(READY)  ## the environment alone
 
 book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 	@$(SNAKEMAKE)
