@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 PROFILE ?= quick
-# The environment. VENV=none uses the one that is active (conda, for example) and installs nothing.
+# The environment. VENV=none uses the one that is active and installs nothing; VENV=$CONDA_PREFIX installs into conda's.
 VENV ?= .venv
 CORES ?= all
 # GPUs to hand out, such as 0,1. Empty: run on the processor.
@@ -16,10 +16,17 @@ export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TOP_PAD_ ?= 268435456
 export MALLOC_TRIM_THRESHOLD_ ?= 4294967296
 
+# PyTorch: the build without 4 GB of GPU libraries, where no GPU is found. TORCH=cuda where it is the other machines that have
+# them, such as a cluster's.
+ifeq ($(origin TORCH),undefined)
+TORCH := $(if $(shell nvidia-smi -L 2>/dev/null),cuda,cpu)
+endif
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
 ifeq ($(VENV),none)
 READY :=
 else
-READY := $(VENV)/.ready
+READY := $(VENV)/.ready-$(TORCH)
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 export VIRTUAL_ENV := $(abspath $(VENV))
 endif
@@ -33,20 +40,43 @@ SNAKEMAKE = snakemake --max-jobs-per-timespan 100/5s --cores $(CORES) --resource
 	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
-.PHONY: help book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
+.PHONY: help environment book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
-	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
+	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1  TORCH=cpu|cuda'
 
-# Installed again when the lock or the package description changes. --no-deps: the lock alone says what is installed.
-$(VENV)/.ready: requirements.lock pyproject.toml
+# Lines of requirements.lock, with their hashes: $(1) says of which packages.
+locked = awk '/^[^ ]/ {wanted = ($(1))} wanted' requirements.lock >$(VENV)/locked.txt
+PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
+INSTALL = $(PIP) install --no-deps
+HAS_CPU_TORCH = $(VENV)/bin/python -c 'import importlib.metadata as m; [m.version(n).index("+cpu") for n in ("torch", "torchvision")]' 2>/dev/null
+# Of PyPI's PyTorch, which wants a GPU's libraries at its import: what a processor never loads.
+IDLE := triton|cuda-(bindings|pathfinder|toolkit)|nvidia-(cusolver|nvtx)
+
+# Installed again when a lock, the package description or PyTorch's build changes. --no-deps: the locks alone say what is
+# installed. What has no wheel is built by the setuptools of the lock, so that everything has a known hash.
+$(READY): requirements.lock requirements-cpu.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:3]; sys.exit(v < (3, 11, 4) and \
 		f"faithlab needs Python 3.11.4 or newer, $(PYTHON) is {v[0]}.{v[1]}.{v[2]}. Try: make PYTHON=python3.12 ...")'
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-deps --requirement requirements.lock
-	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-deps --editable .
+	@rm -f $(VENV)/.ready*
+	@$(call locked,/^(setuptools|wheel)=/)
+	$(INSTALL) --requirement $(VENV)/locked.txt
+ifeq ($(TORCH),cpu)
+	$(INSTALL) --retries 1 --timeout 20 --index-url $(TORCH_INDEX) --requirement requirements-cpu.lock || true
+	@if $(HAS_CPU_TORCH); then $(call locked,!/^((torch|torchvision)=|triton|cuda-|nvidia-)/); else \
+		echo 'PyTorch comes from PyPI: its build without GPU libraries is not to be had for this Python and system.'; \
+		$(call locked,!/^($(IDLE))=/); fi
+else
+	@if $(HAS_CPU_TORCH); then $(PIP) uninstall --yes torch torchvision; fi
+	@$(call locked,1)
+endif
+	$(INSTALL) --no-build-isolation --requirement $(VENV)/locked.txt
+	$(INSTALL) --no-build-isolation --editable .
 	@touch $@
+
+environment: $(READY)  ## the environment alone
 
 book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 	@$(SNAKEMAKE)
@@ -91,6 +121,9 @@ lab: $(READY)  ## open the notebooks in JupyterLab
 lock:  ## resolve requirements.lock anew from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
+	sed -nE "s/^(torch|torchvision)==([0-9.]+).*/\1==\2+cpu ; sys_platform == 'linux'/p" requirements.lock | \
+		uv pip compile - --no-deps --universal --python-version 3.11 --default-index $(TORCH_INDEX) --upgrade \
+		--generate-hashes --no-header --no-annotate --quiet --output-file requirements-cpu.lock
 
 unlock: $(READY)  ## after a power cut: let go of the lock of a build that died
 	@$(SNAKEMAKE) --unlock

@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import json
 import pkgutil
 import re
 import tomllib
@@ -20,7 +21,6 @@ from faithlab.study import places
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-CONDA_NAMES = {"torch": "pytorch"}
 NOTEBOOKS = places.notebooks()
 
 
@@ -54,7 +54,7 @@ def test_a_direct_dependency_is_locked_within_its_bounds(name):
 def test_every_dependency_states_its_reason():
     in_list = False
     for line in (ROOT / "pyproject.toml").read_text().splitlines():
-        if re.match(r"(dependencies|book|test)\s*=\s*\[", line):
+        if re.match(r"(dependencies|book|peers|test)\s*=\s*\[", line):
             in_list = True
         elif line.startswith("]"):
             in_list = False
@@ -62,16 +62,42 @@ def test_every_dependency_states_its_reason():
             assert re.search(r'",\s*#\s*\w+', line), f"why is this needed? {line.strip()}"
 
 
-def test_conda_environment_has_the_same_dependencies_and_bounds():
+def test_conda_brings_python_alone_and_the_lock_the_rest():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    conda = [line for line in environment["dependencies"] if isinstance(line, str)]
-    (pip,) = [line["pip"] for line in environment["dependencies"] if isinstance(line, dict)]
-    assert pip[-1] == "-e ."
-    found = {canonicalize_name(r.name): r.specifier for r in map(Requirement, [*conda, *pip[:-1]])}
-    assert found.pop("python") == SpecifierSet(PROJECT["requires-python"])
-    for build_tool in ("pip", "make"):
-        found.pop(build_tool)
-    assert found == {CONDA_NAMES.get(name, name): r.specifier for name, r in requirements().items()}
+    assert all(isinstance(line, str) for line in environment["dependencies"]), "pip resolves anew, without the lock"
+    python, *tools = environment["dependencies"]
+    assert tools == ["pip", "make"]
+    version = python.removeprefix("python=")
+    assert f"{version}.99" in SpecifierSet(PROJECT["requires-python"])
+    cpu = (ROOT / "requirements-cpu.lock").read_text()
+    assert all(f"python_full_version == '{version}.*'" in line for line in cpu.splitlines() if "==" in line)
+
+
+def test_there_is_one_opencv():
+    assert [name for name in locked() if "opencv" in name] == ["opencv-python-headless"]
+
+
+def test_the_container_has_what_the_two_commands_need():
+    text = (ROOT / ".binder/Dockerfile").read_text().replace("\\\n", " ")
+    lines = re.findall(r"^([A-Z]+) (.*)", text, re.MULTILINE)
+    (base,) = [words for name, words in lines if name == "FROM"]
+    assert re.match(r"python:3\.12(\.\d+)?-", base), "the Python of requirements-cpu.lock and of environment.yml"
+    run = " ".join(words for name, words in lines if name == "RUN")
+    assert all(tool in run for tool in ("chromium", "git", "make environment"))
+    names = [name for name, _ in lines]
+    user, made = names.index("USER"), [words.endswith("make environment") for _, words in lines].index(True)
+    assert names.index("COPY") < user < made, "what the reader runs is the reader's own"
+    settings = dict(words.split("=", 1) for name, words in lines if name == "ENV" and words.count("=") == 1)
+    assert settings["VENV"].startswith("${HOME}/")
+    assert not settings["VENV"].startswith("${HOME}/faithlab"), "a dev container lays the repository over it"
+    assert settings["PATH"].startswith("${VENV}/bin:"), "Binder starts the jupyter and the python3 that come first"
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(r"^environment: \$\(READY\)", makefile, re.MULTILINE)
+    assert re.search(r"^VENV \?=", makefile, re.MULTILINE)
+    dev = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
+    assert (ROOT / ".devcontainer" / dev["build"]["dockerfile"]).resolve() == ROOT / ".binder/Dockerfile"
+    (user,) = [words.removeprefix("NB_USER=") for name, words in lines if name == "ARG" and "NB_USER" in words]
+    assert dev["workspaceFolder"] == f"/home/{user}/faithlab"
 
 
 @pytest.mark.parametrize("name", modules())
@@ -124,7 +150,16 @@ def test_profiles_name_only_notebooks_that_exist():
 
 def test_nothing_names_a_folder_of_somebody_s_machine():
     private = re.compile(r"/(work|farm|home|Users|root|opt)/\w+")
-    names = ["Makefile", "Snakefile", "README.md", "_config.yml", "environment.yml", ".ci/run", "pyproject.toml"]
+    names = [
+        ".binder/Dockerfile",
+        "Makefile",
+        "Snakefile",
+        "README.md",
+        "_config.yml",
+        "environment.yml",
+        ".ci/run",
+        "pyproject.toml",
+    ]
     paths = [ROOT / name for name in names] + [
         path
         for folder in ("lib", "book", "notebooks", "tests", ".github")
