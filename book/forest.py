@@ -26,6 +26,8 @@ DECIDES = {
 POOLED, BETWEEN = "pooled", "between networks"
 ROWS = 8
 """Parts of a claim in the open; the rest is folded."""
+ROOM = 17
+"""Labels of an axis are this far from each other, in per cent of its width, or the inner one is left out."""
 FAR = 3.0
 """What is printed this many widths of ours beyond ours stands at the edge, as an arrow: else ours would be a dot."""
 
@@ -323,10 +325,13 @@ def _marks(contrast: pd.DataFrame, built: pd.DataFrame, scale: tuple[float, floa
 
 def _axis(row: pd.Series, scale: tuple[float, float]) -> str:
     """Below parts on one scale: its ends and the bars of the claimed side."""
-    bars = [v for v in (row["claimed_low"], row["claimed_high"]) if math.isfinite(v)]
-    named = "".join(
-        f'<span style="left:{_at(v, scale):.1f}%">{number(v)}</span>' for v in bars if 12 < _at(v, scale) < 88
-    )
+    shown: list[float] = []
+    for bar in (row["claimed_low"], row["claimed_high"]):
+        if math.isfinite(bar) and all(
+            abs(_at(bar, scale) - at) > ROOM for at in (0, 100, *(_at(b, scale) for b in shown))
+        ):
+            shown.append(bar)
+    named = "".join(f'<span style="left:{_at(bar, scale):.1f}%">{number(bar)}</span>' for bar in shown)
     low, high = number(scale[0]), number(scale[1])
     claimed = side(row["claimed_low"], row["claimed_high"])
     return (

@@ -4,13 +4,17 @@
 
 Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
 nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
-than the screen, a notebook without its provenance, a slider that moves nothing. A screenshot of every page goes to
-`screenshots/` beside the book, for a human to look at. Needs Chromium or Chrome on the PATH; nothing is installed.
+than the screen, a table or plot that is cut (what is wider than the page has to scroll in a box that shows it), text
+under 9 points in tables and plots, a title that another page has, a serious fault of accessibility, a notebook without
+its provenance, a slider that moves nothing. A screenshot of every page goes to `screenshots/` beside the book, for a human to look at. Needs
+Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the package
+axe-playwright-python; without it this one check is left out, and the end says so.
 """
 
 import argparse
 import functools
 import http.server
+import importlib.util
 import shutil
 import sys
 import threading
@@ -62,6 +66,25 @@ FACTS = r"""
     headings: all("article h1").length,
     title: document.title,
     width: document.documentElement.scrollWidth, screen: window.innerWidth,
+    // What is wider than the text has to lie in a box that scrolls, and shows that it does.
+    wide: all("article :is(table, figure, img, .faithlab-forest, .faithlab-box, .faithlab-tiles)").filter((node) => {
+      if (!visible(node)) return false;
+      const end = (one) => one.getBoundingClientRect().right;
+      const beyond = (one) => end(one) > end(node.closest("article")) + 1;
+      if (!beyond(node)) return false;
+      for (let box = node.parentElement; box && box.tagName !== "ARTICLE"; box = box.parentElement)
+        if (["auto", "scroll"].includes(getComputedStyle(box).overflowX) && !beyond(box))
+          return !box.matches(".faithlab-scrolls") || box.tabIndex !== 0;
+      return true;
+    }).map((node) => (node.innerText || node.alt || node.className).trim().slice(0, 60)),
+    // Words in a cell that is narrower than they are.
+    squeezed: all("article table :is(td, th)").filter((node) => visible(node) && node.scrollWidth > node.clientWidth + 2
+      && getComputedStyle(node).display === "table-cell").map((node) => node.innerText.trim().slice(0, 60)),
+    // 9 points are 12 pixels.
+    small: all("article :is(table, .faithlab-forest, .faithlab-box, svg) *").filter((node) => visible(node)
+      && [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim())
+      && parseFloat(getComputedStyle(node).fontSize) < 11.99 && !node.closest(".sr-only, sup, sub, mjx-container"))
+      .map((node) => `${parseFloat(getComputedStyle(node).fontSize)} pixels: ${node.textContent.trim().slice(0, 40)}`),
     emptyTables: all("article table").filter((node) => !node.querySelector("td, th")).length,
     tables: all("article table").length,
     provenance: all(".faithlab-provenance").length,
@@ -105,7 +128,21 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def visit(page: Page, address: str, screenshot: Path | None) -> tuple[dict, list[str]]:
+def axe() -> str:
+    """The script of axe-core; nothing where its package is not installed."""
+    found = importlib.util.find_spec("axe_playwright_python")
+    return (Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8") if found else ""
+
+
+AXE = """
+() => axe.run(document.querySelector("main") || document, {resultTypes: ["violations"], preload: false,
+  runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}).then((found) => found.violations
+  .filter((v) => ["serious", "critical"].includes(v.impact))
+  .map((v) => `${v.id}, ${v.nodes.length} times, first ${v.nodes[0].html.slice(0, 100)}`))
+"""
+
+
+def visit(page: Page, address: str, screenshot: Path | None, axe: str = "") -> tuple[dict, list[str]]:
     """Open one page; gives what is on it and what went wrong while it loaded."""
     wrong = []
     here = urlsplit(address).netloc
@@ -130,6 +167,9 @@ def visit(page: Page, address: str, screenshot: Path | None) -> tuple[dict, list
     page.goto(address, wait_until="load")
     page.evaluate(TYPESET)
     facts = page.evaluate(FACTS)
+    if axe:
+        page.evaluate(axe)
+        wrong += [f"accessibility: {line}" for line in page.evaluate(AXE)]
     if screenshot:
         screenshot.parent.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=screenshot, full_page=True, animations="disabled")
@@ -154,6 +194,9 @@ def faults(name: str, facts: dict) -> list[str]:
     wrong += [f"raw Markdown in the text: {text}" for text in facts["raw"]]
     if facts["width"] > facts["screen"] + 1:
         wrong.append(f"wider than the screen: {facts['width']} pixels on {facts['screen']}")
+    wrong += [f"cut, and in no box that scrolls: {text}" for text in facts["wide"]]
+    wrong += [f"words wider than their cell: {text}" for text in dict.fromkeys(facts["squeezed"])]
+    wrong += [f"text under 9 points, {text}" for text in dict.fromkeys(facts["small"])]
     if facts["emptyTables"]:
         wrong.append(f"{facts['emptyTables']} empty tables")
     written = name.startswith(("book/", "notebooks/"))
@@ -178,6 +221,14 @@ def dead_links(folder: Path, origin: str, pages: dict[str, dict]) -> Iterator[tu
                 yield name, f"dead anchor: {target}#{parts.fragment}"
 
 
+def same_titles(pages: dict[str, dict]) -> Iterator[tuple[str, str]]:
+    """Pages of the book with a title that another has, as (page, what is wrong)."""
+    first: dict[str, str] = {}
+    for name, facts in pages.items():
+        if name.startswith(("book/", "notebooks/")) and (other := first.setdefault(facts["title"], name)) != name:
+            yield name, f"has the title of {other}: {facts['title']}"
+
+
 def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str = "") -> list[str]:
     """Visit every page of a book; gives what is wrong, one line each."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -189,11 +240,11 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
         raise SystemExit(f"No book in {folder}. Build it first: make book")
     look = "-".join(["dark" if dark else "light", *(["narrow"] if narrow else [])])
     screenshots = folder.parent / "screenshots" / look
-    wrong, pages = [], {}
+    wrong, pages, judge = [], {}, axe()
     with served(folder) as origin, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         context = browser.new_context(
-            viewport={"width": 390, "height": 844} if narrow else {"width": 1400, "height": 900},
+            viewport={"width": 390, "height": 844} if narrow else {"width": 1280, "height": 900},
             color_scheme="dark" if dark else "light",
         )
         page = context.new_page()
@@ -201,15 +252,20 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
             if name == "index.html" or not name.startswith(only):  # index.html only forwards to the home page
                 continue
             picture = None if name.startswith("_modules/") else (screenshots / name).with_suffix(".png")
-            pages[name], loading = visit(page, f"{origin}/{name}", picture)
+            pages[name], loading = visit(
+                page, f"{origin}/{name}", picture, "" if name.startswith("_modules/") else judge
+            )
             wrong += [f"{name}: {line}" for line in loading + faults(name, pages[name])]
         browser.close()
         wrong += [f"{name}: {line}" for name, line in dead_links(folder, origin, pages)]
+        wrong += [f"{name}: {line}" for name, line in same_titles(pages)]
     count = {key: sum(len(facts[key]) for facts in pages.values()) for key in ("links", "images", "formulas")}
     print(
         f"{len(pages)} pages, {count['links']} links, {count['images']} images, {count['formulas']} formulas,"
         f" {sum(facts['tables'] for facts in pages.values())} tables ({look}). Screenshots: {screenshots}"
     )
+    if not judge:
+        print("Accessibility was not checked: install axe-playwright-python.")
     return wrong
 
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, check_book.BROWSERS)), reason="needs a browser: apt-get install chromium"
 )
 
-PAGE = "<!doctype html><meta charset=utf-8><title>t</title><body><article>{}</article></body>"
+PAGE = "<!doctype html><html lang=en><meta charset=utf-8><title>t</title><body><article>{}</article></body>"
 SOUND = '<h1 id="top">A</h1><a href="other.html#there">other</a><a href="table.csv">table</a><table><tr><td>1</table>'
 FAULTS = {
     "dead link: book/gone.html": '<a href="gone.html">x</a>',
@@ -29,6 +29,13 @@ FAULTS = {
     "raw Markdown in the text: below $x_1$ it is": "<p>below $x_1$ it is</p>",
     "raw Markdown in the text: | a | b | |—|–:| | 1 | 2 |": "<p>| a | b | |—|–:| | 1 | 2 |</p>",
     "wider than the screen": '<div style="width: 3000px">x</div>',
+    "cut, and in no box that scrolls: broad": '<table><tr><td style="min-width: 2900px">broad</table>',
+    "cut, and in no box that scrolls: silent": '<div style="overflow-x: auto"><table><tr><td style="min-width: 2900px">'
+    "silent</table></div>",
+    "words wider than their cell: unbreakable": '<table style="table-layout: fixed; width: 40px"><tr><td>unbreakable'
+    "</table>",
+    "text under 9 points, 11 pixels: tiny": '<table><tr><td style="font-size: 11px">tiny</table>',
+    "has the title of book/other.html: t": "",
     "1 empty tables": "<table></table>",
     "2 headings of the first level": "<h1>B</h1>",
 }
@@ -40,7 +47,7 @@ def book(tmp_path):
     folder = tmp_path / "html"
     (folder / "book").mkdir(parents=True)
     (folder / "book/page.html").write_text(PAGE.format(SOUND))
-    (folder / "book/other.html").write_text(PAGE.format('<h1 id="there">B</h1>'))
+    (folder / "book/other.html").write_text(PAGE.replace("<title>t", "<title>o").format('<h1 id="there">B</h1>'))
     (folder / "book/table.csv").write_text("a\n1\n")
     (folder / "favicon.ico").write_text("")
     return folder
@@ -52,6 +59,7 @@ def test_a_sound_book_has_no_faults_and_leaves_screenshots(book):
 
 
 def test_every_fault_is_found(book):
+    (book / "book/other.html").write_text(PAGE.format('<h1 id="there">B</h1>'))
     (book / "book/page.html").write_text(PAGE.format(SOUND + "".join(FAULTS.values())))
     (book / "notebooks").mkdir()
     (book / "notebooks/run.html").write_text(PAGE.format("<h1>C</h1>"))
@@ -59,6 +67,20 @@ def test_every_fault_is_found(book):
     missed = [fault for fault in FAULTS if not any(f"book/page.html: {fault}" in line for line in wrong)]
     assert not missed
     assert any("notebooks/run.html: 0 provenance stamps and 0 tables" in line for line in wrong)
+
+
+def test_what_scrolls_in_a_box_that_shows_it_is_not_cut(book):
+    table = '<table><tr><td style="min-width: 2900px">broad</table>'
+    box = f'<div class="faithlab-scrolls" tabindex="0" style="overflow-x: auto">{table}</div>'
+    (book / "book/page.html").write_text(PAGE.format(SOUND + box))
+    assert check_book.check(book) == []
+
+
+def test_a_serious_fault_of_accessibility_is_found(book):
+    pytest.importorskip("axe_playwright_python")
+    faint = '<p style="color: #ddd; background: #fff">faint</p>'
+    (book / "book/page.html").write_text(PAGE.format(SOUND + faint))
+    assert any("accessibility: color-contrast, 1 times" in line for line in check_book.check(book))
 
 
 def test_a_folder_without_a_book_is_an_error_that_says_what_to_do(tmp_path):

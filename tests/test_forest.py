@@ -129,3 +129,9 @@ def test_a_number_is_one_that_a_reader_knows():
 def test_what_is_not_there_is_not_spoken_of(parts):
     assert forest.spoken_of(parts) == {"networks": "ResNet-9, CNN", "inputs": "20 inputs of digits test"}
     assert forest.spoken_of(parts[parts["kind"] == "counted"]) == {}
+
+
+@pytest.mark.parametrize(("low", "high", "shown"), [(0.4, 0.6, 2), (0.45, 0.5, 1), (0.02, 0.5, 1), (0.01, 0.99, 0)])
+def test_labels_of_an_axis_do_not_overlap(low, high, shown):
+    bar = pd.Series({"claimed_low": low, "claimed_high": high})
+    assert forest._axis(bar, (0.0, 1.0)).count('<span style="left:') == shown

@@ -1,4 +1,5 @@
-/* One switch for all the code of a page. Without scripts every cell keeps its own fold, and nothing is out of reach. */
+/* One switch for all the code of a page, boxes for what is wider than the page, tables as CSV. Without scripts every cell
+   keeps its own fold, and nothing is out of reach. */
 (() => {
   const SHOWN = "faithlab-code-shown";
   const root = document.documentElement;
@@ -7,7 +8,55 @@
   const kept = () => { try { return localStorage.getItem(SHOWN) === "yes"; } catch { return false; } };
   const keep = (shown) => { try { localStorage.setItem(SHOWN, shown ? "yes" : "no"); } catch { /* a private window */ } };
 
-  const ready = () => {
+  /* A box that scrolls says so, and can be scrolled with the keyboard. */
+  const scrolls = () => {
+    for (const box of document.querySelectorAll(
+      ".bd-article :is(.pst-scrollable-table-container, .cell_output, .cell_output > .output, .faithlab-scroll, div.highlight pre, div.math)")) {
+      const wider = box.scrollWidth > box.clientWidth + 1;
+      box.classList.toggle("faithlab-scrolls", wider && !box.matches("pre, div.math"));
+      if (wider) box.tabIndex = 0; else if (box.tabIndex === 0) box.removeAttribute("tabindex");
+      if (wider && !box.hasAttribute("role")) { box.setAttribute("role", "region"); box.setAttribute("aria-label", "scrolls sideways"); }
+    }
+  };
+
+  /* A figure much wider than high keeps its text readable on a phone: it scrolls instead of shrinking. */
+  const figures = () => {
+    for (const image of document.querySelectorAll("article.bd-article figure img")) {
+      const judge = () => {
+        if (image.naturalWidth < 1.4 * image.naturalHeight || image.closest(".faithlab-wide")) return;
+        const box = document.createElement("div");
+        box.className = "faithlab-scroll faithlab-wide";
+        const shown = image.closest("a") || image;
+        shown.replaceWith(box);
+        box.append(shown);
+        scrolls();
+      };
+      if (image.complete) judge(); else image.addEventListener("load", judge);
+    }
+  };
+
+  /* Every table of numbers, as it is shown, as CSV. */
+  const csv = () => {
+    const quoted = (cell) => `"${cell.innerText.trim().replaceAll("\n", " ").replaceAll('"', '""')}"`;
+    for (const table of document.querySelectorAll("article.bd-article .cell_output table.dataframe")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "faithlab-csv";
+      button.textContent = "this table as CSV";
+      button.addEventListener("click", () => {
+        const rows = [...table.rows].map((row) => [...row.cells].flatMap((cell) =>
+          [quoted(cell), ...Array(cell.colSpan - 1).fill("")]).join(","));
+        const link = document.createElement("a");
+        link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
+        link.download = "table.csv";
+        link.click();
+        URL.revokeObjectURL(link.href);
+      });
+      (table.closest(".cell_output") || table).insertAdjacentElement("afterend", button);
+    }
+  };
+
+  const code = () => {
     const article = document.querySelector("article.bd-article");
     const folds = [...document.querySelectorAll("article.bd-article div.cell > details.hide.above-input")]
       .filter((fold) => !fold.closest(".tag_parameters, .tag_injected-parameters"));
@@ -34,6 +83,14 @@
     });
     title.insertAdjacentElement("afterend", button);
     show(kept());
+  };
+  const ready = () => {
+    code();
+    csv();
+    figures();
+    scrolls();
+    window.addEventListener("resize", scrolls);
+    document.addEventListener("toggle", scrolls, true);
   };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", ready);
   else ready();

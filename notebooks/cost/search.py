@@ -154,7 +154,12 @@ for name, recipe in recipes.items():
     runner = engine.prepare(subject.model, subject.x, subject.precision)
     inputs = subject.x[torch.arange(batch_size) % count].to(subject.precision)
     for readout in (probability, logit):
-        asked = {"segments": subject.segments, "precision": subject.precision, "batch_size": batch_size, "readout": readout}
+        asked = {
+            "segments": subject.segments,
+            "precision": subject.precision,
+            "batch_size": batch_size,
+            "readout": readout,
+        }
         score = search.Remembered(engine.scorer(subject.model, subject.x, subject.target, **asked))
         anneal = {**optimum.schedule(P.given(readout=readout), steps[name]), "seed": seed, "images": identity}
         first = search.anneal(score, start, **{**anneal, "steps": 1})

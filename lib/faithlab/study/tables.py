@@ -12,6 +12,9 @@ from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Function, Statistic
 
+LEVELS = ("macro_correlation", "micro_correlation", "micro_rank")
+"""What `faithlab.trials.degraded.correlations` calls its levels; a reader gets them in words."""
+
 
 def side_by_side(
     sources: Mapping[str, pd.DataFrame | None],
@@ -158,8 +161,13 @@ def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:
 
 
 def styled(table: pd.DataFrame) -> Styler:
-    """A table of numbers as the book shows it: merged headers, its look in the book's style sheet."""
-    return table.style.set_table_attributes('class="dataframe"')
+    """A table of numbers as the book shows it: merged headers in words, its look in the book's style sheet."""
+
+    def words(name: Any) -> Any:
+        return name.replace("_", " ") if name in LEVELS else name
+
+    style = table.style.format_index(words, axis="index").format_index(words, axis="columns")
+    return style.set_table_attributes('class="dataframe"')
 
 
 def prose(frame: pd.DataFrame) -> Styler:
