@@ -202,7 +202,8 @@ for axes, i in zip(grid[:, 0], here, strict=True):
     relevance = relevance.view(-1, lines.shape[1]).sum(1) if unit == "value" else relevance
     relevance = relevance[:length].clamp(min=0)
     low, high = lines.min() - 0.5, lines.max() + 0.5
-    extent = (-0.5, length - 0.5, low, high)  # the lines stay readable on the darkest shade
+    extent = (-0.5, length - 0.5, low, high)
+    # The lines stay readable on the darkest shade.
     shade = {"aspect": "auto", "cmap": "Greys", "vmax": 1.6, "interpolation": "none"}
     axes.imshow((relevance / relevance.max())[None], extent=extent, **shade)
     for channel, values in enumerate(lines.T):
