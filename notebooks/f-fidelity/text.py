@@ -62,6 +62,7 @@ seed = 0  # of the random subsets
 # %% tags=["hide-input"]
 import dataclasses
 import html
+import itertools
 
 import pandas as pd
 import torch
@@ -125,18 +126,14 @@ tables.prose(pd.DataFrame(rows))
 # %% tags=["hide-input"]
 lengths = torch.cat([tests[name].present(places[name]).sum(1) for name in data]).unique()
 rows = []
-for d in sorted({int(lengths.min()), int(lengths.max())}):
-    for share in (size_step, 0.5):
-        (s,) = masks.counts([share], d)
-        of = {
-            "Fidelity": masks.removals(s, d),
-            "R-Fidelity": masks.removals(s, d, alpha),
-            "F-Fidelity": masks.removals(s, d, alpha, beta),
-        }
-        rows.append(
-            {"tokens of the text": d, "size": f"{share:.0%}", "the size in tokens": int(s)}
-            | {f"{metric} removes (MoRF)": int(count) for metric, count in of.items()}
-        )
+for d, share in itertools.product(sorted({int(lengths.min()), int(lengths.max())}), (size_step, 0.5)):
+    (s,) = masks.counts([share], d)
+    of = {"Fidelity": masks.removals(s, d), "R-Fidelity": masks.removals(s, d, alpha)}
+    of["F-Fidelity"] = masks.removals(s, d, alpha, beta)
+    rows.append(
+        {"tokens of the text": d, "size": f"{share:.0%}", "the size in tokens": int(s)}
+        | {f"{metric} removes (MoRF)": int(count) for metric, count in of.items()}
+    )
 tables.prose(pd.DataFrame(rows))
 
 # %% [markdown]
@@ -149,28 +146,16 @@ tables.prose(pd.DataFrame(rows))
 # random.
 
 # %% tags=["hide-input"]
-shapes = {
-    "lstm": {"dim": lstm_dim, "hidden": lstm_hidden},
-    "transformer": {"dim": dim, "depth": depth, "heads": heads},
-}
+shapes = {"lstm": {"dim": lstm_dim, "hidden": lstm_hidden}}
+shapes["transformer"] = {"dim": dim, "depth": depth, "heads": heads}
 training = {"epochs": epochs, "rate": rate, "decay": decay, "schedule": schedule, "limit": train_limit}
 chosen = []  # the networks with the texts to explain
-for name in data:
-    for architecture in architectures:
-        for s in training_seeds:
-            original = Recipe(
-                data=name,
-                data_options=text_options,
-                model=architecture,
-                model_options={"words": words} | shapes[architecture],
-                seed=s,
-                **training,
-            )
-            tuned = dataclasses.replace(
-                original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original
-            )
-            options = {"tuned": tuned, "name": ARCHITECTURES[architecture], "data": tests[name]}
-            chosen.append(subjects.subject(original, places[name], **options))
+for name, architecture, s in itertools.product(data, architectures, training_seeds):
+    shape = {"words": words} | shapes[architecture]
+    original = Recipe(data=name, data_options=text_options, model=architecture, model_options=shape, seed=s, **training)
+    tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
+    options = {"tuned": tuned, "name": ARCHITECTURES[architecture], "data": tests[name]}
+    chosen.append(subjects.subject(original, places[name], **options))
 
 # %% tags=["hide-input"]
 bears = Scores.concat(masking.masked(subject, [0.0, 0.05, 0.1], draws=maskings, seed=seed) for subject in chosen)
@@ -199,11 +184,8 @@ table8 = published.load("ffidelity_robustness")
 paper8 = table8.query("dataset == 'SST2'").rename(columns={"model": "network", "masked_fraction": "masked"})
 shown = pd.concat([paper8.assign(texts="SST2 (published)"), measured8.assign(texts=measured8["dataset"])])
 shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
-tables.styled(
-    tables.side_by_side(
-        {"accuracy": shown}, rows=["texts", "architecture", "network"], columns=["masked"], digits=3
-    ).droplevel(1, axis=1)
-)
+rows = ["texts", "architecture", "network"]
+tables.styled(tables.side_by_side({"accuracy": shown}, rows=rows, columns=["masked"], digits=3).droplevel(1, axis=1))
 
 # %% [markdown]
 # ## Explanations
@@ -270,12 +252,9 @@ run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant tokens are masked (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the texts. The scales differ: F-Fidelity removes at most a share \u03b2 of the tokens.", "name": "ff-text-curves"}, "image": {"alt": "Grid of line charts, networks by metrics: share of tokens named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 pairs = {  # what a figure calls a pair of data set and network, and where its rows are
-    (f"{NAMES[name][0]}, " if len(data) > 1 else "") + ARCHITECTURES[architecture]: {
-        "dataset": f"{name} test",
-        "network": ARCHITECTURES[architecture],
-    }
+    (f"{NAMES[name][0]}, " if len(data) > 1 else "") + network: {"dataset": f"{name} test", "network": network}
     for name in data
-    for architecture in architectures
+    for network in (ARCHITECTURES[architecture] for architecture in architectures)
 }
 figures.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", rows=pairs)
 
@@ -373,24 +352,18 @@ once = Scores.concat(
 )
 run.save(once, "one-draw")
 right_pairs = stats.pairs_in_order(noise_shares, seeds, micro=True)
-Markdown(
-    "; ".join(
-        f"*{pair}*: "
-        + tables.listed(
-            {
-                name: stats.estimate(table, right_pairs, metric=metric, **labels)
-                for name, table, metric in (
-                    ("F-Fidelity with one draw", once, "FFid+"),
-                    (f"with {draws}", scores, "FFid+"),
-                    ("Fidelity", scores, "Fid+"),
-                )
-            },
-            2,
-        )
-        for pair, labels in pairs.items()
-    )
-    + ". Areas under curves pool all sizes, and hardly need more than one draw."
-)
+compared = {
+    "F-Fidelity with one draw": (once, "FFid+"),
+    f"with {draws}": (scores, "FFid+"),
+    "Fidelity": (scores, "Fid+"),
+}
+lines = []
+for pair, labels in pairs.items():
+    found = {
+        name: stats.estimate(table, right_pairs, metric=metric, **labels) for name, (table, metric) in compared.items()
+    }
+    lines.append(f"*{pair}*: {tables.listed(found, 2)}")
+Markdown("; ".join(lines) + ". Areas under curves pool all sizes, and hardly need more than one draw.")
 
 # %% [markdown]
 # ## What reproduced
@@ -413,21 +386,19 @@ premises = [
     for pair, of in original.items()
 ]
 capped = premise(counted("the cap removes a token of every text", masks.bound(beta, lengths) >= 1))
+
+
+def ordered(pair, metric):
+    """A metric orders the degraded explanations: every step of noise, or nearly."""
+    kind = trend if (metric, pairs[pair]["network"]) == ("Fid+", "Transformer") else in_order
+    return kind(scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **pairs[pair])
+
+
 run.claim(
     "ff-text-order",
     "Section 5.3, Tables 4 and 7",
     "On text every metric orders the degraded explanations perfectly; Fidelity under MoRF with a Transformer nearly so.",
-    [
-        *premises,
-        capped,
-        *(
-            (trend if (metric, labels["network"]) == ("Fid+", "Transformer") else in_order)(
-                scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **labels
-            )
-            for pair, labels in pairs.items()
-            for metric in (m + way for way in "+-" for m in settings)
-        ),
-    ],
+    [*premises, capped, *(ordered(pair, m + way) for pair in pairs for way in "+-" for m in settings)],
 )
 
 # %% [markdown]
@@ -436,33 +407,22 @@ run.claim(
 # the share of pairs in the right order, which is judged here and goes from −1 to 1, 0.4: so 0.07 there is 0.5 here. Where
 # plain removal goes wrong, as for [images](../f-fidelity/images), the paper's difference is several times as large.
 
+
 # %% tags=["hide-input"]
-micro = {
-    way: stats.pairs_in_order(noise_shares, seeds, micro=True, better=better_) for way, better_ in (("+", 1), ("-", -1))
-}
+def beside(kind, pair, one, other, way, **margin):
+    """A metric against another by the pairs that are in the right order at single sizes."""
+    names, better_ = [f"{one}{way}", f"{other}{way}"], 1 if way == "+" else -1
+    about = {"of": stats.pairs_in_order(noise_shares, seeds, micro=True, better=better_), "name": f"{pair}: {one}{way}"}
+    about["printed"] = degraded.printed(prints[pair], "IG", "micro_correlation", names)
+    return kind(scores, *({"metric": name} for name in names), **about, **margin, **pairs[pair])
+
+
+slight = {"margin": 0.5, "reason": "0.07 of a micro correlation, which the paper calls slight"}
 run.claim(
     "ff-text-ood",
     "Section 5.3, appendix E.3",
     "On text the out-of-distribution problem can be ignored: Fidelity ranks as well as F-Fidelity.",
-    [
-        *premises,
-        capped,
-        *(
-            no_worse(
-                scores,
-                {"metric": f"Fid{way}"},
-                {"metric": f"FFid{way}"},
-                margin=0.5,
-                reason="0.07 of a micro correlation, which the paper calls slight",
-                of=micro[way],
-                name=f"{pair}: Fid{way}",
-                printed=degraded.printed(prints[pair], "IG", "micro_correlation", [f"Fid{way}", f"FFid{way}"]),
-                **labels,
-            )
-            for pair, labels in pairs.items()
-            for way in "+-"
-        ),
-    ],
+    [*premises, capped, *(beside(no_worse, pair, "Fid", "FFid", way, **slight) for pair in pairs for way in "+-")],
 )
 
 # %% [markdown]
@@ -470,28 +430,12 @@ run.claim(
 # gains with more of them: the paper has fifty.
 
 # %% tags=["hide-input"]
+transformers = [pair for pair, labels in pairs.items() if labels["network"] == "Transformer"]
 run.claim(
     "ff-text-transformer",
     "Appendix D.1, Table 7",
     "With a Transformer, F-Fidelity has slight advantages over Fidelity at single sizes.",
-    [
-        *premises,
-        capped,
-        *(
-            better(
-                scores,
-                {"metric": f"FFid{way}"},
-                {"metric": f"Fid{way}"},
-                of=micro[way],
-                name=f"{pair}: FFid{way}",
-                printed=degraded.printed(prints[pair], "IG", "micro_correlation", [f"FFid{way}", f"Fid{way}"]),
-                **labels,
-            )
-            for pair, labels in pairs.items()
-            if labels["network"] == "Transformer"
-            for way in "+-"
-        ),
-    ],
+    [*premises, capped, *(beside(better, pair, "FFid", "Fid", way) for pair in transformers for way in "+-")],
 )
 
 # %% [markdown]

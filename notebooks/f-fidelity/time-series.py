@@ -59,6 +59,7 @@ seed = 0  # of the random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -136,24 +137,16 @@ tables.prose(pd.DataFrame(facts))
 # %% tags=["hide-input"]
 training = {"epochs": epochs, "rate": rate, "decay": decay, "optimiser": "adamw", "schedule": schedule, "batch": batch}
 recipes, chosen = [], {}  # chosen: by recipe's number and unit, the networks with the series to explain
-for name in data:
-    _, T, C = splits[name].inputs.shape
-    for architecture in architectures:
-        shape = {"classes": len(splits[name].classes), "channels": C, "width": width}
-        shape |= {"layers": layers} if architecture == "bilstm" else {}
-        for s in training_seeds:
-            recipes.append(Recipe(data=name, model=architecture, model_options=shape, seed=s, **training))
-for i, original in enumerate(recipes):
-    for unit in units:
-        tuning = {"epochs": tuning_epochs, "rate": tuning_rate, "mask_share": beta, "start": original}
-        chosen[i, unit] = subjects.subject(
-            original,
-            places[original.data],
-            tuned=dataclasses.replace(original, data_options={"unit": unit}, **tuning),
-            name=ARCHITECTURES[original.model],
-            precision=precision,
-            data=datasets.load(original.data, "test", unit=unit),
-        )
+for name, architecture, s in itertools.product(data, architectures, training_seeds):
+    shape = {"classes": len(splits[name].classes), "channels": splits[name].inputs.shape[2], "width": width}
+    shape |= {"layers": layers} if architecture == "bilstm" else {}
+    recipes.append(Recipe(data=name, model=architecture, model_options=shape, seed=s, **training))
+for (i, original), unit in itertools.product(enumerate(recipes), units):
+    tuning = {"epochs": tuning_epochs, "rate": tuning_rate, "mask_share": beta, "start": original}
+    tuned = dataclasses.replace(original, data_options={"unit": unit}, **tuning)
+    options = {"tuned": tuned, "name": ARCHITECTURES[original.model], "precision": precision}
+    test = datasets.load(original.data, "test", unit=unit)
+    chosen[i, unit] = subjects.subject(original, places[original.data], data=test, **options)
 
 # %% tags=["hide-input"]
 tested = [0.0, 0.05, 0.1, 0.2, 0.3, 0.5]
@@ -176,20 +169,12 @@ run.save(measured8[measured8["explainer"] == f"random {kind}s"].drop(columns="ex
 
 # %% tags=["hide-input"]
 table8 = published.load("ffidelity_robustness")
-shown = pd.concat(
-    [
-        table8.query("dataset == 'Boiler'")
-        .rename(columns={"model": "network", "masked_fraction": "masked"})
-        .assign(series="Boiler (published)"),
-        measured8.assign(series=lambda t: t["dataset"] + ", " + t["explainer"].str.removeprefix("random ")),
-    ]
-)
-shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
-tables.styled(
-    tables.side_by_side({"accuracy": shown}, rows=["series", "architecture", "network"], columns=["masked"]).droplevel(
-        1, axis=1
-    )
-)
+paper8 = table8.query("dataset == 'Boiler'").rename(columns={"model": "network", "masked_fraction": "masked"})
+masked = measured8["explainer"].str.removeprefix("random ")
+shown = [paper8.assign(series="Boiler (published)"), measured8.assign(series=measured8["dataset"] + ", " + masked)]
+shown = pd.concat(shown).assign(mean=lambda t: t["accuracy"], masked=lambda t: t["masked"].map("{:.0%} masked".format))
+rows = ["series", "architecture", "network"]
+tables.styled(tables.side_by_side({"accuracy": shown}, rows=rows, columns=["masked"]).droplevel(1, axis=1))
 
 # %% [markdown]
 # ## Explanations
@@ -217,24 +202,16 @@ for axes, i in zip(grid[:, 0], here, strict=True):
     relevance = relevance.view(-1, lines.shape[1]).sum(1) if unit == "value" else relevance
     relevance = relevance[:length].clamp(min=0)
     low, high = lines.min() - 0.5, lines.max() + 0.5
-    shade = axes.imshow(
-        (relevance / relevance.max())[None],
-        extent=(-0.5, length - 0.5, low, high),
-        aspect="auto",
-        cmap="Greys",
-        vmax=1.6,  # the lines stay readable on the darkest shade
-        interpolation="none",
-    )
+    extent = (-0.5, length - 0.5, low, high)
+    # The lines stay readable on the darkest shade.
+    shade = {"aspect": "auto", "cmap": "Greys", "vmax": 1.6, "interpolation": "none"}
+    axes.imshow((relevance / relevance.max())[None], extent=extent, **shade)
     for channel, values in enumerate(lines.T):
         colour, dashes = sns.color_palette("colorblind")[channel % 4], ("-", "--", ":", "-.")[channel // 4 % 4]
         axes.plot(values, color=colour, linestyle=dashes, linewidth=1.2, label=f"{channel + 1}")
     axes.grid(False)
-    axes.set(
-        xlim=(-0.5, length - 0.5),
-        ylim=(low, high),
-        ylabel="value (sd)",
-        title=f"{ARCHITECTURES[recipes[i].model]}: {splits[data[0]].classes[int(subject.target[example])]}",
-    )
+    title = f"{ARCHITECTURES[recipes[i].model]}: {splits[data[0]].classes[int(subject.target[example])]}"
+    axes.set(xlim=(-0.5, length - 0.5), ylim=(low, high), ylabel="value (sd)", title=title)
 grid[-1, 0].set_xlabel("time step")
 grid[0, 0].legend(title="channel", loc="center left", bbox_to_anchor=(1.01, 0.5))
 figures.show(figure)
@@ -364,9 +341,8 @@ macro = measured[measured["level"] == "macro_correlation"]
 macro = macro.assign(series=macro["dataset"].map({f"{name} test": NAMES[name][0] for name in data}))
 by_unit = {f"{unit}s": macro[macro["explainer"] == f"IG of {unit}s"] for unit in units}
 families = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
-tables.styled(
-    tables.side_by_side(by_unit, rows=["comparison", "metric"], columns=["series", "network"], order=families)
-)
+rows = ["comparison", "metric"]
+tables.styled(tables.side_by_side(by_unit, rows=rows, columns=["series", "network"], order=families))
 
 # %% [markdown]
 # Of values there are as many times more as there are channels, and so many more that F-Fidelity's cap removes. Where it
@@ -382,11 +358,9 @@ tables.styled(
 # happened on these series, and have no interval.
 
 # %% tags=["hide-input"]
-apart = {
-    (pair, name): degraded.told_apart(scores, metric=name, **trial, **labels)
-    for pair, labels in pairs.items()
-    for name in metrics
-}
+apart = {}
+for (pair, labels), name in itertools.product(pairs.items(), metrics):
+    apart[pair, name] = degraded.told_apart(scores, metric=name, **trial, **labels)
 ties = pd.DataFrame([(*key, int(there.sum()), there.numel()) for key, there in apart.items()])
 ties.columns = ["pair", "metric", "told apart", "cases"]
 run.save(ties, "ties")
@@ -408,15 +382,13 @@ order = macro[macro["comparison"] == "MoRF vs GT"]
 order = tables.side_by_side({"": order}, rows=keys, columns=["metric"], order=families).droplevel(1, axis=1)
 order.index.names = keys
 warranted = []
-for name in data:
-    for architecture in architectures:
-        for unit in units:
-            labels = {"dataset": f"{name} test", "network": f"{ARCHITECTURES[architecture]} original"}
-            blocks = bears.where(**labels, explainer=f"random {unit}s").blocks
-            hits = torch.stack([block.values.double() for block in blocks]).mean(0)  # over masks and networks
-            advice = advise(hits, torch.tensor(tested), alpha=alpha, beta=beta)
-            key = (NAMES[name][0], ARCHITECTURES[architecture], f"IG of {unit}s")
-            warranted.append((*key, f"{advice.bearable:.0%}", advice.metric))
+for name, architecture, unit in itertools.product(data, architectures, units):
+    labels = {"dataset": f"{name} test", "network": f"{ARCHITECTURES[architecture]} original"}
+    blocks = bears.where(**labels, explainer=f"random {unit}s").blocks
+    hits = torch.stack([block.values.double() for block in blocks]).mean(0)  # over masks and networks
+    advice = advise(hits, torch.tensor(tested), alpha=alpha, beta=beta)
+    key = (NAMES[name][0], ARCHITECTURES[architecture], f"IG of {unit}s")
+    warranted.append((*key, f"{advice.bearable:.0%}", advice.metric))
 foreseen = pd.DataFrame(warranted, columns=[*keys, "bears the loss of", "warranted"])
 tables.prose(foreseen.merge(order.astype(str).reset_index(), on=keys))
 
@@ -451,6 +423,22 @@ recognised = [
     for pair, labels in original.items()
 ]
 removes = premise(counted("the cap removes a step of every series", torch.cat(list(capped.values())) >= 1))
+
+
+def ordered(pair, metric):
+    """Every step of noise makes the area of a metric worse."""
+    return in_order(scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **pairs[pair])
+
+
+def ahead(pair, rival, way, level):
+    """F-Fidelity has more pairs in the right order than another metric: of areas (macro), or at single sizes (micro)."""
+    names = [f"FFid{way}", f"{rival}{way}"]
+    of = stats.pairs_in_order(noise_shares, seeds, micro=level == "micro", better=1 if way == "+" else -1)
+    numbers = degraded.printed(prints[pair], "IG", f"{level}_correlation", names)
+    about = {"of": of, "name": f"{pair}: against {rival}{way}", "printed": numbers}
+    return better(scores, *({"metric": name} for name in names), **about, **pairs[pair])
+
+
 run.claim(
     "ff-series-macro",
     "Tables 3 and 6",
@@ -459,88 +447,50 @@ run.claim(
         *recognised,
         removes,
         *(
-            in_order(scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **labels)
-            for pair, labels in pairs.items()
-            for metric in ("RFid+", "RFid-", "FFid+", "FFid-")
+            ordered(pair, metric)
+            for pair, metric in itertools.product(pairs, ("RFid+", "RFid-", "FFid+", "FFid-"))
             if not (whose[pair] == ("Boiler", "LSTM") and metric.endswith("-"))
         ),
     ],
 )
 
 # %% tags=["hide-input"]
+cost = [
+    premise(above(bears, 0.05, of=masking.lost(0.1), name=f"{pair}: missing steps cost accuracy", **labels))
+    for pair, labels in original.items()
+]
+imperfect = [pair for pair in pairs if whose[pair] != ("PAM", "LSTM")]
 run.claim(
     "ff-series-ood",
     "Section 5.2, Tables 3 and 6",
     "Fidelity and ROAR suffer from out-of-distribution inputs: under LeRF they order explanations worse than F-Fidelity, "
     "but for an LSTM on PAM, where all are perfect.",
-    [
-        *recognised,
-        removes,
-        *(
-            premise(above(bears, 0.05, of=masking.lost(0.1), name=f"{pair}: missing steps cost accuracy", **labels))
-            for pair, labels in original.items()
-        ),
-        *(
-            better(
-                scores,
-                {"metric": "FFid-"},
-                {"metric": rival},
-                of=stats.pairs_in_order(noise_shares, seeds, better=-1),
-                name=f"{pair}: against {rival}",
-                printed=degraded.printed(prints[pair], "IG", "macro_correlation", ["FFid-", rival]),
-                **labels,
-            )
-            for pair, labels in pairs.items()
-            for rival in ("Fid-", "ROAR-")
-            if whose[pair] != ("PAM", "LSTM")
-        ),
-    ],
+    [*recognised, removes, *cost]
+    + [ahead(pair, rival, "-", "macro") for pair in imperfect for rival in ("Fid", "ROAR")],
 )
 
 # %% tags=["hide-input"]
+parts = []
+boilers = [pair for pair in pairs if whose[pair][0] == "Boiler"]
+for pair, metric, way in itertools.product(boilers, ("Fid", "ROAR", "RFid", "FFid"), "+-"):
+    always, there = metric in ("RFid", "FFid"), apart[pair, metric + way]
+    text = f"{pair}: {metric}{way} {'always can' if always else 'cannot at some size'}"
+    reason = "counted over sizes and seeds of the noise"
+    parts.append(counted(text, there if always else [not there.all()], reason=reason))
 run.claim(
     "ff-series-missing",
     "Tables 3 and 6, appendix E.2",
     "On Boiler, Fidelity and ROAR cannot tell the explanations apart at some sizes; R-Fidelity and F-Fidelity always can.",
-    [
-        removes,
-        *(
-            counted(
-                f"{pair}: {metric}{way} {'always can' if always else 'cannot at some size'}",
-                apart[pair, metric + way] if always else [not apart[pair, metric + way].all()],
-                reason="counted over sizes and seeds of the noise",
-            )
-            for pair in pairs
-            if whose[pair][0] == "Boiler"
-            for metric, always in (("Fid", False), ("ROAR", False), ("RFid", True), ("FFid", True))
-            for way in "+-"
-        ),
-    ],
-) if "Boiler" in {theirs for theirs, _ in whose.values()} else None
+    [removes, *parts],
+) if boilers else None
 
 # %% tags=["hide-input"]
 run.claim(
     "ff-series-rank",
     "Section 5.2, Tables 3 and 6",
     "At single sizes F-Fidelity finds the order better than Fidelity and ROAR.",
-    [
-        *recognised,
-        removes,
-        *(
-            better(
-                scores,
-                {"metric": f"FFid{way}"},
-                {"metric": f"{rival}{way}"},
-                of=stats.pairs_in_order(noise_shares, seeds, micro=True, better=1 if way == "+" else -1),
-                name=f"{pair}: against {rival}{way}",
-                printed=degraded.printed(prints[pair], "IG", "micro_correlation", [f"FFid{way}", f"{rival}{way}"]),
-                **labels,
-            )
-            for pair, labels in pairs.items()
-            for rival in ("Fid", "ROAR")
-            for way in "+-"
-        ),
-    ],
+    [*recognised, removes]
+    + [ahead(pair, rival, way, "micro") for pair in pairs for rival in ("Fid", "ROAR") for way in "+-"],
 )
 
 # %% tags=["hide-input"]

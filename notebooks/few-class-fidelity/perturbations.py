@@ -73,23 +73,12 @@ run = Run("few-class-fidelity/perturbations", globals())
 
 # %% tags=["hide-input"]
 digits = {"share": digit_share, "size": 28, "seed": seed}
+vehicles = {"size": size, "seed": seed}
 own = {
-    "vehicles": {
-        "data": "cifar10-vehicles",
-        "data_options": {"size": size, "seed": seed},
-        "model": "resnet9",
-        "model_options": {"width": width, "classes": 3},
-        "rate": rate,
-        "decay": 1e-5,
-        "limit": train_limit,
-    },
-    "digits": {
-        "data": "colored-mnist-halves",
-        "data_options": digits | {"limit": digit_limit},
-        "model": "cnn3",
-        "model_options": {"width": digit_width, "classes": 2},
-        "rate": digit_rate,
-    },
+    "vehicles": {"data": "cifar10-vehicles", "data_options": vehicles, "rate": rate, "decay": 1e-5}
+    | {"model": "resnet9", "model_options": {"width": width, "classes": 3}, "limit": train_limit},
+    "digits": {"data": "colored-mnist-halves", "data_options": digits | {"limit": digit_limit}, "rate": digit_rate}
+    | {"model": "cnn3", "model_options": {"width": digit_width, "classes": 2}},
 }
 recipes = {
     (task, s): Recipe(epochs=epochs, batch=64, precision=precision, seed=s, **options)
@@ -97,7 +86,7 @@ recipes = {
     for s in training_seeds
 }
 tests = {
-    "vehicles": datasets.load("cifar10-vehicles", "test", size=size, seed=seed),
+    "vehicles": datasets.load("cifar10-vehicles", "test", **vehicles),
     "digits": datasets.load("colored-mnist-halves", "test", **digits, limit=1000),
 }
 names = {"vehicles": "ResNet-9", "digits": "three layers"}
@@ -116,13 +105,12 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "Six images of each task. The networks must name the vehicle, or say whether the digit is up to 4 or from 5.", "name": "fc-perturbations-tasks"}, "image": {"alt": "Two rows of six small pictures: photographs of animals with a smaller photograph of a vehicle in them, and coloured digits on black."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 6, figsize=(7.2, 2.9))
-for row, (task, test) in zip(grid, tests.items(), strict=True):
-    for axes, i in zip(row, first[task].images.tolist(), strict=False):
-        axes.imshow(test.inputs[i].permute(1, 2, 0))
-        axes.set_title(test.classes[int(test.labels[i])], fontsize="small", fontweight="normal")
-        axes.axis("off")
-figures.show(figure)
+some = {task: of.images[:6] for task, of in first.items()}
+figures.pictures(
+    [references.intensities(test, some[task]) for task, test in tests.items()],
+    above=[[test.classes[label] for label in test.labels[some[task]].tolist()] for task, test in tests.items()],
+    size=(7.2, 2.9),
+)
 
 # %% [markdown]
 # ## The candidates
@@ -136,14 +124,8 @@ candidates = pd.DataFrame(perturbed.CANDIDATES, index=pd.Index(range(804), name=
 candidates["blur"] = perturbed.WIDTHS[candidates["width"]]
 candidates["same_as"] = perturbed.ORIGINAL
 run.save(candidates, "candidates")
-formula = {
-    "none": "blur alone",
-    "square": "x²",
-    "root": "√x",
-    "difference": "|x − m|",
-    "product": "m x",
-    "quotient": "x / m",
-}
+formula = {"none": "blur alone", "square": "x²", "root": "√x", "difference": "|x − m|", "product": "m x"}
+formula["quotient"] = "x / m"
 different = candidates["same_as"] == candidates.index
 kinds = candidates.assign(different=different).groupby(["operation", "place"], sort=False)
 listing = pd.DataFrame(
@@ -160,12 +142,8 @@ shown.loc[("all", ""), "widths each"] = ""
 tables.styled(shown)
 
 # %% tags=["hide-input"]
-chain = (
-    candidates["operation"]
-    .map(formula)
-    .str.cat([candidates["place"], candidates["adjustment"].replace("none", "")], " ")
-)
-chain = chain.str.split().str.join(" ")
+last = candidates["adjustment"].replace("none", "")
+chain = candidates["operation"].map(formula).str.cat([candidates["place"], last], " ").str.split().str.join(" ")
 Markdown(
     f"The widths go from {perturbed.WIDTHS[0]:.0%} to {perturbed.WIDTHS[-1]:.0%} of the image's side, each a little wider than "
     "the last; a chain with fewer of them takes them evenly from the 80.\n\n"
@@ -204,9 +182,8 @@ def save(key, metric, values, **labels):
 for key, subject in chosen.items():
     task, _ = key
     pictures = references.intensities(tests[task], subject.images)
-    U, S = (
-        t.cpu() for t in perturbed.scores(pictures.to(subject.x.device), references.answer(subject.model, tests[task]))
-    )
+    answer = references.answer(subject.model, tests[task])
+    U, S = (t.cpu() for t in perturbed.scores(pictures.to(subject.x.device), answer))
     winner, fallback = perturbed.winners(U, S, len(tests[task].classes))
     full[key] = U, S, winner, fallback
     chosen[key], pruned[key] = references.perturbed(subject, tests[task])
@@ -246,25 +223,24 @@ grid[0].legend(loc="center left", fontsize="small")
 figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other operations. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 6, figsize=(8.4, 4.2))
-for row, (task, i) in zip(grid, samples.items(), strict=True):
+altered = {}
+for task, i in samples.items():
     U, S, winner, _ = full[task, training_seeds[0]]
     image = references.intensities(tests[task], first[task].images[i : i + 1])
     P = torch.where(U[i] <= delta[task], U[i] + 10 / delta[task] * S[i], torch.inf)
     P[winner[i]] = -torch.inf  # also where it is a fallback
     order = candidates.loc[torch.tensor(perturbed.ORIGINAL)[P.argsort()].tolist()]
-    named = order.drop_duplicates("operation").index[:5]
-    shown = {"image": image[0]} | {
-        ("winner:\n" if place == 0 else "") + chain[c].replace(" ", "\n", 1): perturbed.candidates(image, (c,))[0, 0]
-        for place, c in enumerate(named)
-    }
-    answers = references.answer(first[task].model, tests[task])(torch.stack(list(shown.values())))
-    for axes, (name, picture), probabilities in zip(row, shown.items(), answers, strict=False):
-        axes.imshow(picture.clamp(0, 1).permute(1, 2, 0))
-        axes.set_title(name, fontsize="x-small", fontweight="normal")
-        axes.set_xlabel(" ".join(f"{p:.2f}" for p in probabilities), fontsize="x-small")
-        axes.set(xticks=[], yticks=[])
-figures.show(figure)
+    best = order.drop_duplicates("operation").index[:5]
+    shown = torch.stack([image[0], *(perturbed.candidates(image, (c,))[0, 0] for c in best)])
+    words = ["image", *(chain[c].replace(" ", "\n", 1) for c in best)]
+    words[1] = f"winner:\n{words[1]}"
+    altered[task] = shown, words, references.answer(first[task].model, tests[task])(shown)
+figures.pictures(
+    [shown for shown, _, _ in altered.values()],
+    above=[words for _, words, _ in altered.values()],
+    below=[[" ".join(f"{p:.2f}" for p in answer) for answer in answers] for _, _, answers in altered.values()],
+    size=(8.4, 4.2),
+)
 
 # %% [markdown]
 # ## Out of distribution?
@@ -332,16 +308,14 @@ tables.estimates(
 # image is a mixture that no blur of a whole image is, and a plain blur is the nearest thing to compare with.
 
 # %% mystnb={"figure": {"caption": "One image of each task, replaced as a whole, and what the network makes of it: the class and its probability.", "name": "fc-perturbations-ood"}, "image": {"alt": "Two rows of six pictures: the image, black, white, its mean colour, a blurred copy, and the perturbed copy, each with the predicted class and its probability."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 6, figsize=(8.4, 3.8))
-for row, (task, of) in zip(grid, examples.items(), strict=True):
-    shown = torch.stack([pictures[samples[task]] for pictures in of.values()])
-    answers = references.answer(first[task].model, tests[task])(shown)
-    for axes, name, picture, p in zip(row, of, shown, answers, strict=True):
-        axes.imshow(picture.clamp(0, 1).permute(1, 2, 0))
-        axes.set_title(name, fontsize="small", fontweight="normal")
-        axes.set_xlabel(f"{tests[task].classes[int(p.argmax())]} {p.max():.2f}", fontsize="small")
-        axes.set(xticks=[], yticks=[])
-figures.show(figure)
+shown = {task: torch.stack([of[name][samples[task]] for name in of]) for task, of in examples.items()}
+said = {task: references.answer(first[task].model, tests[task])(shown[task]) for task in tests}
+figures.pictures(
+    [shown[task] for task in tests],
+    above=[list(of) for of in examples.values()],
+    below=[[f"{tests[task].classes[int(p.argmax())]} {p.max():.2f}" for p in said[task]] for task in tests],
+    size=(8.4, 3.8),
+)
 
 # %% [markdown]
 # ## Which chains win
@@ -373,12 +347,12 @@ tables.estimates(
 
 # %% tags=["hide-input"]
 lines = []
-for task in tests:
+for task, data in where.items():
     near, line = (
-        stats.estimate(scores, metric="forwards", variant=name, dataset=where[task])
+        stats.estimate(scores, metric="forwards", variant=name, dataset=data)
         for name in ("near enough (exact)", "near a line")
     )
-    same = stats.estimate(scores, metric="same winner", dataset=where[task])
+    same = stats.estimate(scores, metric="same winner", dataset=data)
     lines.append(
         f"**{task}**: {int(different.sum())} without repetitions, {tables.number(near, 0)} that are near enough, and "
         f"**{tables.number(line, 0)}** that the pruned search asks about, which finds the winner of the full one on "
@@ -412,68 +386,51 @@ Markdown(
 # Each claim is judged on the saved scores, with a part for each task. The paper prints no numbers about its search.
 
 # %% tags=["hide-input"]
+found = {"metric": "has a candidate"}
 run.claim(
     "fc-found",
     "Section 3.4.1",
     "The 804 candidates offer a very high probability (above 0.95) to find one that leaves the model undecided.",
-    [above(scores, 0.95, metric="has a candidate", variant=None, dataset=where[task], name=task) for task in tests],
+    [above(scores, 0.95, variant=None, dataset=data, name=task, **found) for task, data in where.items()],
 )
 
 # %% tags=["hide-input"]
+every, blur = {"variant": None}, {"variant": "blur alone"}
 run.claim(
     "fc-blur-alone",
     "Section 3.4.1",
     "For some images blur alone has no suitable candidate, and the other operations find one.",
-    [
-        better(
-            scores,
-            {"variant": None},
-            {"variant": "blur alone"},
-            metric="has a candidate",
-            dataset=where[task],
-            name=task,
-        )
-        for task in tests
-    ],
+    [better(scores, every, blur, dataset=data, name=task, **found) for task, data in where.items()],
 )
 
+
 # %% tags=["hide-input"]
+def undecided(task, name):
+    """The perturbed image leaves the network undecided, others do not; black and white are one image for all."""
+    own, part = {"metric": "U", "reference": name, "dataset": where[task]}, f"{task}: {name}"
+    if name in ("black", "white"):
+        decided = float(stats.estimate(scores, **own)) > delta[task]
+        return counted(part, [decided], reason="one image, the same for all")
+    return (below if name == "perturbed" else above)(scores, delta[task], name=part, **own)
+
+
 run.claim(
     "fc-undecided",
     "Sections 3.2 and 3.4",
     "Fixed values and a plain blur do not leave the model undecided (U above Δ); the chosen perturbation does.",
-    [
-        counted(
-            f"{task}: {name}",
-            [float(stats.estimate(scores, metric="U", reference=name, dataset=where[task])) > delta[task]],
-            reason="one image, the same for all",
-        )
-        if name in ("black", "white")
-        else (below if name == "perturbed" else above)(
-            scores, delta[task], metric="U", reference=name, dataset=where[task], name=f"{task}: {name}"
-        )
-        for task in tests
-        for name in stand_ins
-    ],
+    [undecided(task, name) for task in tests for name in stand_ins],
 )
 
 # %% tags=["hide-input"]
+nearer = {"less": True, "metric": "novelty", "variant": "all replaced"}
+chosen_one = {"reference": "perturbed"}
 run.claim(
     "fc-distribution",
     "Sections 2.2 and 3.4",
     "The chosen perturbation is nearer to the training data than an image of one fixed value.",
     [
-        better(
-            scores,
-            {"reference": "perturbed"},
-            {"reference": name},
-            less=True,
-            metric="novelty",
-            variant="all replaced",
-            dataset=where[task],
-            name=f"{task}: nearer than {name}",
-        )
-        for task in tests
+        better(scores, chosen_one, {"reference": name}, dataset=data, name=f"{task}: nearer than {name}", **nearer)
+        for task, data in where.items()
         for name in ("black", "white", "mean")
     ],
 )
@@ -489,11 +446,9 @@ run.claim(
     "Abstract",
     "The perturbations are in-distribution: replaced images can hardly be told from clean ones (less than 0.6).",
     [
-        below(
-            scores, 0.6, of=told("perturbed", f"{part} replaced"), dataset=where[task], name=f"{task}, {part} replaced"
-        )
-        for task in tests
-        for part in ("all", "half")
+        below(scores, 0.6, of=told("perturbed", part), dataset=data, name=f"{task}, {part}")
+        for task, data in where.items()
+        for part in ("all replaced", "half replaced")
     ],
 )
 
