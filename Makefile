@@ -79,9 +79,8 @@ lint: $(READY)  ## style, format, and that imports point downward
 	@ruff format --check lib tests notebooks book/*.py
 	@lint-imports --no-cache --no-logo >/dev/null || lint-imports --no-cache --no-logo
 
-sync: $(READY)  ## bring the .py and .ipynb of every notebook together (the newer one wins), without outputs
-	@jupytext --quiet --sync $(PAIRS)
-	@jupyter nbconvert --log-level=WARN --clear-output --inplace $(PAIRS:.py=.ipynb)
+sync: $(READY)  ## bring the .py and .ipynb of every notebook together, without outputs
+	@python -m faithlab.study.pairs $${TAKE:+--take "$$TAKE"} $${NAME:+"$$NAME"}
 
 lab: $(READY)  ## open the notebooks in JupyterLab
 	@jupyter lab --notebook-dir=. notebooks
