@@ -16,6 +16,11 @@ export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TOP_PAD_ ?= 268435456
 export MALLOC_TRIM_THRESHOLD_ ?= 4294967296
 
+# As they are written: nothing in them is expanded by make, and recipes read them from the environment, as one word.
+WORDS := NAME PARAMS METRIC EXPLAINER TAKE
+$(foreach word,$(WORDS),$(eval override $(word) := $$(value $(word))))
+export $(WORDS)
+
 ifeq ($(VENV),none)
 READY :=
 else
@@ -27,17 +32,25 @@ endif
 HTML := $(FAITHLAB_BUILD)/$(PROFILE)/html
 PAIRS = $(shell find notebooks -name '*.py' -not -path '*/.*')
 comma := ,
+# slurm or kubernetes: jobs run there, see notebooks/cluster. They see the GPUs that the cluster gives them.
+CLUSTER ?=
+ifneq ($(CLUSTER),)
+unexport FAITHLAB_GPUS
+WHERE = --workflow-profile notebooks/cluster/$(CLUSTER)
+else
 # It looks for free cores as often as the timespan says, and once more for every job that has ended: at its default of one
 # second that took a fifth of a core towards the end of a build.
-SNAKEMAKE = snakemake --max-jobs-per-timespan 100/5s --cores $(CORES) --resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS))) \
-	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
+WHERE = --workflow-profile none --max-jobs-per-timespan 100/5s --cores $(CORES) \
+	--resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS)))
+endif
+SNAKEMAKE = python -m faithlab.study.pipeline $(WHERE) --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
 .PHONY: help book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
-	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
+	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  CLUSTER=slurm|kubernetes  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
 
 # Installed again when the lock or the package description changes. --no-deps: the lock alone says what is installed.
 $(VENV)/.ready: requirements.lock pyproject.toml
@@ -53,14 +66,14 @@ book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 	@echo 'The book: $(HTML)/index.html'
 
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
-	@test -n '$(NAME)' || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
-	@$(SNAKEMAKE) notebook=$(NAME) params="$$PARAMS"
+	@test -n "$$NAME" || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
+	@$(SNAKEMAKE) notebook="$$NAME" params="$$PARAMS"
 
 examine: $(READY)  ## a metric or an explainer of yours: make examine METRIC=path/to/file.py:function (or EXPLAINER=...)
-	@python -m faithlab.study.examine --profile $(PROFILE) --metric '$(METRIC)' --explainer '$(EXPLAINER)'
+	@python -m faithlab.study.examine --profile $(PROFILE) --metric "$$METRIC" --explainer "$$EXPLAINER"
 
 retrain: $(READY)  ## train a network that ships anew and compare: make retrain NAME=cifar10-resnet9-...
-	@python -m faithlab.study.ship retrain '$(NAME)'
+	@python -m faithlab.study.ship retrain "$$NAME"
 
 test: $(READY)  ## the test suite
 	@python -m pytest -n auto --dist worksteal
@@ -86,11 +99,11 @@ lab: $(READY)  ## open the notebooks in JupyterLab
 	@jupyter lab --notebook-dir=. notebooks
 
 lock:  ## resolve requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra book --extra peers --extra test --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
 
-unlock: $(READY)  ## after a power cut: let go of the lock of a build that died
-	@$(SNAKEMAKE) --unlock
+unlock: $(READY)  ## where Snakemake itself says that the folder is locked (make book needs no lock of its)
+	@snakemake --cores 1 --config profile=$(PROFILE) --unlock
 
 clean:  ## remove everything that was built; data sets and trained weights stay in the cache
 	rm -rf $(FAITHLAB_BUILD) .snakemake

@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import yaml
 
@@ -35,8 +36,8 @@ SHOWN = files("book/**/*", "_config.yml", "CHANGELOG.md", "lib/faithlab/**/*.py"
 NOTEBOOKS = places.pages()
 
 # Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seeds=[0,1]"
-ONE = config.get("notebook")
-WRITTEN = str(config.get("params") or "")
+ONE = unquote(str(config.get("notebook") or ""))
+WRITTEN = unquote(str(config.get("params") or ""))  # as faithlab.study.pipeline quotes them
 
 
 def resolved(name, run):
@@ -47,6 +48,15 @@ def resolved(name, run):
 def given(wildcards):
     """Parameters as they are written in a command: those of a run of your own, every word in quotes."""
     return "" if wildcards.run == PROFILE else shlex.join(x for name, text in GIVEN for x in ("-p", name, text))
+
+
+def threads(alone=False):
+    """Two jobs at a time: small models do not fill many cores, and a notebook spends much of its time on one.
+
+    On a cluster the profile in notebooks/cluster says how many.
+    """
+    cores = workflow.resource_settings.cores or 1
+    return cores if alone else max(1, cores // 2)
 
 
 # What is wrong with the parameters is said in a few lines, before Snakemake says anything.
@@ -127,7 +137,7 @@ rule train:
         given=given,
     output:
         f"{BUILD}/{{run}}/trained/{{name}}/{{part}}-of-{{parts}}",
-    threads: lambda w: max(1, workflow.cores // 2)
+    threads: lambda w: threads()
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
         mem_mb=lambda w: profiles.needs(w.name).memory,
@@ -175,7 +185,7 @@ rule notebook:
         executed=f"{BUILD}/{{run}}/executed/{{name}}.ipynb",
         provenance=f"{BUILD}/{{run}}/results/{{name}}/provenance.json",
         made=f"{BUILD}/{{run}}/made/notebooks/{{name}}",
-    threads: lambda w: workflow.cores if profiles.needs(w.name).alone else max(1, workflow.cores // 2)
+    threads: lambda w: threads(profiles.needs(w.name).alone)
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
         mem_mb=lambda w: profiles.needs(w.name).memory,
