@@ -23,6 +23,11 @@ TORCH := $(if $(shell nvidia-smi -L 2>/dev/null),cuda,cpu)
 endif
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
+# As they are written: nothing in them is expanded by make, and recipes read them from the environment, as one word.
+WORDS := NAME PARAMS METRIC EXPLAINER MODEL DATA TAKE
+$(foreach word,$(WORDS),$(eval override $(word) := $$(value $(word))))
+export $(WORDS)
+
 ifeq ($(VENV),none)
 READY :=
 else
@@ -34,17 +39,26 @@ endif
 HTML := $(FAITHLAB_BUILD)/$(PROFILE)/html
 PAIRS = $(shell find notebooks -name '*.py' -not -path '*/.*')
 comma := ,
+# slurm or kubernetes: jobs run there, see notebooks/cluster. They see the GPUs that the cluster gives them.
+CLUSTER ?=
+ifneq ($(CLUSTER),)
+unexport FAITHLAB_GPUS
+WHERE = --workflow-profile notebooks/cluster/$(CLUSTER)
+else
 # It looks for free cores as often as the timespan says, and once more for every job that has ended: at its default of one
 # second that took a fifth of a core towards the end of a build.
-SNAKEMAKE = snakemake --max-jobs-per-timespan 100/5s --cores $(CORES) --resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS))) \
-	--rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
+WHERE = --workflow-profile none --max-jobs-per-timespan 100/5s --cores $(CORES) \
+	--resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS)))
+endif
+SNAKEMAKE = python -m faithlab.study.pipeline $(WHERE) --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
 .PHONY: help environment book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
-	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1  TORCH=cpu|cuda'
+	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  CLUSTER=slurm|kubernetes  PYTHON=python3  VENV=.venv|none' \
+		' FAITHLAB_GPUS=0,1  TORCH=cpu|cuda'
 
 # Lines of requirements.lock, with their hashes: $(1) says of which packages.
 locked = awk '/^[^ ]/ {wanted = ($(1))} wanted' requirements.lock >$(VENV)/locked.txt
@@ -83,15 +97,15 @@ book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 	@echo 'The book: $(HTML)/index.html'
 
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
-	@test -n '$(NAME)' || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
-	@$(SNAKEMAKE) notebook=$(NAME) params="$$PARAMS"
+	@test -n "$$NAME" || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
+	@$(SNAKEMAKE) notebook="$$NAME" params="$$PARAMS"
 
 examine: $(READY)  ## what is yours: make examine METRIC=path/to/file.py:function (EXPLAINER=..., MODEL=... DATA=...)
-	@python -m faithlab.study.examine --profile $(PROFILE) --metric '$(METRIC)' --explainer '$(EXPLAINER)' \
-		--model '$(MODEL)' --data '$(DATA)'
+	@python -m faithlab.study.examine --profile $(PROFILE) --metric "$$METRIC" --explainer "$$EXPLAINER" \
+		--model "$$MODEL" --data "$$DATA"
 
 retrain: $(READY)  ## train a network that ships anew and compare: make retrain NAME=cifar10-resnet9-...
-	@python -m faithlab.study.ship retrain '$(NAME)'
+	@python -m faithlab.study.ship retrain "$$NAME"
 
 test: $(READY)  ## the test suite
 	@python -m pytest -n auto --dist worksteal
@@ -111,22 +125,21 @@ lint: $(READY)  ## style, format, and that imports point downward
 	@ruff format --check lib tests notebooks book/*.py
 	@lint-imports --no-cache --no-logo >/dev/null || lint-imports --no-cache --no-logo
 
-sync: $(READY)  ## bring the .py and .ipynb of every notebook together (the newer one wins), without outputs
-	@jupytext --quiet --sync $(PAIRS)
-	@jupyter nbconvert --log-level=WARN --clear-output --inplace $(PAIRS:.py=.ipynb)
+sync: $(READY)  ## bring the .py and .ipynb of every notebook together, without outputs
+	@python -m faithlab.study.pairs $${TAKE:+--take "$$TAKE"} $${NAME:+"$$NAME"}
 
 lab: $(READY)  ## open the notebooks in JupyterLab
 	@jupyter lab --notebook-dir=. notebooks
 
 lock:  ## resolve requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra book --extra peers --extra test --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
 	sed -nE "s/^(torch|torchvision)==([0-9.]+).*/\1==\2+cpu ; sys_platform == 'linux'/p" requirements.lock | \
 		uv pip compile - --no-deps --universal --python-version 3.11 --default-index $(TORCH_INDEX) --upgrade \
 		--generate-hashes --no-header --no-annotate --quiet --output-file requirements-cpu.lock
 
-unlock: $(READY)  ## after a power cut: let go of the lock of a build that died
-	@$(SNAKEMAKE) --unlock
+unlock: $(READY)  ## where Snakemake itself says that the folder is locked (make book needs no lock of its)
+	@snakemake --cores 1 --config profile=$(PROFILE) --unlock
 
 clean:  ## remove everything that was built; data sets and trained weights stay in the cache
 	rm -rf $(FAITHLAB_BUILD) .snakemake

@@ -2,18 +2,19 @@
 #
 #   data sets --> networks, where they are trained ahead --> notebooks (one job each) --> the book
 #
-# Snakemake compares inputs by time and, for small files, by content: a fresh clone or a `touch` reruns nothing.
+# What is stale is decided by content, see faithlab.study.reach. `wanted/` holds what each page is to be made of and `made/`
+# what it was made of, a line for each file: `diff` of the two says why a page is made again.
 
 import functools
-import json
 import os
 import shlex
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import yaml
 
-from faithlab.study import parameters, places, profiles, reach
+from faithlab.study import pairs, parameters, places, profiles, reach
 
 PROFILE = config.get("profile", "quick")
 BUILD = os.path.relpath(places.build())
@@ -31,18 +32,31 @@ def files(*patterns):
 
 
 # What the pages of the book show of the library and of what is recorded.
-CODE = files("lib/faithlab/**/*.py", "data/**/*.csv", "data/**/*.json", "requirements.lock")
-PAGES = files("book/**/*", "_config.yml", "CHANGELOG.md")
+SHOWN = files("book/**/*", "_config.yml", "CHANGELOG.md", "lib/faithlab/**/*.py", "data/**/*", "requirements.lock")
 NOTEBOOKS = places.pages()
 
 # Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seeds=[0,1]"
-ONE = config.get("notebook")
-WRITTEN = str(config.get("params") or "")
+ONE = unquote(str(config.get("notebook") or ""))
+WRITTEN = unquote(str(config.get("params") or ""))  # as faithlab.study.pipeline quotes them
 
 
 def resolved(name, run):
     """All parameters of a notebook: the profile's, and in a run of your own those that were given."""
     return profiles.resolve(name, PROFILE, {} if run == PROFILE else parameters.given(GIVEN))
+
+
+def given(wildcards):
+    """Parameters as they are written in a command: those of a run of your own, every word in quotes."""
+    return "" if wildcards.run == PROFILE else shlex.join(x for name, text in GIVEN for x in ("-p", name, text))
+
+
+def threads(alone=False):
+    """Two jobs at a time: small models do not fill many cores, and a notebook spends much of its time on one.
+
+    On a cluster the profile in notebooks/cluster says how many.
+    """
+    cores = workflow.resource_settings.cores or 1
+    return cores if alone else max(1, cores // 2)
 
 
 # What is wrong with the parameters is said in a few lines, before Snakemake says anything.
@@ -55,9 +69,21 @@ try:
         GOAL = f"{BOOK}/html/index.html"
     if workflow.is_main_process:
         CHOSEN = {name: resolved(name, "own") for name in ([ONE] if ONE else NOTEBOOKS)}
+        if unheard := pairs.unheard(CHOSEN):
+            raise ValueError("\n".join(unheard))
 except (ValueError, FileNotFoundError) as error:
     print(error, file=sys.stderr)
     sys.exit(2)
+
+
+@functools.cache
+def wanted(made, of=None, name=None, run=None):
+    """The file, an input, that says what a product is to be made of; `made` keeps what it was made of."""
+    path = f"{BUILD}/wanted/{os.path.relpath(made, BUILD)}"
+    if workflow.is_main_process:  # one that runs a job of its finds the file
+        text = of(name, resolved(name, run)) if of else reach.listed(SHOWN, docstrings=True)
+        reach.want(Path(path), Path(made), text)
+    return path
 
 
 onstart:
@@ -103,14 +129,15 @@ rule data:
 # A part of a notebook's networks; only where profiles.yml asks for jobs of their own. See faithlab.study.train.
 rule train:
     input:
-        lambda w: reach.training(w.name),
+        wanted=lambda w: wanted(
+            f"{BUILD}/{w.run}/trained/{w.name}/{w.part}-of-{w.parts}", reach.networks, w.name, w.run
+        ),
         data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
     params:
-        parameters=lambda w: json.dumps(resolved(w.name, w.run), sort_keys=True),
-        given=lambda w: "" if w.run == PROFILE else shlex.join(x for k, v in GIVEN for x in ("-p", k, v)),
+        given=given,
     output:
-        touch(f"{BUILD}/{{run}}/trained/{{name}}/{{part}}-of-{{parts}}"),
-    threads: lambda w: max(1, workflow.cores // 2)
+        f"{BUILD}/{{run}}/trained/{{name}}/{{part}}-of-{{parts}}",
+    threads: lambda w: threads()
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
         mem_mb=lambda w: profiles.needs(w.name).memory,
@@ -119,8 +146,10 @@ rule train:
     # Before notebooks: others wait for these.
     priority: 10
     shell:
-        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.train {wildcards.name}"
-        " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given}"
+        "wanted=$(cat {input.wanted:q});"  # before it starts: what is edited while it runs makes it stale
+        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.train {wildcards.name:q}"
+        " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given};"
+        ' echo "$wanted" >{output:q}'
 
 
 @functools.cache
@@ -146,40 +175,42 @@ def trained(name, run):
 
 rule notebook:
     input:
-        "notebooks/{name}.py",
-        lambda w: reach.inputs(w.name),
         lambda w: trained(w.name, w.run),
+        # The resolved values count, not profiles.yml: editing that file reruns only the notebooks that it changes.
+        wanted=lambda w: wanted(f"{BUILD}/{w.run}/made/notebooks/{w.name}", reach.notebook, w.name, w.run),
         data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
     params:
-        # The resolved values, not profiles.yml: editing that file reruns only the notebooks that it changes.
-        parameters=lambda w: json.dumps(resolved(w.name, w.run), sort_keys=True),
-        given=lambda w: "" if w.run == PROFILE else shlex.join(x for k, v in GIVEN for x in ("-p", k, v)),
+        given=given,
     output:
         executed=f"{BUILD}/{{run}}/executed/{{name}}.ipynb",
         provenance=f"{BUILD}/{{run}}/results/{{name}}/provenance.json",
-    # Two at a time: small models do not fill many cores, and a notebook spends much of its time on one.
-    threads: lambda w: workflow.cores if profiles.needs(w.name).alone else max(1, workflow.cores // 2)
+        made=f"{BUILD}/{{run}}/made/notebooks/{{name}}",
+    threads: lambda w: threads(profiles.needs(w.name).alone)
     resources:
         gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
         mem_mb=lambda w: profiles.needs(w.name).memory,
     message:
         "notebook {wildcards.name} ({wildcards.run}, {threads} threads)"
     shell:
-        "OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads}"
-        " python -m faithlab.study.execute {wildcards.name} --profile {PROFILE} --out {output.executed} {params.given}"
+        "wanted=$(cat {input.wanted:q});"
+        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.execute {wildcards.name:q}"
+        " --profile {PROFILE} --out {output.executed:q} {params.given};"
+        ' echo "$wanted" >{output.made:q}'
 
 
 rule book:
     input:
-        PAGES,
-        CODE,
+        wanted=lambda w: wanted(f"{BOOK}/made/book"),
         executed=[f"{BOOK}/executed/{name}.ipynb" for name in NOTEBOOKS],
         provenance=[f"{BOOK}/results/{name}/provenance.json" for name in NOTEBOOKS],
     output:
-        f"{BOOK}/html/index.html",
+        page=f"{BOOK}/html/index.html",
+        made=f"{BOOK}/made/book",
     log:
         f"{BOOK}/book.log",
     message:
         "the book"
     shell:
-        "python book/build.py --profile {PROFILE} 2>&1 | tee {log}"
+        "wanted=$(cat {input.wanted:q});"
+        " python book/build.py --profile {PROFILE} 2>&1 | tee {log:q};"
+        ' echo "$wanted" >{output.made:q}'

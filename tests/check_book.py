@@ -5,10 +5,10 @@
 Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
 nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
 than the screen, a table or plot that is cut (what is wider than the page has to scroll in a box that shows it), text
-under 9 points in tables and plots, a title that another page has, a serious fault of accessibility, a notebook without
-its provenance, a slider that moves nothing. A screenshot of every page goes to `screenshots/` beside the book, for a human to look at. Needs
-Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the package
-axe-playwright-python; without it this one check is left out, and the end says so.
+under 9 points in tables and plots, a title that another page has, a serious fault of accessibility, a notebook
+without its provenance, a slider that moves nothing. A screenshot of every page goes to `screenshots/` beside the
+book, for a human to look at. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by
+axe-core, of the package axe-playwright-python; without it this one check is left out, and the end says so.
 """
 
 import argparse

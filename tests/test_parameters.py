@@ -517,3 +517,16 @@ def test_a_notebook_reads_its_files_where_they_were_looked_for(name, key, home, 
 def test_what_a_run_changes_of_a_networks_recipe_is_checked(changes, said):
     with pytest.raises(ValueError, match="^" + re.escape(said)):
         networks.changed(networks.RESNET9, changes)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys):
+    script = repository / "notebooks/mine.py"
+    text = script.read_text().replace("computed = True", "import os\n\nos.kill(os.getpid(), 9)")
+    script.write_text(text.replace('photographs = "imagenet-foolbox"\n', ""))
+    assert execute.main(["mine"]) == 1
+    error = capsys.readouterr().err
+    assert "mine: its kernel was killed in the cell above, most likely because memory ran out: 4000 MB" in error
+    assert "make book CORES=1" in error
+    assert "Traceback" not in error

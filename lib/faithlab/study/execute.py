@@ -16,6 +16,7 @@ import filelock
 import jupytext
 import nbformat
 import papermill
+from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
@@ -85,12 +86,24 @@ def execute(
             )
     except PapermillExecutionError as error:
         raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}") from None
+    except DeadKernelError:
+        raise CellError(_killed(name)) from None
     page = _comparable(ran)
     tables = places.results(name, label if pipeline else f"{label}+{results.BY_HAND}")
     page.metadata["faithlab"] = nbformat.from_dict(_left(tables, name, known["run"]))
     places.write(out, nbformat.writes(page) + "\n")
     failed.unlink()
     return out
+
+
+def _killed(name: str) -> str:
+    """What to say where a kernel ended in the middle of a cell."""
+    return (
+        f"{name}: its kernel was killed in the cell above, most likely because memory ran out:"
+        f" {profiles.needs(name).memory} MB is what notebooks/profiles.yml expects it to take. On one machine, run one"
+        f" notebook at a time (make book CORES=1), or this one with less: make notebook NAME={name} PARAMS=..."
+        " On a cluster, raise its  memory:  there, which is what its job asks for."
+    )
 
 
 def _left(folder: Path, name: str, run: str) -> dict[str, Any]:

@@ -1,29 +1,38 @@
 """What a notebook depends on: the modules that its script reaches, the published and the recorded tables it names.
 
-An edit makes stale what it reaches, and nothing else.
+An edit makes stale what it reaches, and nothing else. What is stale is decided by content. All that a page is to be
+made of stands in a text, a line for each file with its hash, `notebook`; the pipeline keeps the text that the page was
+made of; where the two differ the page is made again. Times of files, comments and docstrings do not count.
 """
 
 import ast
 import functools
+import hashlib
+import json
 import os
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import grimp
 
 from faithlab.study import places, profiles
 
 FILES = "FAITHLAB_METRICS"
+CHANGING = ("FAITHLAB_ERROR_RATES", "FAITHLAB_NETWORKS")
+"""Variables that change what a notebook finds."""
 
 
 @functools.cache
 def _graph() -> grimp.ImportGraph:
-    return grimp.build_graph("faithlab", cache_dir=None)
+    return grimp.build_graph("faithlab", cache_dir=None, include_external_packages=True)
 
 
 def modules(script: Path) -> set[str]:
-    """The modules of the library that a script reaches, with the packages that they are in."""
+    """The modules of the library that a script reaches, with the packages that they are in, and others' packages."""
     asked: set[str] = set()
     for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -31,7 +40,7 @@ def modules(script: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             # What is imported from a package may be a module of it, or a name in it.
             asked |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return _reached(asked)
+    return _reached(asked) | {name.partition(".")[0] for name in asked} - {"faithlab"}
 
 
 def _reached(asked: Iterable[str]) -> set[str]:
@@ -49,24 +58,111 @@ def _reached(asked: Iterable[str]) -> set[str]:
 
 
 def _files(modules: Iterable[str]) -> list[Path]:
-    paths = [places.root().joinpath("lib", *module.split(".")) for module in modules]
+    root, own = places.root(), [module for module in modules if module.partition(".")[0] == "faithlab"]
+    paths = [root.joinpath("lib", *module.split(".")) for module in own]
     return [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
 
 
-def training(name: str) -> list[str]:
-    """The files that the networks of a notebook depend on, besides its parameters: not how a run is started."""
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
+
+
+_version = functools.cache(metadata.version)
+
+
+def _versions(modules: Iterable[str]) -> list[str]:
+    """Python, and the versions of what is imported of others, as they are installed."""
+    known = {name for module in modules for name in _distributions().get(module.partition(".")[0], [])}
+    found = {f"{name} {_version(name)}" for name in known if name.lower() != "faithlab"}
+    return [f"python {sys.version_info.major}.{sys.version_info.minor}", *sorted(found, key=str.lower)]
+
+
+def _trains(name: str) -> set[str]:
     function = profiles.needs(name).trains or ""
-    asked = {"faithlab.zoo.training", f"faithlab.{function}".rpartition(".")[0]}
-    found = [path.relative_to(places.root()).as_posix() for path in _files(_reached(asked))]
-    return [*sorted(found), "requirements.lock"]
+    return _reached({"faithlab.zoo.training", f"faithlab.{function}".rpartition(".")[0]})
+
+
+def networks(name: str, parameters: Mapping[str, Any]) -> str:
+    """What the networks of a notebook are made of, as `notebook` says it: not how a run is started."""
+    files = sorted(path.relative_to(places.root()).as_posix() for path in _files(_trains(name)))
+    return _text(listed(files), _versions(_trains(name)), parameters)
+
+
+def notebook(name: str, parameters: Mapping[str, Any]) -> str:
+    """What a page is to be made of, a line each: hashes of its files, versions of others' packages, parameters.
+
+    Two texts differ where the page has to be made again.
+
+    Args:
+        name: the notebook.
+        parameters: all its parameters.
+    """
+    files = [f"notebooks/{name}.py", *inputs(name)]
+    return _text(listed(files), _versions(modules(places.script(name))), parameters)
+
+
+def _text(files: str, versions: list[str], parameters: Mapping[str, Any]) -> str:
+    given = [f"{name}={os.environ[name]}" for name in CHANGING if name in os.environ]
+    return "\n".join([files, *versions, *given, json.dumps(parameters, sort_keys=True)])
+
+
+def listed(files: Iterable[str], docstrings: bool = False) -> str:
+    """Files of the repository with hashes of what is in them, a line each.
+
+    Args:
+        files: from the root of the repository.
+        docstrings: the docstrings and comments of modules count, too.
+    """
+    root = places.root()
+    lines = []
+    for file in files:
+        path = root / file
+        whole = docstrings or not file.startswith("lib/")
+        lines.append(f"{_hash(path, whole, path.stat().st_mtime_ns)}  {file}")
+    return "\n".join(lines)
+
+
+@functools.cache
+def _hash(path: Path, whole: bool, changed: int) -> str:
+    content = path.read_bytes()
+    if not whole:
+        tree = ast.parse(content)
+        for node in ast.walk(tree):
+            if isinstance(getattr(node, "body", None), list):
+                node.body = [line for line in node.body if not _is_text(line)]
+        content = ast.unparse(tree).encode()
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _is_text(line: ast.stmt) -> bool:
+    """Whether a statement is nothing but a text, as docstrings are."""
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
+
+
+def want(wanted: Path, made: Path, text: str) -> Path:
+    """Write what a product is to be made of where Snakemake looks by time: new if it is stale, old if it is not.
+
+    Args:
+        wanted: the file to write, an input of the product's rule.
+        made: where the rule keeps what the product was made of; it need not be there.
+        text: what the product is to be made of.
+
+    Returns:
+        ``wanted``.
+    """
+    fresh = made.is_file() and made.read_text(encoding="utf-8").strip() == text.strip()
+    places.write(wanted, f"{text}\n")
+    if fresh:
+        os.utime(wanted, (1, 1))
+    return wanted
 
 
 def inputs(name: str) -> list[str]:
     """The files that a notebook's numbers depend on besides its own script, from the root of the repository.
 
     Modules, published tables that the script or one of the modules loads by name, its own recorded tables and those of
-    pages that it names, what says which networks of its data ship, the versions of the libraries, and a reader's own
-    metrics.
+    pages that it names, what says which networks of its data ship, and a reader's own metrics.
     """
     root, script = places.root(), places.script(name)
     files = _files(modules(script))
@@ -87,7 +183,6 @@ def inputs(name: str) -> list[str]:
     files += [
         facts for facts in shipped if any(facts.name.startswith(f"{data}-") for data in profiles.needs(name).data)
     ]
-    files.append(root / "requirements.lock")
     found = sorted(path.relative_to(root).as_posix() for path in files if path.is_file())
     return found + [os.path.expanduser(path) for path in os.environ.get(FILES, "").split(os.pathsep) if path]
 

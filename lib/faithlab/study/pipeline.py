@@ -1,0 +1,137 @@
+"""Start Snakemake so that nothing is left of it when it ends, however it ends: ``python -m faithlab.study.pipeline``.
+
+Snakemake's own lock is a file, which stays when a build is killed. This one is held by a process and goes with it. A
+second process waits for the end of the first, and ends what it has started: a build that is killed, or whose terminal
+is closed, leaves no job behind.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.parse
+import uuid
+from collections.abc import Iterator
+
+import filelock
+import psutil
+
+from faithlab.study import places
+
+WORDS = ("notebook=", "params=")
+"""What a user writes, which Snakemake would read as YAML and lose a quote, a comment or what is after a colon."""
+MARK = "FAITHLAB_PIPELINE"
+"""Environment variable by which the processes of one build are known."""
+PATIENCE = 10.0
+"""So many seconds the processes of a build have to end by themselves, and then to be ended."""
+
+
+class BusyError(RuntimeError):
+    """Another build works in this build folder."""
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Hold the build folder for this process, until it ends in whatever way.
+
+    Raises:
+        BusyError: another process holds it; the message says which.
+    """
+    folder = places.build()
+    folder.mkdir(parents=True, exist_ok=True)
+    holder = folder / ".building"
+    lock = filelock.FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=PATIENCE / 2)  # a build that was just killed is being cleared away
+    except filelock.Timeout:
+        who = f" (process {holder.read_text()})" if holder.is_file() else ""
+        raise BusyError(
+            f"Another build works in {os.path.relpath(folder)}{who}. Wait for it, end it, or build elsewhere:"
+            " FAITHLAB_BUILD=<folder> make book"
+        ) from None
+    with lock:
+        places.write(holder, str(os.getpid()))
+        yield
+        holder.unlink(missing_ok=True)
+
+
+def end(mark: str) -> int:
+    """End the processes that carry a mark, and say how many there were."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+                process.terminate()
+                found.append(process)
+    _, left = psutil.wait_procs(found, timeout=PATIENCE / 2)
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    return len(found)
+
+
+def run(command: list[str]) -> int:
+    """Run a command, and end with it everything that it has started.
+
+    Ctrl-C reaches the command by itself. A hang-up, a request to end, or the end of the `make` that started this is
+    passed on as a Ctrl-C.
+
+    Returns:
+        The command's exit status; 128 and the number of the signal that ended it.
+    """
+    mark, parent, got = uuid.uuid4().hex, os.getppid() if "MAKELEVEL" in os.environ else None, []
+    signal.signal(signal.SIGINT, lambda *_: None)  # not ignored: the command would inherit that
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, lambda number, _: got.append(number))
+    guard = [sys.executable, "-m", "faithlab.study.pipeline", "guard", mark]
+    with (
+        subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True) as guardian,
+        subprocess.Popen(command, env=os.environ | {MARK: mark}) as child,
+    ):
+        deadline = None
+        while child.poll() is None:
+            time.sleep(0.1)
+            if parent and os.getppid() != parent:
+                got.append(signal.SIGHUP)
+                parent = None
+            if got and deadline is None:
+                child.send_signal(signal.SIGINT)
+                deadline = time.monotonic() + PATIENCE
+            if deadline and time.monotonic() > deadline:
+                end(mark)
+        end(mark)
+        guardian.communicate(b"done")
+    return 128 + got[0] if got else child.returncode
+
+
+def guard(mark: str) -> int:
+    """End the processes of a build whose first process has gone without a word; that is read from stdin."""
+    if sys.stdin.read() != "done":
+        end(mark)
+    return 0
+
+
+def quoted(argument: str) -> str:
+    """An argument of Snakemake, with what a user wrote in it in letters that Snakemake leaves alone."""
+    name, equals, text = argument.partition("=")
+    return f"{name}={urllib.parse.quote(text)}" if name + equals in WORDS else argument
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line: the arguments are Snakemake's."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["guard"]:
+        return guard(arguments[1])
+    try:
+        with alone():
+            return run(["snakemake", "--nolock", *map(quoted, arguments)])
+    except BusyError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

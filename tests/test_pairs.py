@@ -1,0 +1,115 @@
+"""No edit of a script or of its notebook is lost when the two are brought together."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+
+from faithlab.study import pairs
+
+SCRIPT = """# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A title
+
+# %% tags=["parameters"]
+profile = "quick"
+
+# %%
+print("found")
+"""
+
+
+@pytest.fixture
+def pair(tmp_path, monkeypatch) -> Path:
+    """The script of a notebook; its pair is beside it."""
+    monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    pairs._committed.cache_clear()
+    shutil.copy(Path(__file__).parents[1] / "pyproject.toml", tmp_path)
+    script = tmp_path / "notebooks/part/a.py"
+    script.parent.mkdir(parents=True)
+    (tmp_path / "notebooks/profiles.yml").touch()
+    script.write_text(SCRIPT)
+    assert pairs.main([]) == 0
+    return script
+
+
+def edit(path: Path, old: str, new: str, older: bool = False) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    if older:
+        os.utime(path, (1_700_000_000,) * 2)
+
+
+def said(path: Path) -> str:
+    return "\n".join(cell.source for cell in jupytext.read(path).cells)
+
+
+@pytest.mark.parametrize("noted", [True, False])
+@pytest.mark.parametrize("face", pairs.FACES)
+def test_the_face_that_was_edited_counts_however_old_it_is(pair, capsys, face, noted):
+    if not noted:  # a fresh clone: git knows
+        shutil.rmtree("build")
+        for command in ("init -q", "add -A", "-c user.name=n -c user.email=e commit -qm one"):
+            subprocess.run(["git", *command.split()], check=True)
+    edited, other = pair.with_suffix(f".{face}"), pair.with_suffix(".ipynb" if face == "py" else ".py")
+    edit(edited, "A title", "My title", older=True)
+    assert pairs.unheard(["part/a"]) == (
+        ["notebooks/part/a.ipynb was edited, and notebooks/part/a.py, which is what runs, has not got it: make sync"]
+        if face == "ipynb"
+        else []
+    )
+    assert pairs.main([]) == 0
+    assert f"{edited.name} was edited" in capsys.readouterr().out
+    assert "My title" in said(other)
+    assert said(other) == said(edited)
+    before = pair.read_bytes(), pair.with_suffix(".ipynb").read_bytes()
+    assert pairs.main([]) == 0
+    assert capsys.readouterr().out == ""
+    assert before == (pair.read_bytes(), pair.with_suffix(".ipynb").read_bytes())
+
+
+def test_where_both_were_edited_nothing_is_written_and_both_are_shown(pair, capsys):
+    notebook = pair.with_suffix(".ipynb")
+    edit(pair, "found", "mine")
+    edit(notebook, "found", "yours")
+    before = pair.read_bytes(), notebook.read_bytes()
+    assert pairs.main([]) == 1
+    error = capsys.readouterr().err
+    assert '-print("mine")\n+print("yours")' in error
+    assert "make sync NAME=part/a TAKE=py" in error
+    assert before == (pair.read_bytes(), notebook.read_bytes())
+    assert pairs.unheard(["part/a"])
+    assert pairs.main(["part/a", "--take", "ipynb"]) == 0
+    assert said(pair) == said(notebook)
+    assert "yours" in said(pair)
+
+
+def test_outputs_are_removed_and_count_as_no_edit(pair, capsys):
+    path = pair.with_suffix(".ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    ids = [cell.id for cell in notebook.cells]
+    notebook.cells[-1].execution_count = 3
+    notebook.cells[-1].outputs = [nbformat.v4.new_output("stream", text="found")]
+    nbformat.write(notebook, path)
+    edit(pair, "A title", "My title", older=True)
+    assert pairs.unheard(["part/a"]) == []
+    assert pairs.main([]) == 0
+    notebook = nbformat.read(path, as_version=4)
+    assert "My title" in notebook.cells[0].source
+    assert (notebook.cells[-1].outputs, notebook.cells[-1].execution_count) == ([], None)
+    assert [cell.id for cell in notebook.cells][1:] == ids[1:]
+    assert pairs.main(["part/b"]) == 2
+    assert "There are: part/a" in capsys.readouterr().err
