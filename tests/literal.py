@@ -5,6 +5,7 @@ and this file agree, two independent readings of the paper agree. `ask(kept)` is
 which only the features in the set `kept` are shown. Sizes are exact: fractions are rationals, not floats.
 """
 
+import hashlib
 import itertools
 import math
 from fractions import Fraction
@@ -42,6 +43,12 @@ def mix(z: int) -> int:
     z = ((z ^ (z >> 30)) * _FIRST) & _WORD
     z = ((z ^ (z >> 27)) * _SECOND) & _WORD
     return z ^ (z >> 31)
+
+
+def stream(purpose: str, seed: int) -> int:
+    """The seed of one purpose: that of everything, moved by the first eight bytes of the purpose's BLAKE2b hash."""
+    start = int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "little")
+    return mix(seed * _STEP + start)
 
 
 def words(seed: int, image: int, draw: int, count: int) -> list[int]:
@@ -91,7 +98,7 @@ def rfid(ask, relevance, s, sign, *, alpha, cap=None, draws, seed, image, own=No
         number = min(number, math.floor(exact(cap) * len(own)))
     losses = []
     for draw in range(draws):
-        removed = [f for f in random_order(seed, image, draw, features) if f in target][:number]
+        removed = [f for f in random_order(stream("subsets", seed), image, draw, features) if f in target][:number]
         losses.append(ask(everything) - ask(everything - set(removed)))
     return sum(losses) / draws
 
@@ -103,7 +110,7 @@ def bernoulli_rfid(ask, relevance, s, sign, *, alpha, draws, seed, image) -> flo
     chance = half_up(exact(alpha) * len(target)) / max(1, len(target))
     losses = []
     for draw in range(draws):
-        numbers = [((word >> 12) + 0.5) / 2**52 for word in words(seed, image, draw, len(relevance))]
+        numbers = [((word >> 12) + 0.5) / 2**52 for word in words(stream("subsets", seed), image, draw, len(relevance))]
         losses.append(ask(everything) - ask(everything - {f for f in target if numbers[f] < chance}))
     return sum(losses) / draws
 
@@ -511,7 +518,7 @@ def mu_fidelity(ask, relevance: list[float], share: float, *, draws: int, seed: 
     everything = set(range(features))
     inside, drops = [], []
     for draw in range(draws):
-        subset = random_order(seed, image, draw, features)[: size(share, features)]
+        subset = random_order(stream("subsets", seed), image, draw, features)[: size(share, features)]
         inside.append(sum(relevance[f] for f in subset))
         drops.append(ask(everything) - ask(everything - set(subset)))
     if max(inside) == min(inside) or max(drops) == min(drops):

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from torch import nn
 
 import literal
-from faithlab import draws
+from faithlab import draws, masks
+from faithlab.explainers import explain
+from faithlab.explainers.degrade import degrade
 
 IMAGES = torch.tensor([0, 1, 7, 49_999])
 DRAWS = torch.arange(5)
@@ -116,3 +119,46 @@ def test_a_gpu_gives_the_same_numbers():
         assert torch.equal(kind(3, IMAGES.cuda(), DRAWS, 500).cpu(), kind(3, IMAGES, DRAWS, 500))
     # The quantile function is the device's own: equal to the last bits only.
     torch.testing.assert_close(draws.normal(3, IMAGES.cuda(), DRAWS, 500).cpu(), draws.normal(3, IMAGES, DRAWS, 500))
+
+
+def test_streams_of_one_seed_are_independent():
+    seeds = [
+        draws.stream(purpose, seed) for purpose in ("subsets", "degrade", "") for seed in (0, 1, -1, (1 << 63) - 1)
+    ]
+    assert len(set(seeds)) == len(seeds)
+    assert all(-(1 << 63) <= seed < 1 << 63 for seed in seeds)
+    assert draws.stream("subsets", 3) == draws.stream("subsets", 3)
+    one, other = (draws.uniform(seed, IMAGES, DRAWS, 5000).numpy().ravel() for seed in (0, draws.stream("subsets", 0)))
+    assert abs(np.corrcoef(one, other)[0, 1]) < 5 / np.sqrt(len(one))
+    with pytest.raises(ValueError, match="seed"):
+        draws.stream("subsets", 0.5)
+
+
+@pytest.mark.parametrize("subset", [masks.remove_from_top, masks.remove_apart_from_top, masks.remove_each_from_top])
+@pytest.mark.parametrize("draw", [0, 1])
+def test_what_a_metric_removes_is_independent_of_what_was_shuffled(subset, draw):
+    """Both with seed 0. They met the same random numbers once: draw 0 removed exactly what had been shuffled."""
+    B, F, share = 200, 100, 0.4
+    explanation = torch.rand(B, F, generator=torch.Generator().manual_seed(0))
+    images = torch.arange(B)
+    noisy = degrade(explanation, share, seed=0, images=images)
+    shuffled = noisy != explanation
+    everything, few = torch.tensor([F]), torch.tensor([10])
+    order = masks.order(noisy)
+    removed = ~subset(order, everything, few, seed=0, images=images, draws=torch.tensor([draw]))[:, 0, 0]
+    found = (removed & shuffled).sum() / removed.sum()
+    assert abs(found - share) < 5 * (share * (1 - share) / (10 * B)) ** 0.5
+
+
+def test_what_a_metric_removes_is_independent_of_a_random_explanation():
+    B, F = 200, 100
+    images = torch.arange(B)
+    random = explain(
+        "random", nn.Linear(F, 2), torch.zeros(B, F), torch.zeros(B, dtype=torch.int64), torch.arange(F), images=images
+    )
+    order = masks.order(torch.zeros(B, F))
+    keep = masks.remove_from_top(
+        order, torch.tensor([F]), torch.tensor([50]), seed=0, images=images, draws=torch.tensor([0])
+    )
+    centred = random.view(B, F) - 0.5
+    assert abs(centred[~keep[:, 0, 0]].mean()) < 5 * (1 / 12 / (50 * B)) ** 0.5

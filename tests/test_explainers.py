@@ -741,7 +741,7 @@ def test_degrading_permutes_the_scores_of_exactly_the_share(share):
     assert torch.equal(worse.sort(1).values, good.sort(1).values)
     moved = worse != good
     for image in range(40):
-        chosen = literal.random_order(3, image, 0, 50)[: literal.size(share, 50)]
+        chosen = literal.random_order(literal.stream("degrade", 3), image, 0, 50)[: literal.size(share, 50)]
         assert set(moved[image].nonzero().flatten().tolist()) <= set(chosen)
     # A random permutation leaves one of its elements in place, on average; the variance is one, too.
     if share:
@@ -759,7 +759,10 @@ def test_a_share_that_is_half_a_feature_is_rounded_up():
 
 
 def test_a_larger_share_contains_the_smaller_one():
-    chosen = [set(literal.random_order(0, 0, 0, 50)[: literal.size(share, 50)]) for share in (0.2, 0.6)]
+    chosen = [
+        set(literal.random_order(literal.stream("degrade", 0), 0, 0, 50)[: literal.size(share, 50)])
+        for share in (0.2, 0.6)
+    ]
     assert chosen[0] < chosen[1]
     kept = torch.tensor(sorted(set(range(50)) - chosen[1]))
     for share in (0.2, 0.6):

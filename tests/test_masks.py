@@ -157,7 +157,7 @@ def test_a_random_subset_is_the_first_of_the_top_in_the_draws_random_order():
     removed = subsets(draws=range(3), seed=7)
     for b, n, k in itertools.product(range(6), range(3), range(6)):
         top = ORDER[b, : COUNTS[k]].tolist()
-        shuffled = literal.random_order(7, int(IMAGES[b]), n, FEATURES)
+        shuffled = literal.random_order(literal.stream("subsets", 7), int(IMAGES[b]), n, FEATURES)
         expected = [feature for feature in shuffled if feature in top][: REMOVALS[k]]
         assert removed[b, n, k].nonzero().flatten().tolist() == sorted(expected)
 
@@ -166,7 +166,7 @@ def test_sizes_that_are_drawn_apart_shuffle_the_draws_random_order_by_their_coun
     removed = subsets(draws=range(3), seed=7, subset=masks.remove_apart_from_top)
     for b, n, k in itertools.product(range(6), range(3), range(6)):
         top = ORDER[b, : COUNTS[k]].tolist()
-        shuffled = literal.random_order(7, int(IMAGES[b]), n, FEATURES)
+        shuffled = literal.random_order(literal.stream("subsets", 7), int(IMAGES[b]), n, FEATURES)
         again = literal.random_order(masks.SHUFFLES, 0, int(COUNTS[k]), FEATURES)
         first = sorted(top, key=lambda feature: again[shuffled.index(feature)])
         assert removed[b, n, k].nonzero().flatten().tolist() == sorted(first[: REMOVALS[k]])

@@ -241,7 +241,9 @@ def _removed_from_top(
     _check_removals(counts, removals, order)
     features = order.shape[-1]
     small = torch.int16 if features <= torch.iinfo(torch.int16).max else torch.int32
-    shuffled = counter.permutations(seed, images, draws, features)  # [B, N, F] features in random order
+    # Numbers of their own: a degraded explanation, a noisy one and a random one have seeds, too.
+    stream = counter.stream("subsets", seed)
+    shuffled = counter.permutations(stream, images, draws, features)  # [B, N, F] features in random order
     turn = place(shuffled).to(small)  # [B, N, F] when each feature's turn comes
     select = _last_turn if counts.ndim == 1 else _last_turn_per_input
     sizes = list(zip(counts.unbind(-1), removals.unbind(-1), strict=True))
@@ -271,7 +273,7 @@ def remove_each_from_top(
     """
     _check_removals(counts, removals, order)
     chance = removals.double() / counts.double().clamp(min=1)  # [K] or [B, K]
-    drawn = counter.uniform(seed, images, draws, order.shape[-1])  # [B, N, F]
+    drawn = counter.uniform(counter.stream("subsets", seed), images, draws, order.shape[-1])  # [B, N, F]
     kept = remove_top(order, counts)[:, None]  # [B, 1, K, F]
     return kept | (drawn[:, :, None, :] >= chance.to(order.device)[..., None, :, None])
 

@@ -37,7 +37,7 @@ def degrade(
     chosen = masks.counts([arguments.share("share", share)], own)  # [B, 1]
     identities = draws.identities(len(attribution), images, attribution.device)
     # Draw 0 chooses the features, draw 1 permutes them.
-    orders = draws.permutations(seed, identities, torch.arange(2), features)
+    orders = draws.permutations(draws.stream("degrade", seed), identities, torch.arange(2), features)
     source = orders[:, 0]  # [B, F], the chosen ones first
     if present is not None:
         source = source.gather(1, (~present.gather(1, source)).byte().argsort(dim=1, stable=True))
