@@ -35,9 +35,9 @@ APART = frozenset(
         "tqdm",
         "warnings",
         # Fetching and keeping files. What is in them is compared with a checksum.
-        "faithlab.zoo.cache",
-        "faithlab.zoo.origins",
-        "faithlab.zoo.sources",
+        "faithlab.fetch.cache",
+        "faithlab.fetch.origins",
+        "faithlab.fetch.sources",
         "faithlab.zoo.datasets._path",
         "faithlab.zoo.datasets._read",
         "faithlab.zoo.datasets._stored",
@@ -65,6 +65,7 @@ FORMER = {
     "batch_size": "rows",
     "positions": "images",
     "batch_size, inputs explained at once,": "rows, images explained at once,",
+    "batch_size, masked inputs per forward,": "rows, masked inputs per forward,",
 }
 """What arguments, and texts about them, were called when stored results were made: a new name counts as the old one."""
 
