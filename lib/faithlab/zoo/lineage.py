@@ -63,9 +63,7 @@ APART = frozenset(
 
 FORMER = {
     "batch_size": "rows",
-    "positions": "images",
     "batch_size, inputs explained at once,": "rows, images explained at once,",
-    "batch_size, masked inputs per forward,": "rows, masked inputs per forward,",
 }
 """What arguments, and texts about them, were called when stored results were made: a new name counts as the old one."""
 
