@@ -146,25 +146,14 @@ def spearman(a: list[float], b: list[float]) -> float:
     return scipy.stats.spearmanr(a, b).statistic
 
 
-def macro_correlation(curves, truth, at) -> float:
-    """Spearman over the explainers of the areas under their curves with their true quality."""
-    return spearman([area(curve, at) for curve in curves], truth)
-
-
 def micro_correlations(curves, truth) -> list[float]:
     """Spearman over the explainers at each sparsity."""
     return [spearman([curve[k] for curve in curves], truth) for k in range(len(curves[0]))]
 
 
-def micro_rank(correlations, ideal: float) -> list[list[float]]:
-    """At each sparsity: 1 + the number of metrics that are strictly nearer to the ideal."""
-    return [
-        [
-            math.nan if math.isnan(mine[k]) else 1 + sum(ideal * other[k] > ideal * mine[k] for other in correlations)
-            for k in range(len(mine))
-        ]
-        for mine in correlations
-    ]
+def told_apart(one: list[float], other: list[float]) -> float:
+    """The chance that one of the second list is above one of the first, ties half."""
+    return sum((y > x) + 0.5 * (y == x) for x in one for y in other) / (len(one) * len(other))
 
 
 # Few-class Fidelity (Marchadour et al., 2025)

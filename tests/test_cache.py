@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from faithlab.zoo import cache
+from faithlab.fetch import cache
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_a_killed_writer_leaves_no_file_and_its_remains_go_with_the_next_lock(tm
     script = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from faithlab.zoo import cache\n"
+        "from faithlab.fetch import cache\n"
         "with cache.lock(Path(sys.argv[1])), cache.write_atomically(Path(sys.argv[1])) as temporary:\n"
         "    temporary.write_text('half')\n"
         "    print('writing', flush=True)\n"

@@ -22,9 +22,10 @@ import pytest
 import torch
 from PIL import Image
 
-from faithlab.zoo import cache, colored, datasets, formats, sources
+from faithlab.fetch import cache, sources
+from faithlab.fetch.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source
+from faithlab.zoo import colored, datasets, formats
 from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source
 
 INPUTS = np.random.default_rng(0).integers(0, 256, (6, 1, 5, 4), dtype=np.uint8)
 LABELS = np.array([3, 0, 1, 1, 2, 0])

@@ -11,8 +11,9 @@ import pytest
 import torch
 from PIL import Image
 
-from faithlab.zoo import cache, datasets, formats, imagenet, sources
-from faithlab.zoo.sources import DatasetUnavailable
+from faithlab.fetch import cache, sources
+from faithlab.fetch.sources import DatasetUnavailable
+from faithlab.zoo import datasets, formats, imagenet
 
 GENERATOR = np.random.default_rng(0)
 

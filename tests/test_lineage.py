@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from faithlab import explainers
+from faithlab.trials import roar
 from faithlab.zoo import datasets, lineage, models
 from faithlab.zoo.training import Recipe
 
@@ -79,6 +81,19 @@ def test_the_code_of_the_start_counts(copied):
     assert PLAIN.source() == alone
 
 
+def test_an_argument_that_was_only_renamed_is_the_same_key(copied):
+    """ROAR's orders follow from `explain`, whose `batch_size` was called otherwise when many of them were made."""
+    entries, files = [roar._order, explainers.find("gradient")], ("explainers/__init__.py", "explainers/gate.py")
+    before = lineage.of(entries, recipe=PLAIN)
+    assert {"faithlab.explainers.explain", "faithlab.explainers.gate.check_inputs"} <= {*before.definitions}
+    for new, old in reversed(lineage.FORMER.items()):
+        for file in files:
+            if new in (copied.root / file).read_text():
+                copied(file, new, old)
+    assert "batch_size" not in (copied.root / files[0]).read_text()
+    assert lineage.of(entries, recipe=PLAIN) == before
+
+
 @pytest.mark.parametrize("change", [{"mean": (0.5, 0.5, 0.5)}, {"checksums": {"train": "other", "test": "x"}}])
 def test_other_facts_about_the_data_are_another_key(change, monkeypatch):
     vehicles = dataclasses.replace(PLAIN, data="cifar10-vehicles")
@@ -134,7 +149,10 @@ STEP = "        optimiser.zero_grad()\n"
         [(MODELS, "mlp_ratio=2.0", "mlp_ratio=4.0"), (MODELS, "@register\ndef cnn3", "@register\ndef cnn4")],
         [(MODELS, "_BUILDERS[builder.__name__] = builder", "_BUILDERS.setdefault(builder.__name__, builder)")],
         [("zoo/datasets.py", '"mnist": Collection(', '"new": Collection('), ("zoo/texts.py", "lower()", "upper()")],
-        [("zoo/cache.py", "_PATIENCE = 2.0", "_PATIENCE = 3.0"), ("zoo/sources.py", "_TIMEOUT = (5", "_TIMEOUT = (6")],
+        [
+            ("fetch/cache.py", "_PATIENCE = 2.0", "_PATIENCE = 3.0"),
+            ("fetch/sources.py", "_TIMEOUT = (5", "_TIMEOUT = (6"),
+        ],
         [("zoo/datasets.py", "(OSError, SafetensorError) as error", "Exception as error")],
     ],
     ids=lambda edits: edits[0][2].strip()[:30],

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from faithlab import engine, metrics, references, stats
+from faithlab import engine, masks, metrics, references, stats
 from faithlab.metrics import METRICS, Metric, evaluate, families, obstacles, register
 from faithlab.metrics.deletion import curve
 from faithlab.metrics.mufidelity import mu_fidelity
@@ -418,9 +418,36 @@ def padded(subject) -> Subject:
     return dataclasses.replace(subject, present=((torch.arange(FEATURES) * 5) % FEATURES) < has)
 
 
+def test_a_metric_that_does_not_know_which_features_are_there_is_not_asked_where_some_are_not(
+    subject, padded, attributions, monkeypatch
+):
+    def first(score, attribution):
+        return score(masks.order(attribution)[:, None] > 0)[:, 0]
+
+    asked = {"unaware": Metric(first, source="a test"), "MoRF": METRICS["MoRF"]}
+    given = {"IG": attributions["IG"]}
+    why = obstacles(asked, padded, given)
+    assert [*why] == [("IG", "unaware")]
+    assert "let it take `present`" in why["IG", "unaware"]
+    assert evaluate(asked, padded, given).labels("metric") == ["MoRF"]
+    with pytest.raises(ValueError, match="does not apply: its function has no argument `present`"):
+        asked["unaware"](padded, given["IG"])
+    monkeypatch.setattr(metrics, "METRICS", asked)
+    monkeypatch.setattr(metrics, "_OWN", dict.fromkeys(asked))
+    with pytest.warns(UserWarning, match="unaware does not apply here and is left out: its function has no argument"):
+        assert [*metrics.own(subject, padded)] == ["MoRF"]
+    whole = dataclasses.replace(subject, present=torch.ones_like(padded.present))
+    assert [*metrics.own(subject, whole)] == [*asked]
+    for unpadded in (subject, whole):
+        assert not obstacles(asked, unpadded, given)
+        assert evaluate(asked, unpadded, given).labels("metric") == ["unaware", "MoRF"]
+
+
 @pytest.mark.parametrize("name", ONE_NETWORK)
 def test_attributions_of_absent_features_change_nothing(padded, attributions, name):
     metric, given = ONE_NETWORK[name], attributions["IG"]
+    if not metric.takes("present"):
+        pytest.skip("it is asked about inputs that have all features only")
     expected = metric(padded, given, explainer="IG")
     for absent in (-9.0, 9.0):
         other = given.where(padded.present, absent)
@@ -434,6 +461,8 @@ def test_attributions_of_absent_features_change_nothing(padded, attributions, na
 def test_absent_features_are_never_removed(padded, attributions, name):
     """An input's number is that of the same input without the places of what it has not."""
     metric, place = ONE_NETWORK[name], 3
+    if not metric.takes("present"):
+        pytest.skip("it is asked about inputs that have all features only")
     metric = metric.given(groups=4) if "groups" in metric.options else metric
     there = padded.present[place]
     model, tuned, retrained = (

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from papermill.exceptions import PapermillExecutionError
 from PIL import Image
 
+from faithlab.fetch import cache
+from faithlab.fetch.sources import OWN
 from faithlab.study import execute, networks, parameters, places, profiles, results, train
-from faithlab.zoo import cache, datasets, training
-from faithlab.zoo.sources import OWN
+from faithlab.zoo import datasets, training
 
 NAME = "f-fidelity/images"
 

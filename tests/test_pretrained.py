@@ -12,9 +12,10 @@ from torch import nn
 
 from faithlab import engine
 from faithlab.explainers import explain
+from faithlab.fetch import cache, origins
+from faithlab.fetch.sources import DatasetUnavailable, by_hand, fingerprint
 from faithlab.segments import pixels
-from faithlab.zoo import cache, datasets, models, origins, pretrained
-from faithlab.zoo.sources import DatasetUnavailable, by_hand, fingerprint
+from faithlab.zoo import datasets, models, pretrained
 
 
 def loaded(name):

@@ -306,7 +306,7 @@ def test_the_networks_of_a_run_are_part_of_its_provenance(repository, monkeypatc
         {"name": "mnist-b", **alike},
         {"name": "c", **alike, "commit": "", "dirty": None},
     ]
-    monkeypatch.setitem(sys.modules, "faithlab.zoo.origins", types.SimpleNamespace(used=lambda: used))
+    monkeypatch.setitem(sys.modules, "faithlab.fetch.origins", types.SimpleNamespace(used=lambda: used))
     run = started()
     run.save(FRAME, "scores")
     page = run.finish()._repr_html_()
@@ -314,7 +314,7 @@ def test_the_networks_of_a_run_are_part_of_its_provenance(repository, monkeypatc
     assert "network of commit abcdef012, torch 2.14.1, cpu: <code>mnist-&lt;a&gt;</code>, <code>mnist-b</code>" in page
     assert "network of no commit, torch 2.14.1, cpu: <code>c</code>" in page
     assert "pretrained, timm 1: <code>resnet</code>" in page
-    monkeypatch.delitem(sys.modules, "faithlab.zoo.origins")
+    monkeypatch.delitem(sys.modules, "faithlab.fetch.origins")
     assert provenance.networks() == []
 
 

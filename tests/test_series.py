@@ -11,12 +11,13 @@ from safetensors.torch import save_file
 
 from faithlab import engine, readouts, segments
 from faithlab.explainers import explain
+from faithlab.fetch import cache, sources
+from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.metrics.fidelity import remaining
 from faithlab.trials import roar
-from faithlab.zoo import cache, datasets, formats, models, sources, training
+from faithlab.zoo import datasets, formats, models, training
 from faithlab.zoo import series as released
 from faithlab.zoo.sets import SeriesSet
-from faithlab.zoo.sources import DatasetUnavailable
 
 TS = """#a comment: with a colon
 @problemName tiny

@@ -15,9 +15,10 @@ from torch import nn
 
 from faithlab import stats
 from faithlab.explainers import explain
+from faithlab.fetch import origins
 from faithlab.study import networks, places, profiles, results, ship, train
 from faithlab.trials import roar
-from faithlab.zoo import datasets, models, origins, shipped, training
+from faithlab.zoo import datasets, models, shipped, training
 from faithlab.zoo.sets import ImageSet, TextSet
 from faithlab.zoo.training import Orders, Recipe, trained
 

@@ -18,11 +18,12 @@ from safetensors import safe_open
 from faithlab import engine, masks, readouts, references
 from faithlab.explainers import explain
 from faithlab.explainers.degrade import degrade
+from faithlab.fetch import cache, sources
+from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.metrics.fidelity import remaining
 from faithlab.trials import roar
-from faithlab.zoo import cache, datasets, sources, texts, training
+from faithlab.zoo import datasets, texts, training
 from faithlab.zoo.sets import TextSet
-from faithlab.zoo.sources import DatasetUnavailable
 
 
 @pytest.fixture

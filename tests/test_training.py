@@ -17,7 +17,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from faithlab import segments
-from faithlab.zoo import cache, datasets, origins, training
+from faithlab.fetch import cache, origins
+from faithlab.zoo import datasets, training
 from faithlab.zoo.sets import ImageSet, TextSet
 from faithlab.zoo.training import Orders, Recipe, trained
 

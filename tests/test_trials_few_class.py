@@ -8,7 +8,7 @@ from torch import nn
 
 import literal
 from faithlab import claims, stats
-from faithlab.metrics import METRICS, few_class, novelty
+from faithlab.metrics import METRICS, few_class
 from faithlab.scores import Scores
 from faithlab.subject import Subject
 from faithlab.trials import references as trial
@@ -184,10 +184,10 @@ def test_what_is_told_apart_is_the_literal_share_of_pairs_under_any_weights():
     weights = torch.randint(0, 3, (4, 9), generator=g).double()
     weights[0] = 1
     found = stats.told_apart(*(stats.Sample(v[:, None], None, weights, None) for v in (x, y)))
-    assert found[0].item() == pytest.approx(novelty.detectability(x, y))
+    assert found[0].item() == pytest.approx(literal.told_apart(x.tolist(), y.tolist()))
     for row, answer in zip(weights.long().tolist(), found.tolist(), strict=True):
-        many = [torch.tensor([v for v, w in zip(of.tolist(), row, strict=True) for _ in range(w)]) for of in (x, y)]
-        assert answer == pytest.approx(novelty.detectability(*many))
+        many = [[v for v, w in zip(of.tolist(), row, strict=True) for _ in range(w)] for of in (x, y)]
+        assert answer == pytest.approx(literal.told_apart(*many))
 
 
 def test_curves_cannot_be_told_apart():

@@ -5,9 +5,10 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from faithlab.zoo import origins, transformers
+from faithlab.fetch import origins
+from faithlab.fetch.sources import DatasetUnavailable, fingerprint
+from faithlab.zoo import transformers
 from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.sources import DatasetUnavailable, fingerprint
 
 NAME = "test_vit"  # timm's own small one, 160 x 160
 

@@ -44,7 +44,8 @@ class Score(Protocol):
         A floating-point number for each mask, [B, M] or [R].
     """
 
-    def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor: ...
+    def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Ask."""
 
 
 def native_precision(device: torch.device | str = "cpu") -> torch.dtype:

@@ -69,6 +69,11 @@ class Subject:
         """Of its rows in the long table."""
         return {"dataset": self.dataset, "network": self.network, "training_seed": self.training_seed}
 
+    @functools.cached_property
+    def padded(self) -> bool:
+        """Whether an input lacks features that others have."""
+        return self.present is not None and not bool(self.present.all())
+
     def part(self, places: Tensor) -> "Subject":
         """The same networks with some of the inputs, at positions [n] int64, each with its own reference."""
         places = places.to(self.x.device)

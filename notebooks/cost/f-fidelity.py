@@ -56,12 +56,13 @@ import torch
 from IPython.display import Markdown
 
 from faithlab.claims import counted
+from faithlab.fetch import cache
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import roar, subjects
-from faithlab.zoo import cache, datasets
+from faithlab.zoo import datasets
 from faithlab.zoo.training import trained, weights
 
 figures.theme()

@@ -227,13 +227,15 @@ figures.show(figure)
 sizes = [k * size_step for k in range(1, round(1 / size_step))]
 drawn = {"alpha": alpha, "draws": draws, "seed": seed}
 settings = {"Fid": {}, "ROAR": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
-metrics = {m + way: METRICS[m + way].given(sizes=sizes, **of) for way in "+-" for m, of in settings.items()} | own()
+metrics = {m + way: METRICS[m + way].given(sizes=sizes, **of) for way in "+-" for m, of in settings.items()}
 trial = {"levels": noise_shares, "seeds": seeds}
-found, agree = [], []
 for (i, unit), subject in chosen.items():
     again = dataclasses.replace(recipes[i], data_options={"unit": unit}, epochs=roar_epochs)
-    asked = dataclasses.replace(subject, retrained=roar.networks(again, recipes[i], explained[unit]))
-    found.append(degraded.degraded(metrics, asked, attributions[i, unit], **trial))
+    chosen[i, unit] = dataclasses.replace(subject, retrained=roar.networks(again, recipes[i], explained[unit]))
+metrics |= own(*chosen.values())
+found, agree = [], []
+for each, subject in chosen.items():
+    found.append(degraded.degraded(metrics, subject, attributions[each], **trial))
     agree.append(engine.agreement(subject.model, subject.x, subject.target, subject.precision)["argmax"])
 scores = Scores.concat(found)
 run.save(scores, "scores")

@@ -26,7 +26,8 @@ class Explainer(Protocol):
         NaN where it has nothing to say.
     """
 
-    def __call__(self, model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options: Any) -> Tensor: ...
+    def __call__(self, model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options: Any) -> Tensor:
+        """Explain."""
 
 
 _EXPLAINERS: dict[str, Explainer] = {}

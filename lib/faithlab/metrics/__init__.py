@@ -14,6 +14,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +149,11 @@ class Metric:
         """Why it does not apply to an explanation of a subject; None: it does."""
         if self.needs != "one network":
             return f"it needs {self.needs}"
+        if subject.padded and not self.takes("present"):
+            return (
+                "its function has no argument `present`: inputs of unequal length are padded, and it would take the "
+                "padding for features; let it take `present`, [B, F] bool, and leave the others out"
+            )
         return subject.missing(self.reference, self.network, explainer)
 
     def measure(self, score: Score, subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
@@ -424,9 +430,22 @@ def load(path: str | os.PathLike) -> ModuleType:
     return _LOADED.setdefault(path, module)
 
 
-def own() -> dict[str, Metric]:
-    """The metrics of a reader's own files, which every trial of the book asks beside those of its paper."""
-    return {name: METRICS[name] for name in _OWN}
+def own(*subjects: Subject) -> dict[str, Metric]:
+    """The metrics of a reader's own files, which every trial of the book asks beside those of its paper.
+
+    Args:
+        *subjects: what they shall be asked about. A metric that does not apply to one of them is left out.
+
+    Warns:
+        UserWarning: which metric was left out, and why.
+    """
+    found = {name: METRICS[name] for name in _OWN}
+    for name, metric in list(found.items()):
+        why = [metric.obstacle(subject, next(iter(subject.retrained), None)) for subject in subjects]
+        if said := next(filter(None, why), None):
+            warnings.warn(f"{name} does not apply here and is left out: {said}", stacklevel=2)
+            del found[name]
+    return found
 
 
 for _file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):

@@ -1,15 +1,15 @@
 """How unlike the training data an input looks to a model: what a perturbation that is out of distribution gives away.
 
 The measure is the distance to the k-th nearest training example among the model's own normalised features (Sun, Ming,
-Zhu, Li: "Out-of-Distribution Detection with Deep Nearest Neighbors", ICML 2022). `detectability` makes of it how well
-perturbed inputs can be told from clean ones.
+Zhu, Li: "Out-of-Distribution Detection with Deep Nearest Neighbors", ICML 2022). How well it tells perturbed inputs
+from clean ones, says `faithlab.stats.told_apart`.
 """
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from faithlab import arguments, stats
+from faithlab import arguments
 
 
 def distance(features: Tensor, known: Tensor, neighbours: int = 10) -> Tensor:
@@ -35,25 +35,3 @@ def distance(features: Tensor, known: Tensor, neighbours: int = 10) -> Tensor:
     arguments.whole("neighbours, of the known examples,", neighbours, 1, len(known))
     apart = torch.cdist(normalize(features.float()), normalize(known.float()))
     return apart.kthvalue(neighbours, dim=1).values
-
-
-def detectability(clean: Tensor, perturbed: Tensor) -> float:
-    """The chance that a perturbed input is farther from the training data than a clean one (the AUROC).
-
-    Args:
-        clean: [A] distances.
-        perturbed: [B] distances.
-
-    Returns:
-        1: always farther; 0.5: they cannot be told apart; below: the perturbed ones look more familiar.
-
-    Raises:
-        ValueError: no distances, or one that is NaN or infinite.
-    """
-    for name, values in (("distance", clean), ("perturbed distance", perturbed)):
-        if values.ndim != 1 or not len(values):
-            raise ValueError(f"expected distances of one input or more, [n], but got shape {tuple(values.shape)}")
-        arguments.finite(name, values, "drop and count these images")
-    ranks = stats.rank(torch.cat([clean, perturbed]))[len(clean) :]
-    number = len(perturbed)
-    return ((ranks.sum() - number * (number + 1) / 2) / (number * len(clean))).item()

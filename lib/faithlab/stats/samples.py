@@ -171,7 +171,7 @@ def agreement(one: Labels, other: Labels, by: str, values: Sequence[Label]) -> S
 def told_apart(one: Sample, other: Sample) -> Tensor:
     """The chance that a score of the second kind is above one of the first, ties half: the AUROC.
 
-    0.5: they cannot be told apart. `faithlab.metrics.novelty.detectability` is the same without weights.
+    0.5: they cannot be told apart.
     """
     if one.sizes is not None or other.sizes is not None:
         raise ValueError("scores at several sizes cannot be told apart as one; choose their area or a single size")

@@ -200,7 +200,7 @@ def _checked(name: str, values: Mapping[str, Any], sources: Mapping[str, str]) -
 def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
     """Look for the files of the reader's own that notebooks will read, before anything else is done.
 
-    A set of `faithlab.zoo.sources.OWN` that is the value of a parameter such as ``photographs`` lies where
+    A set of `faithlab.fetch.sources.OWN` that is the value of a parameter such as ``photographs`` lies where
     ``photographs_options`` say, or ``photographs_path``, or ``path``.
 
     Args:
@@ -209,7 +209,7 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
     Raises:
         ParameterError: some are missing. Each set has one line, which says for which notebooks it is and what to do.
     """
-    from faithlab.zoo import sources  # only here: Snakemake reads profiles many times
+    from faithlab.fetch import sources  # only here: Snakemake reads profiles many times
 
     wanted = {}
     for name, values in chosen.items():

@@ -172,11 +172,11 @@ def _version(name: str) -> str | None:
 
 
 def networks() -> list[dict[str, Any]]:
-    """The networks (and ROAR's orders) that this process has loaded, as `faithlab.zoo.origins.used` notes them.
+    """The networks (and ROAR's orders) that this process has loaded, as `faithlab.fetch.origins.used` notes them.
 
     Of what was trained here: with commit, torch and device of the training.
     """
-    origins = sys.modules.get("faithlab.zoo.origins")  # a notebook that has not imported it has loaded none
+    origins = sys.modules.get("faithlab.fetch.origins")  # a notebook that has not imported it has loaded none
     return origins.used() if origins else []
 
 

@@ -22,8 +22,9 @@ from tqdm import tqdm
 
 from faithlab import stats
 from faithlab.explainers import explain
+from faithlab.fetch import cache
 from faithlab.study import execute, places
-from faithlab.zoo import cache, datasets, models, shipped, training
+from faithlab.zoo import datasets, models, shipped, training
 from faithlab.zoo.sets import LabelledSet
 from faithlab.zoo.training import Recipe
 

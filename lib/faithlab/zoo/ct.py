@@ -21,8 +21,8 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.sources import DatasetUnavailable
 
 __all__ = ["CLASSES", "WINDOW", "load", "read_dicom", "read_metaimage"]
 

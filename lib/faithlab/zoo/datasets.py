@@ -44,9 +44,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from faithlab.zoo import cache, colored, ct, formats, imagenet, series, texts, vehicles
-from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
-from faithlab.zoo.sources import (
+from faithlab.fetch import cache
+from faithlab.fetch.sources import (
     OWN,
     DatasetUnavailable,
     DebianPackage,
@@ -58,6 +57,8 @@ from faithlab.zoo.sources import (
     fingerprint,
     obtain,
 )
+from faithlab.zoo import colored, ct, formats, imagenet, series, texts, vehicles
+from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
 
 __all__ = ["COLLECTIONS", "Collection", "fetch", "load", "missing", "names"]
 

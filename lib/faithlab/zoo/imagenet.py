@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from PIL import Image
 
+from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.sources import DatasetUnavailable
 
 __all__ = ["MEAN", "STD", "TINY", "classes", "crop", "folder", "numbered", "tiny", "tiny_classes", "wordnet_ids"]
 

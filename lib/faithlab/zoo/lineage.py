@@ -35,9 +35,9 @@ APART = frozenset(
         "tqdm",
         "warnings",
         # Fetching and keeping files. What is in them is compared with a checksum.
-        "faithlab.zoo.cache",
-        "faithlab.zoo.origins",
-        "faithlab.zoo.sources",
+        "faithlab.fetch.cache",
+        "faithlab.fetch.origins",
+        "faithlab.fetch.sources",
         "faithlab.zoo.datasets._path",
         "faithlab.zoo.datasets._read",
         "faithlab.zoo.datasets._stored",
@@ -63,7 +63,6 @@ APART = frozenset(
 
 FORMER = {
     "batch_size": "rows",
-    "positions": "images",
     "batch_size, inputs explained at once,": "rows, images explained at once,",
 }
 """What arguments, and texts about them, were called when stored results were made: a new name counts as the old one."""

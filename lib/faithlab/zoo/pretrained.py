@@ -23,8 +23,9 @@ from timm.layers import BatchNormAct2d, Conv2dSame
 from timm.layers.padding import get_same_padding
 from torch import Tensor, nn
 
-from faithlab.zoo import cache, imagenet, models, origins
-from faithlab.zoo.sources import DatasetUnavailable, PythonPackage, Source, fingerprint, obtain
+from faithlab.fetch import cache, origins
+from faithlab.fetch.sources import DatasetUnavailable, PythonPackage, Source, fingerprint, obtain
+from faithlab.zoo import imagenet, models
 
 __all__ = ["load", "names", "size"]
 

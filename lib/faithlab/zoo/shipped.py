@@ -21,7 +21,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from faithlab.zoo import cache
+from faithlab.fetch import cache
 
 __all__ = ["VARIABLE", "Shipped", "every", "find", "folder", "rounded", "update", "write"]
 

@@ -22,8 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from faithlab.fetch.sources import Arrays
 from faithlab.zoo.sets import TextSet
-from faithlab.zoo.sources import Arrays
 
 __all__ = ["POLARITY", "Options", "boolq", "encode", "glue", "join", "snippets", "split", "tokenise", "vocabulary"]
 

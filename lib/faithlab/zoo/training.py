@@ -31,7 +31,8 @@ from tqdm import tqdm
 
 from faithlab import draws, masks
 from faithlab import segments as segment_maps
-from faithlab.zoo import cache, datasets, degradation, lineage, models, origins, shipped
+from faithlab.fetch import cache, origins
+from faithlab.zoo import datasets, degradation, lineage, models, shipped
 from faithlab.zoo.sets import LabelledSet
 
 _BLOCKS = 1  # seed of the blocks

@@ -12,9 +12,9 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from faithlab.zoo import origins
+from faithlab.fetch import origins
+from faithlab.fetch.sources import DatasetUnavailable, fingerprint
 from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.sources import DatasetUnavailable, fingerprint
 
 __all__ = ["load", "view"]
 

@@ -18,9 +18,9 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.zoo import imagenet
 from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.sources import DatasetUnavailable
 
 __all__ = ["GROUPS", "IMAGENET", "Options", "from_imagenet", "group_indices", "place"]
 

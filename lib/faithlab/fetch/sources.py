@@ -23,7 +23,7 @@ from typing import IO, Protocol
 import numpy as np
 import pooch
 
-from faithlab.zoo import cache
+from faithlab.fetch import cache
 
 __all__ = [
     "OWN",

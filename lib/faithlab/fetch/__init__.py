@@ -1,0 +1,1 @@
+"""How files come here and are kept: sources and their archives, checksums, the cache, where stored weights are from."""
