@@ -65,6 +65,10 @@ from faithlab.zoo import datasets, models
 figures.theme()
 run = Run("saco/groups", globals())
 
+# %% [markdown]
+# The subject is a Vision Transformer with test images. Every explanation and every SaCo is about the
+# class that the network predicts, right or wrong. A removed group of pixels becomes the image's mean colour.
+
 # %% tags=["hide-input"]
 chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
 run.save(recognised, "recognised")

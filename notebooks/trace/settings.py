@@ -65,6 +65,11 @@ figures.theme()
 run = Run("trace/settings", globals())
 REFERENCES = {**references.NAMED, "blur": partial(references.blur, sigma=sigma)}
 
+# %% [markdown]
+# The subjects are images that a small network recognises. Three references stand in for what is removed: zero, which is the
+# mean colour of the training images, the image's own mean colour, and a blur of the image. Single explainers and random
+# orders are asked about many images. Searches are dear and take the first few, whose features are square patches.
+
 # %% tags=["hide-input"]
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 many = []  # subjects of pixels
