@@ -10,6 +10,7 @@ import literal
 from faithlab import claims, stats
 from faithlab.metrics import METRICS, few_class
 from faithlab.scores import Scores
+from faithlab.study import published, tables
 from faithlab.subject import Subject
 from faithlab.trials import references as trial
 from faithlab.trials import refined, subjects, truth
@@ -133,6 +134,27 @@ def test_known_orders_belong_to_the_image():
         assert torch.equal(whole[name][3:5], order)
 
 
+def test_explanations_are_judged_beside_controls_and_known_orders():
+    data = images()
+    of = trial.standing_in(subject(data), data, {"perturbed": trial.intensities(data) * 0})
+    found, scores = refined.judged(METRIC, of, {"BP": "gradient"}, "Dice", data.masks, seed=2)
+    assert list(found) == ["BP", *refined.controls()]
+    assert scores.labels("metric") == ["Few-class Fidelity", "Dice"]
+    assert set(scores.where(metric="Few-class Fidelity").labels("explainer")) == {*found, "truth first", "truth last"}
+    expected = METRIC["Few-class Fidelity"](of, truth.known(data.masks, of.images, 2)["truth last"])
+    rows = scores.where(metric="Few-class Fidelity", explainer="truth last")
+    torch.testing.assert_close(rows.blocks[0].values[:, 0], expected.float())
+
+
+def test_the_printed_agreement_is_the_rank_correlation_of_two_tables():
+    paper = refined.printed(published.load("fewclass_scores"))
+    found = refined.printed_agreement(paper, 1, 3)
+    assert len(found) == 2
+    for model, value in found.items():
+        both = paper[paper["model"] == model].pivot(index="name", columns="table", values="mean")
+        assert value == pytest.approx(both[1].corr(both[3], method="spearman"))
+
+
 def test_areas_are_what_fidelity_is_made_of():
     score = subject(images()).score(reference="mean")
     attribution = torch.rand(6, 144, generator=torch.Generator().manual_seed(0))
@@ -176,6 +198,16 @@ def test_agreement_is_spearmans_correlation_of_the_means():
     means = [[float(stats.estimate(t, explainer=e, **kind).value) for e in "abcde"] for kind in kinds]
     expected = stats.spearman(*torch.tensor(means, dtype=torch.float64))
     assert stats.estimate(t, stats.agreement(*kinds, "explainer", "abcde")).value == pytest.approx(expected.item())
+
+
+def test_the_explainers_whose_metrics_agree_across_images_are_named():
+    scores = table({"BP": 0.5, "Random": 0.5})
+    noise, unrelated = (torch.rand(48, generator=torch.Generator().manual_seed(seed)) for seed in (4, 3))
+    values = {"BP": scores.where(explainer="BP").blocks[0].values[:, 0] + noise, "Random": unrelated}
+    labels = {"dataset": "digits", "network": "net 0", "images": range(48), "metric": "Dice"}
+    both = scores + Scores.concat(Scores.of(of, explainer=name, **labels) for name, of in values.items())
+    text = tables.across_images(both, {"metric": "Few-class Fidelity"}, {"metric": "Dice"}, list(values))
+    assert text.startswith("Across images the interval excludes 0 for 1 of 2 explainers: BP 0.")
 
 
 def test_what_is_told_apart_is_the_literal_share_of_pairs_under_any_weights():

@@ -141,22 +141,15 @@ Markdown(
 
 # %% tags=["hide-input"]
 spread = torch.linspace(0, len(train) - 1, background).round().long()
+layers = {name: layer for name, (_, _, layer) in architectures.items()}
 first = next(iter(chosen))
 maps, plain, found = {}, {}, []
 for key, subject in chosen.items():
-    plain[key] = refined.explainers(
-        layer=architectures[key[0]][2],
-        background=train.model_inputs(spread).to(subject.x.device),
-        steps=integration_steps,
-        seed=seed,
-    )
+    known = train.model_inputs(spread).to(subject.x.device)
+    plain[key] = refined.explainers(layer=layers[key[0]], background=known, steps=integration_steps, seed=seed)
     explainers = refined.refined(plain[key], samples=smooth_samples, noise=noise[key], seed=seed)
-    maps[key] = subjects.attributions(subject, explainers | refined.controls(seed=seed))
-    known = {name: order.to(subject.x.device) for name, order in truth.known(regions, subject.images, seed).items()}
-    found += [
-        evaluate(metrics, subject, maps[key] | known),
-        truth.aligned("IoU", subject, maps[key], regions),
-    ]
+    maps[key], asked = refined.judged(metrics, subject, explainers, "IoU", regions, seed=seed)
+    found.append(asked)
 names, combinations = list(plain[first]), list(explainers)
 subject = chosen[first]
 change = engine.agreement(subject.model, subject.x, subject.target, subject.precision)
@@ -212,34 +205,17 @@ group_of = {index: number for number, group in enumerate(vehicles.group_indices(
 seen = torch.tensor([i for i, label in enumerate(everything.labels.tolist()) if label in group_of][:photographs_limit])
 grouped = models.Grouped(zoo.load(pretrained), vehicles.group_indices()).to(subject.x.device).eval()
 group = torch.tensor([group_of[label] for label in everything.labels[seen].tolist()])
-wide, wide_made = references.perturbed(
-    Subject(
-        grouped,
-        everything.model_inputs(seen).to(subject.x.device),
-        group.to(subject.x.device),
-        everything.features(),
-        dataset=f"{photographs} test",
-        network=pretrained,
-        training_seed=training_seeds[0],
-        images=seen,
-        precision=subject.precision,
-    ),
-    everything,
-)
+x, device = everything.model_inputs(seen), subject.x.device
+about = {"dataset": f"{photographs} test", "network": pretrained, "training_seed": training_seeds[0], "images": seen}
+wide = Subject(grouped, x.to(device), group.to(device), everything.features(), precision=subject.precision, **about)
+wide, wide_made = references.perturbed(wide, everything)
 own = refined.explainers(layer="network.features", background=wide.x[:1], steps=integration_steps, seed=seed)
-own = refined.refined(
-    {name: own[name] for name in ("BP", "IG(zero)", "GradCAM", "Random")},
-    samples=smooth_samples,
-    noise=noise[first],
-    refinements=["none", "XRAI"],
-    seed=seed,
-)
+own = {name: own[name] for name in ("BP", "IG(zero)", "GradCAM", "Random")}
+copies = {"samples": smooth_samples, "noise": noise[first], "seed": seed}
+own = refined.refined(own, refinements=["none", "XRAI"], **copies)
 wide_maps = subjects.attributions(wide, own)
-found.append(
-    evaluate(
-        {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / photographs_step))}, wide, wide_maps
-    )
-)
+coarse = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / photographs_step))}
+found.append(evaluate(coarse, wide, wide_maps))
 scores = Scores.concat(found)
 run.save(scores, "scores")
 answers = references.answer(grouped, everything)
@@ -255,22 +231,17 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "Photographs of ImageNet, their perturbed copies with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-natural-photographs"}, "image": {"alt": "One row per photograph: the photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
-count = min(2, len(seen))
-figure, grid = plt.subplots(count, 5, figsize=(8.4, 1.95 * count), squeeze=False)
-for i, row in enumerate(grid):
-    for axes, pictures, answer in (
-        (row[0], everything.inputs[seen], clean),
-        (row[1], wide_made.images.clamp(0, 1), after),
-    ):
-        axes.imshow(pictures[i].cpu().permute(1, 2, 0))
-        axes.set_xlabel(" ".join(f"{p:.2f}" for p in answer[i]), fontsize="x-small")
-    for axes, name in zip(row[2:], ("BP", "BP + XRAI", "GradCAM"), strict=True):
-        picture = wide_maps[name][i].cpu().view(*everything.inputs.shape[-2:])
-        axes.imshow(picture, cmap="magma", vmax=picture.quantile(0.99).item(), interpolation="nearest", rasterized=True)
-        axes.set_xlabel(name, fontsize="x-small")
-    for axes in row:
-        axes.set(xticks=[], yticks=[])
-figures.show(figure)
+shown = range(min(2, len(seen)))
+shape = everything.inputs.shape[-2:]
+named = ("BP", "BP + XRAI", "GradCAM")
+figures.pictures(
+    [
+        [everything.inputs[seen[i]] / 255, wide_made.images[i], *(wide_maps[name][i].view(shape) for name in named)]
+        for i in shown
+    ],
+    below=[[*(" ".join(f"{p:.2f}" for p in answer[i]) for answer in (clean, after)), *named] for i in shown],
+    size=(8.4, 1.95 * len(shown)),
+)
 
 # %% [markdown]
 # ## The metric
@@ -290,8 +261,7 @@ figure, axes = plt.subplots(figsize=(6.4, 3.6))
 for colour, name in zip(sns.color_palette(), ("EG + SG", "BP", "Random"), strict=False):
     for metric, style in (("MIF", "-"), ("LIF", "--")):
         line = stats.estimate(scores, metric=metric, explainer=name, **here)
-        axes.plot(shares, line.value, style, color=colour, label=name if metric == "MIF" else None)
-        axes.fill_between(shares, line.low, line.high, color=colour, alpha=0.12, linewidth=0)
+        figures.band(axes, shares, line, linestyle=style, color=colour, label=name if metric == "MIF" else None)
 figures.mark(axes, 1 / len(test.classes), "1/N", axis="y")
 axes.set(xlabel="replaced pixels (share)", ylabel="probability of the class", ylim=(0, 1.02))
 axes.legend()
@@ -325,19 +295,9 @@ figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidel
 
 # %% tags=["hide-input"]
 fidelity = {"metric": "Few-class Fidelity", **here}
-rows = (
-    "truth first",
-    "BP",
-    "BP + XRAI",
-    "BP + SG",
-    "BP + SG²",
-    "BP + squares",
-    "Random",
-    "Random + XRAI",
-    "truth last",
-)
+between = ("BP", "BP + XRAI", "BP + SG", "BP + SG²", "BP + squares", "Random", "Random + XRAI")
 tables.estimates(
-    {name: {"explainer": name} for name in rows},
+    {name: {"explainer": name} for name in ("truth first", *between, "truth last")},
     {of.network: {"network": of.network} for of in chosen.values()},
     lambda labels: stats.estimate(scores, **fidelity, **labels),
     digits=3,
@@ -376,24 +336,15 @@ Markdown(
 # *Across images*, for one explainer: is the image that it explains faithfully the one where it finds the box?
 
 # %% tags=["hide-input"]
-alike = stats.agreement({"metric": "Few-class Fidelity"}, {"metric": "IoU"}, "explainer", combinations)
+both = {"metric": "Few-class Fidelity"}, {"metric": "IoU"}
+alike = stats.agreement(*both, "explainer", combinations)
 across = stats.estimate(scores, alike, **here)
-pair = stats.Statistic(stats.association, ({"metric": "Few-class Fidelity"}, {"metric": "IoU"}))
-per_explainer = [(name, stats.estimate(scores, pair, explainer=name, **here)) for name in combinations]
-clear = [f"{name} {tables.number(e, 2)}" for name, e in per_explainer if e.low > 0 or e.high < 0]
-printed = {
-    model: stats.spearman(
-        *(torch.tensor(of[of["table"] == number]["mean"].to_numpy(copy=True)) for number in (1, 3))
-    ).item()
-    for model, of in paper[paper["table"].isin([1, 3])].groupby("model", sort=False)
-}
+printed = refined.printed_agreement(paper, 1, 3)
 Markdown(
     f"Across explainers and refinements the rank correlation is **{tables.number(across, 2)}**; from the numbers that the paper "
     "prints it is "
     + ", ".join(f"{value:+.2f} ({name})" for name, value in printed.items())
-    + f". Across images the interval excludes 0 for {len(clear)} of {len(per_explainer)} explainers"
-    + (": " + "; ".join(clear) if clear else "")
-    + "."
+    + f". {tables.across_images(scores, *both, combinations, **here)}"
 )
 
 # %% mystnb={"figure": {"caption": "Mean fidelity against mean IoU, a point with its 95 % intervals for each explainer (marker) and refinement (colour).", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input"]
@@ -439,6 +390,7 @@ tables.estimates(
 # %% tags=["hide-input"]
 means = {number: of.groupby("name")["mean"].mean() for number, of in paper.groupby("table")}
 plain_names = [name for name in names if name != "Random"]
+iou = {"metric": "IoU", **here}
 
 
 def printed_gain(number, refinement, over="none"):
@@ -447,90 +399,60 @@ def printed_gain(number, refinement, over="none"):
     return float(torch.tensor(gains).quantile(0.5))
 
 
+def gain(number, way, over="none", **labels):
+    """Most explainers gain by a refinement, more than by another one."""
+    of, name = refined.typical_gain(way, plain_names, over=over), way if over == "none" else f"{way} - {over}"
+    return above(scores, 0, of=of, name=name, printed=printed_gain(number, way, over), **labels)
+
+
+def first_of_all(winner, *left_out, number=1, **labels):
+    """Of all explainers with their refinements one is the best, others left out."""
+    rivals = [name for name in combinations if name not in (winner, *left_out)]
+    return best(scores, "explainer", winner, rivals=rivals, printed=means[number], **labels)
+
+
 run.claim(
     "fc-sg",
     "Table 1, Figure 4",
     "On photographs SG and SG² raise the fidelity of most explainers.",
-    [
-        above(scores, 0, of=refined.typical_gain(way, plain_names), name=way, printed=printed_gain(1, way), **fidelity)
-        for way in ("SG", "SG²")
-    ],
+    [gain(1, way, **fidelity) for way in ("SG", "SG²")],
 )
 
 # %% tags=["hide-input"]
+ahead = ("EG + SG", "EG + SG²")
 run.claim(
     "fc-eg",
     "Table 1, Figure 4",
     "On photographs EG with SG, and EG with SG², are above everything else.",
-    [
-        best(
-            scores,
-            "explainer",
-            f"EG + {way}",
-            rivals=[name for name in combinations if name not in ("EG + SG", "EG + SG²")],
-            printed=means[1],
-            name=f"EG + {way}",
-            **fidelity,
-        )
-        for way in ("SG", "SG²")
-    ],
+    [first_of_all(name, *ahead, name=name, **fidelity) for name in ahead],
 )
 
 # %% tags=["hide-input"]
+reason = "the paper calls 0.015 and 0.019 very similar; its next explainer is 0.04 above Random"
+pair = {"explainer": "BP"}, {"explainer": "Random"}
+similar = {"name": "BP - Random", "printed": means[1][["BP", "Random"]].to_list()}
 run.claim(
     "fc-bp",
     "Section 4.2",
     "On photographs BP is very similar to Random.",
-    [
-        within(
-            scores,
-            {"explainer": "BP"},
-            {"explainer": "Random"},
-            margin=0.03,
-            reason="the paper calls 0.015 and 0.019 very similar; its next explainer is 0.04 above Random",
-            printed=means[1][["BP", "Random"]].to_list(),
-            name="BP - Random",
-            **fidelity,
-        )
-    ],
+    [within(scores, *pair, margin=0.03, reason=reason, **similar, **fidelity)],
 )
 
 # %% tags=["hide-input"]
+lowest = {"less": True, "name": "every other explainer is above Random"}
 run.claim(
     "fc-random-natural",
     "Table 1",
     "On photographs Random is below all others; BP + XRAI, which is below it on one of the paper's networks, is left out.",
-    [
-        best(
-            scores,
-            "explainer",
-            "Random",
-            rivals=[name for name in combinations if name not in ("Random", "BP + XRAI")],
-            less=True,
-            printed=means[1],
-            name="every other explainer is above Random",
-            **fidelity,
-        )
-    ],
+    [first_of_all("Random", "BP + XRAI", **lowest, **fidelity)],
 )
 
 # %% tags=["hide-input"]
-iou = {"metric": "IoU", **here}
 run.claim(
     "fc-xrai-iou",
     "Table 3, Figure 6",
     "For localisation XRAI is better than SG and than SG² for most explainers.",
-    [
-        above(
-            scores,
-            0,
-            of=refined.typical_gain("XRAI", plain_names, over=way),
-            name=f"XRAI - {way}",
-            printed=printed_gain(3, "XRAI", way),
-            **iou,
-        )
-        for way in ("SG", "SG²")
-    ],
+    [gain(3, "XRAI", way, **iou) for way in ("SG", "SG²")],
 )
 
 # %% [markdown]
@@ -543,16 +465,7 @@ run.claim(
     "fc-eg-xrai-iou",
     "Section 4.3, Table 3",
     "For localisation EG + XRAI is the best, Deconv + XRAI aside.",
-    [
-        best(
-            scores,
-            "explainer",
-            "EG + XRAI",
-            rivals=[name for name in combinations if name not in ("EG + XRAI", "Deconv + XRAI")],
-            printed=means[3],
-            **iou,
-        )
-    ],
+    [first_of_all("EG + XRAI", "Deconv + XRAI", number=3, **iou)],
 )
 
 # %% tags=["hide-input"]
@@ -568,15 +481,14 @@ run.claim(
 # it gains as much as SG² or XRAI, the gain says that smooth maps score higher, not that noisy copies or regions matter.
 
 # %% tags=["hide-input"]
+ways = ("XRAI", "SG", "SG²")
+compared = [(f"BP + {way}", "BP") for way in (*ways, "squares")]
+compared += [(f"BP + {way}", "BP + squares") for way in ways] + [("Random + XRAI", "Random")]
 gains = {
     f"{name} - {other}": stats.estimate(
         scores, cells=[{"explainer": name}, {"explainer": other}], contrasts=torch.tensor([[1.0, -1.0]]), **fidelity
     )
-    for name, other in (
-        *((f"BP + {way}", "BP") for way in ("XRAI", "SG", "SG²", "squares")),
-        *((f"BP + {way}", "BP + squares") for way in ("XRAI", "SG", "SG²")),
-        ("Random + XRAI", "Random"),
-    )
+    for name, other in compared
 }
 Markdown(
     "Paired differences in fidelity: " + "; ".join(f"{name} {tables.number(e, 3)}" for name, e in gains.items()) + "."

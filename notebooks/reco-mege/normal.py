@@ -243,14 +243,9 @@ def normal(frame, *measures):
     return of[of["measure"].isin(measures)].drop_duplicates(keys)
 
 
-tables.styled(
-    tables.side_by_side(
-        {k: normal(f, "ReCo", "MeGe") for k, f in sources.items() if f is not None},
-        rows=["dataset", "explainer"],
-        columns=["measure"],
-        order=[*names, *explainers, "ReCo", "MeGe"],
-    )
-)
+table = {"rows": ["dataset", "explainer"], "columns": ["measure"]}
+shown = {k: normal(f, "ReCo", "MeGe") for k, f in sources.items() if f is not None}
+tables.styled(tables.side_by_side(shown, **table, order=[*names, *explainers, "ReCo", "MeGe"]))
 
 # %% tags=["hide-input"]
 counts = measured.query("condition == 'normal'").groupby("dataset", sort=False)[["same", "different", "missing"]].max()
@@ -270,14 +265,10 @@ Markdown(
 # ### Another sign, another class
 
 # %% tags=["hide-input"]
-tables.styled(
-    tables.side_by_side(
-        {"this build": measured[measured["measure"] != "ReCo_printed"].query("explainer in @plain")},
-        rows=["dataset", "explainer", "condition"],
-        columns=["measure"],
-        order=[*names, *explainers, "normal", "true class", "signed", "ReCo", "MeGe"],
-    )
-)
+shown = {"this build": measured[measured["measure"] != "ReCo_printed"].query("explainer in @plain")}
+order = [*names, *explainers, "normal", "true class", "signed", "ReCo", "MeGe"]
+rows = ["dataset", "explainer", "condition"]
+tables.styled(tables.side_by_side(shown, rows=rows, columns=["measure"], order=order))
 
 # %% tags=["hide-input"]
 reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
@@ -296,44 +287,22 @@ Markdown(
 # ([](why-not-kl) shows what that does). It has no interval: it is not what we judge.
 
 # %% tags=["hide-input"]
-tables.styled(
-    tables.side_by_side(
-        {"this build": normal(measured, "ReCo", "ReCo_printed")},
-        rows=["dataset", "explainer"],
-        columns=["measure"],
-        order=[*names, *explainers],
-    )
-)
+shown = {"this build": normal(measured, "ReCo", "ReCo_printed")}
+tables.styled(tables.side_by_side(shown, **table, order=[*names, *explainers]))
 
 # %% [markdown]
 # ### Fidelity and stability (Table 3)
 
 # %% tags=["hide-input"]
-third = pd.DataFrame(
-    [
-        (
-            cell["metric"] + (f" ({cell['variant']})" if cell["variant"] else ""),
-            cell["explainer"],
-            *map(float, e.pooled),
-        )
-        for cell, e in stats.summary(scores.where(metric=["µFidelity", "S_avg"]), ["metric", "variant", "explainer"])
-    ],
-    columns=["measure", "explainer", "mean", "low", "high"],
-)
+third = tables.summary(scores.where(metric=["µFidelity", "S_avg"]), ["metric", "variant", "explainer"])
+third["measure"] = third["metric"] + third["variant"].map(" ({})".format, na_action="ignore").fillna("")
+third = third[["measure", "explainer", "mean", "low", "high"]]
 run.save(third, "fidelity")
 kept = recorded("reco-mege/normal", "fidelity")
-third_printed = (
-    paper[paper["table"] == 3].replace({"muFidelity": "µFidelity"}).query("measure in ['µFidelity', 'S_avg']")
-)
-tables.styled(
-    tables.side_by_side(
-        {"published": third_printed, "recorded": kept.frame if kept else None, "this build": third},
-        rows=["explainer"],
-        columns=["measure"],
-        order=[*explainers, *third["measure"].unique()],
-        digits=3,
-    )
-)
+printed3 = paper[paper["table"] == 3].replace({"muFidelity": "µFidelity"}).query("measure in ['µFidelity', 'S_avg']")
+sources3 = {"published": printed3, "recorded": kept.frame if kept else None, "this build": third}
+order = [*explainers, *third["measure"].unique()]
+tables.styled(tables.side_by_side(sources3, rows=["explainer"], columns=["measure"], order=order, digits=3))
 
 # %% [markdown]
 # In the $\ell_1$ ball the explainers without random numbers hardly move. What is left for SmoothGrad there is the noise of
@@ -375,73 +344,51 @@ def printed(measure, data):
     return of[of["dataset"] == networks.TASKS[data].name].set_index("explainer")["mean"].to_dict()
 
 
-def first(measure, of, data, winner, rivals):
+def first(measure, data, winner, rivals):
     """That an explainer is the best of several on a data set."""
-    return best(
-        scores,
-        "explainer",
-        winner,
-        rivals=[name for name in rivals if name != winner],
-        of=of,
-        variant=None,
-        dataset=f"{data} train",
-        name=f"{networks.TASKS[data].name}: {winner}",
-        printed=printed(measure, data),
-    )
+    of, name = METRICS[measure].summary, f"{networks.TASKS[data].name}: {winner}"
+    own = {"rivals": [rival for rival in rivals if rival != winner], "printed": printed(measure, data)}
+    return best(scores, "explainer", winner, of=of, name=name, variant=None, dataset=f"{data} train", **own)
 
 
+learned = cross_trained.known(scores, *sets)
 run.claim(
     "rc-gradcam-reco",
     "Table 1",
     "Grad-CAM has the highest ReCo on every data set.",
-    [*cross_trained.known(scores, *sets), *(first("ReCo", reco, data, "GradCAM", real) for data in sets)],
+    [*learned, *(first("ReCo", data, "GradCAM", real) for data in sets)],
 )
 
 # %% tags=["hide-input"]
 others = ["SG", "Saliency", "IG", "GradientxInput"]
+seconds = {  # the second by ReCo of each data set, and what is behind it
+    data: ("SG", others) if data.startswith("cifar") else ("IG", others[: 3 if data == "fashion-mnist" else 4])
+    for data in sets
+}
 run.claim(
     "rc-second",
     "Table 1, section 5.1.1",
     "Behind Grad-CAM, SmoothGrad has the highest ReCo on the CIFAR sets, and Integrated Gradients on EuroSAT and "
     "Fashion-MNIST, there level with Gradient × Input.",
-    [
-        *cross_trained.known(scores, *sets),
-        *(
-            first("ReCo", reco, data, "SG", others)
-            if data.startswith("cifar")
-            else first("ReCo", reco, data, "IG", others[: 3 if data == "fashion-mnist" else 4])
-            for data in sets
-        ),
-    ],
+    [*learned, *(first("ReCo", data, *of) for data, of in seconds.items())],
 )
 
 # %% tags=["hide-input"]
-photographs = [data for data in sets if data != "fashion-mnist"]
+parts = [first("MeGe", data, "GradCAM", real) for data in sets if data != "fashion-mnist"]
+if "fashion-mnist" in sets:
+    pair = ("IG", "GradCAM")
+    about = {"of": mege, "variant": None, "dataset": "fashion-mnist train", "name": "Fashion-MNIST: not Grad-CAM"}
+    numbers = [printed("MeGe", "fashion-mnist")[name] for name in pair]
+    parts.append(better(scores, *({"explainer": name} for name in pair), printed=numbers, **about))
 run.claim(
     "rc-gradcam-mege",
     "Table 2",
     "Grad-CAM has the highest MeGe on every data set except Fashion-MNIST.",
-    [
-        *cross_trained.known(scores, *sets),
-        *(first("MeGe", mege, data, "GradCAM", real) for data in photographs),
-        *(
-            better(
-                scores,
-                {"explainer": "IG"},
-                {"explainer": "GradCAM"},
-                of=mege,
-                variant=None,
-                dataset=f"{data} train",
-                name="Fashion-MNIST: not Grad-CAM",
-                printed=[printed("MeGe", data)[name] for name in ("IG", "GradCAM")],
-            )
-            for data in sets
-            if data == "fashion-mnist"
-        ),
-    ],
+    [*learned, *parts],
 )
 
 # %% tags=["hide-input"]
+rivals = ["SG", "Saliency", "GradCAM"]
 if "fashion-mnist" in sets:
     products = run.claim(
         "rc-products",
@@ -449,54 +396,37 @@ if "fashion-mnist" in sets:
         "On Fashion-MNIST the explanations that are multiplied with the input have the highest MeGe.",
         [
             *cross_trained.known(scores, "fashion-mnist"),
-            *(
-                first("MeGe", mege, "fashion-mnist", name, ["SG", "Saliency", "GradCAM"])
-                for name in ("IG", "GradientxInput")
-            ),
+            *(first("MeGe", "fashion-mnist", name, rivals) for name in ("IG", "GradientxInput")),
         ],
     )
 products if "fashion-mnist" in sets else None
 
+
 # %% tags=["hide-input"]
+def first3(measure, winner, rivals, **options):
+    """That an explainer is the best of several in Table 3."""
+    numbers = printed3[printed3["measure"] == measure].set_index("explainer")["mean"].to_dict()
+    own = {"rivals": rivals, "printed": numbers, "metric": measure, "variant": None}
+    return best(scores, "explainer", winner, **own, **options)
+
+
+learned3 = cross_trained.known(scores, *(data for data in sets if data == fidelity_set))
 run.claim(
     "rc-mufidelity",
     "Table 3",
     "µFidelity ranks Grad-CAM first.",
-    [
-        *cross_trained.known(scores, *(data for data in sets if data == fidelity_set)),
-        best(
-            scores,
-            "explainer",
-            "GradCAM",
-            rivals=[name for name in real if name != "GradCAM"],
-            metric="µFidelity",
-            variant=None,
-            printed=third_printed[third_printed["measure"] == "µFidelity"].set_index("explainer")["mean"].to_dict(),
-        ),
-    ],
+    [*learned3, first3("µFidelity", "GradCAM", [name for name in real if name != "GradCAM"])],
 )
 
 # %% tags=["hide-input"]
+rivals = ["IG", "Saliency", "GradientxInput"]
 run.claim(
     "rc-stability",
     "Table 3",
     "Grad-CAM and SmoothGrad are the most stable.",
     [
-        *cross_trained.known(scores, *(data for data in sets if data == fidelity_set)),
-        *(
-            best(
-                scores,
-                "explainer",
-                name,
-                rivals=["IG", "Saliency", "GradientxInput"],
-                less=True,
-                metric="S_avg",
-                variant=None,
-                name=f"{name} before the others",
-                printed=third_printed[third_printed["measure"] == "S_avg"].set_index("explainer")["mean"].to_dict(),
-            )
-            for name in ("GradCAM", "SG")
-        ),
+        *learned3,
+        *(first3("S_avg", name, rivals, less=True, name=f"{name} before the others") for name in ("GradCAM", "SG")),
     ],
 )
 

@@ -42,7 +42,7 @@ seed = 0  # of the random attribution
 
 # %% tags=["hide-input"]
 import dataclasses
-import time
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -58,12 +58,16 @@ from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
 from faithlab.study.networks import VIT, changed, introduced, vits
 from faithlab.study.results import Run, recorded
-from faithlab.trials import subjects, transformers
+from faithlab.trials import cost, subjects, transformers
 from faithlab.trials.chance import RANDOM
 from faithlab.zoo import datasets, models
 
 figures.theme()
 run = Run("saco/groups", globals())
+
+# %% [markdown]
+# The subject is a Vision Transformer with test images. Every explanation and every SaCo is about the
+# class that the network predicts, right or wrong. A removed group of pixels becomes the image's mean colour.
 
 # %% tags=["hide-input"]
 chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
@@ -124,10 +128,8 @@ for axes, name in zip(grid.flat, explainers, strict=True):
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.plot(numbers_of_groups, ours.loc[RANDOM].loc[named, "mean"], color="0.65")
     axes.plot(numbers_of_groups, theirs.loc[name]["mean"].reindex(named), color="0.4", linestyle="--", linewidth=1)
-    error = [own["mean"] - own["low"], own["high"] - own["mean"]]
-    axes.errorbar(
-        numbers_of_groups, own["mean"], error, color=figures.COLOURS["SaCo"], marker="o", markersize=4, capsize=2
-    )
+    error, colour = [own["mean"] - own["low"], own["high"] - own["mean"]], figures.COLOURS["SaCo"]
+    axes.errorbar(numbers_of_groups, own["mean"], error, color=colour, marker="o", markersize=4, capsize=2)
     axes.set_xscale("log")
     axes.set_xticks(numbers_of_groups, numbers_of_groups)
     axes.minorticks_off()
@@ -147,10 +149,11 @@ few, many = named[0], named[-1]
 falls = stats.difference(*(stats.Statistic(stats.mean, ({"metric": name},)) for name in (few, many)), f"{few} - {many}")
 fall = table2.pivot(index="explainer", columns="metric", values="mean").reindex(columns=named)
 printed = (fall[few] - fall[many]).to_dict()
-parts = []
-for name in explainers:
-    numbers = [float(fall.loc[name, metric]) for metric in (few, many)]
-    parts.append(better(scores, {"metric": few}, {"metric": many}, explainer=name, printed=numbers))
+pair = {"metric": few}, {"metric": many}
+parts = [
+    better(scores, *pair, explainer=name, printed=[float(fall.loc[name, metric]) for metric in (few, many)])
+    for name in explainers
+]
 run.claim(
     "saco-groups",
     "Section 5.5, Table 2",
@@ -161,21 +164,20 @@ run.claim(
 # %% tags=["hide-input"]
 steep, steady = ["Partial LRP", "Transformer Attribution", "Transformer-MM"], ["IG", "ATTCAT"]
 rest = [name for name in explainers if name not in steep]
-hardly = {"margin": 0.05, "reason": "the paper calls a change of 0.044 relatively consistent"}
+hardly = {"margin": 0.05, "reason": "the paper calls a change of 0.044 relatively consistent", "of": falls}
 learned = transformers.learned(recognised, chosen[0])
+parts = [learned]
+for name in steep:
+    more = f"{name} falls more than the rest"
+    parts.append(best(scores, "explainer", name, rivals=rest, of=falls, name=more, printed=printed))
+for name in steady:
+    same, numbers = f"{name} hardly changes", [printed[name]]
+    parts.append(within(scores, {"explainer": name}, name=same, printed=numbers, **hardly))
 run.claim(
     "saco-groups-who",
     "Section 5.5, Table 2",
     "Partial LRP, Transformer Attribution and Transformer-MM fall most; IG and ATTCAT hardly change.",
-    [learned]
-    + [
-        best(scores, "explainer", name, rivals=rest, of=falls, name=f"{name} falls more than the rest", printed=printed)
-        for name in steep
-    ]
-    + [
-        within(scores, {"explainer": name}, of=falls, name=f"{name} hardly changes", printed=[printed[name]], **hardly)
-        for name in steady
-    ],
+    parts,
 )
 
 # %% [markdown]
@@ -190,17 +192,11 @@ ahead = [name for name in explainers if paper[name] > paper["IG"]]
 
 def behind(gradients):
     """Every explainer that the paper puts above Integrated Gradients is above it here."""
-    return [learned] + [
-        better(
-            scores,
-            {"explainer": name},
-            {"explainer": gradients},
-            metric=at,
-            name=f"{name} is above {gradients}",
-            printed=[float(paper[name]), float(paper["IG"])],
-        )
-        for name in ahead
-    ]
+    parts, rival = [learned], {"explainer": gradients}
+    for name in ahead:
+        about = {"name": f"{name} is above {gradients}", "printed": [float(paper[name]), float(paper["IG"])]}
+        parts.append(better(scores, {"explainer": name}, rival, metric=at, **about))
+    return parts
 
 
 run.claim(
@@ -255,15 +251,8 @@ def changes(subject, name, attribution):
     for weight, ratio in (("difference", False), ("ratio", True)):
         plain = coefficient(found, ratio=ratio)
         for change, salience in versions.items():
-            difference = (coefficient(Groups(salience, found.drop), ratio=ratio) - plain).abs()
-            yield (
-                subject.network,
-                name,
-                weight,
-                change,
-                difference.nan_to_num(0).max().item(),
-                int(difference.isnan().sum()),
-            )
+            moved = (coefficient(Groups(salience, found.drop), ratio=ratio) - plain).abs()
+            yield subject.network, name, weight, change, moved.nan_to_num(0).max().item(), int(moved.isnan().sum())
 
 
 rows = [
@@ -278,19 +267,15 @@ largest = scale.groupby(["weight", "change"])["largest"].max()
 tables.styled(largest.unstack().map("{:.1e}".format).rename_axis(index=None, columns="largest change of a coefficient"))
 
 # %% tags=["hide-input"]
-by_difference = scale[scale["weight"] == "difference"]
+by_difference = scale[scale["weight"] == "difference"].groupby("change")["largest"]
 how = f"the first {min(FEW, images)} images, K = {K}; undefined coefficients are left out"
 run.claim(
     "saco-scale",
     "Section 5.5",
     "SaCo does not depend on the scale of the scores.",
     [
-        counted(
-            f"{change}: no coefficient changes by 1e-6",
-            (of["largest"] < 1e-6).tolist(),
-            reason=f"each explainer, {how}",
-        )
-        for change, of in by_difference.groupby("change")
+        counted(f"{change}: no coefficient changes by 1e-6", (of < 1e-6).tolist(), reason=f"each explainer, {how}")
+        for change, of in by_difference
     ],
 )
 
@@ -300,10 +285,8 @@ run.claim(
     "Section 5.5",
     "With ratios in place of differences it would depend on the scale.",
     [
-        counted(
-            f"{change}: a coefficient changes by more than 0.001", [bool(largest["ratio", change] > 1e-3)], reason=how
-        )
-        for change in largest["ratio"].index
+        counted(f"{change}: a coefficient changes by more than 0.001", [bool(of > 1e-3)], reason=how)
+        for change, of in largest["ratio"].items()
     ],
 )
 
@@ -329,22 +312,14 @@ for name in explainers:
     shift = stats.estimate(scores, cells=cells, contrasts=[[1, -1]], explainer=name)
     short, exact = (scores.where(explainer=name, **cell) for cell in cells)
     moved = torch.cat([b.values - a.values[: len(b.values)] for a, b in zip(exact, short, strict=True)]).abs()
-    rows.append(
-        (
-            name,
-            *(float(x[0]) for x in shift.pooled),
-            moved.nan_to_num(0).max().item(),
-            (moved > 1e-6).double().mean().item(),
-        )
-    )
+    facts = moved.nan_to_num(0).max().item(), (moved > 1e-6).double().mean().item()
+    rows.append((name, *(float(x[0]) for x in shift.pooled), *facts))
 precision = pd.DataFrame(rows, columns=["explainer", "mean", "low", "high", "largest", "changed"])
 run.save(precision, "precision")
 shown = tables.side_by_side({"mean shift": precision}, rows=["explainer"], columns=[], order=list(explainers), digits=3)
 facts = precision.set_index("explainer").loc[shown.index]
-shown["largest shift"], shown["images changed"] = (
-    facts["largest"].map("{:.2f}".format),
-    facts["changed"].map("{:.0%}".format),
-)
+shown["largest shift"] = facts["largest"].map("{:.2f}".format)
+shown["images changed"] = facts["changed"].map("{:.0%}".format)
 tables.styled(shown)
 
 # %% tags=["hide-input"]
@@ -376,17 +351,6 @@ built = {
 }
 
 
-def seconds(work):
-    """Wall time of a function call, the device's queue included."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
 @torch.inference_mode()
 def in_a_loop(network, target, attribution):
     """Algorithm 1, one image and one group at a time."""
@@ -413,19 +377,6 @@ def in_a_loop(network, target, attribution):
     return coefficients
 
 
-def scorer(network, target, precision):
-    """The engine's score, which is made once for a network and its images."""
-    return engine.scorer(network, x, target, segments=pixels, reference=references.mean, precision=precision)
-
-
-@torch.inference_mode()
-def bare(runner, precision, count):
-    """So many forwards in full batches."""
-    full = x.to(precision).contiguous(memory_format=torch.channels_last)
-    for start in range(0, count, len(full)):
-        runner(full[: count - start])
-
-
 short = str(native).removeprefix("torch.")
 
 
@@ -435,20 +386,17 @@ def timed_on(network):
         target = network(x).argmax(1)
     attribution = explain("saliency", network, x, target, pixels)
     count = timed_images * (K + 1)
-    exact, fast = engine.prepare(network, x, torch.float32), engine.prepare(network, x, native)
-    score_exact, score_fast = scorer(network, target, torch.float32), scorer(network, target, native)
-    work = {
-        "plain loop, float32": lambda: in_a_loop(network, target, attribution),
-        "engine, float32": lambda: saco(score_exact, attribution, K),
-        "bare forwards, float32": lambda: bare(exact, torch.float32, count),
-        f"engine, {short}": lambda: saco(score_fast, attribution, K),
-        f"bare forwards, {short}": lambda: bare(fast, native, count),
-    }
+    work = {"plain loop, float32": lambda: in_a_loop(network, target, attribution)}
+    for name, precision in {"float32": torch.float32, short: native}.items():
+        score = engine.scorer(network, x, target, segments=pixels, reference=references.mean, precision=precision)
+        runner = engine.prepare(network, x, precision)
+        full = x.to(precision).contiguous(memory_format=torch.channels_last)
+        work[f"engine, {name}"] = partial(saco, score, attribution, K)
+        work[f"bare forwards, {name}"] = partial(cost.forwards, runner, full, count)
     difference = torch.tensor(work["plain loop, float32"]()) - work["engine, float32"]().cpu()  # and a warm-up
     for name in (f"engine, {short}", f"bare forwards, {short}"):
         work[name]()
-    taken = [(what, repeat, seconds(job)) for repeat in range(repeats) for what, job in work.items()]
-    return taken, difference.abs().max().item()
+    return cost.in_turn(work, repeats, warm=False), difference.abs().max().item()
 
 
 rows, agree = [], {}
@@ -460,12 +408,10 @@ run.save(times, "times")
 median = times.groupby(["network", "what"], sort=False)["seconds"].median().unstack(0)
 paired = times.pivot(index=["network", "repeat"], columns="what", values="seconds")
 speedup = paired.rdiv(paired["plain loop, float32"], axis=0).groupby("network").median().T
-table = pd.concat(
-    {"milliseconds per image": 1000 * median / timed_images, "times as fast as the loop": speedup.loc[median.index]},
-    axis=1,
-)
-cost = median.T.melt(var_name="what", value_name="seconds", ignore_index=False).reset_index()
-run.save(cost.assign(speedup=[speedup.loc[row["what"], row["network"]] for _, row in cost.iterrows()]), "cost")
+both = {"milliseconds per image": 1000 * median / timed_images, "times as fast as the loop": speedup.loc[median.index]}
+table = pd.concat(both, axis=1)
+tidy = median.T.melt(var_name="what", value_name="seconds", ignore_index=False).reset_index()
+run.save(tidy.assign(speedup=[speedup.loc[row["what"], row["network"]] for _, row in tidy.iterrows()]), "cost")
 tables.styled(table.map("{:.2f}".format).rename_axis(index=None, columns=[None, None]))
 
 # %% tags=["hide-input"]

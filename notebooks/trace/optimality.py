@@ -147,12 +147,8 @@ for axes, (suffix, title) in zip(grid, {"": "probability", " of logits": "logit"
         for explainer, colour in zip(("complete search", "annealing", "greedy"), ("C0", "C1", "C2"), strict=True):
             curve = stats.estimate(curves, metric=f"curve of {criterion}{suffix}", explainer=explainer)
             bound = explainer == "complete search"
-            look = {
-                "linestyle": style,
-                "color": colour,
-                "linewidth": 3.5 if bound else 1.6,
-                "alpha": 0.5 if bound else 1,
-            }
+            width, alpha = (3.5, 0.5) if bound else (1.6, 1)
+            look = {"linestyle": style, "color": colour, "linewidth": width, "alpha": alpha}
             axes.plot(range(features + 1), curve.value, label=f"{explainer}, {criterion}", **look)
             if bound:
                 axes.fill_between(range(features + 1), curve.low, curve.high, color=colour, alpha=0.12, linewidth=0)
@@ -269,11 +265,8 @@ for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     for short in (12, 60, 150):  # a search of a large network can afford no more
         brief = {**optimum.schedule(ours, short), **own}
         part = search.anneal(lookup, greedy.order, **brief).value / top
-        rows.append(
-            Scores.of(
-                part, metric=f"part of the optimum, {short} proposals", explainer="annealing from greedy-Le", **about
-            )
-        )
+        named = {"metric": f"part of the optimum, {short} proposals", "explainer": "annealing from greedy-Le"}
+        rows.append(Scores.of(part, **named, **about))
     # Each repeat is an image with random numbers of its own.
     many = torch.cat([identity + 10_000_000 * repeat for repeat in range(repeats)])
     several, begin = search.lookup(table.repeat(repeats, 1)), search.random_orders(many, features, seed=seed)[:, 0]
@@ -382,14 +375,12 @@ run.claim(
 # with so few images, so that images are counted.
 
 # %% tags=["hide-input"]
+close = {of: f"close to the optimum of {of}" for of in single.values()}
 run.claim(
     "tr-near-optimum",
     "Section 5.1",
     "Annealing almost achieves the optimum (here: on most images, more than half, within 1 % of the range between the bounds).",
-    [
-        above(scores, 0.5, metric=f"close to the optimum of {of}", explainer="annealing", name=name)
-        for name, of in single.items()
-    ],
+    [above(scores, 0.5, metric=close[of], explainer="annealing", name=name) for name, of in single.items()],
 )
 
 # %% tags=["hide-input"]
@@ -421,19 +412,12 @@ def early(sample):
     return sample.mean()[:, SPENT.index(0.1)]
 
 
+start = {"explainer": "annealing from greedy-Le"}, {"explainer": "annealing"}
 run.claim(
     "tr-greedy-start",
     "Section 5.2, appendix F",
     "A start at TRACE-Greedy-Le speeds up annealing: after a tenth of the questions it is ahead.",
-    [
-        better(
-            scores,
-            {"explainer": "annealing from greedy-Le"},
-            {"explainer": "annealing"},
-            of=early,
-            metric="part of the optimum by questions",
-        )
-    ],
+    [better(scores, *start, of=early, metric="part of the optimum by questions")],
 )
 
 # %% tags=["hide-input"]

@@ -44,10 +44,10 @@ seed = 0  # of the searches, of random orders, and of explainers that draw
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
 from functools import partial
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import seaborn as sns
 from IPython.display import Markdown
 
@@ -64,6 +64,11 @@ from faithlab.zoo import datasets
 figures.theme()
 run = Run("trace/settings", globals())
 REFERENCES = {**references.NAMED, "blur": partial(references.blur, sigma=sigma)}
+
+# %% [markdown]
+# The subjects are images that a small network recognises. Three references stand in for what is removed: zero, which is the
+# mean colour of the training images, the image's own mean colour, and a blur of the image. Single explainers and random
+# orders are asked about many images. Searches are dear and take the first few, whose features are square patches.
 
 # %% tags=["hide-input"]
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
@@ -139,15 +144,12 @@ def spread(way):
     return stats.Statistic(lambda zero, blur: (stats.area(zero) - stats.area(blur)).abs(), over, f"spread, {way}")
 
 
-shown = {
-    way: {
-        name: f"{e.value:.3f} [{e.low:.3f}, {e.high:.3f}]"
-        for name in single
-        for e in [stats.estimate(by_pixel, spread(way), explainer=name)]
-    }
-    for way in ("MoRF", "LeRF")
-}
-tables.styled(pd.DataFrame(shown))
+tables.estimates(
+    {name: {"explainer": name} for name in single},
+    {way: {"way": way} for way in ("MoRF", "LeRF")},
+    lambda labels: stats.estimate(by_pixel, spread(labels.pop("way")), **labels),
+    digits=3,
+)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -169,12 +171,11 @@ run.claim(
 
 # %% tags=["hide-input"]
 Y = "LeRF - MoRF of logits"
+test = datasets.load(recipes[0].data, "test")
 rows = []
 for subject in many:
     subject = few(subject, patch)
-    others = (
-        datasets.load(recipes[0].data, "test").model_inputs(slice(-500, None)).to(subject.x.device)
-    )  # for IBA's noise
+    others = test.model_inputs(slice(-500, None)).to(subject.x.device)  # for IBA's noise
     explainers = {
         "Gradient": "saliency",
         "GradCAM": "gradcam",
@@ -190,11 +191,8 @@ for subject in many:
     for reference in REFERENCES:
         ours = METRICS["LeRF - MoRF"].given(reference=reference)
         metrics = {"LeRF - MoRF": ours, Y: ours.given(readout=logit)}
-        found[reference] = {
-            name: order
-            for name, order in optimum.orders(metrics, subject, steps=steps, seed=seed).items()
-            if name.startswith("TRACE")
-        }
+        orders = optimum.orders(metrics, subject, steps=steps, seed=seed)
+        found[reference] = {name: order for name, order in orders.items() if name.startswith("TRACE")}
         asked = evaluate(metrics, subject, found[reference] | attributions)
         rows += [asked, optimum.shares(asked)]
     for reference in REFERENCES:  # the orders of each reference, measured under every other
@@ -217,25 +215,23 @@ first = ["TRACE-y", "TRACE-p", *explainers, "Random", *REFERENCES]
 
 def by_reference(scores, metric="LeRF - MoRF"):
     """The means of each explainer under each reference."""
-    found = stats.summary(scores, ["reference", "explainer"], metric=metric)
-    rows = [(cell["reference"], cell["explainer"], *map(float, e.pooled)) for cell, e in found]
-    return pd.DataFrame(rows, columns=["reference", "explainer", "mean", "low", "high"]).query("explainer in @first")
+    return tables.summary(scores, ["reference", "explainer"], metric=metric).query("explainer in @first")
+
+
+def beside(sources):
+    """The same from several sources, in adjacent columns."""
+    return tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["reference"], order=first))
 
 
 before = recorded("trace/settings", "scores")
-sources = {
-    "published": printed,
-    "recorded": by_reference(before.frame) if before else None,
-    "this build": by_reference(scores),
-}
-tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["reference"], order=first))
+old = by_reference(before.frame) if before else None
+beside({"published": printed, "recorded": old, "this build": by_reference(scores)})
 
 # %% [markdown]
 # The same with the logit as the measure (the paper has it in its appendix):
 
 # %% tags=["hide-input"]
-sources = {"recorded": by_reference(before.frame, Y) if before else None, "this build": by_reference(scores, Y)}
-tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["reference"], order=first))
+beside({"recorded": by_reference(before.frame, Y) if before else None, "this build": by_reference(scores, Y)})
 
 # %% mystnb={"figure": {"caption": "Attainable share of the explainers under three references, mean over the images with its 95 % interval. A reference that hardly mattered would leave the points of a row together.", "name": "tr-references"}, "image": {"alt": "Dot plot: eight explainers and a random order against the attainable share, three points each for the zero, mean and blurred reference."}} tags=["hide-input"]
 groups = {name: {"reference": name} for name in REFERENCES}
@@ -262,15 +258,11 @@ def between(explainer, reference):
     return ratio(*({"metric": "LeRF - MoRF", "explainer": explainer, "reference": r} for r in (reference, "zero")))
 
 
-moved = {
-    (of, reference): 1 + stats.estimate(scores, ratio(*cells)).value
-    for reference in REFERENCES
-    for of in REFERENCES
-    if of != reference
-    for cells in [
-        [{"metric": "LeRF - MoRF", "reference": reference, "explainer": e} for e in (f"TRACE-p of {of}", "TRACE-p")]
-    ]
-}
+moved = []
+for of, reference in itertools.permutations(REFERENCES, 2):
+    measured = {"metric": "LeRF - MoRF", "reference": reference}
+    foreign, own = ({**measured, "explainer": name} for name in (f"TRACE-p of {of}", "TRACE-p"))
+    moved.append(1 + stats.estimate(scores, ratio(foreign, own)).value)
 of_paper = paper[paper["model"] == "ResNet-18"].pivot(index="explainer", columns="reference", values="value")
 change = of_paper.max(axis=1) / of_paper.min(axis=1) - 1
 ours = {
@@ -279,7 +271,7 @@ ours = {
 }
 steady = [name for name in explainers if ours[name] < ours["TRACE-p"]]
 Markdown(
-    f"An order that is best under one reference reaches {min(moved.values()):.0%} to {max(moved.values()):.0%} of the best under "
+    f"An order that is best under one reference reaches {min(moved):.0%} to {max(moved):.0%} of the best under "
     f"another. Against the zero reference the score of TRACE-p changes by up to {ours['TRACE-p']:.0%} here; "
     + (f"that of {', '.join(steady)} changes by less. " if steady else "no explainer's changes by less. ")
     + f"In the paper's ResNet-18 the largest is above the smallest by {change['TRACE-p']:.0%} for TRACE-p, "
@@ -316,10 +308,8 @@ for axes, count in zip(grid[0], sorted(criteria.labels("level")), strict=True):
         for k, name in enumerate(searches):
             e = stats.estimate(criteria, optimum.part_of_best(criterion, name, top), level=count)
             ends = [[max(0.0, float(d))] if d == d else [0.0] for d in (e.value - e.low, e.high - e.value)]
-            colour, label = ("C0", "C1")[criterion == "LeRF"], criterion if not k else None
-            axes.errorbar(
-                e.value, k + offset, xerr=ends, fmt="os"[criterion == "LeRF"], color=colour, capsize=2, label=label
-            )
+            look = {"fmt": "os"[criterion == "LeRF"], "color": ("C0", "C1")[criterion == "LeRF"], "capsize": 2}
+            axes.errorbar(e.value, k + offset, xerr=ends, label=criterion if not k else None, **look)
     axes.set(title=f"t = {count:.0f}", xlabel="part of the best")
     axes.axvline(0, color="0.4", linewidth=1)
 grid[0, 0].set_yticks(range(len(searches)), searches)
@@ -334,7 +324,7 @@ maps = {
     for coarse in [segments.patches(*many[0].x.shape[-2:], side)]
     for label, name in (("Le-Mo", "TRACE-p"), ("Le", "TRACE-Le-p"), ("Mo", "TRACE-Mo-p"))
 }
-figures.maps(datasets.load(recipes[0].data, "test").inputs[many[0].images[:6]].permute(0, 2, 3, 1), maps)
+figures.maps(test.inputs[many[0].images[:6]].permute(0, 2, 3, 1), maps)
 
 # %% [markdown]
 # ## Random deletion: what the patch size does (Figure 4)
@@ -353,8 +343,8 @@ for subject in many:
         for draw in range(deletion_draws):
             random = subjects.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
             for reference in ("zero", "blur"):
-                metric = left(sizes=removed, reference=reference)
-                asked = evaluate({"probability left, MoRF": metric["probability left, MoRF"]}, cells, random)
+                name = "probability left, MoRF"
+                asked = evaluate({name: left(sizes=removed, reference=reference)[name]}, cells, random)
                 rows.append(asked.labelled(variant="patches of side", level=side, draw=draw))
 deletion = Scores.concat(rows)
 run.save(deletion, "random_deletion")
@@ -392,44 +382,33 @@ table_1 = {
     name: of["value"].to_dict()
     for name, of in paper[paper["model"] == "ResNet-18"].set_index("explainer").groupby("reference")
 }
+among = {"rivals": list(explainers), "metric": "LeRF - MoRF"}
 run.claim(
     "tr-beats-explainers-references",
     "Table 1",
     "Under every reference TRACE, of logits or of probabilities, beats every explainer, measured by probabilities.",
     [
-        best(
-            scores,
-            "explainer",
-            winner,
-            rivals=list(explainers),
-            metric="LeRF - MoRF",
-            reference=reference,
-            name=f"{winner}, {reference}",
-            printed=table_1[reference],
-        )
-        for reference in REFERENCES
+        best(scores, "explainer", winner, name=f"{winner}, {of}", reference=of, printed=table_1[of], **among)
+        for of in REFERENCES
         for winner in ("TRACE-p", "TRACE-y")
     ],
 )
 
+
 # %% tags=["hide-input"]
+def own_readout(own, other, metric, reference):
+    """An order is better by its own readout than the other; the paper prints the probability."""
+    printed = [table_1[reference][name] for name in (own, other)] if own == "TRACE-p" else None
+    about = {"name": f"{own} by its own readout, {reference}", "metric": metric, "reference": reference}
+    return better(scores, {"explainer": own}, {"explainer": other}, printed=printed, **about)
+
+
+readouts = ("TRACE-p", "TRACE-y", "LeRF - MoRF"), ("TRACE-y", "TRACE-p", Y)
 run.claim(
     "tr-own-readout",
     "Section 5.2, Table 1",
     "TRACE-p is better measured by probabilities, TRACE-y measured by logits.",
-    [
-        better(
-            scores,
-            {"explainer": own},
-            {"explainer": other},
-            metric=metric,
-            reference=reference,
-            name=f"{own} by its own readout, {reference}",
-            printed=[table_1[reference][name] for name in (own, other)] if own == "TRACE-p" else None,
-        )
-        for reference in REFERENCES
-        for own, other, metric in (("TRACE-p", "TRACE-y", "LeRF - MoRF"), ("TRACE-y", "TRACE-p", Y))
-    ],
+    [own_readout(*each, reference) for reference in REFERENCES for each in readouts],
 )
 
 # %% [markdown]
@@ -437,22 +416,17 @@ run.claim(
 # so that less than 25 % is what its table can mean. It is a weak claim: see above for who else satisfies it.
 
 # %% tags=["hide-input"]
+nearly = {"margin": 0.25, "reason": "the paper's own six networks differ by up to 23 %"}
+parts = []
+for reference in ("mean", "blur"):
+    printed = [table_1[reference]["TRACE-p"] / table_1["zero"]["TRACE-p"] - 1]
+    about = {"of": between("TRACE-p", reference), "name": f"{reference} against zero", "printed": printed}
+    parts.append(within(scores, {}, **about, **nearly))
 run.claim(
     "tr-references",
     "Section 5.2, Table 1",
     "On patches the reference hardly matters: TRACE reaches nearly the same under each (here: within 25 % of the zero reference).",
-    [
-        within(
-            scores,
-            {},
-            of=between("TRACE-p", reference),
-            margin=0.25,
-            reason="the paper's own six networks differ by up to 23 %",
-            name=f"{reference} against zero",
-            printed=[table_1[reference]["TRACE-p"] / table_1["zero"]["TRACE-p"] - 1],
-        )
-        for reference in ("mean", "blur")
-    ],
+    parts,
 )
 
 # %% [markdown]
