@@ -63,7 +63,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from faithlab import masks, segments
-from faithlab.claims import below
+from faithlab.claims import below, better
 from faithlab.metrics import METRICS
 from faithlab.study import figures, kinds, tables
 from faithlab.study.results import Run
@@ -228,6 +228,70 @@ run.claim(
             **where[row.kind],
         )
         for row in there.itertuples()
+    ],
+)
+
+# %% [markdown]
+# ## What it teaches
+#
+# **Which trial is the hard one?** For each trial, how many metrics passed and failed it, of those to which it applies.
+
+# %% tags=["hide-input"]
+counts = judged.groupby(["kind", "trial"], sort=False)["verdict"].agg(
+    lambda v: f"{(v == examination.PASSED).sum()} passed, {(v == examination.FAILED).sum()} failed of {len(v)}"
+)
+counts.unstack("kind").reindex(index=list(examination.TRIALS), columns=list(found)).fillna("–").rename_axis(None)
+
+# %% [markdown]
+# **Does it hold away from home?** A paper shows that its metric is good by its own trial. Here stand the metrics that are at
+# home somewhere, with what was found there and in the other trials.
+
+# %% tags=["hide-input"]
+at_home = judged[judged["home"]].drop_duplicates(["kind", "metric"])
+away = judged.merge(at_home[["kind", "metric", "trial"]], on=["kind", "metric"], suffixes=("", "_home"))
+away = away[away["trial"] != away["trial_home"]].groupby(["kind", "metric"])["verdict"]
+home = at_home.set_index(["kind", "metric"])[["trial", "verdict"]].set_axis(["at home in", "there"], axis=1)
+for said in (examination.PASSED, examination.FAILED, examination.OPEN):
+    home[f"elsewhere {said}"] = away.agg(lambda v, said=said: int((v == said).sum()))
+run.save(home, "home")
+tables.styled(home.astype(str).rename_axis([None, None]))
+
+# %% [markdown]
+# **The least or the most relevant first?** Removing the least relevant features first asks the network about inputs that still
+# look like inputs. Does a metric that does so find the noise in an explanation more often? This is our own claim.
+
+# %% tags=["hide-input"]
+pairs = [("LeRF", "MoRF"), ("Comp.", "AOPC"), ("Fid-", "Fid+"), ("RFid-", "RFid+"), ("FFid-", "FFid+")]
+run.claim(
+    "ex-least-first",
+    "this page",
+    "A metric that removes the least relevant features first orders noisy explanations of a single input better than the "
+    "same metric with the most relevant first, on each kind of network.",
+    [
+        better(
+            each, {"metric": one}, {"metric": other}, variant="Order", name=f"{one} > {other}, {kind}", **where[kind]
+        )
+        for kind in found
+        for one, other in pairs
+        if {one, other} <= set(there.loc[there["kind"] == kind, "metric"])
+    ],
+)
+
+# %% [markdown]
+# **Its own trial?** SaCo was shown to be good by Chance, F-Fidelity by Order. On a single input, is each better at home than
+# in the other's trial? Where it is, its paper's own trial says more of it than others would. Our own claim, too.
+
+# %% tags=["hide-input"]
+own_trials = {"SaCo": ("Chance", "Order"), "FFid+": ("Order", "Chance"), "FFid-": ("Order", "Chance")}
+run.claim(
+    "ex-own-trial",
+    "this page",
+    "SaCo does better in Chance than in Order, and F-Fidelity in Order than in Chance: each at home.",
+    [
+        better(each, {"variant": here}, {"variant": other}, metric=name, name=f"{name}, {kind}", **where[kind])
+        for kind in found
+        for name, (here, other) in own_trials.items()
+        if name in set(there.loc[there["kind"] == kind, "metric"])
     ],
 )
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import seaborn as sns
 import torch
 from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from scipy.cluster import hierarchy
+from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from faithlab import masks, stats
@@ -619,15 +621,8 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
     names = [name for name, _ in ordered]
     many = len(kinds) > 1
     wide = 0.5 if many else 0.88
-    # Of many panels each holds less: T in hundredths, without its verdict's symbol.
-    figure, grid = plt.subplots(
-        1,
-        len(kinds),
-        figsize=(1.9 + wide * len(trials) * len(kinds), 0.9 + 0.3 * len(names)),
-        sharey=True,
-        squeeze=False,
-        gridspec_kw={"wspace": 0.04},
-    )
+    size = (1.9 + wide * len(trials) * len(kinds), 0.9 + 0.3 * len(names))
+    figure, grid = plt.subplots(1, len(kinds), figsize=size, sharey=True, squeeze=False)
     for axes, kind in zip(grid[0], kinds, strict=True):
         for row in of[of["kind"] == kind].itertuples():
             x, y = trials.index(row.trial), names.index(row.metric)
@@ -636,8 +631,10 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
             axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
             if symbol:
                 text = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
-                text = f"{symbol}\u2009{text}" if many else f"{symbol} {text}"
-                axes.text(x, y, text, ha="center", va="center", color=ink, fontsize="xx-small" if many else "small")
+                if many:  # narrow cells: .50, and no symbol for what is grey
+                    text, symbol = text.replace("0.", "."), symbol.replace("?", "")
+                font = "xx-small" if many else "small"
+                axes.text(x, y, f"{symbol} {text}".strip(), ha="center", va="center", color=ink, fontsize=font)
             if row.home:
                 edge = {"fill": False, "edgecolor": "black", "linewidth": 1.6}
                 axes.add_patch(plt.Rectangle((x - 0.45, y - 0.42), 0.9, 0.84, **edge))
@@ -663,7 +660,7 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
         keys,
         [*said, "does not apply", "at home"],
         loc="upper center",
-        bbox_to_anchor=(0.5, grid[0, 0].get_position().y0 - 0.01),
+        bbox_to_anchor=(0.5, 0.0),
         ncols=5,
         fontsize="x-small",
         columnspacing=1.2,
@@ -684,8 +681,9 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
     for axes, kind in zip(grid[:, 0], kinds, strict=True):
         weakest = judged[judged["kind"] == kind].sort_values("T").drop_duplicates("metric").set_index("metric")
         told = price[price["kind"] == kind].set_index("metric")
-        told = told[told["images"] < float("inf")].join(weakest[["T", "low", "high", "trial", "verdict"]], rsuffix="_T")
-        told = told.sort_values("T", ascending=False)
+        ends_of_T = weakest[["T", "low", "high", "trial", "verdict"]].rename(columns={"low": "low_T", "high": "high_T"})
+        told = told[told["images"] < float("inf")].join(ends_of_T)
+        told = told.sort_values(["T", "forwards"], ascending=False)
         for row in told.itertuples():
             colour = "0.55" if row.verdict == "open" else VERDICTS[row.verdict][0]
             ends = [2 * row.each * row.images_low, 2 * row.each * row.images_high]
@@ -715,19 +713,18 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
                 arrowprops={"arrowstyle": "-", "color": "0.75", "linewidth": 0.5, "shrinkB": 3},
                 annotation_clip=False,
             )
-    figure.tight_layout()
     return show(figure)
 
 
 def _apart(values: Sequence[float], least: float) -> list[float]:
-    """Places near some values, the highest first, that lie at least so far apart and within -1 and 1."""
-    places: list[float] = []
-    for value in values:
-        places.append(min(value, places[-1] - least) if places else min(1.0, value))
-    for k in range(len(places) - 1, -1, -1):
-        lowest = -1.0 if k == len(places) - 1 else places[k + 1] + least
-        places[k] = max(places[k], lowest)
-    return places
+    """Places near some values, the highest first, that lie so far apart at least, within -1 and 1 where there is room.
+
+    Those that would overlap stand around their mean: a monotone regression.
+    """
+    steps = least * np.arange(len(values))
+    places = isotonic_regression(np.asarray(values) + steps, increasing=False).x - steps
+    places = np.minimum(places, 1 - steps)
+    return np.maximum(places, -1 + steps[::-1]).tolist()
 
 
 def agreement(alike: pd.DataFrame) -> plt.Figure:

@@ -1,0 +1,172 @@
+"""Several kinds of network examined together, the order without a ranking inside the noise, and their figures."""
+
+import dataclasses
+import functools
+import itertools
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+import torch
+
+from faithlab.metrics import METRICS
+from faithlab.scores import Scores
+from faithlab.study import figures
+from faithlab.subject import Subject
+from faithlab.trials import examination, truth
+from faithlab.trials.examination import ORACLE
+
+
+class Linear(torch.nn.Module):
+    """Two logits, of weights that differ with the sign."""
+
+    def __init__(self, sign=1):
+        super().__init__()
+        self.layer = torch.nn.Linear(12, 2, bias=False)
+        weights = torch.arange(12.0) / 8 * sign
+        self.layer.weight.data = torch.stack([-weights, weights])
+
+    def forward(self, x):
+        return self.layer(x.flatten(1))
+
+
+NAMES = ("LeRF - MoRF", "Fid+", "FFid+", "MeGe")
+METRICS_ASKED = {n: METRICS[n].given(sizes=(0.25, 0.5)) if METRICS[n].sizes else METRICS[n] for n in NAMES}
+EXPLAINERS = {"IxG": "input-x-gradient", "gradient": "gradient"}
+
+
+def subject(network, seed=0, tuned=False):
+    x = torch.randn(8, 1, 3, 4, generator=torch.Generator().manual_seed(seed))
+    model = Linear(1 - 2 * (seed % 2))
+    made = Subject(model, x, torch.ones(8, dtype=torch.int64), torch.arange(12).view(3, 4), "given", network, seed)
+    return dataclasses.replace(made, tuned=model) if tuned else made
+
+
+@functools.cache
+def examined():
+    kinds = {
+        "one": [(subject("a", tuned=True), EXPLAINERS)],
+        "two": [(subject("b"), EXPLAINERS), (subject("b", 1, tuned=True), EXPLAINERS)],
+    }
+    options = {"budget": 300, "gamed": 2, "levels": (0.0, 0.5, 1.0)}
+    return kinds, examination.examine_kinds(METRICS_ASKED, kinds, truth=[truth.closed_form(8)], **options)
+
+
+def test_a_kind_of_one_network_is_what_examine_says_of_it():
+    kinds, found = examined()
+    options = {"budget": 300, "gamed": 2, "levels": (0.0, 0.5, 1.0)}
+    alone = examination.examine(METRICS_ASKED, *kinds["one"][0], truth=[truth.closed_form(8)], **options)
+    pd.testing.assert_frame_equal(found["one"].trust, alone.trust)
+
+
+def test_the_networks_of_a_kind_count_equally_and_truth_stands_in_each_kind():
+    _, found = examined()
+    rows = {kind: of.trust.set_index(["trial", "metric", "size"]).sort_index() for kind, of in found.items()}
+    apart = [
+        examination.trust(found["two"].scores.where(training_seed=[s]), METRICS_ASKED).set_index(
+            ["trial", "metric", "size"]
+        )
+        for s in (0, 1)
+    ]
+    key = ("Order", "Fid+", "one image")
+    assert rows["two"].loc[key, "T"] == pytest.approx(sum(of.loc[key, "T"] for of in apart) / 2)
+    for name in ("Fid+", "LeRF - MoRF"):
+        truths = [of.loc[("Truth", name, "all images"), "T"] for of in rows.values()]
+        assert truths[0] == truths[1]
+
+
+def test_a_metric_applies_to_a_kind_where_it_applies_to_one_of_its_networks():
+    _, found = examined()
+    assert ("FFid+", "Order") not in found["two"].obstacles, "one of them has a fine-tuned companion"
+    assert ("MeGe", "Order") in found["two"].obstacles
+
+
+def test_the_long_table_of_all_kinds_has_truth_once():
+    _, found = examined()
+    table = examination.joined(found)
+    oracles = [b for b in table if b.labels.get("variant") == ORACLE and b.labels["metric"] == "Fid+"]
+    own = [b for b in found["one"].scores if b.labels.get("variant") == ORACLE and b.labels["metric"] == "Fid+"]
+    assert len(oracles) == len(own) > 0
+    assert len(table) == sum(len(of.scores) for of in found.values()) - sum(
+        len(b.images) for b in found["two"].scores if b.labels.get("variant") == ORACLE
+    )
+    assert {b.labels["network"] for b in table} == {"a", "b", "closed form"}
+    assert isinstance(table, Scores)
+
+
+def test_what_an_interval_does_not_tell_apart_is_tied():
+    names, value = ["a", "b", "c", "d"], [1.0, 2.0, 6.0, 4.0]
+    low, high = [0.5, 1.0, 5.0, 3.5], [3.0, 9.0, 7.0, 5.5]
+    # b overlaps a; d does not, and c overlaps d.
+    assert examination.tied(names, low, high, value) == [["a", "b"], ["d", "c"]]
+    inf = float("inf")
+    assert examination.tied(["a", "b"], [1, inf], [inf, inf], [2, inf]) == [["a", "b"]]
+    assert examination.tied([], [], [], []) == []
+
+
+# Figures
+
+
+def trust_table() -> pd.DataFrame:
+    rows = [
+        (kind, metric, trial, "all images", T, T - 0.1, T + 0.1, verdict, metric == "B" and trial == "Chance")
+        for kind in ("one", "two")
+        for metric, trial, T, verdict in [
+            ("B", "Order", 0.9, "passed"),
+            ("B", "Chance", 0.6, "open"),
+            ("A", "Order", 0.2, "failed"),
+            ("A", "Chance", float("nan"), "does not apply"),
+            ("C", "Order", 0.6, "open"),
+            ("C", "Chance", 0.9, "passed"),
+        ]
+    ]
+    columns = ["kind", "metric", "trial", "size", "T", "low", "high", "verdict", "home"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_the_matrix_has_a_panel_for_each_kind_and_a_line_between_those_that_differ():
+    figure = figures.matrix(trust_table())
+    panels = figure.axes
+    assert [axes.get_title() for axes in panels] == ["one", "two"]
+    assert [t.get_text() for t in panels[0].get_yticklabels()] == ["B", "C", "A"]
+    (lines,) = panels[0].collections
+    assert [float(segment[0][1]) for segment in lines.get_segments()] == [1.5], "B and C are equal"
+    shown = [t.get_text() for t in panels[1].texts]
+    assert shown == ["✓ .90", ".60", "✗ .20", ".60", "✓ .90"]
+    alone = figures.matrix(trust_table().query("kind == 'one'").drop(columns="kind"))
+    assert next(t.get_text() for t in alone.axes[0].texts) == "✓ 0.90"
+
+
+def test_names_beside_points_do_not_overlap_and_stay_within():
+    for values in ([0.5] * 20, [1.0, 0.99, -0.99, -1.0], [-1.0] * 5, [0.3]):
+        places = figures._apart(values, 0.1)
+        gaps = [a - b for a, b in itertools.pairwise(places)]
+        assert all(gap >= 0.1 - 1e-9 for gap in gaps)
+        assert max(places) <= 1 + 1e-9
+        assert min(places) >= -1 - 1e-9
+    assert figures._apart([0.8, 0.0], 0.1) == pytest.approx([0.8, 0.0]), "those far apart stay"
+
+
+def test_trust_and_price_name_every_metric_beside_its_point():
+    price = pd.DataFrame(
+        [
+            (kind, metric, 10, 0.5, 0.4, 0.6, images, images / 2, images * 2, 20 * images)
+            for kind in ("one", "two")
+            for metric, images in (("A", 5.0), ("B", 10.0), ("C", float("inf")))
+        ],
+        columns=["kind", "metric", "each", "effect", "low", "high", "images", "images_low", "images_high", "forwards"],
+    )
+    figure = figures.trust_and_price(trust_table(), price)
+    assert len(figure.axes) == 2
+    said = [t.get_text() for t in figure.axes[0].texts if "(" in t.get_text()]
+    assert said == ["B (Chance)", "A (Order)"], "what never tells explanations apart has no price"
+    plt.close(figure)
+
+
+def test_a_correlation_that_may_be_zero_has_no_number():
+    one = [("a", "b", 0.8, 0.6, 0.9, "one"), ("a", "c", 0.3, -0.1, 0.5, "one"), ("b", "c", 0.2, 0.1, 0.4, "one")]
+    two = [("a", "b", 0.6, 0.5, 0.7, "two"), ("a", "c", 0.3, 0.1, 0.5, "two"), ("b", "c", 0.2, -0.1, 0.4, "two")]
+    alike = pd.DataFrame([*one, *two], columns=["metric", "other", "correlation", "low", "high", "kind"])
+    figure = figures.agreement(alike)
+    shown = [t.get_text() for t in figure.axes[0].texts]
+    assert sorted(filter(None, shown)) == ["0.7", "0.7"]
