@@ -2,7 +2,7 @@
 // <div class="faithlab-plateau"></div> draws the closed form, with data-measured="[...]" the curves that a page measured.
 (() => {
   "use strict";
-  const WIDTH = 640, HEIGHT = 330, LEFT = 52, RIGHT = 12, TOP = 12, BOTTOM = 44;
+  const WIDTH = 640, HEIGHT = 330, LEFT = 52, RIGHT = 24, TOP = 12, BOTTOM = 44;
 
   // faithlab.metrics.size.law, the same formula: the share of all relevance that is removed.
   function law(s, alpha, beta, tiers, weights, noise) {
@@ -34,8 +34,8 @@
     const step = longest > 0.5 ? 0.1 : 0.05;
     for (let k = 0; k * step <= longest + 1e-9; k++)
       all.push(make("text", { x: x(k * step), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, `${Math.round(100 * k * step)} %`));
-    for (let k = 0; k <= 4; k++) {
-      const v = highest * k / 4;
+    const rise = [0.01, 0.02, 0.05, 0.1, 0.2].find((size) => highest / size <= 5.01) || 0.25;
+    for (let v = 0; v <= highest + 1e-9; v += rise) {
       all.push(make("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(v), y2: y(v) }));
       all.push(make("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, v.toFixed(2)));
     }
@@ -44,12 +44,12 @@
       if (at > longest) return;
       all.push(make("line", { class: `mark ${kind}`, x1: x(at), x2: x(at), y1: TOP, y2: HEIGHT - BOTTOM }));
       const right = at > 0.8 * longest;
-      all.push(make("text", { class: kind, x: x(at) + (right ? -4 : 4), y: TOP + 12 + 16 * k, "text-anchor": right ? "end" : "start" }, text));
+      all.push(make("text", { class: kind, x: x(at) + (right ? -4 : 4), y: TOP + 14 + 22 * k, "text-anchor": right ? "end" : "start" }, text));
     });
     for (const { points, kind } of lines)
       all.push(make("path", { class: `curve ${kind}`, d: points.map(([s, v], k) => `${k ? "L" : "M"}${x(s).toFixed(1)} ${y(v).toFixed(1)}`).join("") }));
     for (const [s, v, error] of dots) {
-      all.push(make("line", { class: "error", x1: x(s), x2: x(s), y1: y(v - error), y2: y(v + error) }));
+      all.push(make("line", { class: "error", x1: x(s), x2: x(s), y1: y(Math.max(0, v - error)), y2: y(v + error) }));
       all.push(make("circle", { class: "dot", cx: x(s), cy: y(v), r: 3.2 }));
     }
     svg.replaceChildren(...all);
