@@ -46,7 +46,7 @@ endif
 SNAKEMAKE = python -m faithlab.study.pipeline $(WHERE) --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
-.PHONY: help book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
+.PHONY: help book preflight notebook examine retrain test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,9 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 	@$(SNAKEMAKE)
 	@echo 'The book: $(HTML)/index.html'
+
+preflight: $(READY)  ## say what a build would miss, before it starts: make preflight PROFILE=paper (CLUSTER=slurm)
+	@python -m faithlab.study.preflight --profile $(PROFILE) --cluster '$(CLUSTER)'
 
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
 	@test -n "$$NAME" || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
