@@ -32,7 +32,7 @@ endif
 HTML := $(FAITHLAB_BUILD)/$(PROFILE)/html
 PAIRS = $(shell find notebooks -name '*.py' -not -path '*/.*')
 comma := ,
-# slurm or kubernetes: jobs run there, see notebooks/cluster. They see the GPUs that the cluster gives them.
+# slurm: jobs run there, see notebooks/cluster. They see the GPUs that the cluster gives them.
 CLUSTER ?=
 ifneq ($(CLUSTER),)
 unexport FAITHLAB_GPUS
@@ -50,7 +50,7 @@ SNAKEMAKE = python -m faithlab.study.pipeline $(WHERE) --rerun-incomplete --keep
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
-	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  CLUSTER=slurm|kubernetes  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
+	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  CLUSTER=slurm  PYTHON=python3  VENV=.venv|none  FAITHLAB_GPUS=0,1'
 
 # Installed again when the lock or the package description changes. --no-deps: the lock alone says what is installed.
 $(VENV)/.ready: requirements.lock pyproject.toml

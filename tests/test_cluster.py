@@ -26,12 +26,12 @@ pytestmark = [
 STEPS = """
 make book VENV=none CLUSTER=slurm >first.log 2>&1 &
 build=$!
-until squeue --noheader --states RUNNING --format %k | grep -q part/b && grep -qs part/b ran.log; do
+until squeue --noheader --states RUNNING --format %k | grep -q part_b && grep -qs part/b ran.log; do
     kill -0 $build || { cat first.log; exit 1; }
     sleep 0.5
 done
 scontrol show jobs --oneliner >jobs.log
-scancel "$(squeue --noheader --format '%i %k' | awk '/part\\/b/ {print $1}')"
+scancel "$(squeue --noheader --format '%i %k' | awk '/part_b/ {print $1}')"
 wait $build && exit 2
 sed -i 's/seconds: 600/seconds: 0/' notebooks/profiles.yml
 make book VENV=none CLUSTER=slurm
@@ -58,7 +58,7 @@ def test_a_cluster_makes_the_tables_of_this_machine(tmp_path):
         text=True,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr + (project.folder / "first.log").read_text()
-    (job,) = [line for line in (project.folder / "jobs.log").read_text().splitlines() if "part/b" in line]
+    (job,) = [line for line in (project.folder / "jobs.log").read_text().splitlines() if "part_b" in line]
     assert "TimeLimit=1-00:00:00" in job
     assert "gpu:1" in job
     assert "mem=500M" in job

@@ -11,8 +11,8 @@ import psutil
 
 from faithlab.study import places, profiles
 
-PLUGINS = {"slurm": ("cluster", "sbatch"), "kubernetes": ("kubernetes", None)}
-"""By kind of cluster: the extra of this package that brings Snakemake's plugin, and a command that must be there."""
+PLUGINS = {"slurm": "sbatch"}
+"""By kind of cluster, which is what Snakemake's plugin is called after: a command that must be there."""
 ROOM = 5
 """Gigabytes that should be free: a build of the profile quick takes 0.6 for data and networks."""
 
@@ -39,11 +39,10 @@ def missing(profile: str, cluster: str = "") -> list[str]:
 def _cluster(kind: str) -> list[str]:
     if kind not in PLUGINS:
         return [f"Cluster: no profile for {kind!r}; there are {', '.join(PLUGINS)}, in notebooks/cluster."]
-    extra, command = PLUGINS[kind]
-    lines = []
+    command, lines = PLUGINS[kind], []
     if not importlib.util.find_spec(f"snakemake_executor_plugin_{kind}"):
-        lines.append(f"Plugin: Snakemake's for {kind} is not installed. {sys.executable} -m pip install '.[{extra}]'")
-    if command and not shutil.which(command):
+        lines.append(f"Plugin: Snakemake's for {kind} is not installed. {sys.executable} -m pip install '.[cluster]'")
+    if not shutil.which(command):
         lines.append(f"Cluster: there is no {command} here. Start the build where jobs are submitted, on a login node.")
     return lines
 
@@ -92,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line of :func:`missing`."""
     parser = argparse.ArgumentParser(prog="python -m faithlab.study.preflight", description=__doc__)
     parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
-    parser.add_argument("--cluster", default="", help="slurm or kubernetes")
+    parser.add_argument("--cluster", default="", help="slurm; none: this machine")
     options = parser.parse_args(arguments)
     lines = missing(options.profile, options.cluster)
     print("\n".join(lines) if lines else f"Nothing is missing for make book PROFILE={options.profile}.")
