@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(
         not all(map(shutil.which, NEEDED)), reason="needs Debian's slurmctld, slurmd, slurm-client, munge"
     ),
-    pytest.mark.skipif(not importlib.util.find_spec(PLUGIN), reason="needs pip install .[cluster]"),
+    pytest.mark.skipif(not importlib.util.find_spec(PLUGIN), reason="needs pip install -e .[cluster]"),
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
     pytest.mark.skipif(os.path.lexists("/etc/slurm/slurm.conf"), reason="there is another Slurm"),
 ]

@@ -54,7 +54,7 @@ def test_a_cluster_needs_its_plugin_and_its_command(paper, monkeypatch):
     monkeypatch.setattr(preflight.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(preflight.shutil, "which", lambda name: None)
     plugin, command = (line for line in preflight.missing("paper", "slurm") if not line.startswith("Disk"))
-    assert "pip install '.[cluster]'" in plugin
+    assert "pip install -e '.[cluster]'" in plugin
     assert "no sbatch here" in command
     assert preflight.missing("paper", "torque")[0].startswith("Cluster: no profile for 'torque'; there are slurm")
 

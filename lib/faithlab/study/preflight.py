@@ -41,7 +41,9 @@ def _cluster(kind: str) -> list[str]:
         return [f"Cluster: no profile for {kind!r}; there are {', '.join(PLUGINS)}, in notebooks/cluster."]
     command, lines = PLUGINS[kind], []
     if not importlib.util.find_spec(f"snakemake_executor_plugin_{kind}"):
-        lines.append(f"Plugin: Snakemake's for {kind} is not installed. {sys.executable} -m pip install '.[cluster]'")
+        lines.append(
+            f"Plugin: Snakemake's for {kind} is not installed. {sys.executable} -m pip install -e '.[cluster]'"
+        )
     if not shutil.which(command):
         lines.append(f"Cluster: there is no {command} here. Start the build where jobs are submitted, on a login node.")
     return lines
