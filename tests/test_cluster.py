@@ -13,7 +13,7 @@ NEEDED = ("slurmctld", "slurmd", "munged", "sbatch")
 PLUGIN = "snakemake_executor_plugin_slurm"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(
         not all(map(shutil.which, NEEDED)), reason="needs Debian's slurmctld, slurmd, slurm-client, munge"
     ),
