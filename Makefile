@@ -39,7 +39,7 @@ endif
 HTML := $(FAITHLAB_BUILD)/$(PROFILE)/html
 PAIRS = $(shell find notebooks -name '*.py' -not -path '*/.*')
 comma := ,
-# slurm or kubernetes: jobs run there, see notebooks/cluster. They see the GPUs that the cluster gives them.
+# slurm: jobs run there, see notebooks/cluster. They see the GPUs that the cluster gives them.
 CLUSTER ?=
 ifneq ($(CLUSTER),)
 unexport FAITHLAB_GPUS
@@ -53,11 +53,11 @@ endif
 SNAKEMAKE = python -m faithlab.study.pipeline $(WHERE) --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment book notebook examine retrain test test-foreign check lint sync lab lock unlock clean
+.PHONY: help environment book preflight notebook examine retrain test test-foreign check lint sync lab lock unlock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
-	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  CLUSTER=slurm|kubernetes  PYTHON=python3  VENV=.venv|none' \
+	@echo 'Variables: PROFILE=smoke|quick|study|paper  CORES=all  CLUSTER=slurm  PYTHON=python3  VENV=.venv|none' \
 		' FAITHLAB_GPUS=0,1  TORCH=cpu|cuda'
 
 # Lines of requirements.lock, with their hashes: $(1) says of which packages.
@@ -95,6 +95,9 @@ environment: $(READY)  ## the environment alone
 book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 	@$(SNAKEMAKE)
 	@echo 'The book: $(HTML)/index.html'
+
+preflight: $(READY)  ## say what a build would miss, before it starts: make preflight PROFILE=paper (CLUSTER=slurm)
+	@python -m faithlab.study.preflight --profile $(PROFILE) --cluster '$(CLUSTER)'
 
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
 	@test -n "$$NAME" || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from faithlab.study import pairs, parameters, places, profiles, reach
+from faithlab.study import pairs, parameters, places, profiles, reach, weights
 
 PROFILE = config.get("profile", "quick")
 BUILD = os.path.relpath(places.build())
@@ -48,6 +48,12 @@ def resolved(name, run):
 def given(wildcards):
     """Parameters as they are written in a command: those of a run of your own, every word in quotes."""
     return "" if wildcards.run == PROFILE else shlex.join(x for name, text in GIVEN for x in ("-p", name, text))
+
+
+def fetched(name, run):
+    """Markers of what a notebook needs from elsewhere: it is fetched here, because the nodes of a cluster see no network."""
+    networks = weights.named(name, resolved(name, run))
+    return [f"{BUILD}/data/{data}" for data in profiles.needs(name).data] + [f"{BUILD}/pretrained/{n}" for n in networks]
 
 
 def threads(alone=False):
@@ -99,6 +105,7 @@ onstart:
 
 wildcard_constraints:
     run="[^/]+",
+    network="[^/]+",
     part="[0-9]+",
     parts="[0-9]+",
 
@@ -106,6 +113,7 @@ wildcard_constraints:
 localrules:
     all,
     data,
+    pretrained,
     book,
 
 
@@ -126,13 +134,22 @@ rule data:
         "python -m faithlab.zoo.datasets fetch {wildcards.dataset}"
 
 
+rule pretrained:
+    output:
+        touch(f"{BUILD}/pretrained/{{network}}"),
+    message:
+        "pretrained network {wildcards.network}"
+    shell:
+        "python -m faithlab.study.weights {wildcards.network:q}"
+
+
 # A part of a notebook's networks; only where profiles.yml asks for jobs of their own. See faithlab.study.train.
 rule train:
     input:
         wanted=lambda w: wanted(
             f"{BUILD}/{w.run}/trained/{w.name}/{w.part}-of-{w.parts}", reach.networks, w.name, w.run
         ),
-        data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
+        data=lambda w: ancient(fetched(w.name, w.run)),
     params:
         given=given,
     output:
@@ -178,7 +195,7 @@ rule notebook:
         lambda w: trained(w.name, w.run),
         # The resolved values count, not profiles.yml: editing that file reruns only the notebooks that it changes.
         wanted=lambda w: wanted(f"{BUILD}/{w.run}/made/notebooks/{w.name}", reach.notebook, w.name, w.run),
-        data=lambda w: ancient([f"{BUILD}/data/{name}" for name in profiles.needs(w.name).data]),
+        data=lambda w: ancient(fetched(w.name, w.run)),
     params:
         given=given,
     output:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faithlab.study import places, profiles, reach
+from faithlab.study import places, profiles, reach, weights
 
 PAGES = places.pages()
 
@@ -82,6 +82,9 @@ def built(clone) -> Path:
     for data in {data for name in PAGES for data in profiles.needs(name).data}:
         (build / "data").mkdir(exist_ok=True)
         (build / "data" / data).touch()
+    for network in {n for name in PAGES for n in weights.named(name, profiles.resolve(name))}:
+        (build / "pretrained").mkdir(exist_ok=True)
+        (build / "pretrained" / network).touch()
     stale(clone)
     for path in [path for path in (build / "wanted").rglob("*") if path.is_file()]:
         made = build / path.relative_to(build / "wanted")

@@ -7,6 +7,7 @@ change, and what a notebook needs to run::
 
     f-fidelity/images:
       data: [cifar10]        # fetched before it runs
+      pretrained: networks   # the parameter that names pretrained networks; they are fetched before it runs, too
       alone: true            # nothing else runs beside it (timings)
       memory: 8000           # megabytes, for a scheduler
       trains: zoo.folds.degraded  # function below faithlab: parameters -> recipes of its networks
@@ -41,6 +42,7 @@ class Needs:
 
     Attributes:
         data: names of the data sets to fetch first.
+        pretrained: the parameter with the name or the names of pretrained networks, see `study.weights`.
         alone: nothing else may run beside it.
         memory: megabytes to ask a scheduler for.
         trains: `room.module.function` below `faithlab` that gives the recipes of its networks (`module.function`: of
@@ -51,6 +53,7 @@ class Needs:
     """
 
     data: tuple[str, ...] = ()
+    pretrained: str = ""
     alone: bool = False
     memory: int = 4000
     trains: str = ""

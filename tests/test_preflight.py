@@ -1,0 +1,76 @@
+"""What a build would miss is said before it starts, with what to do; pretrained networks are fetched before jobs."""
+
+from collections import namedtuple
+
+import pytest
+
+from faithlab.study import places, preflight, profiles, weights
+
+
+@pytest.fixture
+def paper(monkeypatch):
+    monkeypatch.setenv("FAITHLAB_GPUS", "")
+    monkeypatch.setattr(profiles, "require_files", lambda chosen: None)
+
+
+def test_a_paper_build_without_a_gpu_is_told_so(paper, monkeypatch, capsys):
+    (line,) = [line for line in preflight.missing("paper") if line.startswith("GPU")]
+    assert "PROFILE=study" in line
+    monkeypatch.setenv("FAITHLAB_GPUS", "0")
+    assert not [line for line in preflight.missing("paper") if line.startswith("GPU")]
+    assert not [line for line in preflight.missing("quick") if line.startswith("GPU")]
+
+
+def test_files_of_the_readers_own_are_asked_for(monkeypatch, capsys):
+    def require(chosen):
+        assert set(chosen) == set(places.pages())
+        raise profiles.ParameterError("Missing: imagenet-folder, for saco/groups (path): found none")
+
+    monkeypatch.setattr(profiles, "require_files", require)
+    assert preflight.main(["--profile", "paper"]) == 1
+    said = capsys.readouterr().out
+    assert "Missing: imagenet-folder, for saco/groups" in said
+    assert "notebooks/profiles.yml" in said
+
+
+@pytest.mark.parametrize(("megabytes", "says"), [(1000, "larger machine"), (9000, "make book CORES=1"), (10**6, None)])
+def test_memory(paper, monkeypatch, megabytes, says):
+    memory = namedtuple("Memory", "total")(megabytes * 2**20)
+    monkeypatch.setattr(preflight.psutil, "virtual_memory", lambda: memory)
+    lines = [line for line in preflight.missing("quick") if line.startswith("Memory")]
+    assert [says in line for line in lines] == ([True] if says else [])
+
+
+def test_disk(paper, monkeypatch):
+    usage = namedtuple("Usage", "free")
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda path: usage(1e9))
+    lines = [line for line in preflight.missing("quick") if line.startswith("Disk")]
+    assert len(lines) == 2
+    assert "FAITHLAB_BUILD moves it" in lines[0]
+    assert "FAITHLAB_CACHE moves it" in lines[1]
+
+
+def test_a_cluster_needs_its_plugin_and_its_command(paper, monkeypatch):
+    monkeypatch.setattr(preflight.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(preflight.shutil, "which", lambda name: None)
+    plugin, command = (line for line in preflight.missing("paper", "slurm") if not line.startswith("Disk"))
+    assert "pip install -e '.[cluster]'" in plugin
+    assert "no sbatch here" in command
+    assert preflight.missing("paper", "torque")[0].startswith("Cluster: no profile for 'torque'; there are slurm")
+
+
+def test_every_kind_of_cluster_has_a_profile():
+    assert {path.parent.name for path in (places.root() / "notebooks/cluster").glob("*/config.yaml")} == set(
+        preflight.PLUGINS
+    )
+
+
+def test_pretrained_networks_of_a_run_are_known_before_it():
+    def of(name, profile, **changes):
+        return weights.named(name, profiles.resolve(name, profile, changes))
+
+    assert of("saco/groups", "quick") == []
+    assert of("saco/groups", "paper")[0] == "vit_base_patch16_224"
+    assert of("saco/groups", "paper", weights="~/mine") == []
+    assert of("few-class-fidelity/natural-images", "quick") == ["efficientnet-lite0"]
+    assert of("template", "quick") == []
