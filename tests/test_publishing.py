@@ -86,3 +86,17 @@ def test_on_paper_nothing_is_dark_cut_off_or_a_button(tmp_path):
     assert "contents" not in shown
     assert "Show the code" not in shown
     assert width <= 680
+
+
+def test_the_guide_for_contributors_names_what_is_there():
+    guide = (ROOT / ".github/CONTRIBUTING.md").read_text()
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", guide) if not link.startswith("http")]
+    assert all((ROOT / ".github" / link).exists() for link in links)
+    paths = re.findall(r"`((?:lib|tests|book|data|notebooks|\.ci)/[\w./-]+)`", guide)
+    assert len(paths) > 8
+    assert not [path for path in paths if not (ROOT / path).exists()]
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {word for line in re.findall(r"\bmake ([a-z -]+)", guide) for word in line.split() if word[0] != "-"}
+    assert {"lint", "test", "book", "check", "sync", "lock"} <= targets
+    for target in ("lint", "test", "test-foreign", "book", "check", "sync", "lock"):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
