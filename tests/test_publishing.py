@@ -67,7 +67,8 @@ DARK = """<!doctype html><html data-theme="dark"><title>t</title><style>{style}<
 def test_on_paper_nothing_is_dark_cut_off_or_a_button(tmp_path):
     page_file = tmp_path / "page.html"
     cells = "".join(f"<td>{number} [-1.00, 1.00]</td>" for number in range(7))
-    style = (ROOT / "book/_static/faithlab.css").read_text()
+    styles = CONFIG["sphinx"]["config"]["html_css_files"]
+    style = "".join((ROOT / "book/_static" / name).read_text() for name in styles)
     page_file.write_text(DARK.format(style=style, cells=cells, line="a long line of code " * 20))
     with check_book.sync_playwright() as playwright:
         found = next(filter(None, map(shutil.which, check_book.BROWSERS)))
