@@ -64,6 +64,15 @@ def test_every_dependency_states_its_reason():
             assert re.search(r'",\s*#\s*\w+', line), f"why is this needed? {line.strip()}"
 
 
+def test_every_cap_states_what_is_beyond_it():
+    text = (ROOT / "pyproject.toml").read_text()
+    for name, requirement in requirements().items():
+        for bound in requirement.specifier:
+            if bound.operator in {"<", "<=", "==", "~="}:
+                reason = re.search(rf'"{re.escape(str(requirement.name))}[^"]*",\s*# (.*)', text)[1]
+                assert re.search(rf"\b{re.escape(bound.version)}(\.x)?\b", reason), f"why not beyond {name}{bound}?"
+
+
 def test_conda_brings_python_alone_and_the_lock_the_rest():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     assert all(isinstance(line, str) for line in environment["dependencies"]), "pip resolves anew, without the lock"

@@ -1,0 +1,103 @@
+"""What a published book says of itself: link previews, citations, and how it comes out on paper."""
+
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import check_book
+
+ROOT = Path(__file__).parents[1]
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+PARTS = {path.parent.name: path for path in (ROOT / "book").glob("*/idea.md")}
+
+
+def test_link_previews_have_whole_addresses_and_a_name():
+    sphinx = CONFIG["sphinx"]["config"]
+    assert sphinx["ogp_site_url"] == CONFIG["html"]["baseurl"]
+    assert re.match(r"https://.*/$", sphinx["ogp_site_url"]), "pages are joined to it"
+    assert sphinx["project"] == sphinx["ogp_site_name"] == CONFIG["title"]
+    text = (ROOT / "_config.yml").read_text()
+    assert text.count(CONFIG["html"]["baseurl"]) == 1, "a fork changes it in one place"
+
+
+def test_the_study_is_cited_as_what_it_is():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert CITATION["version"] == project["version"]
+    assert CITATION["license"] == project["license"]
+    assert CITATION["url"] == CONFIG["html"]["baseurl"]
+    assert CITATION["repository-code"] == CONFIG["repository"]["url"]
+    required = {"cff-version", "message", "title", "authors"}
+    assert required <= set(CITATION)
+    entry = re.search(r"```bibtex\n(.*?)```", (ROOT / "book/bibliography.md").read_text(), re.DOTALL)[1]
+    fields = dict(re.findall(r"^ *(\w+) *= \{+(.*?)\}+,$", entry, re.MULTILINE))
+    assert fields["version"] == CITATION["version"]
+    assert fields["title"] == CITATION["title"]
+    assert fields["url"] == CITATION["url"]
+    assert fields["author"] == CITATION["authors"][0]["name"]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_begins_with_a_page_that_has_the_paper_s_bibtex(name):
+    page = PARTS[name].read_text()
+    start, end = re.search(r':start-at: "(.*)"\n:end-before: "(.*)"', page).groups()
+    bibliography = (ROOT / "book/references.bib").read_text()
+    assert bibliography.count(start) == 1
+    entry = start + bibliography.split(start)[1].split(end)[0]
+    assert entry.count("{") == entry.count("}")
+    key = re.match(r"@\w+{(\w+),", start)[1]
+    assert f"`{key}`" in page.split("## Cite the paper")[0], "another paper than that of the page"
+
+
+DARK = """<!doctype html><html data-theme="dark"><title>t</title><style>{style}</style>
+<body style="background: var(--pst-color-background); color: var(--pst-color-text-base)">
+<div class="bd-sidebar">contents</div>
+<div class="bd-main"><div class="bd-content"><div class="bd-article-container"><article class="bd-article">
+<h1>Title</h1>
+<div class="cell"><details class="hide"><summary>Show the code</summary><pre>x</pre></details>
+<div class="cell_output"><div class="output"><table class="dataframe"><tr>{cells}</tr></table></div></div></div>
+<pre>{line}</pre></article></div></div></div></html>"""
+
+
+@pytest.mark.skipif(not any(map(shutil.which, check_book.BROWSERS)), reason="needs a browser: apt-get install chromium")
+def test_on_paper_nothing_is_dark_cut_off_or_a_button(tmp_path):
+    page_file = tmp_path / "page.html"
+    cells = "".join(f"<td>{number} [-1.00, 1.00]</td>" for number in range(7))
+    styles = CONFIG["sphinx"]["config"]["html_css_files"]
+    style = "".join((ROOT / "book/_static" / name).read_text() for name in styles)
+    page_file.write_text(DARK.format(style=style, cells=cells, line="a long line of code " * 20))
+    with check_book.sync_playwright() as playwright:
+        found = next(filter(None, map(shutil.which, check_book.BROWSERS)))
+        browser = playwright.chromium.launch(executable_path=found, args=check_book.FLAGS)
+        page = browser.new_page(viewport={"width": 680, "height": 960})  # A4 within margins of 15 mm
+        page.emulate_media(media="print")
+        page.goto(page_file.as_uri())
+        background, text = page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('h1')).color]"
+        )
+        shown = page.locator("body").inner_text()
+        width = page.evaluate("document.documentElement.scrollWidth")
+        browser.close()
+    assert background == "rgb(255, 255, 255)"
+    assert max(map(int, re.findall(r"\d+", text))) < 60
+    assert "contents" not in shown
+    assert "Show the code" not in shown
+    assert width <= 680
+
+
+def test_the_guide_for_contributors_names_what_is_there():
+    guide = (ROOT / ".github/CONTRIBUTING.md").read_text()
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", guide) if not link.startswith("http")]
+    assert all((ROOT / ".github" / link).exists() for link in links)
+    paths = re.findall(r"`((?:lib|tests|book|data|notebooks|\.ci)/[\w./-]+)`", guide)
+    assert len(paths) > 8
+    assert not [path for path in paths if not (ROOT / path).exists()]
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {word for line in re.findall(r"\bmake ([a-z -]+)", guide) for word in line.split() if word[0] != "-"}
+    assert {"lint", "test", "book", "check", "sync", "lock"} <= targets
+    for target in ("lint", "test", "test-foreign", "book", "check", "sync", "lock"):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
