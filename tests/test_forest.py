@@ -1,5 +1,6 @@
 """Claims on verdict pages and in boxes: the paper's order, the number that decides, marks where they belong."""
 
+import inspect
 import math
 import re
 
@@ -8,6 +9,7 @@ import judged
 import pandas as pd
 import pytest
 
+from faithlab import claims
 from faithlab.claims import CONTRADICTED, REPRODUCED, UNDECIDED, UNTESTED
 
 
@@ -135,3 +137,16 @@ def test_what_is_not_there_is_not_spoken_of(parts):
 def test_labels_of_an_axis_do_not_overlap(low, high, shown):
     bar = pd.Series({"claimed_low": low, "claimed_high": high})
     assert forest._axis(bar, (0.0, 1.0)).count('<span style="left:') == shown
+
+
+def test_every_kind_of_part_is_said_in_words():
+    makers = {
+        name for name in claims.parts.__dict__ if inspect.isfunction(getattr(claims.parts, name)) and name[0] != "_"
+    }
+    own = {name for name in makers if getattr(claims.parts, name).__module__ == "faithlab.claims.parts"}
+    assert own - {"premise", "some", "most"} == set(forest.TESTS)
+
+
+def test_of_a_part_for_which_most_are_enough_a_contrast_speaks_that_is_as_claimed(parts):
+    most = parts[parts["part"] == "steps"].assign(outcome="holds")
+    assert forest.deciding(most)["contrast"] == "1 - 2"

@@ -72,9 +72,14 @@ def test_parameters_are_folded_and_say_so(notebook):
 
 
 def test_a_page_about_its_own_code_stays_as_it_is(notebook):
-    for cell in notebook.cells[4:]:
+    for cell in notebook.cells[4:-1]:
         cell.metadata["tags"] = []
     assert reader.arranged(notebook, page()) is notebook
+
+
+def test_the_template_is_a_page_about_its_own_code():
+    template = nbformat.read(places.root() / "notebooks/template.ipynb", as_version=4)
+    assert reader.arranged(template, page(name="template")) is template
 
 
 def test_a_page_without_a_title_is_an_error_that_names_it(notebook):
