@@ -46,13 +46,17 @@ FAR = 3.0
 
 
 def number(value: float) -> str:
-    """A number of the book: three digits, a minus that is one."""
+    """A number of the book: three digits, a minus that is one; what could not be measured is none."""
+    if math.isnan(value):
+        return "none"
     text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return "0" if text in ("-0", "0") else text.replace("-", "−")
 
 
 def interval(row: pd.Series) -> str:
     """An estimate with its interval."""
+    if math.isnan(row["value"]):
+        return "none"
     if math.isnan(row["low"]):
         return f"{number(row['value'])} (no interval)"
     return f"{number(row['value'])} [{number(row['low'])}, {number(row['high'])}]"

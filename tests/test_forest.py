@@ -128,6 +128,15 @@ def test_a_number_is_one_that_a_reader_knows():
     assert [forest.number(x) for x in (0.12345, -0.5, -0.0, 12345.6, 563)] == ["0.123", "−0.5", "0", "12,346", "563"]
 
 
+def test_what_could_not_be_measured_is_none_and_has_no_mark(parts):
+    lost = parts[parts["part"] == "first"].assign(value=math.nan, low=math.nan, high=math.nan)
+    html = forest.plot(lost, lost.iloc[:0])
+    assert "none; printed 0.2" in html
+    assert marks(html, "at ") == []
+    assert "nan" not in html
+    assert "nan" not in forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), lost)
+
+
 def test_what_is_not_there_is_not_spoken_of(parts):
     assert forest.spoken_of(parts) == {"networks": "ResNet-9, CNN", "inputs": "20 inputs of digits test"}
     assert forest.spoken_of(parts[parts["kind"] == "counted"]) == {}
