@@ -220,14 +220,15 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> 
         rows.append(f"<dt>Margins</dt><dd>{html.escape('; '.join(reasons))}</dd>")
     rows.append(f'<dt>Measured in</dt><dd><a href="{link}">{html.escape(claim["page"])}</a></dd>')
     rows.append(f"<dt>Run it again</dt><dd><code>make notebook NAME={claim['page']}{profile}</code></dd>")
+    address = f"#{anchor(claim['id'])}"
+    rows.append(f'<dt>Its address</dt><dd><a href="{address}">{address}</a></dd>')
     folded = plot(parts, built, slice(ROWS, None))
     more = f"<p>The other parts:</p>{folded}" if folded else ""
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
         f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}** {claim['claim']}\n\n"
         f"{plot(parts, built, slice(ROWS))}\n"
-        f'<details class="faithlab-evidence"><summary>Evidence, test and rerun '
-        f'<a class="faithlab-address" href="#{anchor(claim["id"])}" aria-label="Address of this claim">#</a></summary>'
+        f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'
         f"{more}<dl>{''.join(rows)}</dl></details>\n"
     )
 
