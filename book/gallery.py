@@ -10,23 +10,26 @@ from nbformat import NotebookNode
 from PIL import Image
 
 WIDTH = 420
-"""Of a thumbnail, in pixels."""
+"""Of a thumbnail, in pixels; what is drawn in lines (SVG) needs none."""
 
 
-def figures(notebook: NotebookNode) -> list[tuple[str, str, bytes]]:
-    """The figures of an executed notebook: name, what they show, PNG; those of the answer first."""
+def figures(notebook: NotebookNode) -> list[tuple[str, str, str, bytes]]:
+    """The figures of an executed notebook: name, what they show, svg or png, the picture; those of the answer first."""
     found = []
     for cell in notebook.cells:
         about = cell.metadata.get("mystnb", {})
-        pictures = [
-            output.data["image/png"] for output in cell.get("outputs", []) if "image/png" in output.get("data", {})
-        ]
-        if name := about.get("figure", {}).get("name"):
-            answer = "answer" in cell.metadata.get("tags", [])
-            found += [
-                (not answer, name, about.get("image", {}).get("alt", ""), base64.b64decode(picture))
-                for picture in pictures[:1]
-            ]
+        if not (name := about.get("figure", {}).get("name")):
+            continue
+        for data in (output.get("data", {}) for output in cell.get("outputs", [])):
+            picture = None
+            if "image/svg+xml" in data:
+                picture = "svg", "".join(data["image/svg+xml"]).encode()
+            elif "image/png" in data:
+                picture = "png", thumbnail(base64.b64decode(data["image/png"]))
+            if picture:
+                answer = "answer" in cell.metadata.get("tags", [])
+                found.append((not answer, name, about.get("image", {}).get("alt", ""), *picture))
+                break
     return [tuple(rest) for _, *rest in sorted(found, key=lambda one: one[0])]
 
 
@@ -54,11 +57,12 @@ def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Pat
     blocks = []
     for name, notebook in notebooks:
         shown: Mapping[str, str] = {}
-        for anchor, alt, picture in figures(notebook):
-            (folder / f"{anchor}.png").write_bytes(thumbnail(picture))
+        for anchor, alt, kind, picture in figures(notebook):
+            (folder / f"{anchor}.{kind}").write_bytes(picture)
             text = html.escape(alt, quote=True)
             link = f'href="../notebooks/{name}.html#{html.escape(anchor)}" title="{text}"'
-            shown = shown | {anchor: f'<a {link}><img src="../gallery/{anchor}.png" alt="{text}"></a>'}
+            image = f'<img src="../gallery/{anchor}.{kind}" alt="{text}" loading="lazy">'
+            shown = shown | {anchor: f"<a {link}>{image}</a>"}
         if shown:
             title = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
             blocks.append(f'## {title}\n\n<div class="faithlab-gallery">{"".join(shown.values())}</div>\n')

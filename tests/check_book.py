@@ -50,7 +50,8 @@ FACTS = r"""
     links: all("a[href]").map((node) => node.href),
     images: all("img").map((node) => ({
       src: node.getAttribute("src"), alt: node.getAttribute("alt"),
-      shown: !visible(node) || (node.complete && node.naturalWidth > 0),
+      // What is loaded when it is scrolled to is not there yet; a picture that is missing is a failed request then.
+      shown: !visible(node) || (node.loading === "lazy" && !node.complete) || (node.complete && node.naturalWidth > 0),
     })),
     formulas: all(".math").map((node) => ({
       text: node.textContent.trim().slice(0, 60), typeset: !!node.querySelector("mjx-container"),
