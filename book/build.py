@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gallery
 import judged
 import nbformat
 import reader
@@ -52,13 +53,16 @@ def stage(profile: str, site: Path) -> None:
             shutil.copy(root / name, site / name)
     # html_extra_path: what lies in extra/ is copied to the root of the site.
     tables = site / "extra" / "results"
+    pages = {}
     for name in places.pages():
         page = site / "notebooks" / f"{name}.ipynb"
         page.parent.mkdir(parents=True, exist_ok=True)
         results.copy(places.results(name, profile), tables / name)
         says = judged.page(tables / name, name)
         executed = nbformat.read(places.executed(name, profile), as_version=4)
-        nbformat.write(reader.arranged(executed, says, reader.caveats(says)), page)
+        pages[name] = reader.arranged(executed, says, reader.caveats(says))
+        nbformat.write(pages[name], page)
+    gallery.write(pages.items(), site / "book" / "_measured" / "gallery.md", site / "extra" / "gallery")
     scoreboard.write(tables, site / "book" / "_measured")
 
 

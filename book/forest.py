@@ -23,6 +23,19 @@ DECIDES = {
     UNTESTED: ("fails", "depends on the network"),
 }
 """Which part speaks for a verdict: the first with the first of these outcomes. Of what is not tested, a premise."""
+TESTS = {
+    "above": "a value beyond a bar",
+    "below": "a value below a bar",
+    "better": "a difference on the same inputs above 0",
+    "no_worse": "a difference on the same inputs above a margin below 0",
+    "best": "the difference from every rival above 0",
+    "in_order": "the difference of neighbours above 0, at every step",
+    "trend": "a slope above 0",
+    "within": "a value inside a margin",
+    "agrees": "a value inside the printed range, widened by a margin",
+    "counted": "a count: every case as claimed",
+}
+"""What is looked at, by the kind of a part; see the page on how a verdict is reached."""
 POOLED, BETWEEN = "pooled", "between networks"
 ROWS = 8
 """Parts of a claim in the open; the rest is folded."""
@@ -33,13 +46,17 @@ FAR = 3.0
 
 
 def number(value: float) -> str:
-    """A number of the book: three digits, a minus that is one."""
+    """A number of the book: three digits, a minus that is one; what could not be measured is none."""
+    if math.isnan(value):
+        return "none"
     text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return "0" if text in ("-0", "0") else text.replace("-", "−")
 
 
 def interval(row: pd.Series) -> str:
     """An estimate with its interval."""
+    if math.isnan(row["value"]):
+        return "none"
     if math.isnan(row["low"]):
         return f"{number(row['value'])} (no interval)"
     return f"{number(row['value'])} [{number(row['low'])}, {number(row['high'])}]"
@@ -67,11 +84,17 @@ def badge(verdict: str, text: str, href: str = "") -> str:
 
 
 def deciding(contrasts: pd.DataFrame) -> pd.Series:
-    """Of the pooled contrasts of a part the one that lies worst for the claim: a part holds if this one does."""
+    """Of the pooled contrasts of a part the one that lies worst for the claim: a part holds if this one does.
+
+    Where not all have to hold, of a part that holds it is one that does.
+    """
     margin = pd.concat(
         [contrasts["value"] - contrasts["claimed_low"], contrasts["claimed_high"] - contrasts["value"]], axis=1
     )
-    return contrasts.loc[margin.min(axis=1).fillna(math.inf).idxmin()]
+    margin = margin.min(axis=1).fillna(math.inf)
+    if contrasts["outcome"].iloc[0] == "holds" and (margin > 0).any():
+        margin = margin[margin > 0]
+    return contrasts.loc[margin.idxmin()]
 
 
 def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
@@ -105,11 +128,11 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
 
 
 def spoken_of(parts: pd.DataFrame) -> dict[str, str]:
-    """The networks, the data and the number of inputs that the parts of a page's claims speak of."""
+    """The networks, the data and the number of inputs that the parts of a page's claims speak of, without premises."""
     each = parts[~parts["network"].isin((POOLED, BETWEEN, ""))]
     names = list(dict.fromkeys(one for name in each["network"] for one in name.split(" and ")))
     sets = list(dict.fromkeys(one for name in parts["datasets"] if name for one in name.split(", ")))
-    asked = parts.loc[parts["kind"] != "counted", "images"].dropna()
+    asked = parts.loc[(parts["kind"] != "counted") & ~parts["premise"], "images"].dropna()
     asked = sorted(asked[asked > 0].astype(int).unique()) if len(asked) else []
     found = {}
     if names:
@@ -182,6 +205,10 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> 
     link = f"../../notebooks/{claim['page']}.html"
     profile = f" PROFILE={claim['best']}" if claim["best"] else ""
     rows = [f"<dt>In the paper</dt><dd>{html.escape(claim['where'])}</dd>"]
+    if len(parts):
+        tested = [TESTS.get(kind, kind) for kind in parts.loc[~parts["premise"], "kind"].drop_duplicates()]
+        holds = " A part holds where its interval lies on the claimed side." if tested != [TESTS["counted"]] else ""
+        rows.append(f"<dt>Our test</dt><dd>{html.escape('; '.join(tested).capitalize())}.{holds}</dd>")
     head = f"Recorded, {claim['best']}" if claim["best"] else "Evidence"
     rows.append(f"<dt>{head}</dt><dd>{html.escape(claim['evidence'])}</dd>")
     if claim["best"]:
@@ -193,14 +220,15 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> 
         rows.append(f"<dt>Margins</dt><dd>{html.escape('; '.join(reasons))}</dd>")
     rows.append(f'<dt>Measured in</dt><dd><a href="{link}">{html.escape(claim["page"])}</a></dd>')
     rows.append(f"<dt>Run it again</dt><dd><code>make notebook NAME={claim['page']}{profile}</code></dd>")
+    address = f"#{anchor(claim['id'])}"
+    rows.append(f'<dt>Its address</dt><dd><a href="{address}">{address}</a></dd>')
     folded = plot(parts, built, slice(ROWS, None))
     more = f"<p>The other parts:</p>{folded}" if folded else ""
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
         f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}** {claim['claim']}\n\n"
         f"{plot(parts, built, slice(ROWS))}\n"
-        f'<details class="faithlab-evidence"><summary>Evidence, test and rerun '
-        f'<a class="faithlab-address" href="#{anchor(claim["id"])}" aria-label="Address of this claim">#</a></summary>'
+        f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'
         f"{more}<dl>{''.join(rows)}</dl></details>\n"
     )
 

@@ -32,7 +32,7 @@ def arranged(notebook: NotebookNode, page: Page, caveats: Sequence[tuple[str, st
     """A copy of an executed notebook in the order in which it is read.
 
     Title, box, the cells that are tagged as the answer, the text below the title, the rest, the parameters, and what
-    ends the page (its provenance). A page whose code is in the open is about its code, and stays as it is.
+    ends the page (its provenance). A page most of whose code is in the open is about its code, and stays as it is.
 
     Args:
         notebook: executed.
@@ -42,7 +42,8 @@ def arranged(notebook: NotebookNode, page: Page, caveats: Sequence[tuple[str, st
     Raises:
         ValueError: the notebook does not begin with its title.
     """
-    if not any(_tagged(cell, "hide-input") for cell in notebook.cells if not _parameter(cell)):
+    folded = [_tagged(c, "hide-input") for c in notebook.cells if c.cell_type == "code" and not _parameter(c)]
+    if 2 * sum(folded) <= len(folded):
         return notebook
     cells = [copy.deepcopy(cell) for cell in notebook.cells]
     if not cells or cells[0].cell_type != "markdown" or not cells[0].source.startswith("# "):

@@ -50,7 +50,8 @@ FACTS = r"""
     links: all("a[href]").map((node) => node.href),
     images: all("img").map((node) => ({
       src: node.getAttribute("src"), alt: node.getAttribute("alt"),
-      shown: !visible(node) || (node.complete && node.naturalWidth > 0),
+      // What is loaded when it is scrolled to is not there yet; a picture that is missing is a failed request then.
+      shown: !visible(node) || (node.loading === "lazy" && !node.complete) || (node.complete && node.naturalWidth > 0),
     })),
     formulas: all(".math").map((node) => ({
       text: node.textContent.trim().slice(0, 60), typeset: !!node.querySelector("mjx-container"),
@@ -134,8 +135,12 @@ def axe() -> str:
     return (Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8") if found else ""
 
 
+# What Sphinx itself writes is left out: the lines of a signature, and the list of the bibliography.
 AXE = """
-() => axe.run(document.querySelector("main") || document, {resultTypes: ["violations"], preload: false,
+() => axe.run({
+  include: [[document.querySelector("main") ? "main" : "body"]],
+  exclude: ["dt.sig dl", ".citation-list"].filter((part) => document.querySelector(part)).map((part) => [part]),
+}, {resultTypes: ["violations"], preload: false,
   runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}).then((found) => found.violations
   .filter((v) => ["serious", "critical"].includes(v.impact))
   .map((v) => `${v.id}, ${v.nodes.length} times, first ${v.nodes[0].html.slice(0, 100)}`))

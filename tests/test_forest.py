@@ -1,5 +1,6 @@
 """Claims on verdict pages and in boxes: the paper's order, the number that decides, marks where they belong."""
 
+import inspect
 import math
 import re
 
@@ -8,6 +9,7 @@ import judged
 import pandas as pd
 import pytest
 
+from faithlab import claims
 from faithlab.claims import CONTRADICTED, REPRODUCED, UNDECIDED, UNTESTED
 
 
@@ -126,6 +128,15 @@ def test_a_number_is_one_that_a_reader_knows():
     assert [forest.number(x) for x in (0.12345, -0.5, -0.0, 12345.6, 563)] == ["0.123", "−0.5", "0", "12,346", "563"]
 
 
+def test_what_could_not_be_measured_is_none_and_has_no_mark(parts):
+    lost = parts[parts["part"] == "first"].assign(value=math.nan, low=math.nan, high=math.nan)
+    html = forest.plot(lost, lost.iloc[:0])
+    assert "none; printed 0.2" in html
+    assert marks(html, "at ") == []
+    assert "nan" not in html
+    assert "nan" not in forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), lost)
+
+
 def test_what_is_not_there_is_not_spoken_of(parts):
     assert forest.spoken_of(parts) == {"networks": "ResNet-9, CNN", "inputs": "20 inputs of digits test"}
     assert forest.spoken_of(parts[parts["kind"] == "counted"]) == {}
@@ -135,3 +146,16 @@ def test_what_is_not_there_is_not_spoken_of(parts):
 def test_labels_of_an_axis_do_not_overlap(low, high, shown):
     bar = pd.Series({"claimed_low": low, "claimed_high": high})
     assert forest._axis(bar, (0.0, 1.0)).count('<span style="left:') == shown
+
+
+def test_every_kind_of_part_is_said_in_words():
+    makers = {
+        name for name in claims.parts.__dict__ if inspect.isfunction(getattr(claims.parts, name)) and name[0] != "_"
+    }
+    own = {name for name in makers if getattr(claims.parts, name).__module__ == "faithlab.claims.parts"}
+    assert own - {"premise", "some", "most"} == set(forest.TESTS)
+
+
+def test_of_a_part_for_which_most_are_enough_a_contrast_speaks_that_is_as_claimed(parts):
+    most = parts[parts["part"] == "steps"].assign(outcome="holds")
+    assert forest.deciding(most)["contrast"] == "1 - 2"

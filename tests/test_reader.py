@@ -1,8 +1,10 @@
 """What staging makes of an executed notebook: the box, the answer, and parameters at the end; titles of the book."""
 
 import re
+import subprocess
 from collections import Counter
 
+import build
 import judged
 import nbformat
 import pandas as pd
@@ -72,9 +74,14 @@ def test_parameters_are_folded_and_say_so(notebook):
 
 
 def test_a_page_about_its_own_code_stays_as_it_is(notebook):
-    for cell in notebook.cells[4:]:
+    for cell in notebook.cells[4:-1]:
         cell.metadata["tags"] = []
     assert reader.arranged(notebook, page()) is notebook
+
+
+def test_the_template_is_a_page_about_its_own_code():
+    template = nbformat.read(places.root() / "notebooks/template.ipynb", as_version=4)
+    assert reader.arranged(template, page(name="template")) is template
 
 
 def test_a_page_without_a_title_is_an_error_that_names_it(notebook):
@@ -149,3 +156,20 @@ def test_experiments_of_papers_ask_a_question():
         name: re.search(r"^# # (.+)$", places.script(name).read_text(encoding="utf-8"), re.M).group(1) for name in names
     }
     assert [title for title in asked.values() if not title.endswith("?")] == []
+
+
+def test_what_is_offered_for_download_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
+    executed = tmp_path / "executed.ipynb"
+    nbformat.write(notebook, executed)
+    monkeypatch.setattr(places, "pages", lambda: ["saco/one"])
+    monkeypatch.setattr(places, "executed", lambda name, profile: executed)
+    offered = tmp_path / "_build/html/_sources/notebooks/saco/one.ipynb"
+
+    def sphinx(*arguments, **options):
+        offered.parent.mkdir(parents=True)
+        nbformat.write(reader.arranged(notebook, page()), offered)
+        return subprocess.CompletedProcess(arguments, 0)
+
+    monkeypatch.setattr(build.subprocess, "run", sphinx)
+    assert build.build(tmp_path / "site", tmp_path / "html", "quick") == 0
+    assert (tmp_path / "html/_sources/notebooks/saco/one.ipynb").read_bytes() == executed.read_bytes()

@@ -44,10 +44,15 @@
       button.className = "faithlab-csv";
       button.textContent = "this table as CSV";
       button.addEventListener("click", () => {
-        const rows = [...table.rows].map((row) => [...row.cells].flatMap((cell) =>
-          [quoted(cell), ...Array(cell.colSpan - 1).fill("")]).join(","));
+        // A cell that spans several says its text in each of them.
+        const rows = [...table.rows].map(() => []);
+        [...table.rows].forEach((row, r) => [...row.cells].forEach((cell) => {
+          const free = Array.from({ length: rows[r].length + 1 }, (_, c) => c).find((c) => rows[r][c] === undefined);
+          for (let i = 0; i < cell.rowSpan && r + i < rows.length; i++)
+            for (let j = 0; j < cell.colSpan; j++) rows[r + i][free + j] = quoted(cell);
+        }));
         const link = document.createElement("a");
-        link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
+        link.href = URL.createObjectURL(new Blob([rows.map((row) => row.join(",")).join("\n") + "\n"], { type: "text/csv" }));
         link.download = "table.csv";
         link.click();
         URL.revokeObjectURL(link.href);

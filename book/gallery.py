@@ -1,0 +1,69 @@
+"""Every figure of the experiments on one page, below the question that it belongs to."""
+
+import base64
+import html
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from nbformat import NotebookNode
+from PIL import Image
+
+WIDTH = 420
+"""Of a thumbnail, in pixels; what is drawn in lines (SVG) needs none."""
+
+
+def figures(notebook: NotebookNode) -> list[tuple[str, str, str, bytes]]:
+    """The figures of an executed notebook: name, what they show, svg or png, the picture; those of the answer first."""
+    found = []
+    for cell in notebook.cells:
+        about = cell.metadata.get("mystnb", {})
+        if not (name := about.get("figure", {}).get("name")):
+            continue
+        for data in (output.get("data", {}) for output in cell.get("outputs", [])):
+            picture = None
+            if "image/svg+xml" in data:
+                picture = "svg", "".join(data["image/svg+xml"]).encode()
+            elif "image/png" in data:
+                picture = "png", thumbnail(base64.b64decode(data["image/png"]))
+            if picture:
+                answer = "answer" in cell.metadata.get("tags", [])
+                found.append((not answer, name, about.get("image", {}).get("alt", ""), *picture))
+                break
+    return [tuple(rest) for _, *rest in sorted(found, key=lambda one: one[0])]
+
+
+def thumbnail(picture: bytes) -> bytes:
+    """A small PNG of a picture, on white."""
+    whole = Image.open(io.BytesIO(picture)).convert("RGBA")
+    sheet = Image.new("RGBA", whole.size, "white")
+    sheet.alpha_composite(whole)
+    sheet.thumbnail((WIDTH, 2 * WIDTH), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
+    sheet.convert("RGB").quantize(128).save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Path) -> None:
+    """Write the gallery: its text, and its thumbnails into a folder that lies at the root of the site as `gallery`.
+
+    Args:
+        notebooks: names and executed notebooks, in the order of the book.
+        page: the file of its text, to be included by a page in `book`.
+        folder: made if need be.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    blocks = []
+    for name, notebook in notebooks:
+        shown: Mapping[str, str] = {}
+        for anchor, alt, kind, picture in figures(notebook):
+            (folder / f"{anchor}.{kind}").write_bytes(picture)
+            text = html.escape(alt, quote=True)
+            link = f'href="../notebooks/{name}.html#{html.escape(anchor)}" title="{text}"'
+            image = f'<img src="../gallery/{anchor}.{kind}" alt="{text}" loading="lazy">'
+            shown = shown | {anchor: f"<a {link}>{image}</a>"}
+        if shown:
+            title = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
+            blocks.append(f'## {title}\n\n<div class="faithlab-gallery">{"".join(shown.values())}</div>\n')
+    page.write_text("\n".join(blocks), encoding="utf-8")
