@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line: fetch networks into the cache."""
     parser = argparse.ArgumentParser(prog="python -m faithlab.study.weights", description=__doc__)
     parser.add_argument("networks", nargs="+", metavar="NETWORK", help="as faithlab.zoo.pretrained or timm calls it")
+    from faithlab.fetch.sources import DatasetUnavailable
     from faithlab.zoo import pretrained, transformers  # they bring torch
-    from faithlab.zoo.sources import DatasetUnavailable
 
     for network in parser.parse_args(arguments).networks:
         try:
