@@ -152,8 +152,8 @@ def introduced(recognised: Scores, images: int, recorded: Scores | None = None) 
     text += f". The first {images} test images are explained, for the class that the network predicts."
     if any(e.value < WEAK for e in found.values()):
         text += (
-            f" Less than {WEAK:.0%} is a weak network. Read what follows as a statement about such a network: more training "
-            "(`training={epochs: 20}`) or the paper's networks (the `paper` profile) may change it."
+            f" Less than {WEAK:.0%} is a weak network. Read what follows as a statement about such a network: more "
+            "training (`training={epochs: 20}`) or the paper's networks (the `paper` profile) may change it."
         )
     if recorded is not None:
         of = "; ".join(f"{name} {share(e)}" for name, e in each(recorded).items())
