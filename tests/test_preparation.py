@@ -421,11 +421,111 @@ def test_an_answer_that_depends_on_how_many_are_asked_about_is_said_once():
         warnings.simplefilter("error")
         score = scorer(ForMany())
         scorer(Net())(KEEP.repeat(1, 9, 1))
-    with pytest.warns(UserWarning, match="ForMany: its answer to an input alone and among .* differs by"):
+    with pytest.warns(UserWarning, match="ForMany: its answer to an input among few and among .* differs by"):
         score(KEEP.repeat(1, 9, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         score(KEEP.repeat(1, 9, 1))
+
+
+class LaterOnes(Net):
+    """Negates the answers to all inputs of a batch but the first seven."""
+
+    def forward(self, x):
+        return super().forward(x) * torch.where(torch.arange(len(x)) < 7, 1, -1)[:, None]
+
+
+@pytest.mark.parametrize(("model", "first"), [(ForMany, 1), (LaterOnes, 0)])
+def test_every_larger_block_is_compared_its_last_input_too(model, first):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score = scorer(model())
+        for count in range(1, first + 1):
+            score(KEEP[:, :count])
+    with pytest.warns(UserWarning, match="among few and among 30 differs by"):
+        score(KEEP)
+
+
+# One extreme class or input
+
+
+def filled(number, classes=(3,)):
+    """Logits of which some are masked."""
+
+    def answer(z):
+        z = z.clone()
+        z[:, list(classes)] = number
+        return z
+
+    return answer
+
+
+def scaled(z):
+    return z * torch.tensor([1.0, 1, 1, 1e4])
+
+
+def raised(z):
+    """Nearly all classes are pushed down."""
+    return torch.cat([z[:, :3], z.repeat(1, 3) - 1e4], 1)
+
+
+def one_extreme_input(z):
+    return torch.cat([z[:1] * 1e6, z[1:]])
+
+
+class Lossy(Net):
+    """Its copy has another temperature."""
+
+    temperature = 1.0
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "temperature"}
+
+    def __init__(self, answer):
+        super().__init__(answer)
+        self.temperature = 0.9
+
+    def forward(self, x):
+        return self.answer(self.fc(self.bn(self.conv(x)).relu().mean((2, 3))) / self.temperature)
+
+
+EXTREME = {
+    "far below": filled(-50.0),
+    "-1e4": filled(-1e4),
+    "-1e9": filled(-1e9),
+    "+1e9": filled(1e9),
+    "the lowest number": filled(torch.finfo(torch.float32).min),
+    "infinite": filled(-torch.inf),
+    "two of four": filled(-1e9, (0, 3)),
+    "one class is large": scaled,
+    "most are masked": raised,
+    "one extreme input": one_extreme_input,
+}
+
+
+@pytest.mark.parametrize("extreme", EXTREME.values(), ids=EXTREME)
+def test_an_extreme_class_or_input_hides_nothing(extreme):
+    together = Net(extreme)
+    together.bn = nn.BatchNorm2d(6, track_running_stats=False)
+    with pytest.warns(UserWarning, match="depends on the other inputs|answers to the next|asked again"):
+        scorer(together)
+    by_chance = Net(lambda z: extreme(nn.functional.dropout(z, 0.05)))
+    with pytest.warns(UserWarning, match="gives other answers when it is asked again"):
+        scorer(by_chance)
+    with pytest.warns(UserWarning, match="a copy gives other answers"):
+        score = scorer(Lossy(extreme))
+    if extreme is not one_extreme_input:  # whose answers depend on the others'
+        torch.testing.assert_close(score(KEEP), scorer(Net(lambda z: extreme(z / 0.9)))(KEEP))
+
+
+@pytest.mark.parametrize("extreme", EXTREME.values(), ids=EXTREME)
+def test_an_extreme_class_is_no_reason_to_warn(extreme):
+    if extreme is one_extreme_input:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared = preparation.prepare(Net(extreme), X)
+    assert prepared.folded == ("bn",)
 
 
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
