@@ -918,7 +918,8 @@ def _trace(model: nn.Module) -> list[object]:
         elif isinstance(value, dict | list | tuple | set | frozenset | deque):
             known[id(value)] = len(known)
             leaves.append(len(value))
-            for part in value.items() if isinstance(value, dict) else value:
+            # No pairs of keys and values: such a tuple is gone at once, and its id is that of the next one.
+            for part in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
                 look(part)
 
     look(model)
