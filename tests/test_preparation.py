@@ -421,11 +421,111 @@ def test_an_answer_that_depends_on_how_many_are_asked_about_is_said_once():
         warnings.simplefilter("error")
         score = scorer(ForMany())
         scorer(Net())(KEEP.repeat(1, 9, 1))
-    with pytest.warns(UserWarning, match="ForMany: its answer to an input alone and among .* differs by"):
+    with pytest.warns(UserWarning, match="ForMany: its answer to an input among few and among .* differs by"):
         score(KEEP.repeat(1, 9, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         score(KEEP.repeat(1, 9, 1))
+
+
+class LaterOnes(Net):
+    """Negates the answers to all inputs of a batch but the first seven."""
+
+    def forward(self, x):
+        return super().forward(x) * torch.where(torch.arange(len(x)) < 7, 1, -1)[:, None]
+
+
+@pytest.mark.parametrize(("model", "first"), [(ForMany, 1), (LaterOnes, 0)])
+def test_every_larger_block_is_compared_its_last_input_too(model, first):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score = scorer(model())
+        for count in range(1, first + 1):
+            score(KEEP[:, :count])
+    with pytest.warns(UserWarning, match="among few and among 30 differs by"):
+        score(KEEP)
+
+
+# One extreme class or input
+
+
+def filled(number, classes=(3,)):
+    """Logits of which some are masked."""
+
+    def answer(z):
+        z = z.clone()
+        z[:, list(classes)] = number
+        return z
+
+    return answer
+
+
+def scaled(z):
+    return z * torch.tensor([1.0, 1, 1, 1e4])
+
+
+def raised(z):
+    """Nearly all classes are pushed down."""
+    return torch.cat([z[:, :3], z.repeat(1, 3) - 1e4], 1)
+
+
+def one_extreme_input(z):
+    return torch.cat([z[:1] * 1e6, z[1:]])
+
+
+class Lossy(Net):
+    """Its copy has another temperature."""
+
+    temperature = 1.0
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "temperature"}
+
+    def __init__(self, answer):
+        super().__init__(answer)
+        self.temperature = 0.9
+
+    def forward(self, x):
+        return self.answer(self.fc(self.bn(self.conv(x)).relu().mean((2, 3))) / self.temperature)
+
+
+EXTREME = {
+    "far below": filled(-50.0),
+    "-1e4": filled(-1e4),
+    "-1e9": filled(-1e9),
+    "+1e9": filled(1e9),
+    "the lowest number": filled(torch.finfo(torch.float32).min),
+    "infinite": filled(-torch.inf),
+    "two of four": filled(-1e9, (0, 3)),
+    "one class is large": scaled,
+    "most are masked": raised,
+    "one extreme input": one_extreme_input,
+}
+
+
+@pytest.mark.parametrize("extreme", EXTREME.values(), ids=EXTREME)
+def test_an_extreme_class_or_input_hides_nothing(extreme):
+    together = Net(extreme)
+    together.bn = nn.BatchNorm2d(6, track_running_stats=False)
+    with pytest.warns(UserWarning, match="depends on the other inputs|answers to the next|asked again"):
+        scorer(together)
+    by_chance = Net(lambda z: extreme(nn.functional.dropout(z, 0.05)))
+    with pytest.warns(UserWarning, match="gives other answers when it is asked again"):
+        scorer(by_chance)
+    with pytest.warns(UserWarning, match="a copy gives other answers"):
+        score = scorer(Lossy(extreme))
+    if extreme is not one_extreme_input:  # whose answers depend on the others'
+        torch.testing.assert_close(score(KEEP), scorer(Net(lambda z: extreme(z / 0.9)))(KEEP))
+
+
+@pytest.mark.parametrize("extreme", EXTREME.values(), ids=EXTREME)
+def test_an_extreme_class_is_no_reason_to_warn(extreme):
+    if extreme is one_extreme_input:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepared = preparation.prepare(Net(extreme), X)
+    assert prepared.folded == ("bn",)
 
 
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
@@ -742,3 +842,212 @@ def test_a_model_is_left_as_it_was_when_its_copy_is_used_again():
     assert all(module.training for module in model.modules())
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name])
+
+
+# What was said too little
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_probabilities_that_were_rounded_on_their_way_are_not_softmaxed_twice(dtype):
+    model = Net(lambda z: z.repeat(1, 25).softmax(1).to(dtype).float())
+    with pytest.warns(UserWarning, match="answers with probabilities, not with logits"):
+        score = scorer(model)
+    expected = scorer(Net(lambda z: z.repeat(1, 25)))(KEEP)
+    torch.testing.assert_close(score(KEEP), expected, atol=2e-3, rtol=0.02)
+
+
+NEARLY = {
+    "three decimals": lambda z: z.repeat(1, 3).softmax(1).mul(1e3).round() / 1e3,
+    "smoothed": lambda z: z.softmax(1) + 1e-3,
+    "percent": lambda z: z.softmax(1) * 100,
+}
+
+
+@pytest.mark.parametrize("answer", NEARLY.values(), ids=NEARLY)
+def test_what_is_nearly_probabilities_is_said(answer):
+    with pytest.warns(UserWarning, match="look like probabilities|answers with probabilities"):
+        scorer(Net(answer))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scorer(Logits(Net(answer)))
+
+
+class FlipsLater(Net):
+    """Another sign after eight calls."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x) * (-1 if self.calls > 8 else 1)
+
+
+class MovesSlowly(Net):
+    """A mean that moves by a millionth in each forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(4))
+
+    def forward(self, x):
+        self.centre += 1e-6
+        return super().forward(x) + self.centre * torch.arange(4)
+
+
+class WritesWeights(Net):
+    """Changes a weight in each forward, a little."""
+
+    def forward(self, x):
+        self.fc.weight.data[0] *= 1.00001
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("kind", [FlipsLater, MovesSlowly, WritesWeights])
+def test_what_changes_slowly_changes_no_score(kind):
+    score = scorer(kind())
+    first = score(KEEP)
+    for _ in range(20):
+        again = score(KEEP)
+    assert torch.equal(again, first)
+
+
+def test_what_each_forward_leaves_the_same_costs_nothing():
+    class Keeps(Net):
+        def forward(self, x):
+            self.last = x * 2
+            return super().forward(x)
+
+    assert not isinstance(preparation.prepare(Keeps(), X).model, preparation.Lent)
+
+
+def test_weights_that_a_model_without_a_copy_changes_are_put_back():
+    model = WritesWeights()
+    model.file = open(__file__)  # noqa: SIM115
+    before = model.fc.weight.detach().clone()
+    with pytest.warns(UserWarning, match="cannot be deep-copied"):
+        scorer(model)(KEEP)
+    assert torch.equal(model.fc.weight, before)
+
+
+def test_a_module_in_a_list_and_a_generator_are_put_back():
+    class Hides(Net):
+        def __init__(self):
+            super().__init__()
+            self.hidden = [(nn.BatchNorm2d(3),)]
+            self.generator = torch.Generator().manual_seed(0)
+
+        def forward(self, x):
+            torch.rand(2, generator=self.generator)
+            return super().forward(self.hidden[0][0](x))
+
+    model = Hides()
+    mean, state = model.hidden[0][0].running_mean.clone(), model.generator.get_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scorer(model)(KEEP)
+    assert torch.equal(model.hidden[0][0].running_mean, mean)
+    assert torch.equal(model.generator.get_state(), state)
+
+
+def test_a_hook_that_reads_the_models_attributes_is_named():
+    model = Net().train()
+    model.conv.register_forward_hook(lambda module, args, out: nn.functional.dropout(out, 0.5, model.training))
+    with pytest.warns(UserWarning, match="a copy would use the model, which a hook of 'conv' holds on to") as said:
+        score = scorer(model)
+    assert not any("folded" in str(one.message) for one in said)
+    first = score(KEEP)
+    model.train()
+    assert torch.equal(score(KEEP), first)
+
+
+LAYER = Net().train()
+LAYER.gain = 1.0
+
+
+def hook_of_a_global(module, args, out):
+    return out * LAYER.gain
+
+
+def test_a_hook_that_reads_a_global_model_is_named():
+    model = LAYER
+    handle = model.conv.register_forward_hook(hook_of_a_global)
+    with pytest.warns(UserWarning, match="which a hook of 'conv' holds on to"):
+        scorer(model)
+    handle.remove()
+
+
+# What others than the library give
+
+
+def test_a_readout_or_a_reference_may_work_in_place():
+    def in_place(logits, target):
+        target.zero_()
+        return logits.exp_().sum(-1)
+
+    def reference(x):
+        return x.zero_()
+
+    x, target = X.clone(), TARGET.clone()
+    score = scorer(x=x, target=target, readout=[in_place, readouts.probability], reference=reference)
+    torch.testing.assert_close(score(KEEP)[..., 1], scorer()(KEEP))
+    assert torch.equal(x, X)
+    assert torch.equal(target, TARGET)
+    one = KEEP[:, :1]
+    score(one)
+    torch.testing.assert_close(score(one)[..., 1], scorer()(one))
+
+
+def broken(z):
+    return torch.where(z.isfinite(), torch.nan, torch.nan)
+
+
+def test_an_answer_without_probabilities_is_an_error_of_classifier_and_agreement():
+    with pytest.raises(ValueError, match="NaN .*to 5 of 5 inputs"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        engine.classifier(Net(broken))(X)
+    with pytest.raises(ValueError, match="NaN .*to 5 of 5 inputs"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        engine.agreement(Net(broken), X, TARGET, torch.float32)
+
+
+MORE_WRONG = {
+    "NaN of the readout": (
+        lambda: scorer(readout=lambda z, t: z[..., 0] * torch.nan)(KEEP),
+        "the readout gave NaN for 30 of 30",
+    ),
+    "an integer readout": (lambda: scorer(readout=lambda z, t: z.argmax(-1))(KEEP), "floating-point.*torch.int64"),
+    "a boolean readout": (lambda: scorer(readout=lambda z, t: z[..., 0] > 0)(KEEP), "floating-point.*torch.bool"),
+    "no readout": (lambda: scorer(readout=[]), "one readout or several, but got an empty list"),
+    "an infinite cast": (
+        lambda: scorer(x=X.double(), reference=lambda x: x.new_full((), 1e300), precision=torch.float32),
+        "the reference gives numbers that torch.float32.*cannot hold",
+    ),
+    "classes": (lambda: scorer(Net(lambda z: z.argmax(1))), "gave torch.int64 .*such as the predicted classes"),
+    "sparse logits": (lambda: scorer(Net(lambda z: z.to_sparse())), "ordinary dense tensor, but .* sparse_coo"),
+    "meta logits": (lambda: scorer(Net(lambda z: z.to("meta"))), "ordinary dense tensor, but .* meta"),
+    "no input at a time": (lambda: engine.classifier(Net(), batch_size=-1), "whole number of at least 1, but got -1"),
+    "half an input": (lambda: engine.classifier(Net(), batch_size=1.5), "whole number of at least 1, but got 1.5"),
+    "none to agree on": (
+        lambda: engine.agreement(Net(), X, TARGET, torch.float32, batch_size=0),
+        "whole number of at least 1, but got 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("ask", "message"), MORE_WRONG.values(), ids=MORE_WRONG)
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_wrong_is_blamed_as_such(ask, message):
+    with pytest.raises(ValueError, match=message):
+        ask()
+
+
+def test_a_model_exported_for_a_fixed_number_of_inputs_is_told_so():
+    class Exported(Net):
+        def forward(self, x):
+            if len(x) != 4:
+                raise AssertionError(f"Guard failed: input.size()[0] == 4, but got {len(x)}")
+            return super().forward(x)
+
+    with pytest.raises(AssertionError) as raised:
+        scorer(Exported())
+    assert any("takes 4 inputs at a time" in note for note in raised.value.__notes__)

@@ -171,3 +171,40 @@ def test_ten_thousand_masks_are_kept_apart():
     every = (torch.arange(1 << 13)[:, None] >> torch.arange(14) & 1).bool()
     remembered(every.expand(3, -1, -1))
     assert remembered.asked == 3 * (1 << 13)
+
+
+CHANGES = {
+    "weights": lambda s: s.model[0].weight.data.mul_(-2) if isinstance(s.model, nn.Sequential) else _negate(s.model),
+    "inputs": lambda s: s.x.mul_(-2),
+    "target": lambda s: s.target.copy_((s.target + 1) % 2),
+}
+
+
+def _negate(model):
+    for parameter in model.parameters():
+        parameter.data.mul_(-2)
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_subject_answers_for_what_it_has_now(subject, change):
+    keep = masks_of(len(subject.x), 4, subject.segments.max() + 1)
+    before = subject.score()
+    assert subject.score() is before
+    change(subject)
+    fresh = Subject(subject.model, subject.x, subject.target, subject.segments)
+    assert subject.score() is not before
+    torch.testing.assert_close(subject.score()(keep), fresh.score()(keep))
+    assert (subject.score()(keep) - before(keep)).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_remembered_answers_do_not_depend_on_the_default_precision(subject, dtype):
+    keep = masks_of(len(subject.x), 4, subject.segments.max() + 1)
+    score = subject.score([probability, logit])
+    expected = score(keep)
+    torch.set_default_dtype(dtype)
+    try:
+        got = Remembered(score, 2)(keep)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    torch.testing.assert_close(got, expected)  # float32 too

@@ -12,8 +12,9 @@ Memory: beside the model, the inputs and the caller's masks, a score call holds 
 inputs and the activations of one forward over them, whatever the number of images and masks.
 """
 
+import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 import torch
@@ -21,9 +22,11 @@ from torch import Tensor, nn
 
 from faithlab import arguments, preparation, references
 from faithlab import segments as segment_maps
-from faithlab.readouts import probability
+from faithlab.readouts import hit, log_odds, logit, probability
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
+
+_PURE = {hit, log_odds, logit, probability}  # readouts that change nothing of what they are given
 
 Readout = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[Tensor], Tensor]
@@ -109,6 +112,8 @@ def scorer(
         arguments.whole("batch_size, masked inputs per forward,", batch_size, 1)
     readouts = tuple(readout) if isinstance(readout, list | tuple) else (readout,)
     several = (len(readouts),) if isinstance(readout, list | tuple) else ()
+    if not readouts:
+        raise ValueError("expected one readout or several, but got an empty list")
     for name, given in [("reference", reference), *(("readout", each) for each in readouts)]:
         if not callable(given):
             raise TypeError(f"expected {name} as a function, such as those of faithlab.{name}s, but got {given!r}")
@@ -120,6 +125,8 @@ def scorer(
         check_classes(target, prepared.classes)
     if x.is_floating_point():
         x, stand_in = x.to(prepared.dtype), stand_in.to(prepared.dtype)
+        if not bool(stand_in.isfinite().all()):
+            raise ValueError(f"the reference gives numbers that {prepared.dtype}, in which the model runs, cannot hold")
     # Two numbers chosen between by their bits, other ^ ((one ^ other) & mask): exact for any number, and several times
     # faster on a CPU than torch.where, whose mask has another element size.
     kind = _BITS[x.element_size()]
@@ -127,7 +134,10 @@ def scorer(
     difference = x.contiguous().view(kind) ^ stand_in
     spread = segment_maps.spreading(segments, x.device)
     limit = batch_size or _batch_size(x)
-    name, compared = type(model).__name__, prepared.allowed == torch.inf
+    own = {each for each in readouts if isinstance(each, Hashable) and each in _PURE}
+    name, compared = type(model).__name__, math.inf if prepared.allowed == math.inf else preparation.INPUTS
+
+    odd: list[Tensor] = []  # of each block, whether a logit that matters is NaN or infinite
 
     @torch.inference_mode(False)
     @torch.no_grad()
@@ -150,6 +160,7 @@ def scorer(
     def ask(keep: Tensor, inputs: Callable[[slice], slice | Tensor]) -> Tensor:
         """Keep-masks [n, M, F] of the inputs at n places -> [n, M]; `inputs` says which inputs a slice of n means."""
         nonlocal limit
+        odd.clear()
         answers = torch.empty((*keep.shape[:2], *several), dtype=torch.float32, device=x.device)
         for places, masks in _blocks(*keep.shape[:2], limit):
             pending = [(places, masks)]
@@ -165,6 +176,11 @@ def scorer(
                     pending += [_within(i, m, part) for part in _blocks(i.stop - i.start, m.stop - m.start, limit)]
         # Asked once for all blocks: on a GPU each such question waits for the device.
         if bool(answers.isnan().any()):
+            if not any(map(bool, odd)):
+                raise ValueError(
+                    f"the readout gave NaN for {int(answers.isnan().sum())} of {answers.numel()} rows of logits that "
+                    "are numbers"
+                )
             raise ValueError(
                 f"the model answered NaN (or an infinite logit) to {int(answers.isnan().sum())} of {answers.numel()} "
                 "masked inputs; check its weights and, in a low precision, its range"
@@ -181,16 +197,24 @@ def scorer(
         masked = _taken(difference, positions)[:, None] & shown
         masked ^= behind[:, None]
         masked = masked.view(x.dtype).view(-1, *shape[2:])
-        alone = compared or len(masked) <= preparation.INPUTS or prepared.logits(masked[:1].clone()).clone()
+        few = masked[:: len(masked) - 1] if len(masked) > compared else None  # the first and the last one
+        alone = few if few is None else prepared.logits(few.clone()).clone()
         logits = prepared.logits(masked)
-        if isinstance(alone, Tensor):
+        if alone is not None:
             compare(alone, logits)
         logits = logits.view(*shape[:2], -1)
         # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
         broken = logits.isnan().any(-1)
+        odd.append((~logits.amax(-1).isfinite()).any())
         asked = target[positions][:, None].expand(shape[:2])
-        read = [each(logits, asked) for each in readouts]
+        # Of anybody's readout it is not known whether it works in place.
+        read = [each(*((logits, asked) if each in own else (logits.clone(), asked.clone()))) for each in readouts]
         for given in read:
+            if isinstance(given, Tensor) and not given.is_floating_point():
+                raise ValueError(
+                    f"expected the readout to give floating-point numbers, but it gave {given.dtype}; give "
+                    "value.to(logits.dtype), or real numbers"
+                )
             if not isinstance(given, Tensor) or given.shape != shape[:2]:
                 came = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
                 raise ValueError(
@@ -201,15 +225,20 @@ def scorer(
         return torch.stack(read, -1) if several else read[0]
 
     def compare(alone: Tensor, among: Tensor) -> None:
-        """Say it, once, if an answer depends on how many inputs are asked about: `preparation` asks about few."""
+        """Say it, once, if answers depend on how many inputs are asked about, or on the place among them.
+
+        `preparation` asks about few; this is asked whenever there are more than ever before.
+        """
         nonlocal compared
-        compared = True
-        apart = (among[:1] - alone).abs().nan_to_num(0).max().item()
+        compared = len(among)
+        alone, among = (part.softmax(1) if prepared.probabilities else part for part in (alone, among))
+        apart = prepared.scale.apart(among[:: len(among) - 1].double(), alone.double())
         if apart > prepared.allowed:
+            compared = math.inf
             warnings.warn(
-                f"{name}: its answer to an input alone and among {len(among)} differs by {apart:.3g}, as where it "
-                "treats many inputs otherwise than few. So will its scores; batch_size decides how many share a "
-                "forward.",
+                f"{name}: its answer to an input among few and among {len(among)} differs by {apart:.3g}, as where it "
+                "treats many inputs otherwise than few, or some places of a batch. So will its scores; batch_size "
+                "decides how many share a forward.",
                 stacklevel=5,
             )
 
@@ -232,6 +261,8 @@ def classifier(
     Returns:
         classify: inputs [n, *S] on the model's device -> [n, N] float32. It raises what `scorer` does.
     """
+    if batch_size is not None:
+        arguments.whole("batch_size, inputs per forward,", batch_size, 1)
     prepared: preparation.Prepared | None = None
 
     @torch.inference_mode(False)
@@ -241,7 +272,7 @@ def classifier(
         check_inputs(x)
         if prepared is None or prepared.classes is None:
             prepared = preparation.prepared(model, x, precision)
-        return torch.cat([part.softmax(-1) for part in _logits(prepared, x, batch_size or _batch_size(x))])
+        return _logits(prepared, x, batch_size or _batch_size(x)).softmax(-1)
 
     return classify
 
@@ -260,10 +291,11 @@ def agreement(
         target's probability; `largest`: the largest such change.
     """
     check_inputs(x, target)
+    arguments.whole("batch_size, inputs per forward,", batch_size, 1)
     answers = []
     for p in (torch.float32, precision):
         prepared = preparation.prepared(model, x, p)
-        answers.append(torch.cat(_logits(prepared, x, batch_size)))
+        answers.append(_logits(prepared, x, batch_size))
     reference, other = answers
     arguments.whole("the number of inputs to agree on", len(x), 1)
     check_classes(target, reference.shape[1])
@@ -272,10 +304,21 @@ def agreement(
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
 
 
-def _logits(prepared: preparation.Prepared, x: Tensor, batch_size: int) -> list[Tensor]:
-    """Logits of whole inputs, part by part; of a copy of each part, which the model may write into."""
+def _logits(prepared: preparation.Prepared, x: Tensor, batch_size: int) -> Tensor:
+    """Logits of whole inputs, part by part; of a copy of each part, which the model may write into.
+
+    Raises:
+        ValueError: an input without probabilities, as some logit is NaN or infinite.
+    """
     x = x.detach().to(prepared.dtype) if x.is_floating_point() else x
-    return [prepared.logits(part.clone()).clone() for part in x.split(batch_size)]
+    logits = torch.cat([prepared.logits(part.clone()).clone() for part in x.split(batch_size)])
+    broken = int((~logits.amax(-1).isfinite()).sum())
+    if broken:
+        raise ValueError(
+            f"the model answered NaN (or an infinite logit) to {broken} of {len(x)} inputs; check its weights and, in "
+            "a low precision, its range"
+        )
+    return logits
 
 
 def _check_tensor(what: str, value: object) -> None:
@@ -331,7 +374,7 @@ def check_classes(target: Tensor, classes: int) -> None:
 
 def _stand_in(reference: Reference, x: Tensor) -> Tensor:
     """What the reference gives for inputs [B, *S], as [1 or B, ...] that broadcasts to them."""
-    stand_in = reference(x)
+    stand_in = reference(x.clone())  # which may work in place
     _check_tensor("what the reference gives", stand_in)
     stand_in = stand_in.detach()
     shape, one = tuple(stand_in.shape), tuple(x.shape[1:])

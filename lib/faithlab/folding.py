@@ -6,9 +6,11 @@ hangs on them or on what holds them, nothing else reads their weights, and no va
 The model keeps its own `forward`; only weights change.
 """
 
+import functools
+import types
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +62,7 @@ class Watch:
         self.pairs = {norm: self._inputs[norm] for norm in self._norms() if not self._obstacle(norm)}
         self.obstacles = {norm: why for norm in self._norms() if (why := self._obstacle(norm))}
         self._outputs.clear()
+        self.strays = self.strays or self._held()
 
     def _look(self, x: Tensor) -> None:
         originals = {id(module): name for name, module in self._original.named_modules()}
@@ -137,6 +140,22 @@ class Watch:
                 found[name] = f"{found[place]} on {place or 'the model'}"
         return found
 
+    def _held(self) -> str:
+        """What of the original model a hook, or a function in place of a forward, holds on to, or ""."""
+        own = {
+            id(module): f"the module {name!r}" if name else "the model"
+            for name, module in self._original.named_modules()
+        }
+        own |= {id(t): f"the weight {name!r}" for name, t in self._original.named_parameters()}
+        own |= {id(t): f"the buffer {name!r}" for name, t in self._original.named_buffers()}
+        for name, module in self._modules.items():
+            functions = [("a hook", hook) for hooks in HOOKS for hook in (vars(module).get(hooks) or {}).values()]
+            functions += [("a function", value) for value in vars(module).values() if callable(value)]
+            for kind, function in functions:
+                if found := next((own[id(part)] for part in _reached(function) if id(part) in own), None):
+                    return f"{found}, which {kind} of {name or 'the model'!r} holds on to,"
+        return ""
+
     def _owners(self) -> dict[int, str]:
         """Whose a weight is; one that two layers share is neither's."""
         owner = {}
@@ -209,6 +228,46 @@ def fold(model: nn.Module, pairs: dict[str, str]) -> Callable[[], None]:
             _put(model, norm, normalise)
 
     return undo
+
+
+def _reached(function: object, known: set[int] | None = None) -> Iterator[object]:
+    """What a function can reach: its closure, defaults, the globals that it names, and what these hold."""
+    known = set() if known is None else known
+    if id(function) in known:
+        return
+    known.add(id(function))
+    yield function
+    inside: list[object] = []
+    if isinstance(function, types.FunctionType):
+        for cell in function.__closure__ or ():
+            try:
+                inside.append(cell.cell_contents)
+            except ValueError:  # not filled yet
+                continue
+        inside += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        inside += [function.__globals__[name] for name in _named(function.__code__) if name in function.__globals__]
+    elif isinstance(function, types.MethodType):
+        inside = [function.__self__, function.__func__]
+    elif isinstance(function, functools.partial):
+        inside = [function.func, *function.args, *function.keywords.values()]
+    elif isinstance(function, list | tuple | set):
+        inside = list(function)
+    elif isinstance(function, dict):
+        inside = list(function.values())
+    for part in inside:
+        if isinstance(part, (*_HOLDERS, nn.Module, Tensor)):
+            yield from _reached(part, known)
+
+
+_HOLDERS = (types.FunctionType, types.MethodType, functools.partial, list, tuple, set, dict)
+
+
+def _named(code: types.CodeType) -> Iterator[str]:
+    """The names that a function, and the functions in it, look up."""
+    yield from code.co_names
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            yield from _named(part)
 
 
 def _put(model: nn.Module, name: str, module: nn.Module) -> None:

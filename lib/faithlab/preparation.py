@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import math
 import random
+import re
 import types
 import warnings
 from collections import OrderedDict, defaultdict, deque
@@ -36,6 +37,91 @@ _SAID: WeakIdKeyDictionary = WeakIdKeyDictionary()  # model -> what was said of 
 
 
 @dataclasses.dataclass(frozen=True)
+class Scale:
+    """How large the differences of a model's logits are, by which the rounding of its answers is judged.
+
+    A class that is masked, filled with -1e4 say, or a single extreme input says nothing of how well the other logits
+    are computed. So these do not set the scale; they are judged by their own distance from the others.
+
+    Attributes:
+        spread: largest distance of a logit from its row's mean, in the middle one of the rows.
+        size: largest absolute logit of that kind.
+        aside: [C] bool, the classes that are not looked at for this.
+    """
+
+    spread: float
+    size: float
+    aside: Tensor
+
+    @classmethod
+    def of(cls, answers: Tensor) -> "Scale":
+        """The scale of answers [n, C] float64, of which some may be infinite or NaN."""
+        finite = answers.masked_fill(~answers.isfinite(), math.nan)
+        aside = _fixed(finite) | _outlying(finite, ~_fixed(finite))
+        scale = cls(*(_middle(part) for part in _extents(finite, aside)), aside)
+        if scale.spread:
+            return scale
+        aside = torch.zeros_like(aside)  # equal logits, or nearly none that is finite
+        return cls(*(_middle(part) for part in _extents(finite, aside)), aside)
+
+    def apart(self, answers: Tensor, expected: Tensor) -> float:
+        """The largest difference; infinite where one of two is no number.
+
+        Logits further from the others than the scale's spread count less in proportion, as their rounding is larger.
+        """
+        finite = expected.masked_fill(~expected.isfinite(), math.nan)
+        spread, size = _extents(finite, self.aside)
+        mean = finite.masked_fill(self.aside, math.nan).nanmean(1, keepdim=True).nan_to_num(0)
+        excess = (finite - mean).abs().nan_to_num(0) / (self.spread or math.inf)
+        row = torch.maximum(spread / (self.spread or math.inf), size / (self.size or math.inf))
+        excess = torch.maximum(excess, row[:, None]).clamp(min=1)
+        same = (answers == expected) | (answers.isnan() & expected.isnan())
+        differences = ((answers - expected).abs() / excess).nan_to_num(math.inf, math.inf)
+        return differences.masked_fill(same, 0).max().item()
+
+    def tolerance(self, precision: torch.dtype | None, device: torch.device, relative: float = _ROUNDING) -> float:
+        """The largest difference that passes for rounding."""
+        unit = torch.finfo(precision or torch.float32).eps
+        if device.type == "cuda" or torch.get_float32_matmul_precision() != "highest":
+            relative = max(relative, _ROUNDING_COARSE)
+        return max(relative, 8 * unit) * self.spread + 8 * unit * self.size
+
+
+_OUTLYING = 100  # times the others' distance from their middle
+
+
+def _fixed(answers: Tensor) -> Tensor:
+    """Classes whose logit is the same number in every row, as where they are masked, [C] bool; none if nearly all."""
+    fixed = ((answers == answers[:1]) | answers.isnan()).all(0)
+    return fixed if len(answers) > 1 and int((~fixed).sum()) > 1 else torch.zeros_like(fixed)
+
+
+def _outlying(answers: Tensor, among: Tensor) -> Tensor:
+    """Of some classes those whose logits are much further from the middle than those of most, [C] bool."""
+    chosen = answers.masked_fill(~among, math.nan)
+    distances = (chosen - chosen.nanmedian(1, keepdim=True).values).abs().nanmedian(0).values
+    typical = distances[distances > 0].nanmedian()
+    far = distances > _OUTLYING * typical
+    above = chosen.masked_fill(~far, math.inf).nan_to_num(math.inf).amin(1)
+    below = chosen.masked_fill(far, -math.inf).nan_to_num(-math.inf).amax(1)
+    if int(far.sum()) > 1 and bool((above > below).all()):  # it is most of them that are masked
+        return among & ~far
+    return far
+
+
+def _extents(answers: Tensor, aside: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each row the largest distance from its mean and the largest absolute number, [n]."""
+    chosen = answers.masked_fill(aside, math.nan)
+    distances = (chosen - chosen.nanmean(1, keepdim=True)).abs()
+    return distances.nan_to_num(0).amax(1), chosen.abs().nan_to_num(0).amax(1)
+
+
+def _middle(numbers: Tensor) -> float:
+    """The median of those that are not zero, 0 if there is none."""
+    return numbers[numbers > 0].nanmedian().nan_to_num(0).item()
+
+
+@dataclasses.dataclass(frozen=True)
 class Prepared:
     """A model as the engine runs it.
 
@@ -47,7 +133,7 @@ class Prepared:
         folded: BatchNorms that are part of the layer before them now.
         unfolded: other BatchNorms, and why.
         difference: largest difference from the model's own answers on the inputs of the check.
-        spread: largest distance of a logit there from its row's mean: what `difference` is to be compared with.
+        scale: of the logits there: what `difference` is to be compared with.
         notes: what was said in warnings.
         allowed: how far an answer to an input alone may be from that among others, infinite if nothing is promised.
     """
@@ -59,9 +145,14 @@ class Prepared:
     folded: tuple[str, ...] = ()
     unfolded: Mapping[str, str] = dataclasses.field(default_factory=dict)
     difference: float = 0.0
-    spread: float = 0.0
+    scale: Scale | None = None
     notes: tuple[str, ...] = ()
     allowed: float = math.inf
+
+    @property
+    def spread(self) -> float:
+        """Largest distance of a logit from its row's mean, see `Scale`."""
+        return self.scale.spread if self.scale else 0.0
 
     def logits(self, x: Tensor) -> Tensor:
         """Inputs [n, *S] to logits [n, C] float32; of probabilities, their logarithm. A model may write into `x`.
@@ -101,8 +192,9 @@ def prepare(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) -
     with torch.inference_mode(False), torch.no_grad(), same_random_numbers(x.device):
         try:
             return _prepared(model, x.clone(), precision)
-        except RuntimeError as error:
-            if len(x) < 2 or not out_of_memory(error):
+        except Exception as error:
+            _say_how_many(error)
+            if len(x) < 2 or not isinstance(error, RuntimeError) or not out_of_memory(error):
                 raise
     return prepare(model, x[: len(x) // 2], precision)
 
@@ -125,9 +217,9 @@ def prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) 
     if leaves is None or held > LARGEST:
         _COPIES.pop(model, None)
         return prepare(model, x, precision)
-    kept, copies = _COPIES.get(model, ((), {}))
-    if not _alike(kept, leaves):
-        kept, copies = tuple(_kept(leaf) for leaf in leaves), {}
+    before, copies = _COPIES.get(model, ((), {}))
+    if not alike(before, leaves):
+        before, copies = kept(leaves), {}
     found = copies.get(key)
     found = found and _confirmed(found, model, x.detach()[:INPUTS], precision)
     if found is None:
@@ -137,7 +229,7 @@ def prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) 
         copies[key] = found
         if len(copies) > MOST:
             del copies[next(iter(copies))]  # the one that was not used for longest
-    _COPIES[model] = kept, copies
+    _COPIES[model] = before, copies
     return found
 
 
@@ -157,14 +249,15 @@ def _confirmed(found: Prepared, model: nn.Module, x: Tensor, precision: torch.dt
         return None
     if answers.shape != expected.shape:
         return None
-    difference = apart(answers, expected)
+    scale = Scale.of(expected)
+    difference = scale.apart(answers, expected)
     relative = _ROUNDING if target == own else _UNRELATED
-    if difference > rounding(expected, target, x.device, relative)[1]:
+    if difference > scale.tolerance(target, x.device, relative):
         return None
     if are_probabilities(model, expected, own) != found.probabilities:
         return None
-    spread, allowed = rounding(expected, target, x.device)
-    return dataclasses.replace(found, difference=difference, spread=spread, allowed=max(found.allowed, allowed))
+    allowed = max(found.allowed, scale.tolerance(target, x.device))
+    return dataclasses.replace(found, difference=difference, scale=scale, allowed=allowed)
 
 
 @functools.cache
@@ -261,13 +354,34 @@ def _see(value: object, leaves: list[object], known: dict[int, int]) -> None:
         raise _UnseenError
 
 
+def mark(model: nn.Module) -> list[object]:
+    """All that can be seen of a model, to be kept with `kept` and compared later with `alike`; see `seen`.
+
+    Of a model that holds what cannot be looked at, only its weights, buffers and modes; of one above `LARGEST` bytes
+    how often each weight was changed, which a change through `.data` does not count as.
+    """
+    leaves = seen(model)
+    tensors = [*model.parameters(), *model.buffers()]
+    if leaves is None:
+        leaves = [*tensors, *(getattr(module, "training", None) for module in model.modules())]
+    leaves = [id(leaf) if isinstance(leaf, Tensor) and leaf.layout is not torch.strided else leaf for leaf in leaves]
+    if sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Tensor | np.ndarray)) > LARGEST:
+        return [(id(tensor), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
+    return leaves
+
+
+def kept(leaves: Sequence[object]) -> tuple[object, ...]:
+    """A copy of what was seen."""
+    return tuple(map(_kept, leaves))
+
+
 def _kept(leaf: object) -> object:
     if isinstance(leaf, Tensor):
         return leaf.detach().clone()
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
-def _alike(kept: Sequence[object], leaves: Sequence[object]) -> bool:
+def alike(kept: Sequence[object], leaves: Sequence[object]) -> bool:
     """Whether two lists of `seen` are equal, number by number."""
     if len(kept) != len(leaves):
         return False
@@ -282,6 +396,16 @@ def _alike(kept: Sequence[object], leaves: Sequence[object]) -> bool:
         elif type(one) is not type(other) or one != other:
             return False
     return True
+
+
+def _say_how_many(error: Exception) -> None:
+    """Add to the error of a model that was exported for a fixed number of inputs that it was."""
+    fixed = re.search(r"size\(\)\[0\] == (\d+)", str(error))
+    if fixed:
+        error.add_note(
+            f"the model takes {fixed[1]} inputs at a time and no other number, as one that was exported without "
+            "dynamic_shapes; export it with them"
+        )
 
 
 def out_of_memory(error: Exception) -> bool:
@@ -300,6 +424,12 @@ def checked(answer: object, rows: int) -> Tensor:
             f"expected logits [{rows}, classes], but the model gave {answer.dtype}, complex numbers, of which none is "
             "the largest; wrap it, such as in faithlab.readouts.Logits(model, torch.abs)"
         )
+    if isinstance(answer, Tensor) and (answer.layout is not torch.strided or answer.is_meta):
+        kind = "meta" if answer.is_meta else str(answer.layout).removeprefix("torch.")
+        raise ValueError(
+            f"expected logits [{rows}, classes] as an ordinary dense tensor, but the model gave a {kind} one; wrap it, "
+            "such as in faithlab.readouts.Logits(model, torch.Tensor.to_dense)"
+        )
     if isinstance(answer, Tensor) and answer.ndim == 2 and len(answer) == rows and answer.shape[1] > 1:
         return answer
     shape = tuple(answer.shape) if isinstance(answer, Tensor) else None
@@ -307,6 +437,11 @@ def checked(answer: object, rows: int) -> Tensor:
     if shape is None:
         given = f"a {type(answer).__name__}"
         read = f"lambda answer: answer{_place_of_logits(answer, rows)}"
+    elif shape in ((rows,), (rows, 1)) and not answer.is_floating_point():
+        raise ValueError(
+            f"expected logits [{rows}, classes], but the model gave {answer.dtype} {shape}, such as the predicted "
+            "classes; return what they are the argmax of"
+        )
     elif shape in ((rows,), (rows, 1)):
         given = f"one number for each input, {shape}. If it is the logit of the second of two classes"
         read, names = "two_classes", "Logits, two_classes"
@@ -362,8 +497,8 @@ def evaluating(model: nn.Module, weights: bool = False) -> Iterator[None]:
 def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
     """When the context ends, all is put back: attributes of all modules, what is in them, and the values of buffers.
 
-    What is in an attribute is looked at as far as it is dense tensors, arrays, dicts, lists, sets and deques, of
-    which one can hold others. An object of another kind is left as it is.
+    What is in an attribute is looked at as far as it is dense tensors, arrays, torch's generators, modules, dicts,
+    lists, tuples, sets and deques, of which one can hold others. An object of another kind is left as it is.
 
     Args:
         model: whose modules are looked at.
@@ -386,7 +521,7 @@ def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
 
 
 _KEPT = (dict, OrderedDict, defaultdict, list, set, deque)
-_LOOKED_AT = (Tensor, np.ndarray, *_KEPT)
+_LOOKED_AT = (Tensor, np.ndarray, tuple, nn.Module, torch.Generator, *_KEPT)
 _CONSTANT = {bool, int, float, str, type(None)}  # most attributes are; a look at them is cheaper than at all kinds
 
 
@@ -407,6 +542,16 @@ def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> 
         for part in value.values() if isinstance(value, dict) else value:
             if type(part) not in _CONSTANT and isinstance(part, _LOOKED_AT):
                 _remember(part, back, seen)
+    elif isinstance(value, tuple):
+        for part in value:
+            if type(part) not in _CONSTANT and isinstance(part, _LOOKED_AT):
+                _remember(part, back, seen)
+    elif isinstance(value, nn.Module):  # also one that is no child, such as in a list
+        _remember(vars(value), back, seen)
+    elif isinstance(value, torch.Generator):
+        seen.add(id(value))
+        state = value.get_state()
+        back.append(lambda: value.set_state(state))
     elif isinstance(value, Tensor) and value.layout is torch.strided:
         seen.add(id(value))
         before = value.detach().clone()
@@ -510,7 +655,8 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
         except Exception as error:
             error.add_note(f"this is the model itself, in eval mode, asked about inputs {tuple(x.shape)} {x.dtype}")
             raise
-        spread, tolerance = rounding(expected, own, x.device)
+        scale = Scale.of(expected)
+        tolerance = scale.tolerance(own, x.device)
         watch = None
         if twin is not None:
             with keeping(twin):
@@ -519,17 +665,17 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
             twin, problem = None, f"a copy would use {watch.strays} of the model itself"
         # Alone, then together with others: what this changes is rounding.
         runner = Lent(model) if twin is None else twin
-        noise = max(_difference(runner, x[i : i + 1], expected[i : i + 1])[0] for i in {0, len(x) - 1})
+        noise = max(_difference(runner, x[i : i + 1], expected[i : i + 1], scale)[0] for i in {0, len(x) - 1})
         if noise == math.inf:  # of the model itself, an answer of another form is an error
             checked(model(x[:1].clone()), 1)
         steady = independent = True
         if noise > tolerance:
-            if _difference(model, x, expected)[0] > tolerance:
+            if _difference(model, x, expected, scale)[0] > tolerance:
                 steady = False
                 say("it gives other answers when it is asked again in eval mode, so that they could not be checked.")
-            elif twin is not None and _difference(twin, x, expected)[0] > tolerance:
+            elif twin is not None and _difference(twin, x, expected, scale)[0] > tolerance:
                 twin, problem = None, "a copy gives other answers"
-            elif _difference(model, _shaken(x), expected)[0] > noise / 10:
+            elif _difference(model, _shaken(x), expected, scale)[0] > noise / 10:
                 say(
                     "rounding moves its answers by more than a thousandth of their spread, as it would if an input "
                     "changed by a few millionths. No more can be promised of its scores."
@@ -541,12 +687,13 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
                     "has no running statistics. So will its scores; batch_size decides which inputs share a forward."
                 )
 
-    carries = False
+    carries = changes = False
     difference, folded, unfolded = noise, (), dict(watch.obstacles) if watch else {}
     if twin is not None and steady:
         tolerance += 10 * noise
-        carries = _carried(twin, x, expected, independent) > tolerance
-        difference, folded = _quickened(twin, x, expected, tolerance, watch.pairs, say)
+        carries = _carried(twin, x, expected, scale, independent) > tolerance
+        changes = not carries and _changes(twin, x)
+        difference, folded = _quickened(twin, x, expected, scale, tolerance, watch.pairs, say)
         unfolded |= dict.fromkeys(watch.pairs.keys() - set(folded), "folded, the network gave other answers")
         if difference > tolerance:
             twin, problem, difference, folded = None, "a copy gives other answers", noise, ()
@@ -561,13 +708,19 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
             say(f"it is run in its own precision, not in {target}.")
     elif target != own:
         low = x.to(target) if x.is_floating_point() else x
-        difference, problem = _difference(_cast(twin, target), low, expected)
-        if steady and difference > rounding(expected, target, x.device, _UNRELATED)[1]:
+        difference, problem = _difference(_cast(twin, target), low, expected, scale)
+        if steady and difference > scale.tolerance(target, x.device, _UNRELATED):
             plain = _prepared(model, x, None)
             where = _where(_trail(plain.model, x)[0], _trail(twin, low), _UNRELATED)
             say(f"in {target} it {problem or 'gives unrelated answers'}{where}; it is run in its own precision.")
             return dataclasses.replace(plain, notes=(*notes, *plain.notes))
     probabilities = are_probabilities(model, expected, own)
+    if nearly := nearly_probabilities(model, expected, own):
+        say(
+            f"its answers look like probabilities ({nearly}), and are read as logits all the same. If they are "
+            "probabilities, wrap it: faithlab.readouts.Logits(model, lambda p: (p / p.sum(1, keepdim=True)).log()); if "
+            "they are logits, say so with Logits(model)."
+        )
     if probabilities:
         say(
             "it answers with probabilities, not with logits (all are in 0..1, and each row sums to one). They are read "
@@ -575,16 +728,20 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
             "faithlab.readouts.Logits(model); if not, Logits(model, torch.log) says this without a warning."
         )
     return Prepared(
-        model=Lent(model) if twin is None else Lent(twin, keeping) if carries else twin,
+        model=Lent(model, functools.partial(evaluating, weights=_writes(model, x)))
+        if twin is None
+        else Lent(twin, functools.partial(keeping, weights=True))
+        if carries or changes
+        else twin,
         dtype=x.dtype if twin is None or not precision else precision,
         classes=expected.shape[1],
         probabilities=probabilities,
         folded=folded,
         unfolded=unfolded,
         difference=difference,
-        spread=spread,
+        scale=scale,
         notes=tuple(notes),
-        allowed=max(tolerance, rounding(expected, target, x.device)[1]) if steady and independent else math.inf,
+        allowed=max(tolerance, scale.tolerance(target, x.device)) if steady and independent else math.inf,
     )
 
 
@@ -592,6 +749,7 @@ def _quickened(
     model: nn.Module,
     x: Tensor,
     expected: Tensor,
+    scale: Scale,
     tolerance: float,
     pairs: Mapping[str, str],
     say: Callable[[str], None],
@@ -600,7 +758,7 @@ def _quickened(
     folding, layout = "with BatchNorm folded", "with channels-last weights"
     changes = {folding: lambda: fold(model, pairs), layout: lambda: _channels_last(model)}
     undo = [change() for change in changes.values()]
-    difference, _ = _difference(model, x, expected)
+    difference, _ = _difference(model, x, expected, scale)
     if difference <= tolerance:
         return difference, tuple(pairs)
     for take_back in reversed(undo):
@@ -609,13 +767,13 @@ def _quickened(
     for name, change in changes.items():
         before, _ = _trail(model, x)
         take_back = change()
-        changed, problem = _difference(model, x, expected)
+        changed, problem = _difference(model, x, expected, scale)
         if changed > tolerance:
             where = _where(before, _trail(model, x), _ROUNDING_COARSE, pairs.values() if name == folding else ())
             say(f"{name} it {problem or 'gives other answers'}{where}; it is run without, and slower.")
             take_back()
             kept.remove(name)
-    return _difference(model, x, expected)[0], tuple(pairs) if folding in kept else ()
+    return _difference(model, x, expected, scale)[0], tuple(pairs) if folding in kept else ()
 
 
 def _cast(model: nn.Module, precision: torch.dtype | None) -> nn.Module:
@@ -693,13 +851,13 @@ def _answers(model: nn.Module, x: Tensor) -> Tensor:
         return checked(model(x.clone()), len(x)).double()
 
 
-def _carried(model: nn.Module, x: Tensor, expected: Tensor, independent: bool) -> float:
+def _carried(model: nn.Module, x: Tensor, expected: Tensor, scale: Scale, independent: bool) -> float:
     """How far a model's answers move when it is asked again and again, and not put back.
 
     Other inputs in the same place tell a model that keeps its answers by the identity of an input.
     """
     moved, place = 0.0, x.clone()
-    with keeping(model):
+    with keeping(model, weights=True):
         for flips in ((0,) if independent else (), ()):
             answers = expected.flip(flips)
             place.copy_(x.flip(flips))
@@ -707,8 +865,65 @@ def _carried(model: nn.Module, x: Tensor, expected: Tensor, independent: bool) -
                 given = model(place)
             except Exception:  # whatever the model's own code raises about what it has kept
                 return math.inf
-            moved = max(moved, apart(checked(given, len(x)).double(), answers))
+            moved = max(moved, scale.apart(checked(given, len(x)).double(), answers))
     return moved
+
+
+def _writes(model: nn.Module, x: Tensor) -> bool:
+    """Whether a forward in eval mode changes weights."""
+    with evaluating(model, weights=True):
+        before = [parameter.detach().clone() for parameter in model.parameters()]
+        model(x.clone())
+        return not alike(before, list(model.parameters()))
+
+
+def _changes(model: nn.Module, x: Tensor) -> bool:
+    """Whether each forward leaves a trace in a model, which may change its answers later, if not the next one.
+
+    What only the first forward changes, as one that fills a table, and what is the same after the same inputs, as
+    activations that are kept, is none.
+    """
+    with keeping(model, weights=True):
+        traces = []
+        for _ in range(3):
+            try:
+                model(x.clone())
+            except Exception:  # whatever the model's own code raises about what it has kept
+                return True
+            traces.append(kept(_trace(model)))
+        return not alike(*traces[1:])
+
+
+def _trace(model: nn.Module) -> list[object]:
+    """All that can be seen in the attributes of a model; of what cannot be looked at, nothing."""
+    leaves: list[object] = []
+    known: dict[int, int] = {}
+
+    def look(value: object) -> None:
+        if isinstance(value, bool | int | float | complex | str | bytes | None):
+            leaves.append(value)
+        elif id(value) in known:
+            leaves.append(known[id(value)])
+        elif isinstance(value, Tensor):
+            known[id(value)] = len(known)
+            if value.layout is torch.strided and not value.is_meta:
+                leaves.append(value)
+        elif isinstance(value, np.ndarray) and value.dtype != object:
+            leaves.append(value)
+        elif isinstance(value, torch.Generator):
+            leaves.append(value.get_state())
+        elif isinstance(value, nn.Module):
+            known[id(value)] = len(known)
+            look(vars(value))
+        elif isinstance(value, dict | list | tuple | set | frozenset | deque):
+            known[id(value)] = len(known)
+            leaves.append(len(value))
+            # No pairs of keys and values: such a tuple is gone at once, and its id is that of the next one.
+            for part in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
+                look(part)
+
+    look(model)
+    return leaves
 
 
 def _shaken(x: Tensor) -> Tensor:
@@ -716,7 +931,7 @@ def _shaken(x: Tensor) -> Tensor:
     return x * (1 + 8 * torch.finfo(x.dtype).eps) if x.is_floating_point() else x
 
 
-def _difference(model: nn.Module, x: Tensor, expected: Tensor) -> tuple[float, str]:
+def _difference(model: nn.Module, x: Tensor, expected: Tensor, scale: Scale) -> tuple[float, str]:
     """The largest difference of a model's answers from those expected; infinite, and why, where it gives none."""
     try:
         answers = _answers(model, x)
@@ -726,33 +941,28 @@ def _difference(model: nn.Module, x: Tensor, expected: Tensor) -> tuple[float, s
         return math.inf, f"fails ({_said(error)})"
     if answers.shape != expected.shape:
         return math.inf, f"answers {tuple(answers.shape)}"
-    return apart(answers, expected), ""
-
-
-def apart(answers: Tensor, expected: Tensor) -> float:
-    """The largest difference; infinite where one of two is no number."""
-    same = (answers == expected) | (answers.isnan() & expected.isnan())
-    return (answers - expected).abs().nan_to_num(math.inf, math.inf).masked_fill(same, 0).max().item()
-
-
-def rounding(
-    expected: Tensor, precision: torch.dtype | None, device: torch.device, relative: float = _ROUNDING
-) -> tuple[float, float]:
-    """The spread of logits within their rows, and the largest difference that passes for rounding."""
-    finite = expected.masked_fill(~expected.isfinite(), math.nan)
-    spread = (finite - finite.nanmean(1, keepdim=True)).abs().nan_to_num(0).max().item()
-    unit = torch.finfo(precision or torch.float32).eps
-    if device.type == "cuda" or torch.get_float32_matmul_precision() != "highest":
-        relative = max(relative, _ROUNDING_COARSE)
-    return spread, max(relative, 8 * unit) * spread + 8 * unit * finite.abs().nan_to_num(0).max().item()
+    return scale.apart(answers, expected), ""
 
 
 def are_probabilities(model: nn.Module, logits: Tensor, precision: torch.dtype | None) -> bool:
     """Whether all rows of answers are in 0..1 and sum to one, unless the model is wrapped in `Logits`."""
     if isinstance(model, Logits):
         return False
-    slack = max(1e-4, 4 * torch.finfo(precision or torch.float32).eps)
+    exact = [p for p in (torch.bfloat16, torch.float16) if torch.equal(logits.to(p).to(logits.dtype), logits)]
+    # An answer may have been rounded on its way, as under autocast, whatever its type is now.
+    slack = max(1e-4, *(4 * torch.finfo(p or torch.float32).eps for p in (precision, *exact)))
     return bool((logits >= 0).all()) and bool(((logits.sum(1) - 1).abs() <= slack).all())
+
+
+def nearly_probabilities(model: nn.Module, logits: Tensor, precision: torch.dtype | None) -> str:
+    """In words what makes answers look like probabilities that are rounded, smoothed or in percent; "" if nothing."""
+    if isinstance(model, Logits) or not bool((logits >= 0).all()) or are_probabilities(model, logits, precision):
+        return ""
+    sums = logits.sum(1)
+    for whole in (1, 100):
+        if bool(((sums / whole - 1).abs() <= 0.01).all()):
+            return f"none is negative, and each row sums to {sums.min():.5g}..{sums.max():.5g}"
+    return ""
 
 
 def _trail(model: nn.Module, x: Tensor) -> tuple[list[tuple[str, Tensor]], str | None]:

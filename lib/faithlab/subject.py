@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from faithlab import engine, masks, references
+from faithlab import engine, masks, preparation, references
 from faithlab.readouts import probability
 
 Network = Literal["original", "fine-tuned", "retrained"]
@@ -64,6 +64,21 @@ class Subject:
     def _scorers(self) -> dict[tuple, engine.Score]:
         return {}
 
+    @functools.cached_property
+    def _asked(self) -> dict[object, object]:
+        """What the scorers were made of, as it was: the inputs, and each network."""
+        return {}
+
+    def _forget_what_changed(self, network: nn.Module) -> None:
+        """Drop all scorers if the inputs, or a network that is asked again, are not as they were."""
+        now = {"inputs": (self.x, self.target, self.segments), network: preparation.mark(network)}
+        if any(key in self._asked and not preparation.alike(self._asked[key], leaves) for key, leaves in now.items()):
+            for held in (self._scorers, self._asked, self._stand_ins):
+                held.clear()
+        for key, leaves in now.items():
+            if key not in self._asked:
+                self._asked[key] = preparation.kept(leaves)
+
     @property
     def labels(self) -> dict[str, str | int | None]:
         """Of its rows in the long table."""
@@ -91,7 +106,7 @@ class Subject:
     def _of_part(self, name: str, places: Tensor, x: Tensor) -> Tensor:
         """A reference of some inputs. That of all is made once: it may have been made for exactly these."""
         if name not in self._stand_ins:
-            self._stand_ins[name] = self.references[name](self.x)
+            self._stand_ins[name] = self.references[name](self.x.clone())
         whole = self._stand_ins[name]
         return whole[places] if whole.ndim == self.x.ndim and len(whole) == len(self.x) else whole
 
@@ -118,7 +133,10 @@ class Subject:
         explainer: str | None = None,
         exact: bool = False,
     ) -> engine.Score:
-        """The answers to keep-masks, see `faithlab.engine.scorer`; made once.
+        """The answers to keep-masks, see `faithlab.engine.scorer`; made once, and anew if something has changed.
+
+        Each call looks whether the network, the inputs, the target and the segments are as they were; if not, all
+        scorers of the subject are made anew. One that was handed out before answers for what it was made of.
 
         Args:
             readout: what to read off, or several.
@@ -135,10 +153,14 @@ class Subject:
         readout = readout if callable(readout) else tuple(readout)
         precision = torch.float32 if exact else self.precision
         key = (readout, reference, network, explainer if network == "retrained" else None, precision)
+        models = {"original": self.model, "fine-tuned": self.tuned, "retrained": self.retrained.get(explainer)}
+        model = models[network]
+        changes = isinstance(model, nn.Module) and isinstance(self.x, Tensor) and isinstance(self.target, Tensor)
+        if changes and isinstance(self.segments, Tensor):  # else the scorer says what is wrong
+            self._forget_what_changed(model)
         if key not in self._scorers:
-            models = {"original": self.model, "fine-tuned": self.tuned, "retrained": self.retrained.get(explainer)}
             self._scorers[key] = engine.scorer(
-                models[network],
+                model,
                 self.x,
                 self.target,
                 segments=self.segments,
@@ -191,7 +213,7 @@ class Remembered:
         different, place = keys.unique(return_inverse=True)
         at = torch.searchsorted(self._known, different).clamp(max=max(0, len(self._known) - 1))
         new = self._known[at] != different if len(self._known) else torch.ones_like(different, dtype=torch.bool)
-        answers = torch.empty(len(different), self._readouts, device=keep.device)
+        answers = torch.empty(len(different), self._readouts, dtype=torch.float32, device=keep.device)
         answers[~new] = self._answers[at[~new]]
         if bool(new.any()):
             first = torch.full((len(different),), keys.numel(), device=keep.device)
@@ -207,7 +229,7 @@ class Remembered:
         features = keep.shape[1]
         if self._numbers is None or self._numbers.device != keep.device:
             self._known = torch.empty(0, dtype=torch.int64, device=keep.device)
-            self._answers = torch.empty(0, self._readouts, device=keep.device)
+            self._answers = torch.empty(0, self._readouts, dtype=torch.float32, device=keep.device)
             # So small that their sums are exact, which makes a mask's number the same in every batch.
             largest = 1 << (52 - features.bit_length())
             generator = torch.Generator().manual_seed(0)

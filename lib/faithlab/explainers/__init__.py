@@ -118,7 +118,7 @@ def explain(
     with torch.inference_mode(False), gate.left_alone(model, x.device), gate.said_plainly():
         x, segments = x.detach(), segments.to(x.device)
         identities = draws.identities(len(x), images, x.device)
-        parts = [torch.zeros(0, features, device=x.device)]
+        parts = [torch.zeros(0, features, dtype=torch.float32, device=x.device)]
         if len(x):
             gate.check_answers(model, x, target)
         for part in torch.arange(len(x), device=x.device).split(batch_size) if len(x) else ():

@@ -75,16 +75,22 @@ def check_answers(model: nn.Module, x: Tensor, target: Tensor) -> None:
     if torch.is_autocast_enabled(x.device.type):
         precisions.append(torch.get_autocast_dtype(x.device.type))
     coarsest = max(precisions, key=lambda p: torch.finfo(p).eps, default=None)
+    scale = preparation.Scale.of(logits)
     for first, relative in ((0, _ROUNDING / 10), (len(few) - 1, _ROUNDING)):
         part = slice(first, len(few))
         again = preparation.checked(model(x[part].clone()), len(few) - first).double()
-        allowed = preparation.rounding(logits, coarsest, x.device, relative)[1]
-        if preparation.apart(again, logits[part]) > allowed:
+        if scale.apart(again, logits[part]) > scale.tolerance(coarsest, x.device, relative):
             raise ValueError(
                 "the model answers the same input differently when it is asked again, or beside another input (such as "
                 "a BatchNorm without running statistics, or dropout that is always on); such an answer has no "
                 "explanation"
             )
+    if nearly := preparation.nearly_probabilities(model, logits, coarsest):
+        warnings.warn(
+            f"the model's answers look like probabilities ({nearly}): it is these that are explained; if they are "
+            "logits, say so with faithlab.readouts.Logits(model)",
+            stacklevel=3,
+        )
     if preparation.are_probabilities(model, logits, coarsest):
         warnings.warn(
             "the model's answers look like probabilities (none negative, rows sum to one): it is these that are "
