@@ -1001,13 +1001,18 @@ def broken(z):
     return torch.where(z.isfinite(), torch.nan, torch.nan)
 
 
-def test_an_answer_without_probabilities_is_an_error_of_classifier_and_agreement():
-    with pytest.raises(ValueError, match="NaN .*to 5 of 5 inputs"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        engine.classifier(Net(broken))(X)
-    with pytest.raises(ValueError, match="NaN .*to 5 of 5 inputs"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        engine.agreement(Net(broken), X, TARGET, torch.float32)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: engine.classifier(model)(X),
+        lambda model: engine.agreement(model, X, TARGET, torch.float32),
+    ],
+    ids=["classifier", "agreement"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_an_answer_without_probabilities_is_an_error(ask):
+    with pytest.raises(ValueError, match=r"NaN .*to 5 of 5 inputs"):
+        ask(Net(broken))
 
 
 MORE_WRONG = {
