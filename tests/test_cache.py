@@ -46,6 +46,19 @@ def test_folder_that_cannot_be_made_says_what_to_do(tmp_path, monkeypatch):
         cache.folder()
 
 
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ("~nosuch/x", "FAITHLAB_CACHE is ~nosuch/x, but there is no such user; set it to a folder that you may write"),
+        ("/proc/nope", "cannot store nope in /proc: .*set FAITHLAB_CACHE to a folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_says_what_to_do(named, message, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, named)
+    with pytest.raises(cache.CacheUnavailable, match=message):
+        cache.folder()
+
+
 @given(st.binary(max_size=2000))
 def test_what_was_written_is_what_is_read(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("written") / "deep" / "file.bin"

@@ -14,7 +14,7 @@ from faithlab.metrics.distance import l1, spearman
 from faithlab.scores import Scores
 from faithlab.study import profiles
 from faithlab.trials import cross_trained, neighbours, subjects
-from faithlab.zoo import datasets, degradation, folds, training
+from faithlab.zoo import datasets, degradation, folds, models, training
 from faithlab.zoo.sets import ImageSet
 from faithlab.zoo.training import Recipe
 
@@ -216,6 +216,17 @@ def test_neighbours_are_explained_with_noise_of_their_own(folder):
     assert table["Random"] > 0.5
     with pytest.raises(ValueError, match="none of MeGe, ReCo is about neighbours"):
         neighbours.neighbours(BOTH, subject, explainers, radius=0.1, count=1)
+
+
+def test_a_set_with_fewer_images_than_are_asked_for_says_so(folder, monkeypatch, caplog):
+    monkeypatch.setattr(training, "trained", lambda recipe: models.build(recipe.model, **recipe.model_options).eval())
+    there = len(datasets.load("colours", "test"))
+    assert len(subjects.subject(RECIPE, there).x) == there
+    assert not caplog.messages
+    for _ in range(2):
+        assert len(subjects.subject(RECIPE, 99_999_999_999).x) == there
+    said = f"99999999999 examples are asked for, but colours test has {there}: all of them are taken"
+    assert caplog.messages == [said]
 
 
 def test_a_fold_that_is_not_comparable_starts_anew(folder, monkeypatch):

@@ -622,3 +622,16 @@ def test_a_file_that_does_not_run_says_which_it_is_and_leaves_nothing(at_home, t
     (tmp_path / "mine").write_text(MINE)
     with pytest.raises(ValueError, match=r"expected a file of Python, something\.py, but got .*mine; rename it"):
         metrics.load(tmp_path / "mine")
+
+
+@pytest.mark.parametrize("metric", [saco, mu_fidelity], ids=["SaCo", "MuFidelity"])
+def test_what_is_asked_of_an_attribution_with_a_gradient_has_none(metric):
+    attribution = torch.rand(2, 12, generator=torch.Generator().manual_seed(0))
+    weights = attribution.flip(1)
+
+    def score(keep):
+        return (keep * weights[:, None]).sum(-1)
+
+    found = metric(score, attribution.clone().requires_grad_())
+    assert not found.requires_grad
+    assert torch.equal(found, metric(score, attribution))

@@ -60,6 +60,22 @@ BAD = [
     ("precision", "float16", f"{NAME}: precision must be float32 or bfloat16; the command gave 'float16'."),
     ("training", "10", f"{NAME}: training must be a mapping; the command gave 10."),
     (
+        "training",
+        "{epochs: -5}",
+        f"{NAME}: training cannot be this: epochs of a recipe: expected a whole number, at least 1, but got -5; "
+        "the command gave {'epochs': -5}.",
+    ),
+    ("tuning", "{epochz: 5}", f"{NAME}: tuning cannot be this: a recipe has no epochz; it has augment, batch, data"),
+    (
+        "training",
+        "{epochs: 1, epochs: 2}",
+        "The value of training cannot be read:  {epochs: 1, epochs: 2}  (epochs is ",
+    ),
+    ("training", "{model_options: {width: 4, width: 5}}", "(width is given twice)"),
+    ("seeds", "[0, 0]", f"{NAME}: {SEEDS}, each once; the command gave [0, 0]."),
+    ("training_seeds", "[2, 0, 2]", "such as [0], each once; the command gave [2, 0, 2]."),
+    ("noise_shares", "[0, 0.0]", "each once; the command gave [0, 0.0]."),
+    (
         "image",
         "8",
         f"{NAME} has no parameter 'image' (asked for by the command). Did you mean 'images'? Known: training,",
@@ -505,19 +521,132 @@ def test_a_notebook_reads_its_files_where_they_were_looked_for(name, key, home, 
         exec("\n".join(code), namespace)
 
 
+SEED = "seed of a recipe is set elsewhere: it follows from the seed of both networks, on a page training_seeds or seed"
+RECIPES = [
+    # what a run changes of a recipe; what the message says
+    ({"epochs": 2.5}, "epochs of a recipe: expected a whole number, at least 1, but got 2.5"),
+    ({"epochs": -5}, "epochs of a recipe: expected a whole number, at least 1, but got -5"),
+    ({"epochs": "abc"}, "epochs of a recipe: expected a whole number, at least 1, but got 'abc'"),
+    ({"rate": 0.0}, "rate of a recipe: expected a number above 0, but got 0.0"),
+    ({"precision": "half"}, "precision of a recipe: expected float32 or bfloat16, but got 'half'"),
+    ({"optimiser": "sgd"}, "unknown optimiser 'sgd'; there are adam, adamw"),
+    ({"model_options": 4}, "model_options of a recipe: expected a mapping, such as {'width': 16}, but got 4"),
+    ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
+    ({1: 2}, "a recipe has no 1; it has augment, batch, data"),
+    ({1: 2, "a": 3}, "a recipe has no 1, a; it has augment, batch, data"),
+    ({"orders": 1}, "orders of a recipe: expected Orders of faithlab.zoo.training, or None, but got 1"),
+    ({"start": "mine"}, "start of a recipe: expected Recipe of faithlab.zoo.training, or None, but got 'mine'"),
+    ({"fold": 3}, "fold of a recipe: expected a list of whole numbers, each at least 0, such as (0, 2), or null, but"),
+    ({"fold": [1]}, "fold of a recipe: expected two whole numbers, such as [0, 2], but got [1]"),
+    ({"fold": [3, 2]}, "expected a fold (i, k) with 0 <= i < k, but got (3, 2)"),
+    (
+        {"mask_channels": "one"},
+        "mask_channels of a recipe: expected a whole number, at least 1, or null, but got 'one'",
+    ),
+    ({"data": "nope"}, "data of a recipe: there is no 'nope'; there are basic-motions, boiler, "),
+    ({"model": "nope"}, "model of a recipe: there is no 'nope'; there are bilstm, cnn1d, cnn3, "),
+    (
+        {"model_options": {"widht": 3}},
+        "model_options of resnet9: there is no widht; there are classes, channels, width",
+    ),
+    ({"model_options": {3: 3}}, "model_options of resnet9: there is no 3; there are classes, channels, width"),
+    ({"model_options": {"width": 0}}, "model_options of resnet9: width must be a whole number, at least 1, but got 0"),
+    ({"model": "vit", "model_options": {"heads": 7}}, "model_options of vit cannot be {'heads': 7}: "),
+    (5, "expected fields of a recipe, such as {'epochs': 5}, but got 5"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), RECIPES, ids=[str(changes) for changes, _ in RECIPES])
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    "change",
     [
-        ({"epochs": 2.5}, "epochs of a recipe: expected a whole number, at least 1, but got 2.5"),
-        ({"rate": 0.0}, "rate of a recipe: expected a number above 0, but got 0.0"),
-        ({"precision": "half"}, "precision of a recipe: expected float32 or bfloat16, but got 'half'"),
-        ({"model_options": 4}, "model_options of a recipe: expected a mapping"),
-        ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
+        lambda changes: networks.changed(networks.RESNET9, changes),
+        lambda changes: networks.pair(networks.RESNET9, 0, training=changes),
+    ],
+    ids=["changed", "pair"],
+)
+def test_what_a_run_changes_of_a_networks_recipe_is_checked(change, changes, said):
+    with pytest.raises(ValueError, match="^" + re.escape(said)) as caught:
+        change(changes)
+    assert "\n" not in str(caught.value)
+
+
+ELSEWHERE = [
+    ("training", {"seed": 3}, SEED),
+    ("tuning", {"seed": 3}, SEED),
+    ("tuning", {"mask_share": 0.9}, "mask_share of a recipe is set elsewhere: it follows from beta"),
+    ("tuning", {"start": None}, "start of a recipe is set elsewhere: it follows from the original network"),
+    ("tuning", {"model": "vit"}, "model of a recipe is set elsewhere: it follows from the original network"),
+]
+
+
+@pytest.mark.parametrize(("part", "changes", "said"), ELSEWHERE)
+def test_what_follows_from_something_else_is_not_ignored_in_silence(part, changes, said, nothing_runs, capsys):
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        networks.pair(networks.RESNET9, 7, **{part: changes})
+    assert execute.main([NAME, "-p", part, str(changes)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{NAME}: {part} cannot be this: {said}; the command gave {{")
+
+
+def test_the_seed_of_vision_transformers_is_not_that_of_training():
+    with pytest.raises(ValueError, match=re.escape(SEED)):
+        networks.vits({"training": {"seed": 3}, "training_seeds": [0]})
+
+
+def test_other_data_and_another_network_have_options_of_their_own():
+    assert networks.changed(networks.RESNET9, {"model": "vit"}).model_options == {}
+    assert networks.changed(networks.LSTM, {"data": "mnist"}).data_options == {}
+    assert networks.changed(networks.LSTM, {"data_options": {"length": 9}}).data_options == {"length": 9, "words": 8000}
+    assert networks.changed(networks.VIT, {"limit": None, "fold": [0, 2]}).fold == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value", "said"),
+    [
+        ("saco/relations", "training", "{epochs: 0}", "training cannot be this: epochs of a recipe: expected a whole"),
+        ("saco/relations", "training", "{model_options: {width: 4}}", "model_options of vit: there is no width; there"),
+        ("saco/beyond-vits", "image_training", "{seed: 1}", f"image_training cannot be this: {SEED}"),
+        ("trace/optimality", "training", "{seed: 1}", f"training cannot be this: {SEED}"),
+        ("across/examination", "training", "{lstm: {rate: x}}", "training cannot be this: lstm: rate of a recipe: exp"),
+        ("across/examination", "tuning", "{bilstm: 5}", "tuning cannot be this: bilstm: expected fields of a recipe"),
+        (
+            "across/examination",
+            "training",
+            "{epochs: 5}",
+            "there is no network epochs; there are resnet9, vit, bilstm,",
+        ),
     ],
 )
-def test_what_a_run_changes_of_a_networks_recipe_is_checked(changes, said):
-    with pytest.raises(ValueError, match="^" + re.escape(said)):
-        networks.changed(networks.RESNET9, changes)
+def test_each_page_checks_the_recipe_that_it_changes(name, key, value, said, nothing_runs, capsys):
+    assert execute.main([name, "-p", key, value]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    variables = profiles.defaults(name) | {key: parameters.read(value)}
+    with pytest.raises(parameters.ParameterError, match=re.escape(said)):
+        profiles.given(name, variables)
+
+
+@pytest.mark.parametrize("name", places.notebooks())
+def test_every_profile_changes_a_recipe_as_it_may_be(name):
+    changing = [k for k, v in profiles.defaults(name).items() if isinstance(v, dict) and profiles.CHANGING.fullmatch(k)]
+    model = profiles.needs(name).recipe
+    assert bool(changing) == bool(model)
+    for profile in profiles.PROFILES:
+        for key in changing:
+            networks.check(model, profiles.CHANGING.fullmatch(key)[1], profiles.resolve(name, profile)[key])
+
+
+def test_profiles_are_resolved_without_torch():
+    code = f"""
+import sys
+from faithlab.study import profiles
+for profile in profiles.PROFILES:
+    profiles.resolve({NAME!r}, profile)
+print("torch" in sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], cwd=places.root(), capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
 
 
 @pytest.mark.slow

@@ -100,6 +100,8 @@ def test_the_engine_puts_an_inputs_own_mean_where_a_feature_is_removed(shape, la
     ("x", "layout", "message"),
     [
         (torch.randint(9, (2, 5)), None, r"token ids have no mean, use references\.token"),
+        (torch.randint(9, (2, 5), dtype=torch.uint8), None, r"token ids have no mean, use references\.token"),
+        (torch.zeros(2, 3, 4, 4, dtype=torch.uint8), None, "these are uint8 images: make them floating"),
         (torch.rand(4), None, r"layout of inputs \(4,\) is not known"),
         (torch.rand(1, 1, 1, 1, 1, 1), None, r"layout of inputs .* is not known"),
         (IMAGES, "BTC", r"layout of 4 different letters that begins with B, .* but got 'BTC'"),

@@ -15,7 +15,7 @@ from torch import nn
 
 from faithlab import stats
 from faithlab.explainers import explain
-from faithlab.fetch import origins
+from faithlab.fetch import cache, origins
 from faithlab.study import networks, places, profiles, results, ship, train
 from faithlab.trials import roar
 from faithlab.zoo import datasets, models, shipped, training
@@ -139,8 +139,9 @@ def test_a_process_says_that_its_network_shipped(repository, monkeypatch):
     ("change", "said"),
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-1] + b"?"), "its sha256 is"),
-        (lambda path: path.write_bytes(b""), "it is not there"),
+        (lambda path: path.write_bytes(b""), "it is empty"),
         (lambda path: path.unlink(), "it is not there"),
+        (lambda path: (path.unlink(), path.mkdir()), "a folder is in its place"),
     ],
 )
 def test_weights_that_are_not_those_that_were_committed_are_an_error(change, said, repository, steps):
@@ -154,12 +155,64 @@ def test_weights_that_are_not_those_that_were_committed_are_an_error(change, sai
     assert len(steps) == 6
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"key": "another", "sha256": ""}'])
-def test_facts_that_cannot_be_are_an_error(text, repository):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it is empty"),
+        ("[]", "it has no key, recipe, "),
+        ("3", "argument of type 'int' is not "),
+        ("{", "Expecting property name"),
+        ("{}", "it has no key, recipe, sha256, source, layers, commit, seconds"),
+    ],
+)
+def test_facts_that_cannot_be_are_an_error(text, said, repository):
     path = repository / "data" / "networks" / f"{RECIPE.key()}.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=rf"{path} .*restore it from the repository"):
+    with pytest.raises(ValueError, match=rf"{path} cannot be read: {said}.*; restore it: git checkout -- {path}"):
         trained(RECIPE, "cpu")
+
+
+@pytest.mark.parametrize("lost", ["source", "seconds", "layers", "commit", "sha256", "recipe", "key"])
+def test_a_network_that_ships_without_a_fact_is_an_error(lost, repository, steps):
+    path = shipping(RECIPE).path.with_suffix(".json")
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({name: value for name, value in facts.items() if name != lost}))
+    with pytest.raises(ValueError, match=rf"{path} cannot be read: it has no {lost}; restore it: git checkout -- "):
+        trained(RECIPE, "cpu")
+    path.write_text(json.dumps(facts | {"key": "another"}))
+    with pytest.raises(ValueError, match=rf"{path} cannot be read: it is of the network another; restore it: git "):
+        trained(RECIPE, "cpu")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(ValueError, match=rf"{path} cannot be read: a folder is in its place; restore it: git "):
+        trained(RECIPE, "cpu")
+    assert len(steps) == 3
+
+
+def test_weights_without_their_facts_are_not_passed_over_in_silence(repository, steps, caplog):
+    path = shipping(RECIPE).path.with_suffix(".json")
+    path.unlink()
+    caplog.clear()
+    assert shipped.find(RECIPE.key()) is shipped.find(RECIPE.key()) is None
+    (warning,) = caplog.messages
+    assert f"{path.name} is not there: they are not used, and the network is trained here" in warning
+    assert f"git checkout -- {path}" in warning
+    path.with_suffix(".safetensors").unlink()
+    caplog.clear()
+    assert shipped.find(RECIPE.key()) is None
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("ending", [".safetensors", ".safetensors.sha256", ".checkpoint", ".checkpoint.sha256"])
+def test_a_folder_in_the_place_of_a_file_of_the_cache_is_noticed_before_training(ending, repository, steps):
+    place = training.weights(RECIPE).with_suffix(ending)
+    place.mkdir(parents=True)
+    with pytest.raises(cache.CacheUnavailable, match=f"cannot store {place}: a folder is in its place. Move it away"):
+        trained(RECIPE, "cpu")
+    assert not steps
+    place.rmdir()
+    trained(RECIPE, "cpu")
+    assert len(steps) == 3
 
 
 @pytest.mark.parametrize("what", ["code", "layers"])

@@ -27,6 +27,7 @@ __all__ = [
     "lock",
     "once",
     "remove",
+    "room",
     "scratch",
     "verified",
     "write_atomically",
@@ -45,6 +46,7 @@ _CLOSED = {
     errno.ENOTDIR: "a part of its path is a file, not a folder",
     errno.EEXIST: "a file of its name is in the way",
 }
+_NOWHERE = {errno.ENOENT: "no folder can be made there"}  # as below /proc
 _log = logging.getLogger(__name__)
 _Content = TypeVar("_Content")
 
@@ -60,9 +62,14 @@ def folder() -> Path:
         CacheUnavailable: the folder cannot be made.
     """
     chosen = os.environ.get(VARIABLE)
-    path = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("faithlab")
+    try:
+        path = Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("faithlab")
+    except RuntimeError:  # ~ of a user that this system does not have
+        raise CacheUnavailable(
+            errno.ENOENT, f"{VARIABLE} is {chosen}, but there is no such user; set it to a folder that you may write"
+        ) from None
     path = path.absolute()
-    with _storing(path):
+    with _storing(path, _FULL | _CLOSED | _NOWHERE):
         path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -181,6 +188,19 @@ def remove(path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
+def room(path: Path) -> None:
+    """Look whether a file and its checksum can be stored, before the work of making it.
+
+    Raises:
+        CacheUnavailable: a folder is in the place of one of them.
+    """
+    for part in (Path(path), _beside(Path(path))):
+        if part.is_dir():
+            raise CacheUnavailable(
+                errno.EISDIR, f"cannot store {part}: a folder is in its place. Move it away, or remove it"
+            )
+
+
 def once(path: Path, make: Callable[[], None], read: Callable[[bytes], _Content | None]) -> _Content:
     """What a file holds, which is made first where there is none that is whole.
 
@@ -192,7 +212,7 @@ def once(path: Path, make: Callable[[], None], read: Callable[[bytes], _Content 
         read: what its bytes mean; None: it is whole, but not what it should be.
 
     Raises:
-        CacheUnavailable: it is not there, and cannot be stored.
+        CacheUnavailable: it is not there, and cannot be stored; a folder is in its place.
     """
 
     def look(tell: bool = True) -> _Content | None:
@@ -205,6 +225,7 @@ def once(path: Path, make: Callable[[], None], read: Callable[[bytes], _Content 
     if (found := look()) is None:
         with lock(path):
             if (found := look(tell=False)) is None:
+                room(path)
                 make()
                 found = look()
     if found is None:

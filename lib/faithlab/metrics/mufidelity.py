@@ -46,7 +46,7 @@ def mu_fidelity(
     arguments.attribution(attribution, 3 if getattr(attribution, "ndim", 2) == 3 else 2)
     arguments.whole("draws, of which a correlation needs two,", draws, 2)
     several = attribution if attribution.ndim == 3 else attribution[:, None]
-    several = several.double()
+    several = several.detach().double()
     B, _, F = several.shape
     blank = torch.zeros(B, F, device=attribution.device)
     own = torch.tensor([F]) if present is None else arguments.present(present, blank).sum(1, keepdim=True)

@@ -56,7 +56,7 @@ def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: 
     member = masks.group(order, groups, present)  # [B, F]
     here = member >= 0  # [B, F]
     # Counted from each input's lowest score, so that groups of equal scores are equal to the last bit.
-    scores = attribution.double()
+    scores = attribution.detach().double()
     lowest = scores.masked_fill(~here, torch.inf).amin(1, keepdim=True)
     above = scores.new_zeros(len(member), groups).scatter_add_(1, member.clamp(min=0), (scores - lowest) * here)
     sizes = torch.zeros_like(above).scatter_add_(1, member.clamp(min=0), here.to(above))

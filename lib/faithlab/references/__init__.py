@@ -38,9 +38,13 @@ def mean(x: Tensor, layout: str | None = None) -> Tensor:
         ValueError: integers; a layout that does not fit the inputs, or that is not known for so many dimensions.
     """
     if not x.is_floating_point():
-        raise ValueError(
-            f"the mean is for floating-point inputs, but got {x.dtype}; token ids have no mean, use references.token"
+        picture = x.dtype == torch.uint8 and x.ndim > 2
+        cure = (
+            "these are uint8 images: make them floating point, as the model takes them"
+            if picture
+            else "token ids have no mean, use references.token"
         )
+        raise ValueError(f"the mean is for floating-point inputs, but got {x.dtype}; {cure}")
     if layout is None:
         if x.ndim not in LAYOUTS:
             raise ValueError(

@@ -5,14 +5,18 @@ Vision Transformer.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import torch
 
 from faithlab.scores import Scores
 from faithlab.stats import Estimate, summary
 from faithlab.study.parameters import rule, written
 from faithlab.study.tables import share
-from faithlab.zoo.training import Recipe
+from faithlab.zoo import datasets, models
+from faithlab.zoo.training import Orders, Recipe
 
 RESNET9 = Recipe(
     data="cifar10",
@@ -69,28 +73,97 @@ TUNED = {
 """By network: how its fine-tuning on random masks differs from its training."""
 
 
+RECIPES = {recipe.model: recipe for recipe in (RESNET9, VIT, BILSTM, LSTM)}
+"""By network: how it is trained."""
+
+_PLAIN = Recipe(data="", model="", epochs=1)
+_UNTOLD = {"mask_channels": (1,), "fold": ((0, 2),)}
+"""By field: a value of the type that no default tells."""
+
+_ELSEWHERE = {
+    "training": {"seed": "the seed of both networks, on a page training_seeds or seed"},
+    "tuning": {
+        "seed": "the seed of both networks, on a page training_seeds or seed",
+        "mask_share": "beta",
+        "start": "the original network",
+        "model": "the original network",
+    },
+}
+"""By what changes a recipe: the fields that are not its to change, and what they follow from."""
+
+
 def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
-    """A recipe with other choices; of options of the data and the network only those named change.
+    """A recipe with other choices.
+
+    Of the options of the data and the network only those named change, unless it is other data or another network.
 
     Args:
         recipe: to start from.
         changes: fields of `faithlab.zoo.training.Recipe`, by name.
 
     Raises:
-        ValueError: a recipe has no such field, or it cannot be this.
+        ValueError: a recipe has no such field, or it cannot be this; there are no such data, network or options.
     """
+    if not isinstance(changes, Mapping):
+        raise ValueError(f"expected fields of a recipe, such as {{'epochs': 5}}, but got {written(changes)}")
     fields = {field.name for field in dataclasses.fields(recipe)}
-    if unknown := sorted(set(changes) - fields):
+    if unknown := sorted(str(name) for name in changes if name not in fields):
         raise ValueError(f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(fields))}")
-    for name, value in changes.items():
+    found = {name: _field(name, getattr(recipe, name), value) for name, value in changes.items()}
+    for name, of in {"data_options": "data", "model_options": "model"}.items():
+        kept = {} if found.get(of, getattr(recipe, of)) != getattr(recipe, of) else getattr(recipe, name)
+        found[name] = kept | found.get(name, {})
+    if {"model", "model_options"} & changes.keys():
+        _buildable(found.get("model", recipe.model), found["model_options"])
+    return dataclasses.replace(recipe, **found)
+
+
+def _field(name: str, default: Any, value: Any) -> Any:
+    """The value of a field of a recipe, if it can be that."""
+    if kind := {"orders": Orders, "start": Recipe}.get(name):
+        if not isinstance(value, kind | None):
+            said = f"expected {kind.__name__} of faithlab.zoo.training, or None"
+            raise ValueError(f"{name} of a recipe: {said}, but got {written(value)}")
+        return value
+    try:
+        found = rule(name, default, (getattr(_PLAIN, name), *_UNTOLD.get(name, ()))).checked(value)
+    except ValueError as error:
+        raise ValueError(f"{name} of a recipe: expected {error}, but got {written(value)}") from None
+    known = {"data": datasets.names, "model": models.names}.get(name)
+    if known and found not in known():
+        raise ValueError(f"{name} of a recipe: there is no {found!r}; there are {', '.join(sorted(known()))}")
+    if name == "fold" and found is not None:
+        if len(found) != 2:
+            raise ValueError(f"fold of a recipe: expected two whole numbers, such as [0, 2], but got {written(value)}")
+        return tuple(found)
+    return found
+
+
+def _buildable(model: str, options: Mapping[str, Any]) -> None:
+    """Raise ValueError where a network does not have these options, or they cannot be these."""
+    known = inspect.signature(models.find(model)).parameters
+    if unknown := sorted(str(name) for name in options if name not in known):
+        raise ValueError(f"model_options of {model}: there is no {', '.join(unknown)}; there are {', '.join(known)}")
+    for name, value in options.items():
+        if (default := known[name].default) is inspect.Parameter.empty:
+            continue
         try:
-            changes = {**changes, name: rule(name, getattr(recipe, name)).checked(value)}
+            rule(name, default).checked(value)
         except ValueError as error:
-            raise ValueError(f"{name} of a recipe: expected {error}, but got {written(value)}") from None
-    merged = {
-        name: getattr(recipe, name) | changes[name] for name in ("data_options", "model_options") if name in changes
-    }
-    return dataclasses.replace(recipe, **{**changes, **merged})
+            raise ValueError(f"model_options of {model}: {name} must be {error}, but got {written(value)}") from None
+    try:
+        with torch.device("meta"):  # its shapes alone
+            models.build(model, **options)
+    except Exception as error:  # whatever its own layers say
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"model_options of {model} cannot be {written(dict(options))}: {said}") from error
+
+
+def _own(part: str, changes: Any) -> None:
+    """Raise ValueError where `training` or `tuning` changes what follows from something else."""
+    for name in changes if isinstance(changes, Mapping) else ():
+        if name in _ELSEWHERE[part]:
+            raise ValueError(f"{name} of a recipe is set elsewhere: it follows from {_ELSEWHERE[part][name]}")
 
 
 def pair(
@@ -104,10 +177,39 @@ def pair(
         beta: largest share of the features that fine-tuning removes, as a fraction.
         training: what differs in both, see `changed`.
         tuning: what differs in fine-tuning, besides `TUNED`.
+
+    Raises:
+        ValueError: as `changed`; training or tuning set what the other arguments do.
     """
+    for part, changes in {"training": training, "tuning": tuning}.items():
+        _own(part, changes)
+        changed(recipe, changes)  # what is no mapping says so, before it is merged with another
     original = changed(recipe, {**training, "seed": seed})
     own = {**TUNED[recipe.model], **tuning, "mask_share": beta, "start": original}
     return {"original": original, "fine-tuned": changed(original, own)}
+
+
+def check(model: str, part: str, changes: Mapping[str, Any]) -> None:
+    """Look at what a parameter of a page changes of a recipe, before anything runs.
+
+    Args:
+        model: a network of `RECIPES`, or "each": the changes are by network.
+        part: "training" or "tuning".
+        changes: as in `pair`.
+
+    Raises:
+        ValueError: as `pair`; no such network. The message is one line.
+    """
+    if model != "each":
+        pair(RECIPES[model], 0, **{part: changes})
+        return
+    for name, own in changes.items():
+        if name not in RECIPES:
+            raise ValueError(f"there is no network {name}; there are {', '.join(RECIPES)}")
+        try:
+            check(name, part, own)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
 
 
 def pairs(recipe: Recipe, parameters: Mapping[str, Any]) -> list[dict[str, Recipe]]:
@@ -123,7 +225,7 @@ def resnets(parameters: Mapping[str, Any]) -> list[Recipe]:
 
 def vits(parameters: Mapping[str, Any]) -> list[Recipe]:
     """The small Vision Transformer of the pages about SaCo, one for each training seed, from the parameters of any."""
-    return [changed(VIT, {**parameters["training"], "seed": seed}) for seed in parameters["training_seeds"]]
+    return [pair(VIT, seed, training=parameters["training"])["original"] for seed in parameters["training_seeds"]]
 
 
 WEAK = 0.6

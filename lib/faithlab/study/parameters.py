@@ -6,6 +6,7 @@ checked without a further word:
 - It has the type of its default: a whole number, a number, true or false, text, a list or a mapping of such.
 - It may be null, or an empty list, where the default or one of the profiles is.
 - A whole number is a count, at least 1; at least 0 where the default is 0; any where the default is negative.
+- The elements of a list differ.
 - A number is finite. Its range, and that of some whole numbers, is in `RANGES` by the parameter's name.
 - A default that is null or an empty list tells no type: then a profile's value does, or the name, by `UNTOLD`.
 """
@@ -119,7 +120,10 @@ class Rule:
             return self._one(value)
         if not isinstance(value, (list, tuple)):
             raise ValueError(str(self))
-        return type(value)(self._one(element) for element in value)
+        found = type(value)(self._one(element) for element in value)
+        if len({repr(element) for element in found}) < len(found):
+            raise ValueError(f"{self}, each once")
+        return found
 
     def _one(self, value: Any) -> Any:
         if self.kind is float and type(value) is int:
@@ -200,13 +204,20 @@ def _finite(value: Any) -> bool:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with the numbers, truths and nulls of version 1.2.
+    """YAML with the numbers, truths and nulls of version 1.2, in which a mapping has each name once.
 
     PyYAML's are those of version 1.1, where 1e-3 is a text, 010 is 8, 1:30 is 90 and `no` is false. A null may also be
     written None, as in the notebooks.
     """
 
     yaml_implicit_resolvers = {}  # noqa: RUF012, as PyYAML declares it
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """As PyYAML's, which takes the last of several values."""
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for twice in (name for i, name in enumerate(names) if name in names[:i]):
+            raise yaml.constructor.ConstructorError(None, None, f"{twice} is given twice", node.start_mark)
+        return super().construct_mapping(node, deep)
 
 
 for _tag, _pattern, _first in [

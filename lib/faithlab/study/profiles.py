@@ -7,6 +7,7 @@ change, and what a notebook needs to run::
 
     f-fidelity/images:
       data: [cifar10]        # fetched before it runs
+      recipe: resnet9        # the network whose recipe `training` and `tuning` change
       pretrained: networks   # the parameter that names pretrained networks; they are fetched before it runs, too
       alone: true            # nothing else runs beside it (timings)
       memory: 8000           # megabytes, for a scheduler
@@ -34,6 +35,10 @@ from faithlab.study import parameters, places
 from faithlab.study.parameters import ParameterError
 
 PROFILES = ("smoke", "quick", "study", "paper")
+CHANGING = re.compile(r"(?:.+_)?(training|tuning)")
+"""Names of the parameters that change a recipe, where they are mappings."""
+
+_COMMAND, _NOTEBOOK = "the command", "the notebook"
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Needs:
 
     Attributes:
         data: names of the data sets to fetch first.
+        recipe: the network of `networks.RECIPES` whose recipe the mappings `training`, `tuning` and `..._training`
+            change; "each": they are by network.
         pretrained: the parameter with the name or the names of pretrained networks, see `study.weights`.
         alone: nothing else may run beside it.
         memory: megabytes to ask a scheduler for.
@@ -53,6 +60,7 @@ class Needs:
     """
 
     data: tuple[str, ...] = ()
+    recipe: str = ""
     pretrained: str = ""
     alone: bool = False
     memory: int = 4000
@@ -140,7 +148,7 @@ def resolve(name: str, profile: str = "quick", overrides: Mapping[str, Any] | No
     sources = dict.fromkeys(values, "its parameters cell")
     changes = [
         (f"notebooks/profiles.yml, {profile}", _entry(name).get(profile) or {}),
-        ("the command", overrides or {}),
+        (_COMMAND, overrides or {}),
     ]
     for source, changed in changes:
         _known(name, changed, source)
@@ -165,7 +173,7 @@ def given(name: str, variables: Mapping[str, Any]) -> dict[str, Any]:
     _known(name, parameters.injected(variables) - {"profile"}, "papermill")
     if found["profile"] not in PROFILES:
         raise ParameterError(f"Unknown profile {found['profile']!r}. Known: {', '.join(PROFILES)}.")
-    found = _checked(name, found, dict.fromkeys(found, "the notebook"))
+    found = _checked(name, found, dict.fromkeys(found, _NOTEBOOK))
     require_files({name: found})
     return found
 
@@ -195,6 +203,17 @@ def _checked(name: str, values: Mapping[str, Any], sources: Mapping[str, str]) -
             checked[key] = rule.checked(values[key])
         except ValueError as error:
             lines.append(f"{name}: {key} must be {error}; {sources[key]} gave {parameters.written(values[key])}.")
+            continue
+        # What profiles.yml says is looked at by the notebook itself: Snakemake is not to wait for torch.
+        changes = CHANGING.fullmatch(key) if isinstance(values[key], Mapping) and needs(name).recipe else None
+        if changes and values[key] and sources[key] in (_COMMAND, _NOTEBOOK):
+            from faithlab.study import networks  # it brings torch
+
+            try:
+                networks.check(needs(name).recipe, changes[1], values[key])
+            except ValueError as error:
+                given = parameters.written(values[key])
+                lines.append(f"{name}: {key} cannot be this: {error}; {sources[key]} gave {given}.")
     if lines:
         raise ParameterError("\n".join(lines))
     return checked

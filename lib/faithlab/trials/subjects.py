@@ -1,7 +1,8 @@
 """One way to choose what is explained, and to explain it: from a recipe to a subject and its attributions."""
 
+import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import torch
@@ -13,6 +14,8 @@ from faithlab.explainers import Explainer, explain
 from faithlab.subject import Subject
 from faithlab.zoo import datasets, training
 from faithlab.zoo.sets import LabelledSet
+
+_log = logging.getLogger(__name__)
 
 Network = training.Recipe | nn.Module
 
@@ -35,7 +38,8 @@ def subject(
 
     Args:
         recipe: of the network, trained where it is not there.
-        images: the first so many examples, or the positions of those wanted.
+        images: the first so many examples, or the positions of those wanted; where there are fewer, a warning says
+            so.
         tuned: the recipe of the network fine-tuned on random masks.
         name: what tables call the network; None: the model of the recipe.
         about: the class that everything is about: the label, or what the network predicts.
@@ -44,6 +48,8 @@ def subject(
         features: a segment map, see `faithlab.segments`; None: the smallest features of the data.
     """
     data = datasets.load(recipe.data, "test", **recipe.data_options) if data is None else data
+    if isinstance(images, int) and images > len(data):
+        _say_that_there_are_fewer(recipe.data, images, len(data))
     places = torch.arange(min(images, len(data))) if isinstance(images, int) else images
     model = training.trained(recipe)
     device = next(model.parameters()).device
@@ -64,6 +70,11 @@ def subject(
         references=references.NAMED if x.is_floating_point() else dict.fromkeys(references.NAMED, token),
         precision=native_precision(device) if precision == "bfloat16" else torch.float32,
     )
+
+
+@cache
+def _say_that_there_are_fewer(data: str, asked: int, there: int) -> None:
+    _log.warning("%d examples are asked for, but %s test has %d: all of them are taken", asked, data, there)
 
 
 def evenly(places: Tensor, most: int) -> Tensor:

@@ -234,6 +234,7 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
 
     def make() -> None:
         diary = _Diary(recipe, device, path.with_suffix(".checkpoint"))
+        cache.room(diary.path)
         state = _train(recipe, device, diary).state_dict()
         start = recipe.start and shipped.find(recipe.start.key())
         about = {
