@@ -120,7 +120,7 @@ for n, (subject, both) in enumerate(zip(chosen, answers, strict=True)):
         if objective != "Le-Mo":
             orders[f"annealing, {restarts} chains"] = search.anneal(lookup, start, restarts=restarts, **anneal)
             orders["greedy"] = search.greedy(lookup, len(start), features, objective=objective, device=device)
-        ours = {"objective": objective, "seed": seed, "identity": identity, "device": device}
+        ours = {"objective": objective, "seed": seed, "images": identity, "device": device}
         orders["both ends, insertion"] = search.best(lookup, len(start), features, **ours)
         curves = {}
         for explainer, best_order in orders.items():

@@ -148,7 +148,7 @@ def best_orders(
     for key, metric in _searchable(metrics).items():
         score = search.Remembered(subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact))
         own, asked = best_name(metric), {"objective": _objective(metric), "device": device}
-        options = {"sweeps": sweeps, "seed": seed, "identity": subject.images.to(device), "progress": progress}
+        options = {"sweeps": sweeps, "seed": seed, "images": subject.images.to(device), "progress": progress}
         named = (*subject.labels.values(), metric.network, metric.reference, own)
         file = kept and kept / "-".join(map(str, named)).replace("/", "-")
         best = search.best(score, count, features, **asked, **options, resume=file)
