@@ -157,7 +157,7 @@ def test_no_forward_has_more_inputs_than_asked_and_none_is_wasted(batch_size):
         keep = some_masks(16, count=max(count, 2), images=images)[:, :count]
         score = engine.scorer(Counting(), IMAGES[:images], TARGET[:images], segments=PATCHES, batch_size=batch_size)
         assert max(Counting.seen) <= batch_size
-        for more in (1, 0):  # one input alone is asked about beside the first full forward, to be compared
+        for more in (2, 0):  # two inputs are asked about beside the first full forward, to be compared
             Counting.seen = ()
             score(keep)
             assert max(Counting.seen, default=0) <= batch_size

@@ -436,7 +436,11 @@ BAD_MODELS = {
         r"one number for each input, \(2, 1\)\. .* second of two classes; wrap it",
     ),
     "no class dimension": (lambda: one(Plain(), lambda y: y[:, 0]), ValueError, r"one number for each input, \(2,\)"),
-    "classes": (lambda: one(Plain(), lambda y: y.argmax(1, True)), ValueError, r"one number for each input, \(2, 1\)"),
+    "classes": (
+        lambda: one(Plain(), lambda y: y.argmax(1, True)),
+        ValueError,
+        r"int64 \(2, 1\), such as",
+    ),
     "NaN": (lambda: one(Plain(), lambda y: y * torch.nan), ValueError, "the model answers NaN"),
     "too few classes": (lambda: one(Plain(), lambda y: y[:, :3]), ValueError, r"targets 0..2 .* but got 0..3"),
     "random": (lambda: one(Plain(), lambda y: functional.dropout(y, 0.5)), ValueError, "answers the same input differ"),

@@ -514,7 +514,8 @@ def some(tmp_path, monkeypatch):
     def make(count: int) -> list[Recipe]:
         recipes = networks.resnets(profiles.resolve(PAGE, "quick"))
         for recipe in recipes[:count]:
-            (tmp_path / f"{recipe.key()}.json").write_text(json.dumps({"key": recipe.key(), "sha256": ""}))
+            facts = dict.fromkeys(("recipe", "sha256", "source", "layers", "commit", "seconds"), "")
+            (tmp_path / f"{recipe.key()}.json").write_text(json.dumps({"key": recipe.key(), **facts}))
         return recipes
 
     monkeypatch.setenv("FAITHLAB_NETWORKS", str(tmp_path))
