@@ -99,6 +99,7 @@ BAD_ATTRIBUTIONS = {
     "one dimension": (A[0], r"\[images, features\], but got shape \(4,\); pool a map"),
     "no features": (A[:, :0], r"but got shape \(2, 0\)"),
     "numpy": (A.numpy(), "a torch.Tensor, but got ndarray"),
+    "eight bits": (A.to(torch.float8_e4m3fn), "at least 16 bits a number, but got torch.float8_e4m3fn"),
 }
 
 
@@ -144,7 +145,7 @@ PARAMETERS = {
         (-0.1, 1.1, math.nan, "half", True),
     ),
     "cap": (lambda v: fidelity(score, A, [0.5], cap=v), "cap between 0 and 1", (-0.1, 1.1, math.inf, "half")),
-    "groups of SaCo": (lambda v: saco.saco(score, A, v), "number from 1 to 4", (0, 5, 2.0)),
+    "groups of SaCo": (lambda v: saco.saco(score, A, v), "number from 2 to 4", (0, 1, 5, 2.0)),
     "groups of remove_each": (lambda v: masks.remove_each(ORDER, v), "groups .*of at least 1", (0, 1.5)),
     "steps of few-class": (lambda v: few_class.areas(score, A, steps=v), "steps .*of at least 1", (0, 1.5, "10")),
     "steps of Dice": (lambda v: alignment.dice(A, REGIONS[:, 0], steps=v), "steps .*of at least 1", (0, 1.5)),

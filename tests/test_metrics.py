@@ -544,6 +544,20 @@ def test_a_metric_that_fails_among_others_is_named(subject, attributions, answer
         wrong(subject, attributions["IG"])
 
 
+@pytest.mark.parametrize("part", [slice(None), slice(3)], ids=["features", "inputs"])
+def test_explanations_of_other_inputs_or_features_are_an_error(subject, attributions, part):
+    other = attributions["IG"][part] if part.stop else attributions["IG"][:, :-1]
+    said = rf"each of 5 inputs and 12 features, \(5, 12\), but got \({len(other)}, {other.shape[1]}\)"
+    with pytest.raises(ValueError, match=f"^the metric 'SaCo' fails: expected an attribution for {said}"):
+        evaluate({"SaCo": METRICS["SaCo"]}, subject, {"IG": other})
+
+
+@pytest.mark.parametrize("sizes", [[], [0.5, 0.1], [0.5, 0.5], [2.0], [-0.1], "abc", 0.5, [float("nan")]])
+def test_sizes_are_increasing_shares(sizes):
+    with pytest.raises(ValueError, match=r"increasing sizes|fractions between 0 and 1"):
+        METRICS["Fid+"].given(sizes=sizes)
+
+
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.needs != "one network"])
 def test_forwards_are_those_of_an_explanation_of_one_network(name):
     with pytest.raises(ValueError, match=f"this metric needs {METRICS[name].needs}"):

@@ -1,5 +1,6 @@
 """A subject hands out the right score and remembers what was asked."""
 
+import dataclasses
 from functools import partial
 
 import hypothesis.strategies as st
@@ -104,6 +105,53 @@ def test_what_a_subject_does_not_have_is_said(asked, message):
     assert message in subject.missing(**asked)
     with pytest.raises(ValueError, match=message):
         subject.score(probability, **asked)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"x": None}, "expected inputs as a torch.Tensor, but got builtins.NoneType"),
+        ({"images": [0, 1]}, r"images as 4 integers, .* but got torch.int64 \(2,\)"),
+        ({"images": torch.arange(4.0)}, "images as 4 integers, .* but got torch.float32"),
+        ({"references": None}, "references as functions by name, but got None"),
+    ],
+)
+def test_what_no_subject_can_be_made_of_is_said(subject, given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        dataclasses.replace(subject, **given)
+
+
+def test_a_subject_without_a_target_says_so_when_it_is_asked(subject):
+    with pytest.raises(TypeError, match=r"expected targets as a torch.Tensor, but got builtins.NoneType"):
+        dataclasses.replace(subject, target=None).score()
+
+
+def test_images_may_be_a_list(subject):
+    named = dataclasses.replace(subject, images=[7, 5, 3, 1])
+    assert named.part([1, 3]).images.tolist() == [5, 1]
+
+
+@pytest.mark.parametrize("places", [[4], [-1], [True, False, True, False], [[0]], [0.0]])
+def test_a_part_of_other_inputs_than_there_are_is_an_error(subject, places):
+    with pytest.raises(ValueError, match=r"expected positions of inputs, 0\.\.3, int64"):
+        subject.part(places)
+
+
+def test_a_token_that_the_vocabulary_lacks_is_named_beside_the_model_s_own_error():
+    model = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 2)).eval()
+    token = {"zero": partial(references.token, identity=99)}
+    subject = Subject(model, torch.tensor([[3, 4, 5]]), torch.tensor([1]), segments.tokens(3), references=token)
+    with pytest.raises(IndexError) as raised:
+        subject.score()
+    assert any("numbers from 3 to 99, the reference's among them" in note for note in raised.value.__notes__)
+
+
+def test_numbers_that_are_negated_only_when_they_are_read_are_asked_about_as_they_read(subject):
+    lazy = dataclasses.replace(subject, x=torch._neg_view(subject.x))
+    meant = dataclasses.replace(subject, x=-subject.x)
+    assert lazy.x.is_neg()
+    keep = masks_of(4, 5)
+    assert torch.equal(lazy.score()(keep), meant.score()(keep))
 
 
 def test_token_ids_have_a_token_by_every_name():

@@ -105,6 +105,8 @@ def attribution(values: Tensor, dimensions: int = 2) -> None:
             f"expected an attribution of real numbers, but got {values.dtype}; a mask has no order, so give the scores "
             "that it was made from"
         )
+    if values.is_floating_point() and values.element_size() == 1:
+        raise ValueError(f"expected an attribution of at least 16 bits a number, but got {values.dtype}; use to()")
     finite("attribution", values, "drop these images and count them, or mend the explainer")
 
 

@@ -106,7 +106,8 @@ def scorer(
             a model that does not answer with logits, a target that is no class; (from score) a mask of the wrong shape
             or type, NaN in the model's answer, a readout that does not give one number for each.
     """
-    check_inputs(x, target)
+    check_inputs(x)
+    check_targets(target, x)
     _check_tensor("segments", segments)
     if batch_size is not None:
         arguments.whole("batch_size, masked inputs per forward,", batch_size, 1)
@@ -117,7 +118,7 @@ def scorer(
     for name, given in [("reference", reference), *(("readout", each) for each in readouts)]:
         if not callable(given):
             raise TypeError(f"expected {name} as a function, such as those of faithlab.{name}s, but got {given!r}")
-    x, target, segments = x.detach(), target.clone(), segments.clone()
+    x, target, segments = x.detach().resolve_conj().resolve_neg(), target.clone(), segments.clone()
     features = segment_maps.count_of(segments, x)
     stand_in = _stand_in(reference, x)
     prepared = preparation.prepared(model, _probe(x, stand_in, segments, batch_size), precision)
@@ -290,7 +291,8 @@ def agreement(
         `argmax`: fraction of inputs whose predicted class is the same; `probability`: mean absolute change of the
         target's probability; `largest`: the largest such change.
     """
-    check_inputs(x, target)
+    check_inputs(x)
+    check_targets(target, x)
     arguments.whole("batch_size, inputs per forward,", batch_size, 1)
     answers = []
     for p in (torch.float32, precision):
@@ -329,26 +331,34 @@ def _check_tensor(what: str, value: object) -> None:
         )
 
 
-def check_inputs(x: Tensor, target: Tensor | None = None) -> None:
-    """Inputs [B, *S] that a model can be asked about, and a class for each, [B] int64, beside them.
+def check_inputs(x: Tensor) -> None:
+    """Inputs [B, *S] that a model can be asked about.
 
     Raises:
         TypeError: what is no tensor.
-        ValueError: other shapes, types or devices, NaN.
+        ValueError: another shape, layout or type, NaN.
     """
     _check_tensor("inputs", x)
     if x.ndim < 2:
         raise ValueError(f"expected inputs [B, *S], a batch, but got {tuple(x.shape)}; of one input make x[None]")
-    if x.layout is not torch.strided or x.is_quantized or x.is_meta or x.element_size() not in _BITS:
+    tiny = x.is_floating_point() and x.element_size() == 1  # which nothing can be computed in
+    if x.layout is not torch.strided or x.is_quantized or x.is_meta or tiny or x.element_size() not in _BITS:
         kind = "meta" if x.is_meta else str(x.layout).removeprefix("torch.")
         raise ValueError(
-            f"expected inputs as an ordinary dense tensor of at most 64 bits a number, but got {kind} {x.dtype}; make "
-            "them one, such as with to_dense(), dequantize() or to()"
+            f"expected inputs as an ordinary dense tensor of 16 to 64 bits a number, or of integers, but got {kind} "
+            f"{x.dtype}; make them one, such as with to_dense(), dequantize() or to()"
         )
     if x.is_floating_point() and bool(x.isnan().any()):
         raise ValueError("the inputs hold NaN; drop or repair them before scoring")
-    if target is None:
-        return
+
+
+def check_targets(target: Tensor, x: Tensor) -> None:
+    """A class for each of inputs [B, *S], [B] int64, beside them.
+
+    Raises:
+        TypeError: what is no tensor.
+        ValueError: another shape, type or device.
+    """
     _check_tensor("targets", target)
     if x.shape[:1] != target.shape or target.dtype != torch.int64:
         raise ValueError(

@@ -654,6 +654,8 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
             x, expected = _own_answers(model, x, own if precision else None)
         except Exception as error:
             error.add_note(f"this is the model itself, in eval mode, asked about inputs {tuple(x.shape)} {x.dtype}")
+            if not x.is_floating_point() and not x.is_complex():
+                error.add_note(f"they hold numbers from {x.min()} to {x.max()}, the reference's among them")
             raise
         scale = Scale.of(expected)
         tolerance = scale.tolerance(own, x.device)

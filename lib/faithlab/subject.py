@@ -33,7 +33,7 @@ class Subject:
         dataset: for tables: the data set.
         network: for tables: what the network is.
         training_seed: for tables: the seed it was trained with; every seed is a network of its own.
-        images: [B] int64, each input's index in its data set, which also decides its random numbers; None: 0..B-1.
+        images: [B] integers, each input's index in its data set, which also decides its random numbers; None: 0..B-1.
         present: [B, F] bool, which features an input has; None: all.
         tuned: the network fine-tuned on random masks; None: there is none.
         retrained: ROAR's network of every explainer that has one.
@@ -57,8 +57,16 @@ class Subject:
     precision: torch.dtype | None = None
 
     def __post_init__(self) -> None:
-        given = torch.arange(len(self.x)) if self.images is None else self.images
-        object.__setattr__(self, "images", given)
+        engine.check_inputs(self.x)
+        given = torch.arange(len(self.x)) if self.images is None else torch.as_tensor(self.images)
+        if given.shape != self.x.shape[:1] or given.is_floating_point() or given.dtype == torch.bool:
+            raise ValueError(
+                f"expected images as {len(self.x)} integers, each input's index in its data set, but got "
+                f"{given.dtype} {tuple(given.shape)}"
+            )
+        object.__setattr__(self, "images", given.long())
+        if not isinstance(self.references, Mapping):
+            raise TypeError(f"expected references as functions by name, but got {self.references!r}")
 
     @functools.cached_property
     def _scorers(self) -> dict[tuple, engine.Score]:
@@ -90,8 +98,14 @@ class Subject:
         return self.present is not None and not bool(self.present.all())
 
     def part(self, places: Tensor) -> "Subject":
-        """The same networks with some of the inputs, at positions [n] int64, each with its own reference."""
-        places = places.to(self.x.device)
+        """The same networks with some of the inputs, at positions [n] int64, each with its own reference.
+
+        Raises:
+            ValueError: what is no positions of inputs.
+        """
+        places = torch.as_tensor(places, device=self.x.device)
+        if places.dtype != torch.int64 or places.ndim != 1 or not bool(((places >= 0) & (places < len(self.x))).all()):
+            raise ValueError(f"expected positions of inputs, 0..{len(self.x) - 1}, int64, but got {places}")
         at = places.to(self.images.device)
         present = None if self.present is None else self.present[places.to(self.present.device)]
         return dataclasses.replace(
@@ -155,7 +169,7 @@ class Subject:
         key = (readout, reference, network, explainer if network == "retrained" else None, precision)
         models = {"original": self.model, "fine-tuned": self.tuned, "retrained": self.retrained.get(explainer)}
         model = models[network]
-        changes = isinstance(model, nn.Module) and isinstance(self.x, Tensor) and isinstance(self.target, Tensor)
+        changes = isinstance(model, nn.Module) and isinstance(self.target, Tensor)
         if changes and isinstance(self.segments, Tensor):  # else the scorer says what is wrong
             self._forget_what_changed(model)
         if key not in self._scorers:

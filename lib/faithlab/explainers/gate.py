@@ -30,7 +30,8 @@ def check_inputs(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, 
             raise ValueError(
                 f"{int(broken.sum())} of {len(x)} inputs hold NaN or infinite numbers; drop or repair them"
             )
-    engine.check_inputs(x, target)
+    engine.check_inputs(x)
+    engine.check_targets(target, x)
     preparation.check(model, x)
     arguments.whole("batch_size, inputs explained at once,", batch_size, 1)
     features = segment_maps.count_of(segments, x)

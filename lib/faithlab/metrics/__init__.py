@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks, stats
+from faithlab import arguments, masks, segments, stats
 from faithlab.engine import Readout, Score
 from faithlab.metrics import (
     consistency,
@@ -98,7 +98,10 @@ class Metric:
         if not self.source.strip():
             raise ValueError("expected where the metric is defined: a paper and its equation, or your name")
         if self.sizes is not None:
-            object.__setattr__(self, "sizes", tuple(float(size) for size in self.sizes))
+            sizes = arguments.fractions(self.sizes)
+            if not bool((sizes.diff() > 0).all()):
+                raise ValueError(f"expected increasing sizes, shares of the features, but got {sizes.tolist()}")
+            object.__setattr__(self, "sizes", tuple(sizes.tolist()))
 
     @property
     def summary(self) -> stats.Statistic | Callable[..., Tensor]:
@@ -159,6 +162,13 @@ class Metric:
     def measure(self, score: Score, subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
         """Its values [B] or [B, K] and their Monte-Carlo errors (NaN: unknown), asked with a score made elsewhere."""
         arguments.attribution(attribution)
+        features = segments.count_of(subject.segments, subject.x)
+        if attribution.shape != (len(subject.x), features):
+            raise ValueError(
+                f"expected an attribution for each of {len(subject.x)} inputs and {features} features, "
+                f"{(len(subject.x), features)}, but got {tuple(attribution.shape)}; explain these inputs, and pool "
+                "what is finer than the features with faithlab.segments.pool"
+            )
         sizes = () if self.sizes is None else (torch.tensor(self.sizes, dtype=torch.float64),)
         own = {"present": subject.present, "images": subject.images}
         # Copies: what a function changes in place stays its own.

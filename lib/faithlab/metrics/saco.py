@@ -105,5 +105,10 @@ def saco(
     Returns:
         [B] float64 in [-1, 1]; NaN where it is not defined, which is for the caller to count: all groups equally
         salient, fewer features than groups, or a ratio that is not finite.
+
+    Raises:
+        ValueError: fewer than two groups, which make no pair, and as `influences`.
     """
+    arguments.attribution(attribution)
+    arguments.whole("groups, compared in pairs and each of a feature or more,", groups, 2, attribution.shape[-1])
     return coefficient(influences(score, attribution, groups, present=present), ratio=ratio)
