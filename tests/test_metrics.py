@@ -1,11 +1,14 @@
 """The registry: every metric is asked with its own readout, reference and network, and what is shared is asked once."""
 
+import contextlib
 import dataclasses
+import functools
 import math
 import os
 import subprocess
 import sys
 
+import pandas
 import pytest
 import torch
 from torch import nn
@@ -542,6 +545,37 @@ def test_a_metric_that_fails_among_others_is_named(subject, attributions, answer
         evaluate({"SaCo": METRICS["SaCo"], "mine": wrong}, subject, attributions)
     with pytest.raises((ValueError, KeyError), match=said.removeprefix("KeyError: ")):
         wrong(subject, attributions["IG"])
+
+
+@pytest.fixture(params=[torch.bfloat16, torch.float64], ids=str)
+def another_default(request):
+    """Another default dtype of torch's, to be set while something is asked."""
+
+    @contextlib.contextmanager
+    def set_it():
+        torch.set_default_dtype(request.param)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    return set_it
+
+
+def test_no_score_depends_on_the_default_precision(subject, attributions, another_default):
+    expected = evaluate(ONE_NETWORK, subject, attributions).frame()
+    with another_default():
+        got = evaluate(ONE_NETWORK, dataclasses.replace(subject), attributions).frame()
+    pandas.testing.assert_frame_equal(got, expected, check_exact=True)
+
+
+def test_no_estimate_depends_on_the_default_precision(subject, attributions, another_default):
+    table = evaluate({"Fid+": ONE_NETWORK["Fid+"]}, subject, attributions)
+    ask = functools.partial(stats.estimate, table, stats.area, cells=[{"explainer": "IG"}, {"explainer": "saliency"}])
+    expected = ask()
+    with another_default():
+        got = ask()
+    assert repr(got) == repr(expected)
 
 
 @pytest.mark.parametrize("part", [slice(None), slice(3)], ids=["features", "inputs"])

@@ -56,7 +56,7 @@ def smooth(
         if not x.is_floating_point():
             raise ValueError(f"noise is added to floating-point inputs, but got {x.dtype}")
         span = (x.flatten(1).amax(1) - x.flatten(1).amin(1)).view(-1, *[1] * (x.ndim - 1))
-        total = torch.zeros((), device=x.device)
+        total = torch.zeros((), dtype=x.dtype, device=x.device)
         for draw in range(samples):
             shift = draws.normal(seed, images, torch.tensor([draw]), x[0].numel()).view_as(x).to(x)
             total = total + inner(model, x + noise * span * shift, target, images, **options).detach() ** moment

@@ -231,7 +231,7 @@ class Metric:
             return keep.double() @ torch.linspace(0, 1, keep.shape[-1], dtype=torch.float64) / keep.shape[-1]
 
         score.classes = 2
-        x = torch.zeros(1, features)
+        x = torch.zeros(1, features, dtype=torch.float32)
         subject = Subject(torch.nn.Identity(), x, torch.zeros(1, dtype=torch.int64), torch.arange(features))
         self.measure(score, subject, torch.rand(1, features, generator=torch.Generator().manual_seed(0)))
         return asked

@@ -20,7 +20,7 @@ def answers(score: Score, count: int, features: int, *, device: torch.device | s
     """
     arguments.whole("the number of inputs", count, 0)
     arguments.whole("features, whose subsets can be counted,", features, 1, 20)
-    table = torch.empty(count, 1 << features, device=device)
+    table = torch.empty(count, 1 << features, dtype=torch.float32, device=device)
     bit = torch.arange(features, device=device)
     for subset in torch.arange(1 << features, device=device).split(max(1, masks.BUDGET // max(1, count * features))):
         keep = (subset[:, None] >> bit) & 1 == 1  # [n, F]

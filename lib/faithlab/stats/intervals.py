@@ -248,7 +248,7 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
     low, high = (torch.where(alike, torch.nan, end) for end in (low, high))
     if gathered.hits and gathered.statistic.function is mean and len(gathered.statistic.over) == 1:
         error = torch.where(alike, 0, error)
-        hits = torch.full((len(point),), float(gathered.repeats))
+        hits = torch.full((len(point),), gathered.repeats, dtype=torch.float64)
         hits[0] *= len(gathered.networks)
         hits = hits.reshape(n.shape)
         ones = (matrix == 1).sum(1), (matrix == -1).sum(1), (matrix != 0).sum(1)

@@ -760,7 +760,7 @@ def verdict(low: float, high: float) -> str:
 
 def _alike(value: float, images: int) -> tuple[float, float]:
     """The interval of a rate where all images have the same T: it knows that there are few of them."""
-    low, high = stats.exact(torch.tensor((value + 1) / 2), torch.tensor(images))
+    low, high = stats.exact(torch.tensor((value + 1) / 2, dtype=torch.float64), torch.tensor(images))
     return 2 * float(low) - 1, 2 * float(high) - 1
 
 

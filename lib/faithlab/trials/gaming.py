@@ -60,7 +60,7 @@ def _asked(metric: Metric, turned: Callable[[Tensor], Tensor]) -> tuple[list, li
         return ((keep.double() @ weights) / weights.sum()).float()
 
     score.classes = 2
-    x = torch.zeros(1, FEATURES)
+    x = torch.zeros(1, FEATURES, dtype=torch.float32)
     subject = Subject(torch.nn.Identity(), x, torch.zeros(1, dtype=torch.int64), torch.arange(FEATURES))
     value = metric.measure(score, subject, turned(_probe())).value
     return torch.cat(seen).tolist() if seen else [], value.double().nan_to_num(nan=-1e9).flatten().tolist()

@@ -95,7 +95,8 @@ class Standardise(nn.Module):
     def __init__(self, mean: Iterable[float], std: Iterable[float]):
         super().__init__()
         own_mean, own_std, mean, std = (
-            torch.tensor(tuple(numbers)).view(-1, 1, 1) for numbers in (mean, std, imagenet.MEAN, imagenet.STD)
+            torch.tensor(tuple(numbers), dtype=torch.float32).view(-1, 1, 1)
+            for numbers in (mean, std, imagenet.MEAN, imagenet.STD)
         )
         self.register_buffer("scale", std / own_std)  # [3, 1, 1]
         self.register_buffer("shift", (mean - own_mean) / own_std)
@@ -142,7 +143,7 @@ def _in_plain_layers(network: nn.Module, side: int) -> None:
     network.eval()
     hooks = [m.register_forward_pre_hook(note) for m in network.modules() if isinstance(m, Conv2dSame)]
     with torch.no_grad():
-        network(torch.zeros(1, 3, side, side))
+        network(torch.zeros(1, 3, side, side, dtype=torch.float32))
     for hook in hooks:
         hook.remove()
     for parent in list(network.modules()):
@@ -231,7 +232,7 @@ def _split(name: str, network: nn.Module) -> nn.Module:
     if features is not None:
         whole = nn.Sequential(OrderedDict(features=features, head=head))
         with torch.no_grad():
-            probe = torch.linspace(-1, 1, 3 * 224 * 224).view(1, 3, 224, 224)
+            probe = torch.linspace(-1, 1, 3 * 224 * 224, dtype=torch.float32).view(1, 3, 224, 224)
             if torch.allclose(whole(probe), network(probe), atol=1e-5):
                 return whole
     raise ValueError(f"{name} has no last convolutional map followed by pooling and a classifier")
