@@ -58,8 +58,9 @@ DATASETS = """
 import sys
 from pathlib import Path
 
-with Path("ran.log").open("a") as log:
-    log.write("data " + " ".join(sys.argv[2:]) + "\\n")
+if __name__ == "__main__":
+    with Path("ran.log").open("a") as log:
+        log.write("data " + " ".join(sys.argv[2:]) + "\\n")
 """
 
 FILES = {

@@ -242,7 +242,7 @@ same = {"seed": seed, "images": identity}
 
 def start_of(objective):
     """Greedy search."""
-    return partial(search.greedy, images=count, features=features, objective=objective, device=device)
+    return partial(search.greedy, count=count, features=features, objective=objective, device=device)
 
 
 anneal = partial(search.anneal, **{**optimum.schedule(P, moves), **same})
