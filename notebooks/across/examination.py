@@ -59,6 +59,7 @@ seeds = [0]  # of noise, random orders and searches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 
 # %% tags=["hide-input"]
+import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
@@ -344,15 +345,17 @@ Markdown(
 figures.trust_and_price(trust, price)
 
 # %% tags=["hide-input"]
-plan = price.set_index(["kind", "metric"])
-plan = plan[["each", "images", "images_low", "images_high", "shows_10", "shows_100", "shows_1000"]]
-names = ["forwards each", "images", "from", "to", "10 images show", "100 show", "1000 show"]
-plan = plan.sort_values(["kind", "images"]).set_axis(names, axis=1)
-tables.styled(plan.map("{:.3g}".format))
+plan = price.sort_values(["kind", "images"]).set_index(["kind", "metric"])
+needed = plan[["images", "images_low", "images_high"]].apply(np.ceil).map("{:,.0f}".format).replace("inf", "∞")
+shows = plan[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format)
+needed = needed["images"] + " [" + needed["images_low"] + ", " + needed["images_high"] + "]"
+plan = pd.concat([plan["each"].map("{:,.0f}".format), needed, shows], axis=1)
+tables.styled(plan.set_axis(["forwards each", "images needed", "10 images show", "100 show", "1000 show"], axis=1))
 
 # %% [markdown]
-# *10 images show* 0.5: with ten images a difference is seen that is half as large as the one between an explanation and a
-# random order. Metrics that need retrained or fine-tuned networks cost those besides.
+# *10 images show* 0.50: with ten images a difference is seen that is half as large as the one between an explanation and a
+# random order. ∞: the metric may tell them apart with no number of images. Metrics that need retrained or fine-tuned
+# networks cost those besides.
 #
 # ## Do they agree?
 #

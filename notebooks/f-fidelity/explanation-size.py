@@ -501,7 +501,7 @@ found = {
     for name in next(attributions for of, _, attributions in rankings if of == share)
 }
 
-# %% mystnb={"figure": {"caption": "Four rankings of the same digits, with the fit of the family that explains them: the knee where a size is named, else a smooth decay. The random ranking and a real explainer can have curves that look flat, too.", "name": "ff-size-gallery"}, "image": {"alt": "Panels with curves of FFid+ over size for several caps, one panel for each explainer of the same digits, with the size that is read or the words no size."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rankings of the same digits, with the fit of the family that explains them: the knee where a size is named, else a smooth decay. The random ranking and a real explainer can have curves that look flat, too.", "name": "ff-size-gallery"}, "image": {"alt": "Panels with curves of FFid+ over size for several caps, one panel for each explainer of the same digits, with the size that is read or the words no size."}} tags=["hide-input"]
 shown_names = [name for name, share in found if share == middle]
 figure, panels = plt.subplots(2, -(-len(shown_names) // 2), figsize=(9.4, 5.2), sharex=True, squeeze=False)
 for axes, name in zip(panels.flat, shown_names, strict=False):
