@@ -139,8 +139,8 @@ ends = Scores.concat(ends)
 run.save(ends, "ends")
 told, opposite = (torch.cat([b.values for b in ends.where(explainer=e)]) for e in ("oracle", "its opposite"))
 Markdown(
-    f"SaCo of this oracle: {told.min():+.4f} to {told.max():+.4f} over the images; of the oracle with its sign turned, "
-    f"{opposite.min():+.4f} to {opposite.max():+.4f}. These are facts of every image, without an interval."
+    f"SaCo of this oracle lies between {told.min():+.4f} and {told.max():+.4f} over the images; of the oracle with its sign "
+    f"turned, between {opposite.min():+.4f} and {opposite.max():+.4f}. These are facts of every image, without an interval."
 )
 
 # %% [markdown]
