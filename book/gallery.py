@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -44,6 +45,16 @@ def thumbnail(picture: bytes) -> bytes:
     return file.getvalue()
 
 
+def size(kind: str, picture: bytes) -> str:
+    """The attributes that keep a picture's place on the page until it is loaded; none where it does not say its size."""
+    if kind == "png":
+        sides = Image.open(io.BytesIO(picture)).size
+    else:
+        box = re.search(rb'viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"', picture)
+        sides = [round(float(side)) for side in box.groups()] if box else []
+    return "".join(f' {name}="{side}"' for name, side in zip(("width", "height"), sides, strict=False))
+
+
 def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Path) -> None:
     """Write the gallery: its text, and its thumbnails into a folder that lies at the root of the site as `gallery`.
 
@@ -61,7 +72,7 @@ def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Pat
             (folder / f"{anchor}.{kind}").write_bytes(picture)
             text = html.escape(alt, quote=True)
             link = f'href="../notebooks/{name}.html#{html.escape(anchor)}" title="{text}"'
-            image = f'<img src="../gallery/{anchor}.{kind}" alt="{text}" loading="lazy">'
+            image = f'<img src="../gallery/{anchor}.{kind}" alt="{text}"{size(kind, picture)} loading="lazy">'
             shown = shown | {anchor: f"<a {link}>{image}</a>"}
         if shown:
             title = notebook.cells[0].source.partition("\n")[0].lstrip("# ")

@@ -22,7 +22,11 @@ def drawn(name, *tags, size=(900, 300), lines=""):
 
 
 def test_figures_are_small_and_lead_to_their_pages_those_of_the_answer_first(tmp_path):
-    cells = [nbformat.v4.new_markdown_cell("# Is it so?\n\nYes."), drawn("one"), drawn("two", "answer", lines="<svg/>")]
+    cells = [
+        nbformat.v4.new_markdown_cell("# Is it so?\n\nYes."),
+        drawn("one"),
+        drawn("two", "answer", lines='<svg viewBox="0 0 72.4 36"/>'),
+    ]
     plain = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# No figure")])
     book = [("saco/page", nbformat.v4.new_notebook(cells=cells)), ("saco/other", plain)]
     gallery.write(book, tmp_path / "book/gallery.md", tmp_path / "extra")
@@ -31,7 +35,9 @@ def test_figures_are_small_and_lead_to_their_pages_those_of_the_answer_first(tmp
     links = re.findall(r'href="([^"]+)" title="([^"]+)"><img src="([^"]+)" alt="([^"]+)"', text)
     alt = "A &quot;chart&quot;."
     assert links == [(f"../notebooks/saco/page.html#{n}", alt, f"../gallery/{n}.{kind}", alt) for n, kind in SHOWN]
-    assert (tmp_path / "extra/two.svg").read_text() == "<svg/>"
+    assert (tmp_path / "extra/two.svg").read_text() == '<svg viewBox="0 0 72.4 36"/>'
+    sizes = re.findall(r' width="(\d+)" height="(\d+)" loading="lazy"', text)
+    assert sizes == [("72", "36"), (str(gallery.WIDTH), str(gallery.WIDTH // 3))], "a page that loads does not jump"
     shown = Image.open(tmp_path / "extra/one.png")
     assert shown.size == (gallery.WIDTH, gallery.WIDTH // 3)
     assert shown.convert("RGB").getpixel((0, 0)) == (255, 255, 255), "what is transparent is white in the dark, too"
