@@ -46,7 +46,7 @@ def thumbnail(picture: bytes) -> bytes:
 
 
 def size(kind: str, picture: bytes) -> str:
-    """The attributes that keep a picture's place on the page until it is loaded; none where it does not say its size."""
+    """The attributes that keep a picture's place on a page that loads; none where it does not say its size."""
     if kind == "png":
         sides = Image.open(io.BytesIO(picture)).size
     else:
