@@ -141,9 +141,9 @@ figures.show(figure)
 # %% [markdown]
 # ## One image
 #
-# The *oracle* ranks the pixels of the digit first, in random order. From left to right: the image; what the explanation
-# calls relevant; the probability lost over the size, a curve for each cap $\beta$, with the knee that each cap makes
-# (triangles) and the knee that stays (line); and the pixels that the size keeps.
+# The *oracle* ranks the pixels of the digit first, in random order. Above: the image; what the explanation calls relevant;
+# and the pixels that the size keeps. Below: the probability lost over the size, a curve for each cap $\beta$, with the knee
+# that each cap makes (triangles) and the knee that stays (line).
 
 # %% tags=["hide-input"]
 middle = digit_shares[len(digit_shares) // 2]
@@ -176,7 +176,7 @@ def one_figure(name, image=0):
     return figures.explanation_size(found, picture, of_shown[name][image], shown.segments, truth=middle)
 
 
-# %% mystnb={"figure": {"caption": "One digit and its true explanation. Points: measured, with two Monte-Carlo standard errors; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size that is read, and its interval; dashed: the truth.", "name": "ff-size-one"}, "image": {"alt": "A coloured digit; its mask; curves of FFid+ over size for several caps, which all fall from the same size on; the digit alone."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "One digit and its true explanation. Points: measured, with two Monte-Carlo standard errors; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size that is read, and its interval; dashed: the truth.", "name": "ff-size-one"}, "image": {"alt": "A coloured digit; its mask; curves of FFid+ over size for several caps, which all fall from the same size on; the digit alone."}} tags=["hide-input", "answer"]
 one_figure("oracle")
 
 # %% [markdown]

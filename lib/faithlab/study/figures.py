@@ -433,23 +433,25 @@ def explanation_size(
     """
     if picture is not None and (attribution is None or segments is None):
         raise ValueError("expected the attribution and the segments of the picture, but got the picture alone")
-    ratios = [2.6] if picture is None else [1, 1, 2.2, 1]
-    figure, panels = plt.subplots(1, len(ratios), figsize=(1.9 * sum(ratios), 2.5), width_ratios=ratios, squeeze=False)
-    axes = panels[0, len(ratios) // 2]
+    # Pictures above, the curves below: as wide as a phone shows without scrolling.
+    figure = plt.figure(figsize=(5.4, 2.9 if picture is None else 4.6))
+    grid = figure.add_gridspec(1 if picture is None else 2, 3, height_ratios=None if picture is None else [1, 1.7])
+    axes = figure.add_subplot(grid[-1, :])
     plateau(axes, size, truth=truth)
     axes.set_xlabel("explanation size (share of features)", fontsize="small")
     axes.set_ylabel("FFid+", fontsize="small")
-    axes.legend(fontsize="x-small", handlelength=1, labelspacing=0.2)
+    axes.legend(fontsize="x-small", handlelength=1, labelspacing=0.2, loc="upper left", bbox_to_anchor=(1, 1))
     if picture is not None:
-        shown = {panels[0, 0]: ("image", picture), panels[0, 1]: ("explanation", attribution.cpu()[segments.cpu()])}
+        image, explanation, kept = (figure.add_subplot(grid[0, column]) for column in range(3))
+        shown = {image: ("image", picture), explanation: ("explanation", attribution.cpu()[segments.cpu()])}
         if size.refusal:
-            panels[0, 3].text(0.5, 0.5, "no size:\nnothing\nto keep", ha="center", va="center", fontsize="small")
-            panels[0, 3].set_axis_off()
+            kept.text(0.5, 0.5, "no size:\nnothing\nto keep", ha="center", va="center", fontsize="small")
+            kept.set_axis_off()
         else:
             top = masks.counts([size.fraction], len(attribution))
             # What is kept is the top, which is what removing it takes away.
             gone = masks.remove_top(masks.order(attribution[None].cpu()), top)[0, 0]
-            shown[panels[0, 3]] = (f"its top {size.fraction:.0%}", picture * ~gone[segments.cpu()][..., None])
+            shown[kept] = (f"its top {size.fraction:.0%}", picture * ~gone[segments.cpu()][..., None])
         for axes, (title, of) in shown.items():
             axes.imshow(of, cmap="magma", vmax=of.quantile(0.99).item() if of.ndim == 2 else None)
             axes.set_title(title, fontsize="small")
