@@ -131,6 +131,8 @@ def test_the_page_is_in_the_book_and_found_by_its_headings():
     assert {"file": "book/bring-your-own"} in [c for part in toc["parts"] for c in part["chapters"]]
     headings = " ".join(re.findall(r"^#+ (.*)", GUIDE.text, re.MULTILINE)).lower()
     assert all(word in headings for word in ("own metric", "own explainer", "timm", "add", "heat map"))
+    (entries,) = re.findall(r"^```{index} (.*)\n```$", GUIDE.text, re.MULTILINE)  # the search puts these first
+    assert {"! own metric", "! own model", "! timm", "! add"} <= set(entries.split(", "))
     for leads in ("book/home.md", "book/path.md", "book/fork.md", "README.md"):
         assert "bring-your-own" in (ROOT / leads).read_text(encoding="utf-8"), leads
 
