@@ -46,6 +46,8 @@ def test_the_shortest_example_is_first_short_and_prints_a_number_for_each_image(
     first = GUIDE.all("python")[0]
     assert first.index("import timm") == 0
     assert len([line for line in first.splitlines() if line.strip()]) <= 15
+    wide = [line for block in [first, *GUIDE.all("text")] for line in block.splitlines() if len(line) > 80]
+    assert not wide, "the page cuts them"
     assert page["said"][0].startswith("tensor([")
     assert page["METRICS"]["SaCo"](page["subject"], page["saliency"]).shape == (16,)
 
