@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import choices
 import forest
 import judged
 import matplotlib.pyplot as plt
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 import reader
 import seaborn as sns
+import yaml
 
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
@@ -31,9 +33,9 @@ def write(results: Path, target: Path) -> None:
 
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
-        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `answer.svg`, `matrix.md`,
-            `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`, `error-rates.md`,
-            `metrics.md`.
+        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `choices-<paper>.md`, `answer.svg`,
+            `matrix.md`, `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`,
+            `error-rates.md`, `metrics.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
@@ -42,6 +44,10 @@ def write(results: Path, target: Path) -> None:
     (target / "recorded.md").write_text(_recorded(recorded_runs()), encoding="utf-8")
     simulated = [kept.frame for name in places.pages() if (kept := recorded(name, "error_rates"))]
     (target / "error-rates.md").write_text(_simulated(simulated), encoding="utf-8")
+
+    declared = yaml.safe_load((places.root() / "book" / "choices.yml").read_text(encoding="utf-8"))
+    for paper, of in (declared or {}).items():
+        (target / f"choices-{paper}.md").write_text(choices.ranked(results, **of), encoding="utf-8")
 
     pages = judged.pages(results)
     claims = pd.concat([page.claims for page in pages], ignore_index=True) if pages else pd.DataFrame({"paper": []})

@@ -20,6 +20,7 @@ def results(tmp_path, monkeypatch):
     (tmp_path / "notebooks/profiles.yml").touch()
     (tmp_path / "book").mkdir()
     (tmp_path / "book/caveats.yml").write_text("saco: [{badge: Small, says: It is small.}]\n")
+    (tmp_path / "book/choices.yml").write_text("saco: {unit: SaCo, measured: []}\n")
     (tmp_path / "book/_toc.yml").write_text(
         "root: book/home\nparts: [{chapters: [{file: notebooks/saco/one}, {file: notebooks/trace/two}]}]\n"
     )

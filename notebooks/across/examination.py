@@ -378,7 +378,7 @@ figures.agreement(alike)
 # make examine MODEL=path/to/file.py:function DATA=path/to/inputs.npz
 # ```
 #
-# runs this page with it, and says where the page and its row are. See [](../../book/fork).
+# runs this page with it, and says where the page and its row are. See [](../../book/bring-your-own).
 
 # %% tags=["hide-input"]
 said, cards = [], []

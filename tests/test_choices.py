@@ -1,0 +1,103 @@
+"""Choices that papers leave open, ranked by what they change in made tables."""
+
+import json
+import re
+
+import choices
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+from faithlab.scores import Scores
+from faithlab.study import places
+
+ROOT = places.root()
+PAPERS = yaml.safe_load((ROOT / "book/choices.yml").read_text(encoding="utf-8"))
+CHANGES = {"page": "paper/page", "table": "changes", "rows": {"of": "change"}, "names": ["difference", "explainer"]}
+SIGNS = {
+    "says": "signs kept",
+    "page": "paper/page",
+    "table": "scores",
+    "rows": {"metric": "SaCo"},
+    "with": {"variant": "signed"},
+    "against": {"variant": None},
+    "each": ["dataset"],
+}
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """A build of one page: changes in a table, and the scores of two explainers, one of them with its signs, too."""
+    monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks/profiles.yml").touch()
+    folder = tmp_path / "results/paper/page"
+    folder.mkdir(parents=True)
+    (folder / "provenance.json").write_text(json.dumps({"profile": "quick"}))
+    rows = [
+        ("sizes", "IG", "change", 0.1, 0.05, 0.15),
+        ("subset", "IG", "change", -0.3, -0.4, -0.2),
+        ("subset", "Random", "change", 0.5, -0.1, 1.1),
+        ("subset", "EP", "change", 0.2, float("nan"), float("nan")),
+        ("subset", "IG", "value", 0.9, 0.8, 1.0),
+    ]
+    columns = ["difference", "explainer", "of", "mean", "low", "high"]
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "changes.csv", index=False)
+    noise = torch.linspace(-0.1, 0.1, 20, dtype=torch.float64)
+    labels = {"images": range(20), "dataset": "digits test", "network": "a", "metric": "SaCo"}
+    scores = Scores.of(noise, explainer="IG", **labels) + Scores.of(noise + 5, explainer="EP", **labels)
+    scores += Scores.of(noise.flip(0) - 0.5, explainer="IG", variant="signed", **labels)
+    scores.save(folder / "scores.parquet")
+    return tmp_path / "results"
+
+
+def test_what_changes_most_comes_first_and_noise_is_not_ranked(results):
+    text = choices.ranked(results, "SaCo", [CHANGES])
+    assert text.startswith("In SaCo, the largest change first:")
+    assert re.findall(r"^\| (s.*?) \| (.*?) \|", text, re.MULTILINE) == [
+        ("subset, IG", "−0.3 [−0.4, −0.2]"),
+        ("sizes, IG", "+0.1 [+0.05, +0.15]"),
+    ]
+    assert "[](../../notebooks/paper/page)" in text
+    assert "Not told from none: subset (Random, EP)." in text
+
+
+def test_a_change_in_the_long_table_is_that_of_the_same_images_and_explainers(results):
+    text = choices.ranked(results, "SaCo", [SIGNS, CHANGES])
+    (first,) = re.findall(r"^\| signs kept, digits \| (.*?) \[(.*?), (.*?)\]", text, re.MULTILINE)
+    value, low, high = (float(number.replace("−", "-")) for number in first)
+    assert value == pytest.approx(-0.5), "of IG alone: EP has no signs"
+    assert low < value < high < 0
+    assert text.index("signs kept") < text.index("subset, IG") < text.index("sizes, IG")
+
+
+def test_what_a_build_lacks_is_said(results):
+    other = SIGNS | {"says": "another metric", "rows": {"metric": "none"}}
+    absent = SIGNS | {"says": "another page", "page": "paper/other"}
+    text = choices.ranked(results, "SaCo", [CHANGES, other, absent])
+    assert "Not measured in this build: another metric; another page." in text
+    assert choices.ranked(results, "SaCo", [other]).count("\n") == 1, "one sentence"
+
+
+def test_a_larger_recorded_run_takes_the_place_of_the_build(results, monkeypatch):
+    frame = pd.read_csv(results / "paper/page/changes.csv").assign(mean=7.0, low=6.0, high=8.0)
+    kept = choices.judged.Recorded(frame, "study", {})
+    monkeypatch.setattr(choices.judged, "recorded", lambda page, table: kept)
+    assert "+7 [+6, +8]" in choices.ranked(results, "SaCo", [CHANGES])
+
+
+def test_declared_choices_name_pages_and_tables_that_they_save():
+    pages = places.pages()
+    for paper in PAPERS.values():
+        for choice in paper["measured"]:
+            assert choice["page"] in pages
+            assert f'"{choice["table"]}")' in places.script(choice["page"]).read_text(encoding="utf-8")
+
+
+def test_every_page_of_deviations_begins_with_what_was_measured():
+    pages = list((ROOT / "book").glob("*/deviations.md"))
+    assert {page.parent.name for page in pages} == set(PAPERS)
+    for page in pages:
+        sections = page.read_text(encoding="utf-8").split("\n## ")
+        assert f"_measured/choices-{page.parent.name}.md" in sections[1]
