@@ -12,7 +12,7 @@ from torch import Tensor
 import literal
 from faithlab import engine, readouts, search, segments
 from faithlab.metrics import trajectory
-from faithlab.search import chains
+from faithlab.search import chains, subsets
 from faithlab.zoo import models
 
 IDENTITIES = torch.tensor([7, 0, 300])
@@ -661,3 +661,20 @@ def test_a_gpu_finds_the_same():
     here = search.anneal(search.lookup(table), starts(8), steps=50)
     there = search.anneal(search.lookup(table.cuda()), starts(8).cuda(), steps=50)
     assert torch.equal(there.order.cpu(), here.order)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64], ids=str)
+def test_what_is_remembered_does_not_depend_on_the_default_precision(dtype):
+    weights = torch.rand(7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
+        return (keep.double() @ weights).float()
+
+    keep = torch.rand(2, 9, 7, generator=torch.Generator().manual_seed(1)) < 0.5
+    expected = subsets.answers(score, 2, 7), search.Remembered(score)(keep)
+    torch.set_default_dtype(dtype)
+    try:
+        got = subsets.answers(score, 2, 7), search.Remembered(score)(keep)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert all(torch.equal(one, other) for one, other in zip(got, expected, strict=True))

@@ -221,7 +221,7 @@ asked = {ranking: heard("SaCo", ranking)[0] for ranking in rankings}
 some = [0, 1, 2, 3, 5, 8, 10]
 strip({r: keep[some] for r, keep in asked.items()}, ["image", *(f"no group {k}" for k in some[1:])], "mean", 3.1)
 
-# %% mystnb={"figure": {"caption": "Left: the groups. Middle: a point for each; an explanation that is right about them gives points that rise. Right: a cell for each pair, blue where the bet is won, red with a minus where it is lost; the darker, the higher the stake, which is how much more relevant one group is said to be. All stakes together are 1. SaCo is what is won minus what is lost.", "name": "one-image-bets"}, "image": {"alt": "For the explanation and the random ranking: a map of the groups, a scatter plot of a group's loss against its salience, and a triangle of pairs in blue and red. The explanation wins most of its stakes; the random ranking wins and loses about as much."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Left: the groups. Middle: a point for each; an explanation that is right about them gives points that rise. Right: a cell for each pair, blue where the bet is won, red with a minus where it is lost; the darker, the higher the stake, which is how much more relevant one group is said to be. All stakes together are 1. SaCo is what is won minus what is lost.", "name": "one-image-bets"}, "image": {"alt": "For the explanation and the random ranking: a map of the groups, a scatter plot of a group's loss against its salience, and a triangle of pairs in blue, where the bet is won, and red, where it is lost; the sums stand above."}} tags=["hide-input"]
 figure, grid = plt.subplots(2, 3, figsize=(7.6, 5.2), width_ratios=[0.85, 1.1, 1])
 bets = []
 for (ground, plane, table), (ranking, keep) in zip(grid, asked.items(), strict=True):
@@ -398,8 +398,7 @@ Markdown(
 
 # %% [markdown]
 # **One image proves nothing.** Another image, another network or another draw of the control gives other numbers, and may
-# turn them round. Try `image=6`: there, dots alone make the original network lose the class, and its companion keeps it
-# more often. And no picture says which of the numbers is right. That takes questions with a known answer, many images and
+# turn them round: try `image=6`. And no picture says which of the numbers is right. That takes questions with a known answer, many images and
 # intervals: [](../across/examination).
 
 # %% tags=["hide-input"]
