@@ -146,6 +146,13 @@ def spearman(a: list[float], b: list[float]) -> float:
     return scipy.stats.spearmanr(a, b).statistic
 
 
+def pearson(a: list[float], b: list[float]) -> float:
+    """Pearson's correlation; NaN where a side is constant."""
+    if len(set(a)) == 1 or len(set(b)) == 1:
+        return math.nan
+    return scipy.stats.pearsonr(a, b).statistic
+
+
 def micro_correlations(curves, truth) -> list[float]:
     """Spearman over the explainers at each sparsity."""
     return [spearman([curve[k] for curve in curves], truth) for k in range(len(curves[0]))]

@@ -126,6 +126,8 @@ def test_orders_are_those_of_the_literal_twin_in_every_resample(seed):
         "macro": of(stats.found_order(LEVELS, SEEDS, metric="m")),
         "micro": of(stats.found_order(LEVELS, SEEDS, micro=True, metric="m")),
         "same": of(stats.same_order("m", "n", LEVELS, SEEDS)),
+        "linear": of(stats.found_order(LEVELS, SEEDS, ranks=False, metric="m")),
+        "same linear": of(stats.same_order("m", "n", LEVELS, SEEDS, ranks=False)),
         "same micro": of(stats.same_order("m", "n", LEVELS, SEEDS, micro=True)),
         "pairs": of(stats.pairs_in_order(LEVELS, SEEDS), metric="m"),
         "pairs micro": of(stats.pairs_in_order(LEVELS, SEEDS, micro=True, better=-1), metric="n"),
@@ -144,6 +146,10 @@ def test_orders_are_those_of_the_literal_twin_in_every_resample(seed):
         )
         same = [literal.spearman(a, b) for a, b in zip(*areas, strict=True)]
         assert found["same"][r] == pytest.approx(mean_of(same), nan_ok=True, abs=1e-9)
+        linear = [literal.pearson(seed, quality) for seed in areas[0]]
+        assert found["linear"][r] == pytest.approx(mean_of(linear), nan_ok=True, abs=1e-6)
+        same = [literal.pearson(a, b) for a, b in zip(*areas, strict=True)]
+        assert found["same linear"][r] == pytest.approx(mean_of(same), nan_ok=True, abs=1e-6)
         each = [
             literal.spearman([c[k] for c in a], [c[k] for c in b])
             for a, b in zip(*rows, strict=True)

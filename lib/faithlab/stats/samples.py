@@ -202,6 +202,7 @@ def found_order(
     *,
     micro: bool = False,
     each_size: bool = False,
+    ranks: bool = True,
     **labels: Label,
 ) -> Statistic:
     """Spearman's correlation between a metric's scores of degraded explanations and their quality (F-Fidelity, 5.1).
@@ -215,13 +216,15 @@ def found_order(
         seeds: of the noise.
         micro: rank at each size, not the areas.
         each_size: the correlation of every size, not their mean.
+        ranks: False correlates the scores themselves (Pearson). Levels that score nearly alike change places by chance,
+            which a rank correlation feels and this one hardly: it needs fewer images.
         **labels: of the scores, such as the metric.
     """
 
     def correlation(*samples: Sample) -> Tensor:
         means = _means(samples, len(levels), micro)
         quality = torch.arange(len(levels), 0, -1, dtype=torch.float64).expand_as(means)
-        found = pearson(rank(means), quality)  # [R, seeds, sizes]
+        found = pearson(rank(means) if ranks else means, quality)  # [R, seeds, sizes]
         return found.nanmean(1) if each_size else found.flatten(1).nanmean(1)
 
     over = tuple(_degraded(levels, seeds, **labels))
@@ -229,14 +232,20 @@ def found_order(
 
 
 def same_order(
-    one: str, other: str, levels: Sequence[float], seeds: Sequence[int] = (0,), *, micro: bool = False
+    one: str,
+    other: str,
+    levels: Sequence[float],
+    seeds: Sequence[int] = (0,),
+    *,
+    micro: bool = False,
+    ranks: bool = True,
 ) -> Statistic:
     """Spearman's correlation between two metrics' scores of degraded explanations; arguments as in `found_order`."""
 
     def correlation(*samples: Sample) -> Tensor:
         half = len(samples) // 2
         a, b = (_means(part, len(levels), micro) for part in (samples[:half], samples[half:]))
-        return pearson(rank(a), rank(b)).flatten(1).nanmean(1)
+        return pearson(*((rank(a), rank(b)) if ranks else (a, b))).flatten(1).nanmean(1)
 
     over = (*_degraded(levels, seeds, metric=one), *_degraded(levels, seeds, metric=other))
     return Statistic(correlation, over, f"{'micro' if micro else 'macro'} correlation of {one} and {other}")
