@@ -50,7 +50,7 @@ explainers = {
 }  # by model
 steps = 8  # of Integrated Gradients
 noise_shares = [0.0, 0.25, 0.5, 0.75, 1.0]  # of Order
-randomised_share = 0.3  # of the layers, in Own model
+randomised_share = 0.3  # of the layers, at least, in Own model
 size_step = 0.1  # between the sizes of metrics that have several
 draws = 2  # random subsets of R- and F-Fidelity; the paper draws 50
 budget = 700  # forwards for each input and metric, in Gaming
@@ -97,6 +97,10 @@ else:
     asked = kinds.by_kind([kinds.asked(network, run.parameters) for network in networks])
 
 # %% tags=["hide-input"]
+strangers = {
+    kind: [examination.stranger(one.subject, randomised_share, seed=seeds[0]) for one in of]
+    for kind, of in asked.items()
+}
 facts = [
     {
         "kind": kind,
@@ -106,10 +110,11 @@ facts = [
         "fine-tuned": tables.share(one.right[1]) if len(one.right) > 1 else "there is none",
         "explained": len(one.subject.x),
         "features": segments.count(one.subject.segments),
+        "stranger": f"{other.drawn} of {other.layers} layers; {other.agreement:.0%}",
         "explainers": ", ".join([*own, *one.explainers]),
     }
     for kind, of in asked.items()
-    for one in of
+    for one, other in zip(of, strangers[kind], strict=True)
 ]
 run.save(pd.DataFrame(facts), "networks")
 tables.prose(pd.DataFrame(facts))
@@ -117,8 +122,9 @@ tables.prose(pd.DataFrame(facts))
 # %% tags=["hide-input"]
 cap = int(masks.bound(beta, facts[0]["features"]))
 Markdown(
-    f"*Fine-tuned* is the companion that was used to random masks. Own model randomises the last {randomised_share:.0%} of "
-    "the convolutional and linear layers: of an LSTM here that is its classifier. Networks of one kind are judged together. "
+    "*Fine-tuned* is the companion that was used to random masks. *Stranger* is the other network of Own model: how many of "
+    "the last layers have their weights drawn anew, and to how many of these inputs it still gives the same class. "
+    "Networks of one kind are judged together. "
     "Truth has a network of its own, and says the same in every kind.\n\n"
     f"*Read the rows of F-Fidelity with this in mind:* of {facts[0]['features']} features, its cap {beta:g} lets it remove "
     f"at most {cap} at a time, and it draws {draws} subsets a size where the paper draws 50."
@@ -132,7 +138,7 @@ Markdown(
 # | **Order** | Of one explanation with some of its scores shuffled, less shuffling is better {cite:p}`zheng2025ffidelity` |
 # | **Chance** | An explanation is better than a random order {cite:p}`wu2024saco` |
 # | **Truth** | Where it is known which features decide, the order that puts more of them first is better |
-# | **Own model** | The explanation of this network is better than that of the network with its last layers randomised |
+# | **Own model** | The explanation of this network is better than that of a stranger: the network with the weights of its last layers drawn anew, until it has forgotten what it knew |
 # | **Gaming** | The order that the metric itself likes best beats the explanations under *other* metrics, too {cite:p}`wang2024trace` |
 # | **Stand-in** | Removed features are zero, the mean colour, or blurred: the explainers keep their order {cite:p}`marchadour2025fewclass` |
 # | **Repeat** | Another half of the images, and other random draws: the explainers keep their order |
@@ -149,6 +155,7 @@ found = examination.examine_kinds(
     randomised_share=randomised_share,
     budget=budget,
     gamed=gamed,
+    kept=run.kept,
 )
 scores = examination.joined(found)
 trust = pd.concat([of.trust.assign(kind=kind) for kind, of in found.items()], ignore_index=True)

@@ -1,7 +1,7 @@
 """Ranks, correlations and areas; and `estimate`, the one bootstrap and the one interval of the study."""
 
 from faithlab.stats.intervals import Estimate, Interval, estimate, exact, summary
-from faithlab.stats.ranks import MonteCarlo, auc, bootstrap, pearson, rank, spearman
+from faithlab.stats.ranks import MonteCarlo, auc, bootstrap, kappa, pearson, rank, spearman
 from faithlab.stats.samples import (
     Sample,
     Statistic,
@@ -39,6 +39,7 @@ __all__ = [
     "explainers_ranked",
     "found_order",
     "images_ranked",
+    "kappa",
     "mean",
     "mege",
     "micro_rank",

@@ -101,6 +101,24 @@ def spearman(a: Tensor, b: Tensor) -> Tensor:
     return _correlation(rank(a), rank(b))
 
 
+def kappa(a: Tensor, b: Tensor) -> float:
+    """Cohen's kappa of two judgements [n] of the same things: how far they agree beyond chance; 1 entirely.
+
+    Chance is that of two judges who give each class as often as these do. 1 where both give one and the same class to
+    everything.
+
+    Raises:
+        ValueError: two lengths, or none.
+    """
+    if a.shape != b.shape or a.ndim != 1 or not len(a):
+        raise ValueError(f"expected two series of classes of one length, but got {tuple(a.shape)} and {tuple(b.shape)}")
+    both = torch.cat([a, b]).unique()
+    shares = [(judged[:, None] == both).double().mean(0) for judged in (a, b)]
+    chance = (shares[0] * shares[1]).sum().item()
+    agreed = (a == b).double().mean().item()
+    return 1.0 if chance == 1 else (agreed - chance) / (1 - chance)
+
+
 def auc(curve: Tensor, at: Tensor) -> Tensor:
     """Area under a curve [..., K] sampled at increasing positions [K], divided by their range (trapezoid rule).
 

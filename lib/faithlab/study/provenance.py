@@ -66,10 +66,17 @@ def identity(name: str, parameters: Mapping[str, Any], notebook: str, code: str)
         code: `library` at the start of the run.
 
     Returns:
-        ``run``, the id, and the hashes that it is made of.
+        ``run``, the id, and the hashes that it is made of. The id counts the content of files that parameters name.
     """
-    text = json.dumps([name, parameters, notebook, code], sort_keys=True, default=str)
+    text = json.dumps([name, parameters, notebook, code, *_files(parameters)], sort_keys=True, default=str)
     return {"run": hashlib.sha256(text.encode()).hexdigest()[:16], "notebook_sha256": notebook, "code_sha256": code}
+
+
+def _files(parameters: Mapping[str, Any]) -> list[str]:
+    """SHA-256 of the reader's own files, given as "path/to/file" or "path/to/file.py:function"."""
+    named = [value for _, value in sorted(parameters.items()) if isinstance(value, str)]
+    paths = [Path(text).expanduser() for value in named for text in (value, value.rpartition(":")[0]) if text]
+    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()]
 
 
 @contextlib.contextmanager

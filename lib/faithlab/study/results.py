@@ -13,15 +13,17 @@ import hashlib
 import html
 import json
 import os
+import pickle
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nbformat
 import numpy as np
@@ -30,6 +32,8 @@ import pandas as pd
 from faithlab.claims import Claim, Part, Verdict, error_rate
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import places, profiles, provenance
+
+Made = TypeVar("Made")
 
 RECORDED_ORDER = ("paper", "study", "quick")
 BY_HAND = "by-hand"
@@ -77,6 +81,9 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in _tables_in(self.folder):
             left.unlink()
+        for step in self.folder.glob("*.step"):
+            if not self._told or self._told["run"] not in step.name:
+                step.unlink()
         self._tables: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, Scores] = {}
         self._claims: list[tuple[str, Claim]] = []
@@ -103,6 +110,27 @@ class Run:
             path = places.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
             columns = [str(column) for column in frame.columns]
         self._tables[table] = {"file": path.name, "rows": len(frame), "columns": columns, "sha256": _digest(path)}
+
+    def kept(self, step: str, make: Callable[[], Made]) -> Made:
+        """What a long step of the page makes. A run that was killed and is started again finds it made.
+
+        Only a run of the pipeline that is the same in everything, code, parameters and the reader's own files, finds
+        it; by hand each step is made anew. At the end of the page the steps are thrown away.
+
+        Args:
+            step: its name on this page.
+            make: what makes it; it can be pickled.
+        """
+        if not self._told:
+            return make()
+        path = self.folder / f"{hashlib.sha256(step.encode()).hexdigest()[:16]}-{self._told['run']}.step"
+        with contextlib.suppress(FileNotFoundError, EOFError, pickle.UnpicklingError):
+            return pickle.loads(path.read_bytes())  # nobody else writes into the build folder
+        made = make()
+        unfinished = path.with_suffix(".partial")
+        unfinished.write_bytes(pickle.dumps(made))
+        unfinished.replace(path)
+        return made
 
     def claim(self, id: str, where: str, sentence: str, parts: Sequence[Part], *, paper: str | None = None) -> Verdict:
         """Judge a claim of a paper, below the table that it is about.
@@ -160,7 +188,7 @@ class Run:
             rows.append({"id": claim.id, "paper": paper, **verdict.row()})
             parts.append(verdict.frame())
             if runs:
-                rates.append(error_rate(claim, runs, resamples=400).row())
+                rates.append(self.kept(f"error rate of {claim.id}", partial(_rates, claim, runs)))
         self.save(pd.DataFrame(rows), "claims")
         self.save(pd.concat(parts, ignore_index=True), "parts")
         if rates:
@@ -228,6 +256,8 @@ class Run:
     def _settle(self, place: Path) -> None:
         """Move the tables, and nothing else stays in either folder of what was there."""
         before, self.folder = self.folder, place
+        for step in before.glob("*.step"):
+            step.unlink()
         if before != place:
             place.mkdir(parents=True, exist_ok=True)
             for about in self._tables.values():
@@ -238,6 +268,10 @@ class Run:
         for path in _tables_in(place):
             if path.stem not in self._tables:
                 path.unlink()
+
+
+def _rates(claim: Claim, runs: int) -> dict[str, Any]:
+    return error_rate(claim, runs, resamples=400).row()
 
 
 @dataclass(frozen=True)

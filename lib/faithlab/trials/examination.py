@@ -15,8 +15,8 @@ The trials::
     Chance     an explanation is better than a random order of the same features        Wu et al., 2024, section 5.2
     Truth      of two shares of the true features that come first, the larger is better; and all of them are better
                than any explanation of the same input
-    Own model  the explanation of this network is better than the one, by the same explainer, of the network with a
-               share of its layers randomised                                           Adebayo et al., 2018
+    Own model  the explanation of this network is better than the one, by the same explainer, of a stranger: the
+               network with the weights of its last layers drawn anew                   Adebayo et al., 2018
     Gaming     the order that the metric likes best is better than any explanation, for the other metrics, with one vote
                for each family of them                                                  Wang and Wang, 2024
     Stand-in   two references rank two explainers alike                                 Marchadour et al., 2025
@@ -30,16 +30,17 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm import tqdm
 
-from faithlab import arguments, draws, stats
+from faithlab import arguments, draws, engine, masks, stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import Metric, evaluate, load, obstacles
 from faithlab.scores import Block, Label, Scores
@@ -51,7 +52,7 @@ from faithlab.trials.peers import NOT_ASKED, Peer
 from faithlab.trials.subjects import Chosen
 from faithlab.trials.subjects import attributions as explained
 from faithlab.trials.truth import partial_oracle
-from faithlab.zoo.degradation import randomised
+from faithlab.zoo.degradation import layers, randomised
 
 TRIALS = ("Order", "Chance", "Truth", "Own model", "Gaming", "Stand-in", "Repeat")
 """The judged trials."""
@@ -66,6 +67,8 @@ LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 KNOWN = (1.0, 0.75, 0.5, 0.25)
 """Shares of the true features that partial oracles know, the best first."""
 OTHER_DRAW = 1
+STRANGER = 0.2
+"""Cohen's kappa of the classes that two networks recognise, below which neither knows what the other knows."""
 HALVES = 16
 """Ways to cut the images into halves."""
 FEW = 20
@@ -122,7 +125,7 @@ def examine(
             `oracles` has told of these metrics already: Truth has networks of its own.
         levels: shares of noise of Order, from none (0) upwards.
         seeds: of noise, random orders, partial oracles and randomised layers.
-        randomised_share: of the layers, in Own model.
+        randomised_share: of the layers, at least, in Own model: see `stranger`.
         references: of Stand-in, by their names in the subject; a metric's own is added.
         budget: forwards for each input and metric, in Gaming.
         gamed: the first so many inputs are those of Gaming; None: all.
@@ -133,7 +136,7 @@ def examine(
     check(metrics, subject)
     attributions = explained(subject, explainers)
     check_explanations(attributions, subject)
-    other = dataclasses.replace(subject, model=randomised(subject.model, randomised_share, seed=seeds[0]), retrained={})
+    other = stranger(subject, randomised_share, seed=seeds[0])
     trials = [
         ("Order, Chance, Own model", None),
         *((f"Truth {k + 1}", pair) for k, pair in enumerate(() if isinstance(truth, Scores) else truth)),
@@ -145,11 +148,14 @@ def examine(
     asked = {name: metric for name, metric in metrics.items() if not why.get((name, TRIALS[0]))}
     if not asked:
         raise ValueError("no metric applies: " + "; ".join(f"{m}: {text}" for (m, _), text in why.items()))
+    if not other.model:
+        why |= {(name, "Own model"): other.reason for name in asked}
     tables = []
     for name, pair in (bar := tqdm(trials, mininterval=5)):
         bar.set_description(name)
         if name.startswith("Order"):
-            elsewhere = explained(other, explainers)
+            of = dataclasses.replace(subject, model=other.model, retrained={})
+            elsewhere = explained(of, explainers) if other.model else {}
             tables.append(directly(asked, subject, attributions, elsewhere, levels=levels, seeds=seeds))
             table = tables[0]
         elif pair is not None:
@@ -181,6 +187,7 @@ def examine_kinds(
     *,
     truth: Sequence[tuple[Subject, Tensor]] = (),
     seeds: Sequence[int] = (0,),
+    kept: Callable[[str, Callable[[], Any]], Any] = lambda step, make: make(),
     **options: Any,
 ) -> dict[str, Examination]:
     """`examine` networks of several kinds, such as convolutional ones and transformers.
@@ -193,13 +200,17 @@ def examine_kinds(
         kinds: by kind, its networks with their explainers; every network has its own training seed or name.
         truth: as in `examine`.
         seeds: as in `examine`.
+        kept: makes a step, or finds it where an earlier run was killed: `faithlab.study.results.Run.kept`.
         **options: the others of `examine`.
     """
-    known = [oracles(metrics, *pair, seeds=seeds) for pair in truth]
+    known = [kept(f"truth {k}", partial(oracles, metrics, *pair, seeds=seeds)) for k, pair in enumerate(truth)]
     known = Scores.concat(known) if known else ()
     found = {}
     for kind, networks in kinds.items():
-        parts = [examine(metrics, *network, truth=known, seeds=seeds, **options) for network in networks]
+        parts = [
+            kept(f"{kind} {k}", partial(examine, metrics, *network, truth=known, seeds=seeds, **options))
+            for k, network in enumerate(networks)
+        ]
         # A trial applies to a kind where it applies to one of its networks.
         why = {key: reason for key, reason in parts[0].obstacles.items() if all(key in p.obstacles for p in parts)}
         rest = [Scores([b for b in p.scores if b.labels.get("variant") != ORACLE]) for p in parts[1:]]
@@ -252,6 +263,59 @@ def reasons(metrics: Mapping[str, Metric], subject: Subject) -> dict[tuple[str, 
     return found
 
 
+@dataclass(frozen=True)
+class Stranger:
+    """A network that has forgotten what it knew.
+
+    Attributes:
+        model: the network; None where nothing makes it forget.
+        drawn: layers whose weights were drawn anew.
+        layers: all layers that have weights.
+        agreement: share of the inputs to which it gives the same class as before.
+    """
+
+    model: nn.Module | None
+    drawn: int
+    layers: int
+    agreement: float
+
+    @property
+    def reason(self) -> str:
+        """Why there is none."""
+        return (
+            f"with all of its {self.layers} layers drawn anew, the network gives {self.agreement:.0%} of the inputs the "
+            "class that it gave before, so that nobody knows whose explanation is better"
+        )
+
+
+def stranger(subject: Subject, share: float, *, seed: int = 0) -> Stranger:
+    """The network with the weights of its last layers drawn anew, until its classes say nothing of what it said before.
+
+    Only then is it known that its explanations are no better than the network's own: one that recognises the same
+    inputs may explain them as well or better. So a share of the layers is where this starts, not where it ends. The
+    classes are those of these inputs; agreement is counted beyond that of chance, as Cohen's kappa.
+
+    Args:
+        subject: the inputs and the network, which is not changed.
+        share: of the layers, at least.
+        seed: of the weights.
+    """
+
+    def classes(model: nn.Module) -> Tensor:
+        return engine.classifier(model)(subject.x).argmax(1)
+
+    own, number = classes(subject.model), len(layers(subject.model))
+    first = max(1, int(masks.counts([share], number))) if number else 1
+    agreement = 1.0
+    for drawn in range(first, number + 1):
+        model = randomised(subject.model, drawn / number, keep=False, seed=seed)
+        other = classes(model)
+        agreement = (own == other).double().mean().item()
+        if stats.kappa(own, other) < STRANGER:
+            return Stranger(model, drawn, number, agreement)
+    return Stranger(None, number, number, agreement)
+
+
 def directly(
     metrics: Mapping[str, Metric],
     subject: Subject,
@@ -267,7 +331,7 @@ def directly(
         metrics: by name.
         subject: the inputs and the network.
         attributions: by explainer, [B, F].
-        elsewhere: those of the network with randomised layers, about the same class; may be empty.
+        elsewhere: those of a stranger, about the same class; may be empty.
         levels: as in `examine`.
         seeds: as in `examine`.
     """

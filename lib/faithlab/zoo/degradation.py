@@ -35,18 +35,25 @@ def switched(labels: Tensor, classes: int, share: float) -> Tensor:
 
 
 def layers(network: nn.Module) -> list[nn.Module]:
-    """The layers that have weights of their own, convolutional and linear ones, from input to output."""
-    return [module for module in network.modules() if isinstance(module, (nn.Conv2d, nn.Linear))]
+    """The layers that have weights of their own, from input to output: convolutional, linear, recurrent, embeddings."""
+    return [module for module in network.modules() if _weights(module)]
 
 
-def randomised(network: nn.Module, share: float, *, noise: float = 1.0, seed: int = 0) -> nn.Module:
-    """A copy of a network with Gaussian noise added to the weights of a share of its layers, from the output down.
+def _weights(module: nn.Module) -> list[nn.Parameter]:
+    """A layer's matrices; biases, and the factors of a normalisation, are none."""
+    return [own for own in module.parameters(recurse=False) if own.ndim > 1 and own.is_floating_point()]
+
+
+def randomised(network: nn.Module, share: float, *, noise: float = 1.0, keep: bool = True, seed: int = 0) -> nn.Module:
+    """A copy of a network with Gaussian noise in the weights of a share of its layers, from the output down.
 
     Args:
         network: is not changed.
         share: of the layers, rounded half up; at least one where it is positive.
         noise: standard deviation of the noise, in that of each layer's own weights.
-        seed: of the noise. Of two shares the larger adds the same noise to more layers.
+        keep: the noise is added to what a layer has learned (ReCo and MeGe, section 4.4); False puts it in its place
+            (Adebayo et al., 2018).
+        seed: of the noise. Of two shares the larger draws the same noise for more layers.
 
     Raises:
         ValueError: a share outside [0, 1].
@@ -57,7 +64,8 @@ def randomised(network: nn.Module, share: float, *, noise: float = 1.0, seed: in
     downward = layers(network)[::-1]
     number = max(int(masks.counts([share], len(downward))), int(share > 0))
     for index, layer in enumerate(downward[:number]):
-        weight = layer.weight.data
-        drawn = draws.normal(seed, torch.tensor([index]), torch.tensor([0]), weight.numel()).view(weight.shape)
-        weight += noise * weight.std() * drawn.to(weight)
+        for of, weight in enumerate(own.data for own in _weights(layer)):
+            drawn = draws.normal(seed, torch.tensor([index]), torch.tensor([of]), weight.numel()).view(weight.shape)
+            drawn = noise * weight.std() * drawn.to(weight)
+            weight.copy_(weight + drawn if keep else drawn)
     return network
