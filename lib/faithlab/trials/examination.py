@@ -283,8 +283,8 @@ class Stranger:
     def reason(self) -> str:
         """Why there is none."""
         return (
-            f"with all of its {self.layers} layers drawn anew, the network gives {self.agreement:.0%} of the inputs the "
-            "class that it gave before, so that nobody knows whose explanation is better"
+            f"with all of its {self.layers} layers drawn anew, the network gives {self.agreement:.0%} of the inputs "
+            "the class that it gave before, so that nobody knows whose explanation is better"
         )
 
 
