@@ -66,6 +66,25 @@ def test_the_noise_has_the_spread_of_the_layers_weights():
     assert not torch.equal(layers(randomised(whole, 0.1, seed=1))[-1].weight, layers(some)[-1].weight)
 
 
+def test_recurrent_layers_and_embeddings_are_layers_and_normalisations_are_none():
+    lstm = models.build("lstm", classes=2, words=50, dim=4, hidden=4)
+    kinds = (nn.Embedding, nn.LSTM, nn.Linear)
+    assert all(isinstance(layer, kind) for layer, kind in zip(layers(lstm), kinds, strict=True))
+    before = dict(lstm.named_parameters())
+    other = dict(randomised(lstm, 0.6).named_parameters())
+    moved = {name for name, value in before.items() if not torch.equal(value, other[name])}
+    assert moved == {name for name in before if "weight" in name and "embedding" not in name}
+
+
+def test_weights_that_are_not_kept_are_noise_of_the_same_spread():
+    whole = network()
+    for a, b in zip(layers(whole), layers(randomised(whole, 1.0, keep=False)), strict=True):
+        if a.weight.numel() > 1000:
+            assert (b.weight.std() / a.weight.std()).item() == pytest.approx(1, abs=0.1)
+            both = torch.stack([a.weight.flatten(), b.weight.flatten()])
+            assert both.corrcoef()[0, 1].abs() < 0.1
+
+
 def test_an_impossible_share_of_layers_is_an_error():
     with pytest.raises(ValueError, match=r"share of the layers between 0 and 1, but got 1.5"):
         randomised(network(), 1.5)

@@ -349,6 +349,55 @@ def test_a_search_finds_an_order_that_the_metric_likes_better(subject):
         gaming.search(metric, some, start, budget=least - 1)
 
 
+class Deep(torch.nn.Module):
+    """Two classes by the sign of two layers; `stubborn`: whatever its weights are."""
+
+    def __init__(self, stubborn=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.stubborn, self.first, self.last = stubborn, torch.nn.Linear(8, 16), torch.nn.Linear(16, 2)
+
+    def forward(self, x):
+        logits = self.last(self.first(x).tanh())
+        return logits * 0 + torch.stack([x[:, 0], -x[:, 0]], 1) if self.stubborn else logits
+
+
+def of_many(model):
+    x = torch.randn(400, 8, generator=torch.Generator().manual_seed(3))
+    return Subject(model, x, torch.ones(400, dtype=torch.int64), torch.arange(8))
+
+
+def test_a_stranger_has_forgotten_what_the_network_knew():
+    deep = Deep().eval()
+    before = {name: value.clone() for name, value in deep.state_dict().items()}
+    found = [examination.stranger(of_many(deep), 0.5, seed=seed) for seed in range(12)]
+    found = [one for one in found if one.model]
+    assert {one.drawn for one in found} == {1, 2}, "of some seeds one layer is not enough"
+    for one in found:
+        with torch.no_grad():
+            own, other = (network(of_many(deep).x).argmax(1) for network in (deep, one.model))
+        assert stats.kappa(own, other) < examination.STRANGER
+        assert one.agreement == pytest.approx((own == other).double().mean().item())
+        assert torch.equal(one.model.first.weight, deep.first.weight) == (one.drawn == 1)
+        assert not torch.equal(one.model.last.weight, deep.last.weight)
+    assert all(torch.equal(value, before[name]) for name, value in deep.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("network", "said"),
+    [(Deep(stubborn=True), "with all of its 2 layers drawn anew, the network gives 100%"), (Sum(), "no layers whose")],
+)
+def test_own_model_does_not_apply_to_a_network_that_forgets_nothing(network, said):
+    assert examination.stranger(of_many(network), 0.3).model is None
+    few = gaming.part(of_many(network), torch.arange(12))
+    metrics = {"SaCo": METRICS["SaCo"].given(groups=4)}
+    explainers = {"IxG": "input-x-gradient", "random too": ("random", {"seed": 9})}
+    found = examination.examine(metrics, few, explainers, levels=(0.0, 1.0)).trust
+    rows = found[found["trial"] == "Own model"]
+    assert set(rows["verdict"]) == {examination.NONE}
+    assert rows["why"].str.contains(said).all()
+
+
 def test_a_part_of_a_subject_has_its_part_of_a_reference():
     made = torch.arange(4.0).view(4, 1, 1, 1).expand(4, 1, 4, 6)
     whole_set = Subject(

@@ -52,6 +52,23 @@ def examined():
     return kinds, examination.examine_kinds(METRICS_ASKED, kinds, truth=[truth.closed_form(8)], **options)
 
 
+def test_every_network_is_a_step_that_may_be_kept():
+    kinds, found = examined()
+    options = {"budget": 300, "gamed": 2, "levels": (0.0, 0.5, 1.0), "truth": [truth.closed_form(8)]}
+    steps = {}
+
+    def kept(step, make):
+        steps[step] = make()
+        return steps[step]
+
+    first = examination.examine_kinds(METRICS_ASKED, kinds, kept=kept, **options)
+    assert list(steps) == ["truth 0", "one 0", "two 0", "two 1"]
+    again = examination.examine_kinds(METRICS_ASKED, kinds, kept=lambda step, make: steps[step], **options)
+    for kind, of in found.items():
+        pd.testing.assert_frame_equal(first[kind].trust, of.trust)
+        pd.testing.assert_frame_equal(again[kind].trust, of.trust)
+
+
 def test_a_kind_of_one_network_is_what_examine_says_of_it():
     kinds, found = examined()
     options = {"budget": 300, "gamed": 2, "levels": (0.0, 0.5, 1.0)}

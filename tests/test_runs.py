@@ -175,6 +175,46 @@ def test_a_run_that_fails_leaves_the_tables_of_the_last_one(repository):
     assert sorted(path.name for path in third.folder.iterdir()) == ["new.csv", "provenance.json"]
 
 
+def test_a_killed_run_finds_its_steps_made_and_another_does_not(repository, tmp_path):
+    asked = []
+
+    def step(run, answer):
+        return run.kept("a step", lambda: asked.append(answer) or {"of": answer})
+
+    run = started()
+    assert step(run, 1) == {"of": 1}
+    assert step(started(), 2) == {"of": 1}, "the same run again"
+    (kept,) = run.folder.glob("*.step")
+    kept.write_bytes(kept.read_bytes()[:5])  # the disk was full
+    assert step(started(), 3) == {"of": 3}
+    assert step(started(data="others"), 4) == {"of": 4}, "other parameters"
+    stale = kept.with_name("0-0.step")
+    stale.write_bytes(b"of another run")
+    again = started()
+    assert not stale.exists()
+    assert step(again, 5) == {"of": 3}
+    again.save(FRAME, "scores")
+    again.finish()
+    assert not list(again.folder.glob("*.step"))
+    assert not list(run.folder.glob("*.step"))
+    assert step(by_hand(), 6) == {"of": 6}
+    assert asked == [1, 3, 4, 6]
+
+
+def test_the_id_of_a_run_counts_the_content_of_a_readers_files(tmp_path):
+    metric, data = tmp_path / "mine.py", tmp_path / "x.npz"
+
+    def run():
+        return provenance.identity("a", {"metric": f"{metric}:score", "data": str(data), "n": 3}, "", "")["run"]
+
+    found = [run()]
+    for path, text in [(metric, "1"), (data, "1"), (metric, "2")]:
+        path.write_text(text)
+        found.append(run())
+    assert len(set(found)) == 4
+    assert run() == found[-1]
+
+
 def test_tables_come_back_as_they_were_saved(repository):
     run = started()
     run.save(FRAME, "scores")

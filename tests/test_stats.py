@@ -46,6 +46,23 @@ def test_spearman_of_a_batch_is_row_by_row():
     assert stats.spearman(a, b).tolist() == pytest.approx(expected, abs=1e-12)
 
 
+JUDGED = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20)
+
+
+@given(JUDGED)
+def test_kappa_is_agreement_beyond_that_of_every_pair_of_judgements(judged):
+    one, other = zip(*judged, strict=True)
+    agreed = sum(a == b for a, b in judged) / len(judged)
+    chance = sum(a == b for a in one for b in other) / len(judged) ** 2
+    expected = 1.0 if chance == 1 else (agreed - chance) / (1 - chance)
+    assert stats.kappa(torch.tensor(one), torch.tensor(other)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_kappa_of_no_pairs_is_an_error():
+    with pytest.raises(ValueError, match=r"two series of classes of one length, but got \(2,\) and \(3,\)"):
+        stats.kappa(torch.zeros(2), torch.zeros(3))
+
+
 def test_spearman_with_a_nan_is_nan():
     assert stats.spearman(torch.tensor([1.0, torch.nan, 3.0]), torch.tensor([1.0, 2.0, 3.0])).isnan()
 

@@ -282,6 +282,8 @@ class Stranger:
     @property
     def reason(self) -> str:
         """Why there is none."""
+        if not self.layers:
+            return "the network has no layers whose weights could be drawn anew"
         return (
             f"with all of its {self.layers} layers drawn anew, the network gives {self.agreement:.0%} of the inputs "
             "the class that it gave before, so that nobody knows whose explanation is better"
@@ -771,6 +773,8 @@ def judged(asked: Question, table: Scores, size: str = "all images") -> tuple[fl
         size: of `SIZES`.
     """
     each = _each(asked, table)
+    complete = [network for network, *_ in each]
+    table = Scores(b for b in table if any(_is(b.labels, network) for network in complete))
     count = sum(len(images) for _, images, _ in each)
     undefined = sum(int(values.isnan().any(1).sum()) for *_, values in each)
     if size == "one image" or undefined == count:
@@ -798,7 +802,7 @@ def of_images(asked: Question, table: Scores) -> Scores:
 
 
 def _each(asked: Question, table: Scores) -> list[tuple[dict[str, Label], Tensor, Tensor]]:
-    """Of every network: its labels, the images that have a score in all cells, and the scores [images, cells]."""
+    """Of every network that was asked all: its labels, images with a score in all cells, scores [images, cells]."""
     names = list(asked.cells[0])  # the same in all cells of a question
     by_labels: dict[tuple, list[Block]] = {}
     for block in table:
@@ -807,7 +811,9 @@ def _each(asked: Question, table: Scores) -> list[tuple[dict[str, Label], Tensor
     about = [{k: b.labels.get(k) for k in ("dataset", "network", "training_seed")} for b in cells[0]]
     found = []
     for network in about:
-        own = [next(b for b in blocks if _is(b.labels, network)) for blocks in cells]
+        own = [b for blocks in cells for b in blocks if _is(b.labels, network)]
+        if len(own) < len(cells):  # a trial may apply to some networks of a kind
+            continue
         images = own[0].images
         for block in own[1:]:
             images = images[torch.isin(images, block.images)]
