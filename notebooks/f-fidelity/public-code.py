@@ -204,9 +204,8 @@ run.save(scores, "scores")
 # ## How much each moves
 #
 # The macro correlation ranks the shares of noise by the area under their curve, the micro correlation at each size. Shares that
-# score nearly alike change places by chance, so that a correlation of six ranks jumps: even 2000 images leave it uncertain by
-# a fifth. *Linear* is the macro correlation of the areas themselves in place of their ranks (Pearson's in place of Spearman's). It is
-# ours, not the paper's; it asks whether the areas fall in proportion to the noise, and images decide it soon.
+# nearly tie change their ranks by chance, and a rank does not say how far apart they are: *linear* is the macro correlation of
+# the areas themselves in place of their ranks (Pearson's in place of Spearman's). It is ours, not the paper's.
 #
 # In brackets: 95 % intervals over the images, for the networks at hand; that of a change is that of a paired difference. *Share of
 # the ideal* is the mean of the three correlations, each times its ideal of −1, +1, −1. A correlation that does not exist has found
@@ -321,7 +320,7 @@ figures.show(figure)
 # %% tags=["hide-input"]
 def ranking(table, where):
     """Which differences are told from none, and how wide the intervals are, in a sentence."""
-    changes = table[(table["level"] == "linear") & (table["of"] == "change")]
+    changes = table[(table["level"] == "macro") & (table["of"] == "change")]
     certain = changes[(changes["low"] > 0) | (changes["high"] < 0)]
     ranked = certain.assign(size=certain["mean"].abs()).sort_values("size", ascending=False)
     listed = "; ".join(
@@ -330,13 +329,19 @@ def ranking(table, where):
         for row in ranked.to_dict("records")
     )
     of = table[(table["of"] == "value") & table["quantity"].isin(degraded.COMPARISONS)]
-    half = ((of["high"] - of["low"]) / 2).groupby(of["level"]).agg(lambda widths: f"{widths.median():.2f}")
+    half = ((of["high"] - of["low"]) / 2).groupby(of["level"])
+    wide = ", ".join(dict.fromkeys(of.loc[(of["level"] == "macro") & (of["high"] - of["low"] > 0.2), "difference"]))
     return (
         f"**{where}:** "
-        + (f"these differences change the linear correlations, largest first: {listed}. " if listed else "")
-        + ("The others cannot" if listed else "By the linear correlations no difference can")
-        + f" be told from none. Half the width of an interval is {half['macro']} for a macro correlation in the median, "
-        + f"{half['linear']} for a linear one, {half['micro']} for a micro one."
+        + (f"these differences change the macro correlations, largest first: {listed}. " if listed else "")
+        + ("The others cannot" if listed else "By the macro correlations no difference can")
+        + " be told from none. Half the width of an interval is in the median "
+        + ", ".join(f"{half.get_group(level).median():.2f} ({level})" for level in LEVELS)
+        + (
+            f"; of a macro correlation it is above 0.1 with {wide}: there the shares of noise nearly tie."
+            if wide
+            else "."
+        )
     )
 
 

@@ -124,24 +124,31 @@ def youden(same: Sample, different: Sample) -> Tensor:
 
 def association(x: Sample, y: Sample) -> Tensor:
     """Spearman's correlation over the images between two scores of each; NaN where one is constant."""
-    if x.images is not None or y.images is not None or x.sizes is not None or y.sizes is not None:
+    return _associations([x, y])[:, 0, 1]
+
+
+def _associations(samples: Sequence[Sample]) -> Tensor:
+    """Spearman's correlations over the images between all scores of each, [R, samples, samples]."""
+    if any(sample.images is not None or sample.sizes is not None for sample in samples):
         raise ValueError("the correlation over images needs one score of each kind for an image")
+    scores = torch.stack([sample.values[:, 0] for sample in samples])  # [samples, n]
+    ordered, order = scores.sort()
+    ends = [torch.searchsorted(ordered, scores, right=right) for right in (False, True)]
     answers = []
-    for weights in x.weights.split(128):
-        a, b = _weighted_ranks(x.values[:, 0], weights), _weighted_ranks(y.values[:, 0], weights)
+    for weights in samples[0].weights.split(64):  # bounds memory
         total = weights.sum(1, keepdim=True)
-        a, b = a - (weights * a).sum(1, keepdim=True) / total, b - (weights * b).sum(1, keepdim=True) / total
-        spread = (weights * a**2).sum(1) * (weights * b**2).sum(1)
-        r = (weights * a * b).sum(1) / spread.sqrt()
-        answers.append(torch.where(spread > 1e-9 * total[:, 0] ** 6, r, torch.nan))
+        ranks = weights.new_empty(len(weights), *scores.shape)
+        below = weights.new_zeros(len(weights), scores.shape[1] + 1)
+        for k, (first, last) in enumerate(zip(*ends, strict=True)):
+            # The mean rank of a value in a sample that has each value as often as its weight; their mean is total / 2.
+            below[:, 1:] = weights[:, order[k]].cumsum(1)
+            ranks[:, k] = (below[:, first] + below[:, last] - total) / 2
+        products = (ranks * weights[:, None]) @ ranks.mT
+        own = products.diagonal(dim1=1, dim2=2)
+        spread = own[:, :, None] * own[:, None]
+        r = products / spread.sqrt()
+        answers.append(torch.where(spread > 1e-9 * total[:, None] ** 6, r, torch.nan))
     return torch.cat(answers)
-
-
-def _weighted_ranks(values: Tensor, weights: Tensor) -> Tensor:
-    """The mean rank of each value [n] in a sample that has it `weights` [R, n] times: [R, n]."""
-    different, place = values.unique(return_inverse=True)
-    each = weights.new_zeros(len(weights), len(different)).index_add(1, place, weights)
-    return (each.cumsum(1) - each / 2)[:, place]
 
 
 def ranked_alike(*samples: Sample) -> Tensor:
@@ -338,8 +345,8 @@ def images_ranked(
     def correlation(*samples: Sample) -> Tensor:
         found = []
         for start in range(0, len(samples), len(metrics)):
-            of = dict(zip(metrics, samples[start : start + len(metrics)], strict=True))
-            found += [better[a] * better[b] * association(of[a], of[b]) for a, b in pairs]
+            r = _associations(samples[start : start + len(metrics)])
+            found += [better[a] * better[b] * r[:, metrics.index(a), metrics.index(b)] for a, b in pairs]
         return (torch.stack(found).abs() if absolute else torch.stack(found)).nanmean(0)
 
     return Statistic(correlation, over, "correlation over images")
