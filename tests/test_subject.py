@@ -137,6 +137,19 @@ def test_a_part_of_other_inputs_than_there_are_is_an_error(subject, places):
         subject.part(places)
 
 
+def test_a_part_has_the_reference_of_its_own_inputs_whatever_happens_to_the_whole(subject):
+    places, keep = torch.tensor([3, 1]), masks_of(2, 5)
+    before = subject.part(places)
+    expected = before.score(logit, "mean")(keep)
+    subject.x.mul_(2)  # a part copies its inputs
+    with pytest.raises(ValueError, match=r"the subject that this is a part of have changed since; take the part again"):
+        before.score(logit, "zero")
+    torch.testing.assert_close(before.score(logit, "mean")(keep), expected, rtol=0, atol=0)
+    after = subject.part(places)
+    found = literal(subject.model, subject.x[places], subject.target[places], keep, references.mean, logit)
+    torch.testing.assert_close(after.score(logit, "mean")(keep), found, rtol=1e-5, atol=1e-6)
+
+
 def test_a_token_that_the_vocabulary_lacks_is_named_beside_the_model_s_own_error():
     model = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(12, 2)).eval()
     token = {"zero": partial(references.token, identity=99)}

@@ -119,13 +119,18 @@ class Subject:
 
     def _of_part(self, name: str, places: Tensor, x: Tensor) -> Tensor:
         """A reference of some inputs. That of all is made once: it may have been made for exactly these."""
-        if name not in self._stand_ins:
-            self._stand_ins[name] = self.references[name](self.x.clone())
-        whole = self._stand_ins[name]
+        if not torch.equal(self.x[places], x):
+            raise ValueError("the inputs of the subject that this is a part of have changed since; take the part again")
+        of, whole = self._stand_ins.get(name, (None, None))
+        if of is None or not torch.equal(of, self.x):
+            of = self.x.clone()
+            whole = self.references[name](of.clone())
+            self._stand_ins[name] = of, whole
         return whole[places] if whole.ndim == self.x.ndim and len(whole) == len(self.x) else whole
 
     @functools.cached_property
-    def _stand_ins(self) -> dict[str, Tensor]:
+    def _stand_ins(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """By the name of a reference, the inputs as they were, and the reference of all of them."""
         return {}
 
     def missing(self, reference: str, network: Network, explainer: str | None = None) -> str | None:
