@@ -159,6 +159,14 @@ def test_a_token_that_the_vocabulary_lacks_is_named_beside_the_model_s_own_error
     assert any("numbers from 3 to 99, the reference's among them" in note for note in raised.value.__notes__)
 
 
+def test_pixels_as_whole_numbers_are_told_how_they_are_given():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 2)).eval()
+    pixels = torch.tensor([[[[0, 255], [7, 9]]]])
+    with pytest.raises(RuntimeError) as raised:
+        engine.scorer(model, pixels, torch.tensor([1]), segments=segments.pixels(2, 2))
+    assert any("pixels and measurements are given as x.float()" in note for note in raised.value.__notes__)
+
+
 def test_numbers_that_are_negated_only_when_they_are_read_are_asked_about_as_they_read(subject):
     lazy = dataclasses.replace(subject, x=torch._neg_view(subject.x))
     meant = dataclasses.replace(subject, x=-subject.x)
