@@ -48,10 +48,9 @@ longest = 0.6  # the largest size
 explainers = ["smoothgrad-squared", "integrated-gradients", "input-x-gradient", "gradcam"]
 photographs = 48  # of CIFAR-10
 photograph_betas = [0.025, 0.05, 0.075, 0.1]  # their network is used to no more
-tier_classifiers = 20  # random classifiers that are solved on paper
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
-seed = 0  # of the data, the tier classifiers and the random subsets
+seed = 0  # of the data and the random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
@@ -65,8 +64,7 @@ from faithlab import draws as counter
 from faithlab import masks, stats
 from faithlab.claims import above, below, counted, premise, within
 from faithlab.explainers import refine
-from faithlab.metrics import METRICS, evaluate, tiers
-from faithlab.metrics.fidelity import fidelity
+from faithlab.metrics import METRICS, evaluate
 from faithlab.metrics.size import Setting, explanation_size, read, readings
 from faithlab.readouts import probability
 from faithlab.scores import Scores
@@ -193,106 +191,6 @@ one_figure(NAMES[explainers[0]])
 one_figure("random")
 
 # %% [markdown]
-# ## The law, on a classifier solved on paper
-#
-# Let $c$ of the $d$ features carry the explanation. At size $s$, F-Fidelity removes $m(s) = \min(\alpha s, \beta d)$ of
-# the top $s$ features at random. A perfect ranking puts $\min(s, c)$ explanation features among these, so the number that
-# is removed from the explanation is hypergeometric with mean
-#
-# $$
-# \mathbb{E}[\text{removed}] = m(s) \cdot \frac{\min(s, c)}{s} .
-# $$
-#
-# It rises to $\min(c, \beta d / \alpha)$, stays flat to $\max(c, \beta d / \alpha)$, and falls from there (Theorem 1).
-# The knee at $\beta d / \alpha$ moves with the setting. The knee at $c$ does not: it is the explanation size.
-#
-# To check this law we draw random classifiers whose answer depends only on how many features of each *influence tier*
-# are kept, and in which, as the theorem assumes, a single feature of the first tier matters more than all others together.
-# For them $\mathrm{FFid}^+$ is a finite sum over the multivariate hypergeometric distribution. The Monte-Carlo metric must
-# agree with it to sampling error.
-
-# %% tags=["hide-input"]
-generator = torch.Generator().manual_seed(seed)
-
-
-def uniform(low, high):
-    """A random number for the next classifier."""
-    return low + (high - low) * torch.rand(1, generator=generator).item()
-
-
-def random_tiers(features=60):
-    """Sizes of two or three influence tiers, most influential first, and a response that grows with what is kept."""
-    first = int(uniform(6, 20))
-    of_tiers = [first, features - first] if uniform(0, 1) < 0.5 else [first, 15, features - first - 15]
-    power = uniform(0.5, 2.5)
-    least = 0.8 * torch.linspace(0, 1, first + 1, dtype=torch.float64).pow(power).diff().min().item()
-    weight = uniform(0.0, 0.9) * least  # of everything but the first tier
-
-    def response(kept):
-        top = 1 - kept[..., 0] / of_tiers[0]
-        return 0.95 - 0.8 * top**power - weight * (1 - kept[..., 1] / of_tiers[1])
-
-    return of_tiers, response
-
-
-rows, stretches = [], []
-for classifier in range(tier_classifiers):
-    tier_sizes, response = random_tiers()
-    setting = Setting(uniform(0.3, 1.0), uniform(0.05, 0.3))
-    tier = torch.repeat_interleave(torch.arange(len(tier_sizes)), torch.tensor(tier_sizes)).expand(64, -1)
-    asked = setting._asdict() | {"draws": 50, "seed": classifier}
-    measured = fidelity(tiers.scorer(tier, response), -tier.float(), sizes, **asked).mean()
-    exact = tiers.expected_fidelity(tier_sizes, response, sizes, **setting._asdict())
-    about = {"classifier": classifier, "tiers": str(tier_sizes), **setting._asdict(), "size": sizes, "exact": exact}
-    rows.append(pd.DataFrame(about | {"measured": measured.value, "error": measured.error}))
-    # The cap's knee is the first size at which no more is removed.
-    counts, c = masks.counts(sizes, tier.shape[1]), tier_sizes[0]
-    gone = masks.removals(counts, tier.shape[1], *setting)
-    capped = int(counts[gone == gone.max()].min())
-    before, after = exact[counts <= min(c, capped)].diff(), exact[counts >= max(c, capped)].diff()
-    between = exact[(counts >= min(c, capped)) & (counts <= max(c, capped))]
-    stretches.append((bool((before >= 0).all()), bool((after <= 0).all()), capped < c, between))
-theorem = pd.concat(rows, ignore_index=True)
-run.save(theorem, "theorem")
-known = theorem["error"] > 1e-9
-missed = (theorem["measured"] - theorem["exact"]).abs()
-z = (missed / theorem["error"])[known]
-Markdown(
-    f"Over {tier_classifiers} random classifiers and {len(theorem)} points the Monte-Carlo metric misses the closed form "
-    f"by {missed.max():.4f} at most. At the {len(z)} points where something is random the miss is {z.pow(2).mean() ** 0.5:.2f} "
-    f"standard errors in the root mean square, and {z.max():.1f} at the worst."
-)
-
-# %% mystnb={"figure": {"caption": "Three random tier classifiers: the closed form (line) and the Monte-Carlo metric with two standard errors (points). The dashed lines are the size of the first tier and the knee that the setting makes.", "name": "ff-size-theorem"}, "image": {"alt": "Three line charts of FFid+ against explanation size; measured points lie on the exact curves, which rise, stay flat and fall between the dashed lines."}} tags=["hide-input"]
-figure, panels = plt.subplots(1, 3, figsize=(9, 3), sharey=True)
-for axes, (_, part) in zip(panels, theorem.groupby("classifier"), strict=False):
-    axes.plot(part["size"], part["exact"], color=figures.COLOURS["F-Fidelity"])
-    bars = {"fmt": "o", "markersize": 3.5, "color": figures.COLOURS["R-Fidelity"]}
-    axes.errorbar(part["size"], part["measured"], 2 * part["error"], **bars)
-    first = part.iloc[0]
-    tier_sizes = [int(n) for n in first["tiers"].strip("[]").split(",")]
-    figures.mark(axes, tier_sizes[0] / sum(tier_sizes), "$c$")
-    if (knee := first["cap"] / first["alpha"]) < longest:
-        figures.mark(axes, knee, r"$\beta/\alpha$", height=0.12)
-    axes.set(xlabel="explanation size (share)", title=f"tiers {first['tiers']}")
-panels[0].set_ylabel("FFid+")
-figures.show(figure)
-
-# %% tags=["hide-input"]
-run.claim(
-    "ff-theorem-1",
-    "Theorem 1, appendix B",
-    "On a classifier of influence tiers FFid+ follows the multivariate hypergeometric law.",
-    [
-        counted(
-            "points within four standard errors of the closed form",
-            (missed <= 4 * theorem["error"] + 1e-6).tolist(),
-            reason="the errors are those of the random draws, not of a sample of images; a right metric misses one in 16 000",
-        )
-    ],
-)
-
-# %% [markdown]
 # ## Many images
 #
 # From here on the measured metric is the paper's: the share of images whose class is lost.
@@ -344,8 +242,7 @@ figure
 # For every setting the law names three stretches: up to the smaller one of $c$ and $\beta d / \alpha$ the curve rises, from the
 # larger one on it falls, and between them it stays. Of each stretch we take the change from its first size to its last, and
 # the mean over the settings that have such a stretch. The first and the last are Theorem 1. That the curve stays is what the
-# paper says of its Figure 4 (appendix D.8); the theorem says nothing about it. In the closed form it is exact where the cap's knee
-# comes first. Where $c$ comes first, only the *mean* number of removed digit pixels stays.
+# paper says of its Figure 4 (appendix D.8); the theorem says nothing about it, see [](theorem).
 
 
 # %% tags=["hide-input"]
@@ -406,11 +303,6 @@ run.claim(
     "FFid+ rises with the size up to min(c, βd/α).",
     [
         *recognised,
-        counted(
-            "tier classifiers whose closed form rises",
-            [rises for rises, *_ in stretches],
-            reason="no sample: a formula",
-        ),
         *(
             above(scores, 0, of=change("rise", share), name=set_of(share), **labels)
             for share, labels in zip(digit_shares, of_oracle, strict=True)
@@ -425,11 +317,6 @@ run.claim(
     "FFid+ falls with the size from max(c, βd/α) on.",
     [
         *recognised,
-        counted(
-            "tier classifiers whose closed form falls",
-            [falls for _, falls, *_ in stretches],
-            reason="no sample: a formula",
-        ),
         *(
             below(scores, 0, of=change("fall", share), name=set_of(share), **labels)
             for share, labels in zip(digit_shares, of_oracle, strict=True)
@@ -457,17 +344,6 @@ run.claim(
             for share, labels in zip(digit_shares, of_oracle, strict=True)
         ),
     ],
-)
-
-# %% tags=["hide-input"]
-exact, bent = (
-    [float(between.max() - between.min()) for *_, first, between in stretches if first == cap and len(between)]
-    for cap in (True, False)
-)
-Markdown(
-    f"In the closed form of the tier classifiers the curve between the knees varies by {max(exact, default=0):.3f} at most where "
-    f"the cap's knee comes first ({len(exact)} classifiers), and by up to {max(bent, default=0):.3f} where *c* does "
-    f"({len(bent)}): there the spread of what is removed grows, and its number is rounded."
 )
 
 # %% [markdown]
