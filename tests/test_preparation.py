@@ -1057,3 +1057,165 @@ def test_a_model_exported_for_a_fixed_number_of_inputs_is_told_so():
     with pytest.raises(AssertionError) as raised:
         scorer(Exported())
     assert any("takes 4 inputs at a time" in note for note in raised.value.__notes__)
+
+
+# What a model holds that is not one of its modules, parameters or buffers
+
+
+class Normaliser:
+    """A running mean, as an object of a user's keeps it."""
+
+    def __init__(self):
+        self.mean, self.count = torch.zeros(6), 20
+
+
+class Holding(Net):
+    """A net that holds something, and a forward that uses it."""
+
+    def __init__(self, hold, use):
+        super().__init__()
+        hold(self)
+        self.use = use
+
+    def forward(self, x):
+        return super().forward(self.use(self, x))
+
+
+def normalised(model, x):
+    """Another answer after every forward."""
+    model.normaliser.count += len(x)
+    model.normaliser.mean.add_(0.1)
+    return x + model.normaliser.mean.mean()
+
+
+def test_a_network_that_is_held_by_its_method_is_left_as_it_was():
+    inner = nn.Sequential(nn.BatchNorm2d(3))
+    model = Holding(lambda model: vars(model).update(inner=inner.forward), lambda model, x: model.inner(x)).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its answers depend on the batch
+        scorer(model)(KEEP)
+    assert inner[0].num_batches_tracked == 0
+    assert (inner[0].running_mean == 0).all()
+
+
+def test_what_an_object_keeps_is_put_back_after_every_forward():
+    model = Holding(lambda model: vars(model).update(normaliser=Normaliser()), normalised).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        score = scorer(model)
+    first = score(KEEP)
+    for _ in range(20):
+        again = score(KEEP)
+    torch.testing.assert_close(again, first, rtol=0, atol=0)
+    assert model.normaliser.count == 20
+    assert (model.normaliser.mean == 0).all()
+
+
+def fixed(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda: fixed(np.ones(3, dtype=np.float32)),
+        lambda: np.broadcast_to(np.float32(1), (3,)),
+        lambda: torch.empty(3, device="meta"),
+        lambda: nn.Linear(2, 2, device="meta"),
+        lambda: nn.Parameter(torch.eye(3).to_sparse()),
+        lambda: nn.Parameter(torch.eye(3).to_sparse_csr()),
+    ],
+    ids=["read-only", "broadcast", "meta tensor", "meta module", "sparse", "compressed rows"],
+)
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_what_a_model_holds_may_be_of_any_kind(held):
+    model = Net().eval()
+    expected = scorer(model)(KEEP)
+    model.held = held()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a sparse weight cannot be copied: the model is run itself
+        for batch_size in (None, 1):
+            torch.testing.assert_close(scorer(model, batch_size=batch_size)(KEEP), expected)
+
+
+def test_a_buffer_that_takes_the_shape_of_the_batch_gets_its_own_back():
+    def keep(model, x):
+        model.last.data = x.mean((2, 3)).detach()
+        return x
+
+    model = Holding(lambda model: model.register_buffer("last", torch.full((1, 3), 7.0)), keep).train()
+    for batch_size in (None, 1):
+        scorer(model, batch_size=batch_size)(KEEP)
+        assert model.last.tolist() == [[7, 7, 7]]
+        assert all(module.training for module in model.modules())
+
+
+def test_a_buffer_with_a_nan_is_not_touched():
+    model = Net().eval()
+    model.register_buffer("odd", torch.tensor([1.0, torch.nan]))
+    version = model.odd._version
+    scorer(model)(KEEP)
+    assert model.odd._version == version
+
+
+def test_a_model_that_draws_random_numbers_rarely_is_told_so():
+    def drawn(model, x):
+        return x if torch.rand(()) < 0.9999 else -x
+
+    with pytest.warns(UserWarning, match="draws random numbers in eval mode"):
+        scorer(Holding(lambda model: None, drawn).eval())
+
+    def seeded(model, x):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            noise = torch.rand(())
+        return x + noise
+
+    def reseeded(model, x):
+        torch.manual_seed(0)
+        return x + torch.rand(())
+
+    for use in (seeded, reseeded):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            scorer(Holding(lambda model: None, use).eval())
+
+
+def test_a_classifier_says_if_answers_depend_on_how_many_are_asked_about():
+    model = Holding(lambda model: None, lambda model, x: x + (len(x) > 8)).eval()
+    x = torch.randn(40, 3, 8, 8)
+    with pytest.warns(UserWarning, match="an input among few and among 40 differs by"):
+        engine.classifier(model)(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        engine.classifier(Net().eval())(x)
+
+
+def test_a_copy_in_a_lower_precision_is_as_near_as_when_it_was_made():
+    class Switched(Net):
+        extra = 0.0
+
+        def forward(self, x):
+            return super().forward(x) + type(self).extra * x.mean((1, 2, 3))[:, None] * torch.arange(4)
+
+    model = Switched().eval()
+    options = {"precision": torch.bfloat16, "readout": readouts.logit}
+    before = scorer(model, **options)(KEEP)
+    for extra in (0.3, 3.0):
+        Switched.extra = extra  # a class attribute, which nobody looks at
+        torch.testing.assert_close(
+            scorer(model, **options)(KEEP), scorer(model, readout=readouts.logit)(KEEP), rtol=0.1, atol=0.05
+        )
+    assert not torch.allclose(before, scorer(model, **options)(KEEP), atol=0.05)
+
+
+def test_a_network_under_autocast_is_not_called_broken():
+    class Under(Net):
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return super().forward(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scorer(Under().eval())

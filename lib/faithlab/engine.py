@@ -120,7 +120,7 @@ def scorer(
             raise TypeError(f"expected {name} as a function, such as those of faithlab.{name}s, but got {given!r}")
     x, target, segments = x.detach().resolve_conj().resolve_neg(), target.clone(), segments.clone()
     features = segment_maps.count_of(segments, x)
-    stand_in = _stand_in(reference, x)
+    stand_in = stand_in_of(reference, x)
     prepared = preparation.prepared(model, _probe(x, stand_in, segments, batch_size), precision)
     if prepared.classes:
         check_classes(target, prepared.classes)
@@ -190,7 +190,7 @@ def scorer(
 
     def _answer(keep: Tensor, positions: slice | Tensor) -> Tensor:
         # All bits where kept, none where removed; as integers before they are spread over the elements.
-        shown = spread(-keep.to(x.device, kind))  # [b, m, *segments.shape]
+        shown = spread(-keep.to(x.device, kind).contiguous())  # [b, m, *segments.shape]
         shape = (*keep.shape[:2], *x.shape[1:])
         # Dimensions that the map broadcasts over (channels) are inserted in front of it, behind b and m.
         shown = shown.view(*keep.shape[:2], *[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
@@ -226,22 +226,9 @@ def scorer(
         return torch.stack(read, -1) if several else read[0]
 
     def compare(alone: Tensor, among: Tensor) -> None:
-        """Say it, once, if answers depend on how many inputs are asked about, or on the place among them.
-
-        `preparation` asks about few; this is asked whenever there are more than ever before.
-        """
+        """Asked whenever there are more inputs in a forward than ever before."""
         nonlocal compared
-        compared = len(among)
-        alone, among = (part.softmax(1) if prepared.probabilities else part for part in (alone, among))
-        apart = prepared.scale.apart(among[:: len(among) - 1].double(), alone.double())
-        if apart > prepared.allowed:
-            compared = math.inf
-            warnings.warn(
-                f"{name}: its answer to an input among few and among {len(among)} differs by {apart:.3g}, as where it "
-                "treats many inputs otherwise than few, or some places of a batch. So will its scores; batch_size "
-                "decides how many share a forward.",
-                stacklevel=5,
-            )
+        compared = math.inf if _differ(prepared, name, alone, among) else len(among)
 
     score.classes, score.check = prepared.classes, check
     return score
@@ -265,15 +252,21 @@ def classifier(
     if batch_size is not None:
         arguments.whole("batch_size, inputs per forward,", batch_size, 1)
     prepared: preparation.Prepared | None = None
+    compared = preparation.INPUTS
 
     @torch.inference_mode(False)
     @torch.no_grad()
     def classify(x: Tensor) -> Tensor:
-        nonlocal prepared
+        nonlocal prepared, compared
         check_inputs(x)
         if prepared is None or prepared.classes is None:
             prepared = preparation.prepared(model, x, precision)
-        return _logits(prepared, x, batch_size or _batch_size(x)).softmax(-1)
+        limit = batch_size or _batch_size(x)
+        logits = _logits(prepared, x, limit)
+        if (most := min(limit, len(x))) > compared and prepared.allowed < math.inf:
+            alone = _logits(prepared, x[[0, most - 1]], limit)
+            compared = math.inf if _differ(prepared, type(model).__name__, alone, logits[:most]) else most
+        return logits.softmax(-1)
 
     return classify
 
@@ -304,6 +297,29 @@ def agreement(
     change = (probability(reference, target) - probability(other, target)).abs()
     same = (reference.argmax(-1) == other.argmax(-1)).float().mean()
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
+
+
+def _differ(prepared: preparation.Prepared, name: str, alone: Tensor, among: Tensor) -> bool:
+    """Say it, if answers depend on how many inputs are asked about, or on the place among them.
+
+    `preparation` asks about few.
+
+    Args:
+        prepared: the model.
+        name: what it is called.
+        alone: its logits of the first and the last input, [2, C].
+        among: those of all, [n, C].
+    """
+    alone, among = (part.softmax(1) if prepared.probabilities else part for part in (alone, among))
+    apart = prepared.scale.apart(among[:: len(among) - 1].double(), alone.double())
+    if apart > prepared.allowed:
+        warnings.warn(
+            f"{name}: its answer to an input among few and among {len(among)} differs by {apart:.3g}, as where it "
+            "treats many inputs otherwise than few, or some places of a batch. So will its scores; batch_size "
+            "decides how many share a forward.",
+            stacklevel=6,
+        )
+    return apart > prepared.allowed
 
 
 def _logits(prepared: preparation.Prepared, x: Tensor, batch_size: int) -> Tensor:
@@ -382,7 +398,7 @@ def check_classes(target: Tensor, classes: int) -> None:
         )
 
 
-def _stand_in(reference: Reference, x: Tensor) -> Tensor:
+def stand_in_of(reference: Reference, x: Tensor) -> Tensor:
     """What the reference gives for inputs [B, *S], as [1 or B, ...] that broadcasts to them."""
     stand_in = reference(x.clone())  # which may work in place
     _check_tensor("what the reference gives", stand_in)

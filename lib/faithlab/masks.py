@@ -172,7 +172,7 @@ def group(order: Tensor, groups: int, present: Tensor | None = None) -> Tensor:
         ValueError: fewer than one group, more groups than features, or an input with no feature.
     """
     features = order.shape[-1]
-    arguments.whole("groups, each of a feature or more,", groups, 1, features)
+    groups = arguments.whole("groups, each of a feature or more,", groups, 1, features)
     present = arguments.present(present, order)
     own = order.new_full(order.shape[:1], features) if present is None else present.sum(1)
     cut = torch.arange(1, groups, device=order.device)
@@ -188,7 +188,7 @@ def remove_each(group: Tensor, groups: int) -> Tensor:
     Raises:
         ValueError: fewer than one group.
     """
-    arguments.whole("groups", groups, 1)
+    groups = arguments.whole("groups", groups, 1)
     return group[:, None, :] != torch.arange(groups, device=group.device)[:, None]
 
 

@@ -11,6 +11,7 @@ import functools
 import math
 import random
 import re
+import sys
 import types
 import warnings
 from collections import OrderedDict, defaultdict, deque
@@ -220,13 +221,12 @@ def prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) 
     before, copies = _COPIES.get(model, ((), {}))
     if not alike(before, leaves):
         before, copies = kept(leaves), {}
-    found = copies.get(key)
-    found = found and _confirmed(found, model, x.detach()[:INPUTS], precision)
+    made = copies.pop(key, None)
+    found = made and _confirmed(made, model, x.detach()[:INPUTS], precision)
     if found is None:
-        found = prepare(model, x, precision)
-    copies.pop(key, None)
+        made = found = prepare(model, x, precision)
     if not found.notes and not isinstance(found.model, Lent):
-        copies[key] = found
+        copies[key] = made
         if len(copies) > MOST:
             del copies[next(iter(copies))]  # the one that was not used for longest
     _COPIES[model] = before, copies
@@ -244,15 +244,17 @@ def _confirmed(found: Prepared, model: nn.Module, x: Tensor, precision: torch.dt
             answers = checked(found.model(asked), len(x)).double()
             x = x.to(own, copy=True) if precision and own and real else x.clone()
             with evaluating(model, weights=True):
-                expected = checked(model(x), len(x)).double()
+                expected = checked(model(x), len(x))
+            answered, expected = expected.dtype, expected.double()
     except Exception:  # whatever the model raises, preparing it says it better
         return None
     if answers.shape != expected.shape:
         return None
     scale = Scale.of(expected)
     difference = scale.apart(answers, expected)
-    relative = _ROUNDING if target == own else _UNRELATED
-    if difference > scale.tolerance(target, x.device, relative):
+    # In a lower precision it was nearer to the model than such rounding may be: as near it has to be again.
+    near = scale.tolerance(_coarser(own, answered), x.device)
+    if difference > (near if target == own else max(near, 4 * found.difference)):
         return None
     if are_probabilities(model, expected, own) != found.probabilities:
         return None
@@ -354,16 +356,16 @@ def _see(value: object, leaves: list[object], known: dict[int, int]) -> None:
         raise _UnseenError
 
 
-def mark(model: nn.Module) -> list[object]:
+def mark(model: nn.Module) -> list[object] | None:
     """All that can be seen of a model, to be kept with `kept` and compared later with `alike`; see `seen`.
 
-    Of a model that holds what cannot be looked at, only its weights, buffers and modes; of one above `LARGEST` bytes
-    how often each weight was changed, which a change through `.data` does not count as.
+    None of a model that holds what cannot be looked at. Of one above `LARGEST` bytes how often each weight was changed,
+    which a change through `.data` does not count as.
     """
     leaves = seen(model)
-    tensors = [*model.parameters(), *model.buffers()]
     if leaves is None:
-        leaves = [*tensors, *(getattr(module, "training", None) for module in model.modules())]
+        return None
+    tensors = [*model.parameters(), *model.buffers()]
     leaves = [id(leaf) if isinstance(leaf, Tensor) and leaf.layout is not torch.strided else leaf for leaf in leaves]
     if sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Tensor | np.ndarray)) > LARGEST:
         return [(id(tensor), 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
@@ -387,8 +389,13 @@ def alike(kept: Sequence[object], leaves: Sequence[object]) -> bool:
         return False
     for one, other in zip(kept, leaves, strict=True):
         if isinstance(one, Tensor) and isinstance(other, Tensor):
-            same = (one.shape, one.dtype, one.device) == (other.shape, other.dtype, other.device)
-            if not (same and torch.equal(one, other)):
+            same = (one.shape, one.dtype, one.device, one.layout) == (
+                other.shape,
+                other.dtype,
+                other.device,
+                other.layout,
+            )
+            if not same or not (one.is_meta or torch.equal(_dense(one), _dense(other))):
                 return False
         elif isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
             if one.dtype != other.dtype or not np.array_equal(one, other):
@@ -396,6 +403,10 @@ def alike(kept: Sequence[object], leaves: Sequence[object]) -> bool:
         elif type(one) is not type(other) or one != other:
             return False
     return True
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    return tensor if tensor.layout is torch.strided else tensor.to_dense()
 
 
 def _say_how_many(error: Exception) -> None:
@@ -497,8 +508,9 @@ def evaluating(model: nn.Module, weights: bool = False) -> Iterator[None]:
 def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
     """When the context ends, all is put back: attributes of all modules, what is in them, and the values of buffers.
 
-    What is in an attribute is looked at as far as it is dense tensors, arrays, torch's generators, modules, dicts,
-    lists, tuples, sets and deques, of which one can hold others. An object of another kind is left as it is.
+    What is in an attribute is looked at as far as it is dense tensors, arrays, random generators, modules and their
+    methods, dicts, lists, tuples, sets, deques, and the attributes of objects that are not of a library, of which one
+    can hold others. An object of another kind is left as it is.
 
     Args:
         model: whose modules are looked at.
@@ -513,15 +525,17 @@ def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        with torch.no_grad():
-            for put_back in back:
-                put_back()
-        for module, training in flags:
-            module.training = training
+        try:
+            with torch.no_grad():
+                for put_back in back:
+                    put_back()
+        finally:
+            for module, training in flags:
+                module.training = training
 
 
 _KEPT = (dict, OrderedDict, defaultdict, list, set, deque)
-_LOOKED_AT = (Tensor, np.ndarray, tuple, nn.Module, torch.Generator, *_KEPT)
+_LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy"} - {"__main__"}
 _CONSTANT = {bool, int, float, str, type(None)}  # most attributes are; a look at them is cheaper than at all kinds
 
 
@@ -540,26 +554,58 @@ def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> 
 
         back.append(refill)
         for part in value.values() if isinstance(value, dict) else value:
-            if type(part) not in _CONSTANT and isinstance(part, _LOOKED_AT):
+            if type(part) not in _CONSTANT:
                 _remember(part, back, seen)
     elif isinstance(value, tuple):
         for part in value:
-            if type(part) not in _CONSTANT and isinstance(part, _LOOKED_AT):
+            if type(part) not in _CONSTANT:
                 _remember(part, back, seen)
     elif isinstance(value, nn.Module):  # also one that is no child, such as in a list
         _remember(vars(value), back, seen)
+    elif isinstance(value, random.Random):
+        seen.add(id(value))
+        numbers = value.getstate()
+        back.append(lambda: value.setstate(numbers))
+    elif isinstance(value, np.random.Generator):
+        seen.add(id(value))
+        bits = value.bit_generator.state
+        back.append(lambda: setattr(value.bit_generator, "state", bits))
     elif isinstance(value, torch.Generator):
         seen.add(id(value))
         state = value.get_state()
         back.append(lambda: value.set_state(state))
-    elif isinstance(value, Tensor) and value.layout is torch.strided:
-        seen.add(id(value))
-        before = value.detach().clone()
-        back.append(lambda: None if torch.equal(value, before) else value.copy_(before))
+    elif isinstance(value, Tensor):
+        if value.layout is torch.strided and not value.is_meta:
+            seen.add(id(value))
+            before = value.detach().clone()
+            back.append(lambda: _put_back(value, before))
     elif isinstance(value, np.ndarray):
-        seen.add(id(value))
-        array = value.copy()
-        back.append(lambda: np.copyto(value, array))
+        if value.flags.writeable:
+            seen.add(id(value))
+            array = value.copy()
+            back.append(lambda: np.copyto(value, array))
+    elif (held := _held(value)) is not None:
+        _remember(held, back, seen)
+
+
+def _held(value: object) -> object:
+    """What a method, a partial function or an object of no library holds; None: nothing that is looked at."""
+    if isinstance(value, types.MethodType):
+        return value.__self__
+    if isinstance(value, functools.partial):
+        return value.func, value.args, value.keywords
+    if isinstance(value, type) or not isinstance(own := getattr(value, "__dict__", None), dict):
+        return None
+    foreign = type(value).__module__.partition(".")[0] in _LIBRARIES
+    return None if foreign and not isinstance(value, types.SimpleNamespace) else own
+
+
+def _put_back(value: Tensor, before: Tensor) -> None:
+    """Give a tensor its shape and its numbers again; it is not touched where they are the same, NaN or not."""
+    if value.shape != before.shape:
+        value.data = before
+    elif not torch.equal(value, before) and not bool(((value == before) | (value != value) & (before != before)).all()):
+        value.copy_(before)
 
 
 def _switches_itself(model: nn.Module) -> bool:
@@ -651,7 +697,10 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
 
     with evaluating(model, weights=True):
         try:
+            before = _random_state(x.device)
             x, expected = _own_answers(model, x, own if precision else None)
+            answered, expected = expected.dtype, expected.double()
+            draws = _random_state(x.device) != before and _draws(model, x)
         except Exception as error:
             error.add_note(f"this is the model itself, in eval mode, asked about inputs {tuple(x.shape)} {x.dtype}")
             if not x.is_floating_point() and not x.is_complex():
@@ -661,7 +710,7 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
                 )
             raise
         scale = Scale.of(expected)
-        tolerance = scale.tolerance(own, x.device)
+        tolerance = scale.tolerance(_coarser(own, answered), x.device)
         watch = None
         if twin is not None:
             with keeping(twin):
@@ -691,6 +740,9 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
                     "its answer to an input depends on the other inputs of the same forward, as with a BatchNorm that "
                     "has no running statistics. So will its scores; batch_size decides which inputs share a forward."
                 )
+
+        if draws and steady and independent:
+            say("it draws random numbers in eval mode, so that its answers may differ from one time to the next.")
 
     carries = changes = False
     difference, folded, unfolded = noise, (), dict(watch.obstacles) if watch else {}
@@ -841,19 +893,46 @@ def _own_answers(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> 
     """The model's answers to inputs in a precision, or as they are; if it takes them only in its own, in that."""
     x = x.to(precision) if precision and x.is_floating_point() else x
     try:
-        return x, _answers(model, x)
+        return x, _given(model, x)
     except RuntimeError:
         own = own_precision(model)
         if not own or own == x.dtype or not x.is_floating_point():
             raise
     x = x.to(own)
-    return x, _answers(model, x)
+    return x, _given(model, x)
+
+
+def _given(model: nn.Module, x: Tensor) -> Tensor:
+    """The answers to a copy of the inputs: a model may write into them, and keep what it computed."""
+    with keeping(model):
+        return checked(model(x.clone()), len(x)).clone()
 
 
 def _answers(model: nn.Module, x: Tensor) -> Tensor:
-    """Float64, of a copy of the inputs: a model may write into them, and keep what it computed."""
-    with keeping(model):
-        return checked(model(x.clone()), len(x)).double()
+    """The same in float64."""
+    return _given(model, x).double()
+
+
+def _random_state(device: torch.device) -> tuple:
+    """The state of torch's, NumPy's and Python's random numbers, to be compared."""
+    of = [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+    numbers = np.random.get_state()  # noqa: NPY002 (what a model may draw from)
+    return (*(bytes(state.numpy()) for state in of), numbers[1].tobytes(), numbers[2:], random.getstate())
+
+
+def _draws(model: nn.Module, x: Tensor) -> bool:
+    """Whether a forward takes random numbers that are others the next time: not of a model that sets its own seed."""
+    _given(model, x)
+    before = _random_state(x.device)
+    _given(model, x)
+    return _random_state(x.device) != before
+
+
+def _coarser(precision: torch.dtype | None, answered: torch.dtype) -> torch.dtype | None:
+    """The precision of a model's weights, or that of its answers where this is lower, as under autocast."""
+    if not answered.is_floating_point or torch.finfo(answered).eps <= torch.finfo(precision or torch.float32).eps:
+        return precision
+    return answered
 
 
 def _carried(model: nn.Module, x: Tensor, expected: Tensor, scale: Scale, independent: bool) -> float:
@@ -926,6 +1005,9 @@ def _trace(model: nn.Module) -> list[object]:
             # No pairs of keys and values: such a tuple is gone at once, and its id is that of the next one.
             for part in (*value.keys(), *value.values()) if isinstance(value, dict) else value:
                 look(part)
+        elif (held := _held(value)) is not None:
+            known[id(value)] = len(known)
+            look(held)
 
     look(model)
     return leaves

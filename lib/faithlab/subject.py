@@ -58,18 +58,38 @@ class Subject:
 
     def __post_init__(self) -> None:
         engine.check_inputs(self.x)
-        given = torch.arange(len(self.x)) if self.images is None else torch.as_tensor(self.images)
-        if given.shape != self.x.shape[:1] or given.is_floating_point() or given.dtype == torch.bool:
+        try:
+            given = torch.arange(len(self.x)) if self.images is None else torch.as_tensor(self.images)
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            raise ValueError(
+                f"expected images as integers, each input's index in its data set, but got {self.images!r:.80}"
+            ) from None
+        if (
+            given.shape != self.x.shape[:1]
+            or given.is_floating_point()
+            or given.is_complex()
+            or given.dtype == torch.bool
+        ):
             raise ValueError(
                 f"expected images as {len(self.x)} integers, each input's index in its data set, but got "
                 f"{given.dtype} {tuple(given.shape)}"
             )
         object.__setattr__(self, "images", given.long())
-        if not isinstance(self.references, Mapping):
+        there = self.present
+        if there is not None and not (isinstance(there, Tensor) and there.dtype == torch.bool and there.ndim == 2):
+            came = f"{there.dtype} {tuple(there.shape)}" if isinstance(there, Tensor) else type(there).__name__
+            raise ValueError(f"expected present as a bool tensor, inputs x features, or None for all, but got {came}")
+        named = self.references if isinstance(self.references, Mapping) else {"": None}
+        if not all(callable(reference) for reference in named.values()):
             raise TypeError(f"expected references as functions by name, but got {self.references!r}")
 
     @functools.cached_property
     def _scorers(self) -> dict[tuple, engine.Score]:
+        return {}
+
+    @functools.cached_property
+    def _held(self) -> dict[tuple, tuple[object, object]]:
+        """The reference and the network of each scorer."""
         return {}
 
     @functools.cached_property
@@ -78,21 +98,26 @@ class Subject:
         return {}
 
     def _forget_what_changed(self, network: nn.Module) -> None:
-        """Drop all scorers if the inputs, or a network that is asked again, are not as they were."""
+        """Drop all scorers if inputs, or a network that is asked again, are not as they were, or nobody can tell."""
         now = {"inputs": (self.x, self.target, self.segments), network: preparation.mark(network)}
-        if any(key in self._asked and not preparation.alike(self._asked[key], leaves) for key, leaves in now.items()):
-            for held in (self._scorers, self._asked, self._stand_ins):
+        changed = any(
+            leaves is None or not preparation.alike(self._asked[key], leaves)
+            for key, leaves in now.items()
+            if key in self._asked
+        )
+        if changed:
+            for held in (self._scorers, self._held, self._asked, self._stand_ins):
                 held.clear()
         for key, leaves in now.items():
             if key not in self._asked:
-                self._asked[key] = preparation.kept(leaves)
+                self._asked[key] = () if leaves is None else preparation.kept(leaves)
 
     @property
     def labels(self) -> dict[str, str | int | None]:
         """Of its rows in the long table."""
         return {"dataset": self.dataset, "network": self.network, "training_seed": self.training_seed}
 
-    @functools.cached_property
+    @property
     def padded(self) -> bool:
         """Whether an input lacks features that others have."""
         return self.present is not None and not bool(self.present.all())
@@ -103,7 +128,10 @@ class Subject:
         Raises:
             ValueError: what is no positions of inputs.
         """
-        places = torch.as_tensor(places, device=self.x.device)
+        try:
+            places = torch.as_tensor(places, device=self.x.device)
+        except (TypeError, ValueError, RuntimeError):
+            raise ValueError(f"expected positions of inputs, such as [0, 2], but got {places!r}") from None
         if places.dtype != torch.int64 or places.ndim != 1 or not bool(((places >= 0) & (places < len(self.x))).all()):
             raise ValueError(f"expected positions of inputs, 0..{len(self.x) - 1}, int64, but got {places}")
         at = places.to(self.images.device)
@@ -124,9 +152,9 @@ class Subject:
         of, whole = self._stand_ins.get(name, (None, None))
         if of is None or not torch.equal(of, self.x):
             of = self.x.clone()
-            whole = self.references[name](of.clone())
+            whole = engine.stand_in_of(self.references[name], of)
             self._stand_ins[name] = of, whole
-        return whole[places] if whole.ndim == self.x.ndim and len(whole) == len(self.x) else whole
+        return whole[places] if len(whole) == len(self.x) else whole
 
     @functools.cached_property
     def _stand_ins(self) -> dict[str, tuple[Tensor, Tensor]]:
@@ -154,8 +182,9 @@ class Subject:
     ) -> engine.Score:
         """The answers to keep-masks, see `faithlab.engine.scorer`; made once, and anew if something has changed.
 
-        Each call looks whether the network, the inputs, the target and the segments are as they were; if not, all
-        scorers of the subject are made anew. One that was handed out before answers for what it was made of.
+        Each call looks whether the network, the inputs, the target and the segments are as they were, and whether the
+        reference is the same function; if not, or where nobody can tell, as with a network that has hooks, scorers are
+        made anew. One that was handed out before answers for what it was made of, also of its reference.
 
         Args:
             readout: what to read off, or several.
@@ -171,9 +200,9 @@ class Subject:
             raise ValueError(f"{self.network} on {self.dataset}: {why}; give it to the Subject")
         readout = readout if callable(readout) else tuple(readout)
         precision = torch.float32 if exact else self.precision
-        key = (readout, reference, network, explainer if network == "retrained" else None, precision)
         models = {"original": self.model, "fine-tuned": self.tuned, "retrained": self.retrained.get(explainer)}
-        model = models[network]
+        model, stand_in = models[network], self.references[reference]
+        key = (readout, id(stand_in), id(model), precision)
         changes = isinstance(model, nn.Module) and isinstance(self.target, Tensor)
         if changes and isinstance(self.segments, Tensor):  # else the scorer says what is wrong
             self._forget_what_changed(model)
@@ -183,10 +212,11 @@ class Subject:
                 self.x,
                 self.target,
                 segments=self.segments,
-                reference=self.references[reference],
+                reference=stand_in,
                 readout=readout,
                 precision=precision,
             )
+            self._held[key] = stand_in, model  # so that nothing else gets their ids
         return self._scorers[key]
 
 
