@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pandas
 import pytest
 import torch
 from torch import nn
 
-from faithlab import engine, masks, metrics, references, stats
+from faithlab import engine, masks, metrics, references, segments, stats
 from faithlab.metrics import METRICS, Metric, evaluate, families, obstacles, register
 from faithlab.metrics.deletion import curve
 from faithlab.metrics.mufidelity import mu_fidelity
@@ -685,3 +686,42 @@ def test_what_is_asked_of_an_attribution_with_a_gradient_has_none(metric):
     found = metric(score, attribution.clone().requires_grad_())
     assert not found.requires_grad
     assert torch.equal(found, metric(score, attribution))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("SaCo", {"ratio": "no"}, "expected ratio = True or False, but got 'no'"),
+        ("SaCo", {"exact": "no"}, "expected exact = True or False, but got 'no'"),
+        ("SaCo", {"statistic": "median"}, "expected statistic as one of faithlab.stats"),
+        ("SaCo", {"chance": "x"}, "expected chance as a number, or None, but got"),
+        ("SaCo", {"family": 3}, "expected family as a text, but got 3"),
+        ("SaCo", {"better": True}, "expected better = 1"),
+        ("SaCo", {"source": 5}, "expected where the metric is defined"),
+    ],
+)
+def test_a_value_of_another_type_is_an_error(name, given, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        METRICS[name].given(**given)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, lambda n: torch.tensor(n, dtype=torch.uint8)])
+def test_a_small_whole_number_of_groups_is_that_number(kind):
+    attribution = torch.rand(3, 300, generator=torch.Generator().manual_seed(0))
+
+    def score(keep, positions=None):
+        return keep.float().mean(-1)
+
+    expected = METRICS["SaCo"].ask(score, attribution, groups=100)
+    assert not expected.isnan().any()
+    torch.testing.assert_close(METRICS["SaCo"].ask(score, attribution, groups=kind(100)), expected)
+
+
+@pytest.mark.parametrize("name", ["Fid+", "Fid-", "AUC", "AOPC", "LOdds", "Comp.", "SaCo"])
+def test_an_explanation_may_lie_in_memory_in_any_order(name):
+    x = torch.rand(3, 1, 4, 5, generator=torch.Generator().manual_seed(0))
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(20, 3)).eval()
+    subject = Subject(model, x, torch.tensor([0, 1, 2]), segments.pixels(4, 5))
+    turned = torch.rand(20, 3, generator=torch.Generator().manual_seed(1)).t()
+    metric = METRICS[name]
+    torch.testing.assert_close(metric(subject, turned), metric(subject, turned.contiguous()), equal_nan=True)

@@ -185,8 +185,14 @@ def test_a_killed_run_finds_its_steps_made_and_another_does_not(repository, tmp_
     assert step(run, 1) == {"of": 1}
     assert step(started(), 2) == {"of": 1}, "the same run again"
     (kept,) = run.folder.glob("*.step")
-    kept.write_bytes(kept.read_bytes()[:5])  # the disk was full
-    assert step(started(), 3) == {"of": 3}
+    content = kept.read_bytes()
+    for broken in (
+        content[:5],
+        b"",
+        content[:-2] + bytes([content[-2] ^ 1]) + content[-1:],
+    ):  # a full disk, a flipped bit
+        kept.write_bytes(broken)
+        assert step(started(), 3) == {"of": 3}
     assert step(started(data="others"), 4) == {"of": 4}, "other parameters"
     stale = kept.with_name("0-0.step")
     stale.write_bytes(b"of another run")
@@ -198,7 +204,7 @@ def test_a_killed_run_finds_its_steps_made_and_another_does_not(repository, tmp_
     assert not list(again.folder.glob("*.step"))
     assert not list(run.folder.glob("*.step"))
     assert step(by_hand(), 6) == {"of": 6}
-    assert asked == [1, 3, 4, 6]
+    assert asked == [1, 3, 3, 3, 4, 6]
 
 
 def test_the_id_of_a_run_counts_the_content_of_a_readers_files(tmp_path):

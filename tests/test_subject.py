@@ -1,6 +1,8 @@
 """A subject hands out the right score and remembers what was asked."""
 
 import dataclasses
+import types
+import warnings
 from functools import partial
 
 import hypothesis.strategies as st
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from torch import nn
 
 from faithlab import engine, references, segments
+from faithlab.metrics import Metric
 from faithlab.readouts import hit, log_odds, logit, probability
 from faithlab.subject import Remembered, Subject
 
@@ -240,6 +243,77 @@ def test_ten_thousand_masks_are_kept_apart():
     every = (torch.arange(1 << 13)[:, None] >> torch.arange(14) & 1).bool()
     remembered(every.expand(3, -1, -1))
     assert remembered.asked == 3 * (1 << 13)
+
+
+def _hold(subject):
+    subject.model.config = types.SimpleNamespace(scale=1.0)
+    subject.model.register_forward_hook(lambda model, x, y: y * model.config.scale)
+
+
+UNSEEN = {
+    "an object's attribute": lambda s: setattr(s.model.config, "scale", -2.0),
+    "a patched forward": lambda s: setattr(s.model, "forward", lambda x: s.model[-1](s.model[:-1](x)) * -2),
+    "another reference": lambda s: s.references.update(zero=lambda x: x.new_ones(())),
+    "another retrained network": lambda s: s.retrained.update(IG=network(9)),
+}
+
+
+@pytest.mark.parametrize("change", UNSEEN.values(), ids=UNSEEN)
+def test_a_subject_answers_for_what_cannot_be_looked_at(subject, change):
+    held = dataclasses.replace(subject, references=dict(references.NAMED))
+    _hold(held)
+    keep = masks_of(4, 5)
+
+    def answers(of):
+        return torch.stack([of.score(logit)(keep), of.score(logit, network="retrained", explainer="IG")(keep)])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a copy cannot be made of
+        before = answers(held)
+        change(held)
+        after, fresh = answers(held), answers(dataclasses.replace(held))
+    assert not torch.allclose(after, before)
+    torch.testing.assert_close(after, fresh)
+
+
+def test_features_that_go_are_noticed(subject):
+    present = torch.ones(4, 6, dtype=torch.bool)
+    some = dataclasses.replace(subject, present=present)
+    metric = Metric(lambda score, attribution: attribution[:, 0], source="a test")
+    assert metric.obstacle(some) is None
+    present[0, 3] = False
+    assert "no argument `present`" in metric.obstacle(some)
+
+
+def test_a_part_takes_no_reference_that_the_whole_refuses(subject):
+    wrong = {"short": lambda x: x[:2, :3], "number": lambda x: 0.0}
+    some = dataclasses.replace(subject, references=wrong)
+    for name, message in (("short", "one that broadcasts to the inputs"), ("number", "what the reference gives")):
+        for of in (some, some.part([2, 3])):
+            with pytest.raises((ValueError, TypeError), match=message):
+                of.score(logit, name)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"present": [[True] * 6] * 4}, "expected present as a bool tensor, inputs x features, .* but got list"),
+        ({"present": torch.ones(4, 6)}, "expected present as a bool tensor, .* but got torch.float32"),
+        ({"references": {"zero": None}}, "expected references as functions by name"),
+        ({"references": {"zero": "zero"}}, "expected references as functions by name"),
+        ({"images": ["a", "b", "c", "d"]}, "expected images as integers"),
+        ({"images": [2**63] * 4}, "expected images as integers"),
+    ],
+)
+def test_a_subject_of_the_wrong_parts_is_an_error(subject, given, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        dataclasses.replace(subject, **given)
+
+
+@pytest.mark.parametrize("places", [slice(0, 2), None, "ab"])
+def test_what_is_no_position_is_an_error(subject, places):
+    with pytest.raises(ValueError, match="expected positions of inputs"):
+        subject.part(places)
 
 
 CHANGES = {

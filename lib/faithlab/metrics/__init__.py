@@ -93,9 +93,18 @@ class Metric:
         for name, known in (("network", Network), ("needs", Needs), ("direction", masks.Direction)):
             if (came := getattr(self, name)) not in get_args(known) and (name, came) != ("direction", None):
                 raise ValueError(f"expected {name} as one of {', '.join(get_args(known))}, but got {came!r}")
-        if self.better not in (1, -1):
+        if self.better not in (1, -1) or isinstance(self.better, bool):
             raise ValueError(f"expected better = 1 (higher is more faithful) or -1, but got {self.better!r}")
-        if not self.source.strip():
+        if not isinstance(self.exact, bool):
+            raise TypeError(f"expected exact = True or False, but got {self.exact!r}")
+        for name in ("chance", "ideal"):
+            if getattr(self, name) is not None:
+                arguments.number(name, getattr(self, name), "as a number, or None", lambda number: True)
+        if self.statistic is not None and not (callable(self.statistic) or isinstance(self.statistic, stats.Statistic)):
+            raise TypeError(f"expected statistic as one of faithlab.stats, or a function, but got {self.statistic!r}")
+        if not isinstance(self.family, str):
+            raise TypeError(f"expected family as a text, but got {self.family!r}")
+        if not isinstance(self.source, str) or not self.source.strip():
             raise ValueError("expected where the metric is defined: a paper and its equation, or your name")
         if self.sizes is not None:
             sizes = arguments.fractions(self.sizes)
@@ -115,7 +124,8 @@ class Metric:
         What is asked about, as `present` and `images`, is the subject's.
 
         Raises:
-            TypeError: a name that is neither, or that would change what the metric says of itself and not what it asks.
+            TypeError: a name that is neither, or that would change what the metric says of itself and not what it asks;
+                a value of another type.
         """
         attributes = {field.name for field in dataclasses.fields(self)}
         if "ask" not in changes:
@@ -130,6 +140,9 @@ class Metric:
                 f"{', '.join(refused)}: neither an option of this metric's function, which has "
                 f"{', '.join(metric.options) or 'none'}, nor an attribute to be given: {', '.join(sorted(attributes))}"
             )
+        for name, value in options.items():
+            if isinstance(metric._arguments[name].default, bool) and not isinstance(value, bool):
+                raise TypeError(f"expected {name} = True or False, but got {value!r}")
         return dataclasses.replace(metric, ask=functools.partial(metric.ask, **options)) if options else metric
 
     @property

@@ -110,5 +110,6 @@ def saco(
         ValueError: fewer than two groups, which make no pair, and as `influences`.
     """
     arguments.attribution(attribution)
-    arguments.whole("groups, compared in pairs and each of a feature or more,", groups, 2, attribution.shape[-1])
+    about = "groups, compared in pairs and each of a feature or more,"
+    groups = arguments.whole(about, groups, 2, attribution.shape[-1])
     return coefficient(influences(score, attribution, groups, present=present), ratio=ratio)

@@ -124,11 +124,13 @@ class Run:
         if not self._told:
             return make()
         path = self.folder / f"{hashlib.sha256(step.encode()).hexdigest()[:16]}-{self._told['run']}.step"
-        with contextlib.suppress(FileNotFoundError, EOFError, pickle.UnpicklingError):
-            return pickle.loads(path.read_bytes())  # nobody else writes into the build folder
+        content = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(content[32:]).digest() == content[:32]:  # whole; nobody else writes into the build folder
+            return pickle.loads(content[32:])
         made = make()
+        content = pickle.dumps(made)
         unfinished = path.with_suffix(".partial")
-        unfinished.write_bytes(pickle.dumps(made))
+        unfinished.write_bytes(hashlib.sha256(content).digest() + content)
         unfinished.replace(path)
         return made
 
