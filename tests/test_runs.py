@@ -202,16 +202,18 @@ def test_a_killed_run_finds_its_steps_made_and_another_does_not(repository, tmp_
 
 
 def test_the_id_of_a_run_counts_the_content_of_a_readers_files(tmp_path):
-    metric, data = tmp_path / "mine.py", tmp_path / "x.npz"
+    metric, data, folder = tmp_path / "mine.py", tmp_path / "x.npz", tmp_path / "photographs"
+    folder.mkdir()
+    parameters = {"metric": f"{metric}:score", "options": {"of": [str(data)]}, "path": str(folder), "n": 3}
 
     def run():
-        return provenance.identity("a", {"metric": f"{metric}:score", "data": str(data), "n": 3}, "", "")["run"]
+        return provenance.identity("a", parameters, "", "")["run"]
 
     found = [run()]
-    for path, text in [(metric, "1"), (data, "1"), (metric, "2")]:
+    for path, text in [(metric, "1"), (data, "1"), (metric, "2"), (folder / "1.png", "1"), (data, "2")]:
         path.write_text(text)
         found.append(run())
-    assert len(set(found)) == 4
+    assert len(set(found)) == 6
     assert run() == found[-1]
 
 

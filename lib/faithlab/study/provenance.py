@@ -66,17 +66,46 @@ def identity(name: str, parameters: Mapping[str, Any], notebook: str, code: str)
         code: `library` at the start of the run.
 
     Returns:
-        ``run``, the id, and the hashes that it is made of. The id counts the content of files that parameters name.
+        ``run``, the id, and the hashes that it is made of. The id counts what `named` says.
     """
-    text = json.dumps([name, parameters, notebook, code, *_files(parameters)], sort_keys=True, default=str)
+    text = json.dumps([name, parameters, notebook, code, *named(parameters)], sort_keys=True, default=str)
     return {"run": hashlib.sha256(text.encode()).hexdigest()[:16], "notebook_sha256": notebook, "code_sha256": code}
 
 
-def _files(parameters: Mapping[str, Any]) -> list[str]:
-    """SHA-256 of the reader's own files, given as "path/to/file" or "path/to/file.py:function"."""
-    named = [value for _, value in sorted(parameters.items()) if isinstance(value, str)]
-    paths = [Path(text).expanduser() for value in named for text in (value, value.rpartition(":")[0]) if text]
-    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()]
+def named(parameters: Mapping[str, Any]) -> list[str]:
+    """The reader's own files and folders that parameters name, with SHA-256 of what is in them, a line each.
+
+    A file is given as "path/to/file" or "path/to/file.py:function", at any depth of lists and mappings. Of a folder its
+    listing counts, names, sizes and times: what is in it may be a data set of many gigabytes.
+    """
+    given = {text for value in _texts(parameters) for text in (value, value.rpartition(":")[0]) if text}
+    return [f"{content}  {text}" for text in sorted(given) if (content := _content(os.path.expanduser(text)))]
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in a value, at any depth; the names in a mapping are none."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return [text for one in inner for text in _texts(one)]
+
+
+def _content(path: str) -> str | None:
+    """SHA-256 of a file or of the listing of a folder; ``None`` of what is neither."""
+    # os.path, unlike Path, takes any text: one that is too long to be a path names no file.
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    if os.path.isdir(path):
+        return hashlib.sha256(json.dumps(_listing(path)).encode()).hexdigest()
+    return None
+
+
+def _listing(folder: str) -> list[tuple[str, int, int]]:
+    """Name below the folder, size in bytes and time of change of every file in a folder, however deep."""
+    paths = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+    found = [(os.path.relpath(path, folder), os.stat(path)) for path in paths if os.path.isfile(path)]
+    return sorted((name, about.st_size, about.st_mtime_ns) for name, about in found)
 
 
 @contextlib.contextmanager
