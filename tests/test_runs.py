@@ -12,6 +12,7 @@ import nbformat
 import pandas as pd
 import pytest
 import torch
+from papermill import translators
 
 from faithlab import claims
 from faithlab.scores import Scores
@@ -338,6 +339,38 @@ def test_what_ran_in_a_kernel_is_what_was_sent(repository, monkeypatch):
     )
     for other in others:
         assert provenance.edited("part/one", sent(monkeypatch, *other)), other
+
+
+def test_what_papermill_injects_is_no_code(repository, monkeypatch):
+    own = provenance.cells(jupytext.read(repository / "notebooks/part/one.py"))
+    values = {"images": -3, "levels": [None, float("nan"), float("-inf"), {"a": [True, -1e-5], "b": 'c"'}], "data": ""}
+    injected = translators.PythonTranslator.codify(values)
+    assert "float(" in injected
+    assert sent(monkeypatch, own[0], injected) == own
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Run.save = None",
+        "metrics = {}",  # no parameter
+        "int = 3",
+        "images = 3 * 4",
+        "images = print(3)",
+        "images = float(__import__('os').name)",
+        "levels = [open('x')]",
+        "images = data = 3",
+        "images += 1",
+        "import torch",
+        "%load_ext other",
+        "data = {**vars()}",
+    ],
+)
+def test_other_code_in_a_cell_like_papermills_is_code(repository, monkeypatch, line):
+    own = provenance.cells(jupytext.read(repository / "notebooks/part/one.py"))
+    cell = f"# Parameters\nimages = 3\n{line}"
+    assert sent(monkeypatch, own[0], cell) == [own[0], cell]
+    assert provenance.edited("part/one", sent(monkeypatch, own[0], cell))
 
 
 def test_the_networks_of_a_run_are_part_of_its_provenance(repository, monkeypatch):

@@ -4,6 +4,7 @@ The pipeline (`study.execute`) tells a notebook in the environment that it runs 
 notebook that is not told so runs by hand (papermill, Jupyter, a copy), and its tables go to a folder of their own.
 """
 
+import ast
 import contextlib
 import hashlib
 import json
@@ -162,12 +163,46 @@ def ran(name: str, variables: Mapping[str, Any]) -> list[str] | None:
     sent = [text.strip() for text in kernel.history_manager.input_hist_raw[1:] if text.strip()]
     script = jupytext.read(places.script(name))
     own, parameters = cells(script), [cell.source.strip() for cell in script.cells if _tagged(cell, "parameters")]
-    # papermill's cell has no tag here, but it follows the parameters. What is in it is known from the parameters.
+    # papermill's cell has no tag here, but it follows the parameters. What it assigns is known from the parameters;
+    # anything else in such a cell is code like any other.
     return [
         text
         for before, text in zip([None, *sent], sent, strict=False)
-        if not (before in parameters and text.startswith("# Parameters\n") and text not in own)
+        if not (before in parameters and text not in own and _injected(text, before))
     ]
+
+
+def _injected(text: str, before: str) -> bool:
+    """Whether a cell is what papermill writes: literals assigned to names of the parameters cell, and nothing else."""
+    try:
+        lines = ast.parse(text).body
+    except SyntaxError:  # a magic of IPython
+        return False
+    names = [node for node in ast.walk(ast.parse(before)) if isinstance(node, ast.Name)]
+    known = {node.id for node in names if isinstance(node.ctx, ast.Store)}  # an annotation is none
+    return text.startswith("# Parameters\n") and all(_assigns(line, known) for line in lines)
+
+
+def _assigns(line: ast.stmt, known: set[str]) -> bool:
+    """Whether a statement assigns a literal to one known name."""
+    match line:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name in known and _literal(value)
+    return False
+
+
+def _literal(node: ast.expr) -> bool:
+    """Whether an expression is a value as papermill writes it."""
+    match node:
+        case ast.Constant() | ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
+            return True
+        case ast.List(elts=inner) | ast.Tuple(elts=inner):
+            return all(map(_literal, inner))
+        case ast.Dict(keys=keys, values=values):
+            return all(key is not None and _literal(key) for key in keys) and all(map(_literal, values))
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="nan" | "inf" | "-inf")], keywords=[]):
+            return True
+    return False
 
 
 def edited(name: str, code: list[str]) -> bool:
