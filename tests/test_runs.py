@@ -3,9 +3,11 @@
 import dataclasses
 import json
 import runpy
+import shutil
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import jupytext
 import nbformat
@@ -14,9 +16,10 @@ import pytest
 import torch
 from papermill import translators
 
+import faithlab
 from faithlab import claims
 from faithlab.scores import Scores
-from faithlab.study import places, profiles, provenance, results
+from faithlab.study import execute, places, profiles, provenance, results
 
 SCRIPT = """
 # ---
@@ -293,6 +296,43 @@ def test_a_script_that_is_changed_while_it_runs_is_dirty(repository):
     record = json.loads((run.folder / "provenance.json").read_text())
     assert record["edited"]
     assert record["dirty"]
+
+
+def test_a_run_of_another_library_than_the_repositorys_is_dirty(repository, capsys):
+    imported = Path(faithlab.__file__).resolve().parent
+    copy = repository / "lib/faithlab"
+    shutil.copytree(imported, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    committed(repository)
+
+    def dirty(run):
+        run.save(FRAME, "scores")
+        run.finish()
+        return json.loads((run.folder / "provenance.json").read_text())["dirty"]
+
+    assert not dirty(by_hand()), "the same sources at another place"
+    assert not capsys.readouterr().err
+    (copy / "scores.py").write_text("")
+    committed(repository)
+    assert dirty(started())
+    assert not capsys.readouterr().err, "the pipeline says it"
+    assert dirty(by_hand())
+    assert dirty(by_hand())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"The library that runs is not the one of this repository: it is in {imported}, ")
+    shutil.rmtree(repository / ".git")
+    assert dirty(started()), "nor is it that of an exported tree"
+
+
+@pytest.mark.slow
+def test_the_pipeline_says_that_it_runs_another_library(repository, capsys):
+    script = repository / "notebooks/part/one.py"
+    script.write_text(script.read_text() + RUNS)
+    (repository / "lib/faithlab").mkdir(parents=True)
+    page = execute.execute("part/one")
+    said = f"it is in {Path(faithlab.__file__).resolve().parent}"
+    assert capsys.readouterr().err.count(said) == 1
+    assert said not in page.read_text(), "a page has no paths"
+    assert json.loads((places.results("part/one", "quick") / "provenance.json").read_text())["dirty"]
 
 
 def test_the_id_of_a_run_is_that_of_its_code_and_parameters():

@@ -6,6 +6,7 @@ notebook that is not told so runs by hand (papermill, Jupyter, a copy), and its 
 
 import ast
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -50,11 +51,41 @@ def script_digest(name: str) -> str:
 
 def library() -> str:
     """SHA-256 of the sources of the library that is imported, and of a reader's files of metrics."""
-    folder = Path(faithlab.__file__).parent
-    sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.py")}
+    sources = _sources(Path(faithlab.__file__).parent)
     own = filter(None, os.environ.get("FAITHLAB_METRICS", "").split(os.pathsep))
     sources |= {f"own {number}": Path(path).expanduser().read_text("utf-8") for number, path in enumerate(own)}
     return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
+
+
+def _sources(folder: Path) -> dict[str, str]:
+    """The modules in a folder, by their place in it."""
+    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.py")}
+
+
+def elsewhere() -> Path | None:
+    """Where the library lies that is imported, if it is another than the repository's; ``None``: it has these sources.
+
+    A repository without a library is of notebooks alone.
+    """
+    imported, own = Path(faithlab.__file__).resolve().parent, (places.root() / "lib" / "faithlab").resolve()
+    if imported == own or not own.is_dir() or _sources(imported) == _sources(own):
+        return None
+    return imported
+
+
+def warn() -> None:
+    """Say on stderr, once in a process, that another library runs than that of the repository, and where it lies."""
+    if imported := elsewhere():
+        _warn(imported, places.root())
+
+
+@functools.cache
+def _warn(imported: Path, root: Path) -> None:
+    print(
+        f"The library that runs is not the one of this repository: it is in {imported}, and {root / 'lib' / 'faithlab'}"
+        " differs. The run counts as one with local changes.",
+        file=sys.stderr,
+    )
 
 
 def identity(name: str, parameters: Mapping[str, Any], notebook: str, code: str) -> dict[str, str]:
@@ -216,7 +247,10 @@ def _tagged(cell: NotebookNode, tag: str) -> bool:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """The commit of the repository, and whether anything differs from it; an exported tree has no history."""
+    """The commit of the repository, and whether anything differs from it, be it the library that is imported.
+
+    An exported tree has no history, and nobody knows what differs from it where its own library is imported.
+    """
 
     def git(*arguments: str) -> str | None:
         command = ["git", "-C", str(places.root()), *arguments]
@@ -226,6 +260,8 @@ def commit() -> tuple[str | None, bool | None]:
             return None
 
     head = git("rev-parse", "HEAD")
+    if elsewhere():
+        return head, True
     return head, bool(git("status", "--porcelain")) if head else None
 
 
