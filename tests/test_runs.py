@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import runpy
 import shutil
 import subprocess
@@ -132,6 +133,42 @@ def test_a_changed_parameter_gets_a_folder_of_its_own(repository):
     assert long.startswith("quick+levels=_0.0_1.0_")
     with pytest.raises(KeyError):
         results.Run("part/one", {"profile": "quick", "images": 64})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"data": "/tmp/a.py:f"}, {"data": "/tmp/a.py_f"}),
+        ({"data": "_tmp_a"}, {"data": "/tmp/a"}),
+        ({"levels": [0.1, 0.3]}, {"levels": [0.1, -0.3]}),
+        ({"levels": [1.0] * 40 + [-1.0]}, {"levels": [1.0] * 40 + [2.0]}),
+        ({"data": "a/" + "b" * 90}, {"data": "a:" + "b" * 90}),
+        ({"images": 3, "data": "x"}, {"images": 3, "data": "x+by-hand"}),
+        ({"data": "a+more=b"}, {"data": "a", "more": "b"}),
+        ({"data": "3"}, {"data": 3}),
+        ({"data": "None"}, {"data": None}),
+        ({"data": ""}, {"data": "_"}),
+    ],
+)
+def test_runs_with_other_parameters_have_other_folders(repository, monkeypatch, one, other):
+    def label(changed):
+        monkeypatch.setattr(profiles, "changes", lambda *_: changed)  # also of parameters that may be more than texts
+        return profiles.label("part/one", "quick", {})
+
+    labels = [label(one), label(other)]
+    assert labels[0] != labels[1]
+    assert f"{labels[0]}+by-hand" != labels[1]
+    assert all(re.fullmatch(r"quick\+[\w.+=-]{1,74}", name) for name in labels)
+
+
+def test_the_folder_of_plain_values_is_named_after_them_alone(repository):
+    def label(**changed):
+        return profiles.label("part/one", "quick", DEFAULTS | changed)
+
+    assert label() == "quick"
+    assert label(images=4, data="cifar10-cats_2.v1") == "quick+images=4+data=cifar10-cats_2.v1"
+    assert label(levels=[0.1, 0.3]) == label(levels=(0.1, 0.3)), "the same to a notebook"
+    assert re.fullmatch(r"quick\+levels=_0.1_0.3_-[0-9a-f]{8}", label(levels=[0.1, 0.3]))
 
 
 def test_only_the_pipeline_writes_the_folder_of_a_profile(repository, capsys):
