@@ -44,6 +44,21 @@ def test_a_readers_metrics_are_an_input(monkeypatch):
     assert "/somewhere/mine.py" in reach.inputs("template")
 
 
+def test_files_that_parameters_name_are_inputs(tmp_path):
+    metric, folder = tmp_path / "mine.py", tmp_path / "photographs"
+    (folder / "cats").mkdir(parents=True)
+    given = {"metric": f"{metric}:score", "data_options": {"path": str(folder)}, "networks": [["a", "x" * 5000]]}
+    found = []
+    for path, text in [(metric, "1"), (metric, "2"), (folder / "cats/1.png", "1"), (folder / "cats/1.png", "23")]:
+        path.write_text(text)
+        found.append((reach.notebook("template", given), reach.networks("template", given)))
+    for texts in zip(*found, strict=True):
+        assert len(set(texts)) == 4, "the file is edited, the folder gets one, and another content"
+    assert (reach.notebook("template", given), reach.networks("template", given)) == found[-1]
+    (folder / "cats/gone.png").symlink_to(tmp_path / "nowhere")
+    assert reach.notebook("template", given) == found[-1][0]
+
+
 def test_what_is_stale_follows_from_content(tmp_path):
     wanted, made = tmp_path / "wanted", tmp_path / "made"
     made.write_text("a file\n")

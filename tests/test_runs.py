@@ -2,20 +2,25 @@
 
 import dataclasses
 import json
+import re
 import runpy
+import shutil
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import jupytext
 import nbformat
 import pandas as pd
 import pytest
 import torch
+from papermill import translators
 
+import faithlab
 from faithlab import claims
 from faithlab.scores import Scores
-from faithlab.study import places, profiles, provenance, results
+from faithlab.study import execute, places, profiles, provenance, results
 
 SCRIPT = """
 # ---
@@ -130,6 +135,42 @@ def test_a_changed_parameter_gets_a_folder_of_its_own(repository):
         results.Run("part/one", {"profile": "quick", "images": 64})
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"data": "/tmp/a.py:f"}, {"data": "/tmp/a.py_f"}),
+        ({"data": "_tmp_a"}, {"data": "/tmp/a"}),
+        ({"levels": [0.1, 0.3]}, {"levels": [0.1, -0.3]}),
+        ({"levels": [1.0] * 40 + [-1.0]}, {"levels": [1.0] * 40 + [2.0]}),
+        ({"data": "a/" + "b" * 90}, {"data": "a:" + "b" * 90}),
+        ({"images": 3, "data": "x"}, {"images": 3, "data": "x+by-hand"}),
+        ({"data": "a+more=b"}, {"data": "a", "more": "b"}),
+        ({"data": "3"}, {"data": 3}),
+        ({"data": "None"}, {"data": None}),
+        ({"data": ""}, {"data": "_"}),
+    ],
+)
+def test_runs_with_other_parameters_have_other_folders(repository, monkeypatch, one, other):
+    def label(changed):
+        monkeypatch.setattr(profiles, "changes", lambda *_: changed)  # also of parameters that may be more than texts
+        return profiles.label("part/one", "quick", {})
+
+    labels = [label(one), label(other)]
+    assert labels[0] != labels[1]
+    assert f"{labels[0]}+by-hand" != labels[1]
+    assert all(re.fullmatch(r"quick\+[\w.+=-]{1,74}", name) for name in labels)
+
+
+def test_the_folder_of_plain_values_is_named_after_them_alone(repository):
+    def label(**changed):
+        return profiles.label("part/one", "quick", DEFAULTS | changed)
+
+    assert label() == "quick"
+    assert label(images=4, data="cifar10-cats_2.v1") == "quick+images=4+data=cifar10-cats_2.v1"
+    assert label(levels=[0.1, 0.3]) == label(levels=(0.1, 0.3)), "the same to a notebook"
+    assert re.fullmatch(r"quick\+levels=_0.1_0.3_-[0-9a-f]{8}", label(levels=[0.1, 0.3]))
+
+
 def test_only_the_pipeline_writes_the_folder_of_a_profile(repository, capsys):
     kept = finished()
     before = {path.name: path.read_bytes() for path in kept.folder.iterdir()}
@@ -208,16 +249,18 @@ def test_a_killed_run_finds_its_steps_made_and_another_does_not(repository, tmp_
 
 
 def test_the_id_of_a_run_counts_the_content_of_a_readers_files(tmp_path):
-    metric, data = tmp_path / "mine.py", tmp_path / "x.npz"
+    metric, data, folder = tmp_path / "mine.py", tmp_path / "x.npz", tmp_path / "photographs"
+    folder.mkdir()
+    parameters = {"metric": f"{metric}:score", "options": {"of": [str(data)]}, "path": str(folder), "n": 3}
 
     def run():
-        return provenance.identity("a", {"metric": f"{metric}:score", "data": str(data), "n": 3}, "", "")["run"]
+        return provenance.identity("a", parameters, "", "")["run"]
 
     found = [run()]
-    for path, text in [(metric, "1"), (data, "1"), (metric, "2")]:
+    for path, text in [(metric, "1"), (data, "1"), (metric, "2"), (folder / "1.png", "1"), (data, "2")]:
         path.write_text(text)
         found.append(run())
-    assert len(set(found)) == 4
+    assert len(set(found)) == 6
     assert run() == found[-1]
 
 
@@ -298,6 +341,43 @@ def test_a_script_that_is_changed_while_it_runs_is_dirty(repository):
     assert record["dirty"]
 
 
+def test_a_run_of_another_library_than_the_repositorys_is_dirty(repository, capsys):
+    imported = Path(faithlab.__file__).resolve().parent
+    copy = repository / "lib/faithlab"
+    shutil.copytree(imported, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    committed(repository)
+
+    def dirty(run):
+        run.save(FRAME, "scores")
+        run.finish()
+        return json.loads((run.folder / "provenance.json").read_text())["dirty"]
+
+    assert not dirty(by_hand()), "the same sources at another place"
+    assert not capsys.readouterr().err
+    (copy / "scores.py").write_text("")
+    committed(repository)
+    assert dirty(started())
+    assert not capsys.readouterr().err, "the pipeline says it"
+    assert dirty(by_hand())
+    assert dirty(by_hand())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"The library that runs is not the one of this repository: it is in {imported}, ")
+    shutil.rmtree(repository / ".git")
+    assert dirty(started()), "nor is it that of an exported tree"
+
+
+@pytest.mark.slow
+def test_the_pipeline_says_that_it_runs_another_library(repository, capsys):
+    script = repository / "notebooks/part/one.py"
+    script.write_text(script.read_text() + RUNS)
+    (repository / "lib/faithlab").mkdir(parents=True)
+    page = execute.execute("part/one")
+    said = f"it is in {Path(faithlab.__file__).resolve().parent}"
+    assert capsys.readouterr().err.count(said) == 1
+    assert said not in page.read_text(), "a page has no paths"
+    assert json.loads((places.results("part/one", "quick") / "provenance.json").read_text())["dirty"]
+
+
 def test_the_id_of_a_run_is_that_of_its_code_and_parameters():
     def run(name="a", parameters=(), notebook=("x = 1",), code="0"):
         return provenance.identity(name, dict(parameters), provenance.digest(list(notebook)), code)["run"]
@@ -342,6 +422,38 @@ def test_what_ran_in_a_kernel_is_what_was_sent(repository, monkeypatch):
     )
     for other in others:
         assert provenance.edited("part/one", sent(monkeypatch, *other)), other
+
+
+def test_what_papermill_injects_is_no_code(repository, monkeypatch):
+    own = provenance.cells(jupytext.read(repository / "notebooks/part/one.py"))
+    values = {"images": -3, "levels": [None, float("nan"), float("-inf"), {"a": [True, -1e-5], "b": 'c"'}], "data": ""}
+    injected = translators.PythonTranslator.codify(values)
+    assert "float(" in injected
+    assert sent(monkeypatch, own[0], injected) == own
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Run.save = None",
+        "metrics = {}",  # no parameter
+        "int = 3",
+        "images = 3 * 4",
+        "images = print(3)",
+        "images = float(__import__('os').name)",
+        "levels = [open('x')]",
+        "images = data = 3",
+        "images += 1",
+        "import torch",
+        "%load_ext other",
+        "data = {**vars()}",
+    ],
+)
+def test_other_code_in_a_cell_like_papermills_is_code(repository, monkeypatch, line):
+    own = provenance.cells(jupytext.read(repository / "notebooks/part/one.py"))
+    cell = f"# Parameters\nimages = 3\n{line}"
+    assert sent(monkeypatch, own[0], cell) == [own[0], cell]
+    assert provenance.edited("part/one", sent(monkeypatch, own[0], cell))
 
 
 def test_the_networks_of_a_run_are_part_of_its_provenance(repository, monkeypatch):

@@ -61,6 +61,8 @@ def execute(
     code = provenance.digest(provenance.cells(notebook))
     known = provenance.identity(name, parameters, code, provenance.library())
     pipeline = out.resolve() == built.resolve()
+    if pipeline:  # else the run says it itself
+        provenance.warn()
     for index, cell in enumerate(notebook.cells):
         cell.id = f"cell-{index}"  # jupytext draws random ids
     given = {k: v for k, v in parameters.items() if k == "profile" or v != profiles.defaults(name)[k]}

@@ -38,6 +38,9 @@ PROFILES = ("smoke", "quick", "study", "paper")
 CHANGING = re.compile(r"(?:.+_)?(training|tuning)")
 """Names of the parameters that change a recipe, where they are mappings."""
 
+_TOLD = re.compile(r"(?!(?:None|True|False|-?[\d.]+(?:e-?\d+)?)$)[\w.=-]+")
+"""Texts that stay as they are in the name of a folder and look like no other value; "+" parts parameters there."""
+
 _COMMAND, _NOTEBOOK = "the command", "the notebook"
 
 
@@ -277,10 +280,21 @@ def changes(name: str, profile: str, parameters: Mapping[str, Any]) -> dict[str,
 def label(name: str, profile: str, parameters: Mapping[str, Any]) -> str:
     """Folder of a run in the build folder: ``quick``, or ``quick+images=32`` where a parameter was changed by hand.
 
-    So what the book shows of a profile is always that profile.
+    So what the book shows of a profile is always that profile. Runs with other parameters have other folders: what does
+    not fit into a name as it is, such as a path or a list, has a hash of all that was changed at the end of the name.
     """
-    parts = [profile, *(f"{key}={value}" for key, value in changes(name, profile, parameters).items())]
+    changed = changes(name, profile, parameters)
+    parts = [profile, *(f"{key}={value}" for key, value in changed.items())]
     plain = re.sub(r"[^\w.+=-]+", "_", "+".join(parts))
-    if len(plain) <= 80:
+    if len(plain) <= 80 and all(map(_fits, changed.values())):
         return plain
-    return f"{plain[:70]}-{hashlib.sha256(plain.encode()).hexdigest()[:8]}"
+    # Through JSON, as above: the notebook may have a tuple where the command has a list.
+    text = json.dumps(changed, default=str)
+    return f"{plain[:70]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _fits(value: Any) -> bool:
+    """Whether a value stands in the name of a folder so that it can be told from every other."""
+    if isinstance(value, str):
+        return bool(_TOLD.fullmatch(value))
+    return value is None or isinstance(value, (bool, int, float))

@@ -4,7 +4,9 @@ The pipeline (`study.execute`) tells a notebook in the environment that it runs 
 notebook that is not told so runs by hand (papermill, Jupyter, a copy), and its tables go to a folder of their own.
 """
 
+import ast
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -49,11 +51,41 @@ def script_digest(name: str) -> str:
 
 def library() -> str:
     """SHA-256 of the sources of the library that is imported, and of a reader's files of metrics."""
-    folder = Path(faithlab.__file__).parent
-    sources = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.py")}
+    sources = _sources(Path(faithlab.__file__).parent)
     own = filter(None, os.environ.get("FAITHLAB_METRICS", "").split(os.pathsep))
     sources |= {f"own {number}": Path(path).expanduser().read_text("utf-8") for number, path in enumerate(own)}
     return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
+
+
+def _sources(folder: Path) -> dict[str, str]:
+    """The modules in a folder, by their place in it."""
+    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.rglob("*.py")}
+
+
+def elsewhere() -> Path | None:
+    """Where the library lies that is imported, if it is another than the repository's; ``None``: it has these sources.
+
+    A repository without a library is of notebooks alone.
+    """
+    imported, own = Path(faithlab.__file__).resolve().parent, (places.root() / "lib" / "faithlab").resolve()
+    if imported == own or not own.is_dir() or _sources(imported) == _sources(own):
+        return None
+    return imported
+
+
+def warn() -> None:
+    """Say on stderr, once in a process, that another library runs than that of the repository, and where it lies."""
+    if imported := elsewhere():
+        _warn(imported, places.root())
+
+
+@functools.cache
+def _warn(imported: Path, root: Path) -> None:
+    print(
+        f"The library that runs is not the one of this repository: it is in {imported}, and {root / 'lib' / 'faithlab'}"
+        " differs. The run counts as one with local changes.",
+        file=sys.stderr,
+    )
 
 
 def identity(name: str, parameters: Mapping[str, Any], notebook: str, code: str) -> dict[str, str]:
@@ -66,17 +98,46 @@ def identity(name: str, parameters: Mapping[str, Any], notebook: str, code: str)
         code: `library` at the start of the run.
 
     Returns:
-        ``run``, the id, and the hashes that it is made of. The id counts the content of files that parameters name.
+        ``run``, the id, and the hashes that it is made of. The id counts what `named` says.
     """
-    text = json.dumps([name, parameters, notebook, code, *_files(parameters)], sort_keys=True, default=str)
+    text = json.dumps([name, parameters, notebook, code, *named(parameters)], sort_keys=True, default=str)
     return {"run": hashlib.sha256(text.encode()).hexdigest()[:16], "notebook_sha256": notebook, "code_sha256": code}
 
 
-def _files(parameters: Mapping[str, Any]) -> list[str]:
-    """SHA-256 of the reader's own files, given as "path/to/file" or "path/to/file.py:function"."""
-    named = [value for _, value in sorted(parameters.items()) if isinstance(value, str)]
-    paths = [Path(text).expanduser() for value in named for text in (value, value.rpartition(":")[0]) if text]
-    return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()]
+def named(parameters: Mapping[str, Any]) -> list[str]:
+    """The reader's own files and folders that parameters name, with SHA-256 of what is in them, a line each.
+
+    A file is given as "path/to/file" or "path/to/file.py:function", at any depth of lists and mappings. Of a folder its
+    listing counts, names, sizes and times: what is in it may be a data set of many gigabytes.
+    """
+    given = {text for value in _texts(parameters) for text in (value, value.rpartition(":")[0]) if text}
+    return [f"{content}  {text}" for text in sorted(given) if (content := _content(os.path.expanduser(text)))]
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in a value, at any depth; the names in a mapping are none."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return [text for one in inner for text in _texts(one)]
+
+
+def _content(path: str) -> str | None:
+    """SHA-256 of a file or of the listing of a folder; ``None`` of what is neither."""
+    # os.path, unlike Path, takes any text: one that is too long to be a path names no file.
+    if os.path.isfile(path):
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    if os.path.isdir(path):
+        return hashlib.sha256(json.dumps(_listing(path)).encode()).hexdigest()
+    return None
+
+
+def _listing(folder: str) -> list[tuple[str, int, int]]:
+    """Name below the folder, size in bytes and time of change of every file in a folder, however deep."""
+    paths = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+    found = [(os.path.relpath(path, folder), os.stat(path)) for path in paths if os.path.isfile(path)]
+    return sorted((name, about.st_size, about.st_mtime_ns) for name, about in found)
 
 
 @contextlib.contextmanager
@@ -133,12 +194,46 @@ def ran(name: str, variables: Mapping[str, Any]) -> list[str] | None:
     sent = [text.strip() for text in kernel.history_manager.input_hist_raw[1:] if text.strip()]
     script = jupytext.read(places.script(name))
     own, parameters = cells(script), [cell.source.strip() for cell in script.cells if _tagged(cell, "parameters")]
-    # papermill's cell has no tag here, but it follows the parameters. What is in it is known from the parameters.
+    # papermill's cell has no tag here, but it follows the parameters. What it assigns is known from the parameters;
+    # anything else in such a cell is code like any other.
     return [
         text
         for before, text in zip([None, *sent], sent, strict=False)
-        if not (before in parameters and text.startswith("# Parameters\n") and text not in own)
+        if not (before in parameters and text not in own and _injected(text, before))
     ]
+
+
+def _injected(text: str, before: str) -> bool:
+    """Whether a cell is what papermill writes: literals assigned to names of the parameters cell, and nothing else."""
+    try:
+        lines = ast.parse(text).body
+    except SyntaxError:  # a magic of IPython
+        return False
+    names = [node for node in ast.walk(ast.parse(before)) if isinstance(node, ast.Name)]
+    known = {node.id for node in names if isinstance(node.ctx, ast.Store)}  # an annotation is none
+    return text.startswith("# Parameters\n") and all(_assigns(line, known) for line in lines)
+
+
+def _assigns(line: ast.stmt, known: set[str]) -> bool:
+    """Whether a statement assigns a literal to one known name."""
+    match line:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name in known and _literal(value)
+    return False
+
+
+def _literal(node: ast.expr) -> bool:
+    """Whether an expression is a value as papermill writes it."""
+    match node:
+        case ast.Constant() | ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
+            return True
+        case ast.List(elts=inner) | ast.Tuple(elts=inner):
+            return all(map(_literal, inner))
+        case ast.Dict(keys=keys, values=values):
+            return all(key is not None and _literal(key) for key in keys) and all(map(_literal, values))
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="nan" | "inf" | "-inf")], keywords=[]):
+            return True
+    return False
 
 
 def edited(name: str, code: list[str]) -> bool:
@@ -152,7 +247,10 @@ def _tagged(cell: NotebookNode, tag: str) -> bool:
 
 
 def commit() -> tuple[str | None, bool | None]:
-    """The commit of the repository, and whether anything differs from it; an exported tree has no history."""
+    """The commit of the repository, and whether anything differs from it, be it the library that is imported.
+
+    An exported tree has no history, and nobody knows what differs from it where its own library is imported.
+    """
 
     def git(*arguments: str) -> str | None:
         command = ["git", "-C", str(places.root()), *arguments]
@@ -162,6 +260,8 @@ def commit() -> tuple[str | None, bool | None]:
             return None
 
     head = git("rev-parse", "HEAD")
+    if elsewhere():
+        return head, True
     return head, bool(git("status", "--porcelain")) if head else None
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import grimp
 
-from faithlab.study import places, profiles
+from faithlab.study import places, profiles, provenance
 
 FILES = "FAITHLAB_METRICS"
 CHANGING = ("FAITHLAB_ERROR_RATES", "FAITHLAB_NETWORKS")
@@ -92,7 +92,8 @@ def networks(name: str, parameters: Mapping[str, Any]) -> str:
 def notebook(name: str, parameters: Mapping[str, Any]) -> str:
     """What a page is to be made of, a line each: hashes of its files, versions of others' packages, parameters.
 
-    Two texts differ where the page has to be made again.
+    Two texts differ where the page has to be made again. Files that parameters name have a line each, too: an edited
+    metric of the reader's own makes a page stale.
 
     Args:
         name: the notebook.
@@ -104,7 +105,7 @@ def notebook(name: str, parameters: Mapping[str, Any]) -> str:
 
 def _text(files: str, versions: list[str], parameters: Mapping[str, Any]) -> str:
     given = [f"{name}={os.environ[name]}" for name in CHANGING if name in os.environ]
-    return "\n".join([files, *versions, *given, json.dumps(parameters, sort_keys=True)])
+    return "\n".join([files, *versions, *given, *provenance.named(parameters), json.dumps(parameters, sort_keys=True)])
 
 
 def listed(files: Iterable[str], docstrings: bool = False) -> str:

@@ -73,6 +73,8 @@ class Run:
         self._told = provenance.told(name)
         self._code = provenance.library()
         self._commit, self._dirty = provenance.commit()
+        if not self._told:  # the pipeline says it where it is started, and not on a page
+            provenance.warn()
         self.profile = parameters.pop("profile")
         self.parameters = parameters
         self.folder = places.unfinished(name, self._label)
