@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations, parametrize
+from torch.utils.checkpoint import checkpoint
 
 from faithlab import explainers, segments, stats
 from faithlab.explainers import explain, region
@@ -917,3 +918,27 @@ def test_masks_of_oblong_images_are_not_turned():
 def test_an_infinite_relevance_is_an_error():
     with pytest.raises(ValueError, match="gave infinite relevance"):
         explained(lambda model, x, target, images: x / 0, Plain())
+
+
+class Recomputed(torch.nn.Module):
+    """A network that saves memory by gradient checkpointing."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.first, self.features = torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.Conv2d(4, 4, 3, padding=1)
+        self.head, self.reentrant = torch.nn.Linear(4, 4), reentrant
+
+    def forward(self, x):
+        x = checkpoint(lambda x: self.features(x.relu()), self.first(x), use_reentrant=self.reentrant)
+        return self.head(x.mean((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("name", "reentrant"),
+    [("deconvolution", False), ("excitation-backprop", False), ("deconvolution", True), ("saliency", True)],
+)
+def test_what_cannot_follow_gradient_checkpointing_says_so(name, reentrant):
+    with pytest.raises(ValueError, match=r"gradient checkpointing\), which this explainer cannot follow; turn it off"):
+        explain(
+            name, Recomputed(reentrant).eval(), torch.randn(2, 3, 8, 8), torch.tensor([0, 1]), segments.patches(8, 8, 4)
+        )

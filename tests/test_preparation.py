@@ -1219,3 +1219,32 @@ def test_a_network_under_autocast_is_not_called_broken():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scorer(Under().eval())
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_answers_that_depend_on_the_layout_of_the_inputs_are_said(probabilities):
+    last = X.contiguous(memory_format=torch.channels_last)
+
+    def by_layout(model, x):
+        return x * (1 + x.is_contiguous(memory_format=torch.channels_last))
+
+    answer = (lambda logits: logits.softmax(1)) if probabilities else (lambda logits: logits)
+    odd = Holding(lambda model: setattr(model, "answer", answer), by_layout).eval()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "it answers with probabilities")
+        warnings.filterwarnings("ignore", ".*answers with probabilities")
+        with pytest.warns(UserWarning, match="depend on how the inputs lie in memory"):
+            scorer(odd, x=last)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scorer(Net().eval(), x=last)
+
+
+@pytest.mark.parametrize("size", [1.0, 0.01, 0.001])
+def test_a_batch_that_matters_is_said_however_far_the_classes_lie_apart(size):
+    model = Net().eval()
+    model.bn = nn.BatchNorm2d(6, track_running_stats=False)
+    model.fc.weight.data.mul_(size)
+    model.fc.bias.data.copy_(torch.tensor([0.0, 3, -2, 1]))
+    with pytest.warns(UserWarning, match="depends on the other inputs of the same forward"):
+        scorer(model.eval())

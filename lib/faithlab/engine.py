@@ -128,6 +128,15 @@ def scorer(
         x, stand_in = x.to(prepared.dtype), stand_in.to(prepared.dtype)
         if not bool(stand_in.isfinite().all()):
             raise ValueError(f"the reference gives numbers that {prepared.dtype}, in which the model runs, cannot hold")
+    if not x.is_contiguous() and prepared.allowed < math.inf:
+        few = x[: preparation.INPUTS]
+        lying = [prepared.logits(part.clone()).double() for part in (few, few.contiguous())]
+        if (apart := prepared.scale.apart(*lying)) > prepared.allowed:
+            warnings.warn(
+                f"{type(model).__name__}: its answers depend on how the inputs lie in memory, by {apart:.3g}. It is "
+                "asked about contiguous ones; give x.contiguous()",
+                stacklevel=2,
+            )
     # Two numbers chosen between by their bits, other ^ ((one ^ other) & mask): exact for any number, and several times
     # faster on a CPU than torch.where, whose mask has another element size.
     kind = _BITS[x.element_size()]

@@ -125,7 +125,14 @@ IN_INFERENCE = (
     "the model's weights were made under torch.inference_mode, where nothing has a gradient; make them outside of it"
 )
 _UNUSED = "the logits do not depend on what is explained: the model detaches it, or does not use it"
+_CHECKPOINTS = (
+    "the model computes parts of itself a second time for its gradient (gradient checkpointing), which this explainer "
+    "cannot follow; turn it off, such as with model.set_grad_checkpointing(False)"
+)
 _MEANINGS = {
+    "torch.utils.checkpoint": _CHECKPOINTS,
+    "functorch transforms": "this explainer has rules of its own for the gradient, which torch.vmap cannot follow; run "
+    "the model's parts one after another",
     "does not require grad": "no gradient of the logits reaches what is explained: the model computes them under "
     "torch.no_grad, or detaches them",
     "not to have been used in the graph": _UNUSED,
