@@ -725,3 +725,36 @@ def test_an_explanation_may_lie_in_memory_in_any_order(name):
     turned = torch.rand(20, 3, generator=torch.Generator().manual_seed(1)).t()
     metric = METRICS[name]
     torch.testing.assert_close(metric(subject, turned), metric(subject, turned.contiguous()), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [torch.Tensor.to_sparse, lambda a: a.to("meta"), lambda a: torch.quantize_per_tensor(a, 0.1, 0, torch.qint8)],
+)
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_an_explanation_that_is_no_dense_tensor_is_an_error(made):
+    with pytest.raises(ValueError, match="as an ordinary dense tensor, but got a"):
+        METRICS["SaCo"].ask(None, made(torch.rand(3, 12)))
+
+
+def test_what_is_given_without_names_is_an_error():
+    of = {"mine": torch.rand(2, 3)}
+    for metrics_, attributions, message in (
+        (METRICS, torch.rand(2, 3), "attributions by name, such as .* but got a Tensor"),
+        (list(METRICS), of, "metrics by name, such as .* but got a list"),
+        ({"mine": lambda score, attribution: 0}, of, "'mine' is a function; make one of a function: Metric"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            evaluate(metrics_, None, attributions)
+
+
+def test_a_share_in_half_precision_is_an_error():
+    with pytest.raises(ValueError, match="float16, which has too few decimals"):
+        METRICS["FFid+"].given(cap=np.float16(0.35)).ask(None, torch.rand(2, 9), torch.tensor([0.5]))
+
+
+def test_an_explanation_in_any_order_with_a_nan_says_so():
+    broken = torch.rand(12, 3)
+    broken[2, 1] = torch.nan
+    with pytest.raises(ValueError, match="the attribution of 1 of 3 images holds NaN"):
+        METRICS["SaCo"].ask(None, broken.t())

@@ -50,13 +50,16 @@ def share(name: str, value: float) -> float:
     """A fraction between 0 and 1; a float32 stands for its decimals as in `fractions`.
 
     Raises:
-        ValueError: anything else.
+        ValueError: anything else, and a precision that does not tell decimals.
     """
     found = number(name, value, "between 0 and 1", lambda v: 0 <= v <= 1)
+    if getattr(value, "dtype", None) in _HALF:
+        raise ValueError(f"expected {name} in float64 or float32, but got {value.dtype}, which has too few decimals")
     single = value.dtype if isinstance(value, Tensor | np.generic) else None
     return fractions(torch.tensor([found], dtype=torch.float32)).item() if single in _SINGLE else found
 
 
+_HALF = (torch.float16, torch.bfloat16, np.dtype("float16"))
 _SINGLE = (torch.float32, np.dtype("float32"))
 
 
@@ -91,10 +94,13 @@ def attribution(values: Tensor, dimensions: int = 2) -> None:
     """An attribution per feature, [images, ..., features]: finite numbers, integers too.
 
     Raises:
-        ValueError: another type or number of dimensions, no features, a mask, NaN or an infinity.
+        ValueError: another type, layout or number of dimensions, no features, a mask, NaN or an infinity.
     """
     if not isinstance(values, Tensor):
         raise ValueError(f"expected an attribution as a torch.Tensor, but got {type(values).__name__}")
+    if values.layout is not torch.strided or values.is_meta or values.is_quantized:
+        kind = "meta" if values.is_meta else "quantised" if values.is_quantized else str(values.layout)
+        raise ValueError(f"expected an attribution as an ordinary dense tensor, but got a {kind} one; make it dense")
     if values.ndim != dimensions or not values.shape[-1]:
         raise ValueError(
             f"expected an attribution per feature, [{'images, ' if dimensions == 2 else 'images, explainers, '}"
@@ -118,7 +124,7 @@ def finite(name: str, values: Tensor, cure: str) -> None:
     """
     if bool(values.isfinite().all()):
         return
-    broken = (~values.isfinite()).view(len(values), -1).any(-1).nonzero().flatten().tolist()
+    broken = (~values.isfinite()).reshape(len(values), -1).any(-1).nonzero().flatten().tolist()
     kinds = [word for word, found in (("NaN", values.isnan()), ("infinity", values.isinf())) if bool(found.any())]
     raise ValueError(
         f"the {name} of {len(broken)} of {len(values)} images holds {' and '.join(kinds)} (first: image {broken[0]}); "

@@ -125,9 +125,12 @@ def pool(elements: Tensor, segments: Tensor) -> Tensor:
     of half precision and int64 of integers, which would overflow.
 
     Raises:
+        TypeError: what is no tensor.
         ValueError: elements that the map does not broadcast to, a mask, complex numbers, or as `count`.
     """
     number = count(segments)
+    if not isinstance(elements, Tensor):
+        raise TypeError(f"expected values as a torch.Tensor, but got {type(elements).__name__}; use torch.as_tensor")
     if elements.dtype == torch.bool or elements.is_complex():
         raise ValueError(f"expected values of real numbers to be summed, but got {elements.dtype}")
     if not elements.is_floating_point():

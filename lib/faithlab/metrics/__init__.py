@@ -302,8 +302,17 @@ def evaluate(
         **labels: of all rows, see `faithlab.scores.LABELS`; not those that say what was asked.
 
     Raises:
+        TypeError: what is no metric or no explanation by name.
         ValueError: no metric applies, a label that cannot be given, and what the metrics raise: the message says which.
     """
+    for what, given in (("metrics", metrics), ("attributions", attributions)):
+        if not isinstance(given, Mapping):
+            raise TypeError(f"expected {what} by name, such as {{'mine': ...}}, but got a {type(given).__name__}")
+    if wrong := [name for name, metric in metrics.items() if not isinstance(metric, Metric)]:
+        raise TypeError(
+            f"expected metrics as faithlab.metrics.Metric, but {wrong[0]!r} is a {type(metrics[wrong[0]]).__name__}; "
+            "make one of a function: Metric(function, source='yours')"
+        )
     free = [name for name in LABELS if name not in ("explainer", "metric", "reference", "direction")]
     if refused := [name for name in labels if name not in free]:
         raise ValueError(
