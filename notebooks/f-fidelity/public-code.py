@@ -48,7 +48,6 @@ seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
 import dataclasses
-import zlib
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -57,6 +56,7 @@ import torch
 from IPython.display import Markdown
 from torch.nn.functional import dropout
 
+from faithlab import draws as counter
 from faithlab import masks, stats
 from faithlab.explainers import refine
 from faithlab.metrics import METRICS
@@ -156,11 +156,16 @@ def code_sizes(score, attribution, sizes, *, direction, images=None, **options):
     return found if direction == "MoRF" else stats.MonteCarlo(found.value.flip(1), found.error.flip(1))
 
 
-def random_top(score, attribution, sizes, *, direction, images, **options):
-    """A top of its own for every explanation, whatever that says."""
-    known = zlib.crc32(attribution.cpu().numpy().tobytes())
-    order = torch.rand(attribution.shape, generator=torch.Generator().manual_seed(known))
-    return fidelity(score, order.to(attribution), sizes, direction=direction, images=images, **options)
+def random_top(score, attribution, sizes, *, direction, images, seed, **options):
+    """A top of its own for every explanation, whatever that says; the same one in any batch, and however it is rounded."""
+    places = masks.place(masks.order(attribution)) / attribution.shape[1]
+    signs = counter.uniform(counter.stream("signs", seed), torch.zeros(1).long(), torch.arange(1), places.shape[1])[0]
+    known = (
+        ((places * (signs > 0.5).to(places).sub(0.5)).sum(1) * 4).floor().long()
+    )  # another explanation, another number
+    explanations = images * 4096 + known.to(images.device)
+    top = counter.uniform(counter.stream("random top", seed), explanations, torch.arange(1), places.shape[1])[:, 0]
+    return fidelity(score, top.to(attribution), sizes, direction=direction, images=images, seed=seed, **options)
 
 
 # The metric, the networks asked, the explanations judged, what is different in it.
