@@ -302,7 +302,7 @@ table_of("linear")
 # %% [markdown]
 # The figure shows the recorded run, which has many more images, where there is one; else this build.
 
-# %% mystnb={"figure": {"caption": "How much of the ideal order each difference costs (left of zero) or adds, in macro correlations (of ranks and linear) and in micro correlations, with 95 % intervals over the images. A difference whose interval holds zero cannot be told from none on these images.", "name": "ff-public-code-change"}, "image": {"alt": "Three dot plots with intervals, of macro, linear and micro correlations: for each difference between paper and code the change in the share of the ideal, one colour for each explainer."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "How much of the ideal order each difference costs (left of zero) or adds, in macro correlations (of ranks and linear) and in micro correlations, with 95 % intervals over the images: of the recorded run where there is one. A difference whose interval holds zero cannot be told from none on these images.", "name": "ff-public-code-change"}, "image": {"alt": "Three dot plots with intervals, of macro, linear and micro correlations: for each difference between paper and code the change in the share of the ideal, one colour for each explainer."}} tags=["hide-input", "answer"]
 kept = recorded("f-fidelity/public-code", "changes")
 best = kept.frame if kept else measured
 change = best[best["of"] == "change"]

@@ -27,8 +27,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 classifiers = 20  # random classifiers that are solved on paper
-images = 64  # inputs of each, which differ only in their random subsets
-draws = 50  # random subsets per input and size
+draws = 3200  # random subsets per size of each
 step = 0.03  # between the sizes of a curve, as a share of the features
 longest = 0.6  # the largest size
 seed = 0  # of the classifiers
@@ -61,8 +60,9 @@ run = Run("f-fidelity/theorem", globals())
 # \mathbb{E}[\text{removed}] = m(s) \cdot \frac{\min(s, c)}{s} .
 # $$
 #
-# It rises to $\min(c, \beta d / \alpha)$, stays flat to $\max(c, \beta d / \alpha)$, and falls from there (Theorem 1).
-# The knee at $\beta d / \alpha$ moves with the setting. The knee at $c$ does not: it is the explanation size.
+# This mean rises to $\min(c, \beta d / \alpha)$, stays to $\max(c, \beta d / \alpha)$, and falls from there. Theorem 1 says of
+# $\mathrm{FFid}^+$ that it rises and falls likewise. The knee at $\beta d / \alpha$ moves with the setting. The knee at $c$ does
+# not: it is the explanation size.
 #
 # ## Classifiers solved on paper
 #
@@ -100,7 +100,7 @@ rows, stretches = [], []
 for classifier in range(classifiers):
     tier_sizes, response = random_tiers()
     setting = Setting(uniform(0.3, 1.0), uniform(0.05, 0.3))
-    tier = torch.repeat_interleave(torch.arange(len(tier_sizes)), torch.tensor(tier_sizes)).expand(images, -1)
+    tier = torch.repeat_interleave(torch.arange(len(tier_sizes)), torch.tensor(tier_sizes))[None]
     asked = setting._asdict() | {"draws": draws, "seed": classifier}
     measured = fidelity(tiers.scorer(tier, response), -tier.float(), sizes, **asked).mean()
     exact = tiers.expected_fidelity(tier_sizes, response, sizes, **setting._asdict())
