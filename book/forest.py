@@ -39,8 +39,9 @@ TESTS = {
 POOLED, BETWEEN = "pooled", "between networks"
 ROWS = 8
 """Parts of a claim in the open; the rest is folded."""
-ROOM = 17
-"""Labels of an axis are this far from each other, in per cent of its width, or the inner one is left out."""
+CHARACTER = 4.3
+"""Width of a character of an axis's labels, in per cent of the axis where it is narrowest. Where labels would touch, the
+inner one is left out: the claimed side stands beside the axis in words."""
 FAR = 3.0
 """What is printed this many widths of ours beyond ours stands at the edge, as an arrow: else ours would be a dot."""
 
@@ -353,14 +354,17 @@ def _marks(contrast: pd.DataFrame, built: pd.DataFrame, scale: tuple[float, floa
 
 def _axis(row: pd.Series, scale: tuple[float, float]) -> str:
     """Below parts on one scale: its ends and the bars of the claimed side."""
-    shown: list[float] = []
-    for bar in (row["claimed_low"], row["claimed_high"]):
-        if math.isfinite(bar) and all(
-            abs(_at(bar, scale) - at) > ROOM for at in (0, 100, *(_at(b, scale) for b in shown))
-        ):
-            shown.append(bar)
-    named = "".join(f'<span style="left:{_at(bar, scale):.1f}%">{number(bar)}</span>' for bar in shown)
     low, high = number(scale[0]), number(scale[1])
+    taken = [(0.0, CHARACTER * len(low)), (100 - CHARACTER * len(high), 100.0)]
+    named = ""
+    for bar in (row["claimed_low"], row["claimed_high"]):
+        if not math.isfinite(bar):
+            continue
+        text, at = number(bar), _at(bar, scale)
+        start, end = at - CHARACTER * len(text) / 2, at + CHARACTER * len(text) / 2
+        if all(end + CHARACTER / 2 < first or last + CHARACTER / 2 < start for first, last in taken):
+            taken.append((start, end))
+            named += f'<span style="left:{at:.1f}%">{text}</span>'
     claimed = side(row["claimed_low"], row["claimed_high"])
     return (
         '<div class="part axis" aria-hidden="true"><div class="name"></div><div class="strip">'
