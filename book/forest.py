@@ -40,7 +40,7 @@ POOLED, BETWEEN = "pooled", "between networks"
 ROWS = 8
 """Parts of a claim in the open; the rest is folded."""
 CHARACTER = 4.3
-"""Width of a character of an axis's labels, in per cent of the axis where it is narrowest. Where labels would touch, the
+"""Width of a character of an axis's labels, in per cent of the axis where it is narrowest. Where two would touch, the
 inner one is left out: the claimed side stands beside the axis in words."""
 FAR = 3.0
 """What is printed this many widths of ours beyond ours stands at the edge, as an arrow: else ours would be a dot."""
