@@ -5,6 +5,7 @@ Only the staged copy is rearranged. The notebook that is run, launched and downl
 
 import copy
 import html
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -175,4 +176,17 @@ def _whom(page: Page) -> str:
         counted = [f"{given[of]:,} {of}" for of in ("images", "series", "texts") if isinstance(given.get(of), int)]
         found |= {"inputs": " and ".join(counted)} if counted else {}
     words = [html.escape(found[key]) for key in ("networks", "inputs") if key in found] + [html.escape(run)]
+    if not len(page.claims) and (larger := _larger(page)):
+        words.append(html.escape(larger))
     return "Speaks of " + " · ".join(words) + "."
+
+
+def _larger(page: Page) -> str:
+    """In words, the recorded run of the profile study or paper that stands beside the build on a page without claims."""
+    for profile in ("paper", "study"):
+        told = places.recorded(page.name, profile) / "provenance.json"
+        if told.is_file() and page.provenance["profile"] != profile:
+            given = json.loads(told.read_text(encoding="utf-8"))["parameters"]
+            counted = [f"{given[of]:,} {of}" for of in ("images", "series", "texts") if isinstance(given.get(of), int)]
+            return ", ".join([f"a recorded run, {profile} profile", *counted])
+    return ""

@@ -1,5 +1,6 @@
 """What staging makes of an executed notebook: the box, the answer, and parameters at the end; titles of the book."""
 
+import json
 import re
 import subprocess
 from collections import Counter
@@ -107,6 +108,15 @@ def test_a_page_without_claims_says_of_what_it_speaks():
     box = reader.box(page(RESULTS.iloc[:0], images=4000))
     assert "faithlab-badge" not in box
     assert "4,000 images" in box
+
+
+def test_a_page_without_claims_says_that_a_larger_run_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader.places, "recorded", lambda name, profile: tmp_path / profile)
+    without = page(RESULTS.iloc[:0], images=64)
+    assert "recorded" not in reader.box(without)
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study/provenance.json").write_text(json.dumps({"parameters": {"images": 2000}}))
+    assert "64 images · this build, quick profile · a recorded run, study profile, 2,000 images." in reader.box(without)
 
 
 def test_a_claim_whose_paper_has_no_verdict_page_is_no_link():
