@@ -182,7 +182,7 @@ def _whom(page: Page) -> str:
 
 
 def _larger(page: Page) -> str:
-    """In words, the recorded run of the profile study or paper that stands beside the build on a page without claims."""
+    """In words, the recorded run of the profile study or paper that stands beside a build without claims."""
     for profile in ("paper", "study"):
         told = places.recorded(page.name, profile) / "provenance.json"
         if told.is_file() and page.provenance["profile"] != profile:
