@@ -315,12 +315,11 @@ tables.styled(shown.droplevel(1, axis=1))
 
 # %% tags=["hide-input"]
 reasons = trust[trust["verdict"] == examination.NONE].drop_duplicates(["metric", "trial", "why"])
-reasons = reasons.groupby("why", sort=False)["metric"].agg(lambda of: ", ".join(dict.fromkeys(of))).reset_index()
-tables.prose(
-    reasons.rename(columns={"metric": "Metrics", "why": "Why a trial does not apply"})[
-        ["Metrics", "Why a trial does not apply"]
-    ]
-)
+reasons = reasons.groupby("why", sort=False)["metric"].agg(lambda of: ", ".join(dict.fromkeys(of)))
+lines = [f"- *{why}*: {names}." for why, names in reasons.items()] or ["- Every trial applies to every metric."]
+if peers:
+    lines.append("\nWhat else was found when other libraries were run is told in [](../cost/peers).")
+Markdown("Why a trial does not apply:\n\n" + "\n".join(lines))
 
 # %% [markdown]
 # **Calibrated?** Some metrics say what chance is: 0, for a random order. Off is how far the mean of random orders lies from

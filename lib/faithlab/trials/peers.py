@@ -21,8 +21,6 @@ from faithlab import arguments, segments, stats
 from faithlab.metrics import Metric
 from faithlab.subject import Subject
 
-PAGE = "see the page Beside other libraries"
-
 
 @dataclass(frozen=True)
 class Peer(Metric):
@@ -51,7 +49,7 @@ class Peer(Metric):
             except ImportError as error:
                 tried[self.source] = f"{error.name} is not installed"
             except Exception as error:
-                tried[self.source] = f"it crashes, {type(error).__name__}: {' '.join(str(error).split())}; {PAGE}"
+                tried[self.source] = f"it crashes, {type(error).__name__}: {' '.join(str(error).split())}"
         return tried[self.source]
 
     def measure(self, score: Callable | None, subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
