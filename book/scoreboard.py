@@ -244,12 +244,9 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     lines = [f"Asked about {images} images, with squares of pixels as features."]
     if many := len(set(judged["kind"])) > 1:
         lines = [f"Asked about at most {images} inputs of each kind of network."]
-    for kind, of in judged.groupby("kind", sort=False):
-        failed = of.loc[of["verdict"] == "failed", "metric"].unique()
-        told = price[(price["kind"] == kind) & price["metric"].isin(of["metric"]) & ~price["metric"].isin(failed)]
-        tied = [told["metric"], *(_ends(told, end) for end in ("images_low", "images_high")), told["forwards"]]
-        clean = "; then ".join(", ".join(names) for names in examination.tied(*tied))
-        count, every = len(told), of["metric"].nunique()
+    for kind, of in examination.advice(trust, price).groupby("kind", sort=False):
+        clean = "; then ".join(", ".join(at_price["metric"]) for _, at_price in of.groupby("place"))
+        count, every = of["place"].notna().sum(), len(of)
         said = (
             f"{count} of {every} metrics fail no trial: {clean}, the cheapest first."
             if count
@@ -268,11 +265,6 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
         f"The number of a single image passes the trial Order for {passed} of {single['metric'].nunique()} metrics."
     )
     return ("\n\n" if many else " ").join(lines) + "\n"
-
-
-def _ends(price: pd.DataFrame, end: str) -> pd.Series:
-    """An end of the interval of the forwards; a table without intervals has points."""
-    return price["forwards"] * price[end] / price["images"] if end in price else price["forwards"]
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:

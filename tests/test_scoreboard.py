@@ -146,7 +146,9 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
         row("A", "Order", "passed", 20, "one image"),
         row("B", "Order", "open", 20, "one image"),
     ]
-    price = pd.DataFrame({"metric": ["B", "A"], "forwards": [10.0, 20.0]})
+    price = pd.DataFrame(
+        {"metric": ["B", "A"], "forwards": [10.0, 20.0], "each": 1.0, "images_low": 1, "images_high": 2}
+    )
     text = scoreboard._examined(pd.DataFrame(rows), price)
     assert "about 20 images" in text
     assert "1 of 2 metrics fail no trial: A, the cheapest first." in text

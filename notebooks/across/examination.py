@@ -185,26 +185,18 @@ for kind, of in found.items():
     prices.append(examination.price(of.scores, metrics, features, level=level).assign(kind=kind))
 price = pd.concat(prices, ignore_index=True)
 run.save(price, "price")
-advice = []
-for kind in found:
-    mine = judged[judged["kind"] == kind]
-    failed, passed = (
-        mine[mine["verdict"] == said].groupby("metric")["trial"].agg(", ".join)
-        for said in (examination.FAILED, examination.PASSED)
+advice = examination.advice(trust, price)
+lines = []
+for kind, of in advice.groupby("kind", sort=False):
+    clean = "; then ".join(
+        ", ".join(f"**{row.metric}** (passes {row.passed or 'none yet'})" for row in at_price.itertuples())
+        for _, at_price in of.groupby("place")
     )
-    told = price[(price["kind"] == kind) & ~price["metric"].isin(failed.index)]
-    tied = examination.tied(
-        told["metric"], told["images_low"] * told["each"], told["images_high"] * told["each"], told["forwards"]
-    )
-    clean = "; then ".join(", ".join(f"**{n}** (passes {passed.get(n, 'none yet')})" for n in names) for names in tied)
-    advice.append(
-        f"- *{kind}*: no failure is seen of {clean or 'none'}. The others fail: "
-        + ("; ".join(f"{name} ({trials})" for name, trials in failed.items()) or "none")
-        + "."
-    )
+    failing = "; ".join(f"{row.metric} ({row.failed})" for row in of[of["place"].isna()].itertuples())
+    lines.append(f"- *{kind}*: no failure is seen of {clean or 'none'}. The others fail: {failing or 'none'}.")
 Markdown(
     f"**Which one, then?** With {images} inputs of each network, the cheapest first; metrics before a *then* cannot be told "
-    "apart by their price. Cells that are open may still fail.\n\n" + "\n".join(advice)
+    "apart by their price. Cells that are open may still fail.\n\n" + "\n".join(lines)
 )
 
 # %% [markdown]

@@ -925,6 +925,34 @@ def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: f
     return pd.DataFrame(rows, columns=[*columns, "shows_10", "shows_100", "shows_1000"])
 
 
+def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
+    """Which metrics fail no trial, the cheapest first, and which trials the others fail: of the means over the images.
+
+    Args:
+        trust: of `trust`, with a column "kind" (of network).
+        price: of `price`, likewise.
+
+    Returns:
+        A row for each kind and each metric that was put to a trial: kind, metric, place (0: those that fail nothing and
+        that no other is cheaper than, 1: the next; metrics whose prices their intervals do not tell apart share a
+        place; NaN: it fails a trial), and the trials that it passed, failed and left open, as texts.
+    """
+    judged = trust[(trust["size"] == SIZES[0]) & (trust["verdict"] != NONE)]
+    costs, rows = price.set_index(["kind", "metric"]), []
+    for kind, of in judged.groupby("kind", sort=False):
+        trials = {
+            name: {said: ", ".join(own.loc[own["verdict"] == said, "trial"]) for said in (PASSED, FAILED, OPEN)}
+            for name, own in of.groupby("metric", sort=False)
+        }
+        told = costs.loc[[(kind, name) for name in trials if not trials[name][FAILED]]].reset_index()
+        ends = [told["each"] * told[end] for end in ("images_low", "images_high")]
+        groups = tied(told["metric"], *ends, told["forwards"])
+        places = {name: float(place) for place, names in enumerate(groups) for name in names}
+        names = [*places, *(name for name in trials if name not in places)]
+        rows += [{"kind": kind, "metric": name, "place": places.get(name), **trials[name]} for name in names]
+    return pd.DataFrame(rows, columns=["kind", "metric", "place", PASSED, FAILED, OPEN]).astype({"place": float})
+
+
 def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
     """Do metrics rank the explainers of an image alike? `faithlab.stats.explainers_ranked`, for every pair.
 
