@@ -1,0 +1,354 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Which metric should I use?
+#
+# The [examination](examination) puts every metric to seven trials. This page says what follows from it: which metric to take
+# for which network, whether a paper's metric is better than its rivals *outside* the trial by which its paper shows it, and
+# which choices in the making of a metric do good. Ten minutes are enough for it.
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+images = 12  # to ask again with more draws
+forwards = 100000  # that you can spend, to tell two explanations apart that differ
+
+# %% tags=["hide-input"]
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from IPython.display import Markdown
+
+from faithlab.claims import better
+from faithlab.metrics import METRICS
+from faithlab.study import figures, kinds, profiles, tables
+from faithlab.study.results import Run, recorded
+from faithlab.trials import examination, subjects
+
+figures.theme()
+run = Run("across/findings", globals())
+
+# %% [markdown]
+# ## What it rests on
+#
+# Nothing is asked anew here. The numbers are those of the examination's largest recorded run: the trials' $T$, 1 for always
+# right and 0 for a coin, of every metric, network and input.
+
+# %% tags=["hide-input"]
+kept = {table: recorded("across/examination", table) for table in ("singles", "trust", "price", "networks")}
+each, trust, price, networks = (table.frame for table in kept.values())
+run.save(each, "singles")
+places = {kind.name: (f"{kind.recipe.data} test", kind.network) for kind in kinds.KINDS.values()}
+here = [kind for kind in places if kind in set(trust["kind"])]
+Markdown(
+    f"Recorded in the profile *{kept['trust'].profile}*: "
+    + "; ".join(
+        f"*{kind}*, {len(of)} network{'s' * (len(of) > 1)} and {of['explained'].max()} inputs of each"
+        for kind, of in networks.groupby("kind", sort=False)
+    )
+    + ". What is said of a kind with a single network is said of this network."
+)
+
+# %% [markdown]
+# ## What to use on Monday
+#
+# You have two explanations of a network's answers and want to know which one is better, on the mean over many inputs. Take a
+# metric that fails no trial, and of those a cheap one. The price is what it takes to tell an explanation from one with 40 %
+# of its scores shuffled and from a random order.
+
+# %% mystnb={"figure": {"caption": "Metrics that fail no trial, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many trials the metric passed. The dashed line is what you can spend.", "name": "fi-use"}, "image": {"alt": "Four panels, one for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
+advice = examination.advice(trust, price)
+usable = advice[advice["place"].notna()].merge(price, on=["kind", "metric"])
+usable = usable.assign(
+    passes=usable["passed"].str.split(", ").map(lambda trials: len([t for t in trials if t])),
+    least=2 * usable["each"] * usable["images_low"],
+    most=2 * usable["each"] * usable["images_high"],
+)
+run.save(usable, "usable")
+end = 30 * max(forwards, usable.loc[usable["forwards"] < float("inf"), "forwards"].max())
+figure, panels = plt.subplots(1, len(here), figsize=(2.8 * len(here), 4.2), sharex=True)
+for axes, kind in zip(panels, here, strict=True):
+    of = usable[usable["kind"] == kind].iloc[::-1]
+    axes.hlines(of["metric"], of["least"].clip(upper=end), of["most"].clip(upper=end), color="0.6", zorder=1)
+    beyond = of[of["most"] > end]
+    axes.scatter([end] * len(beyond), beyond["metric"], marker=">", color="0.6", s=18)
+    there = of[of["forwards"] < end]
+    axes.scatter(there["forwards"], there["metric"], c=there["passes"], cmap="viridis_r", vmin=1, vmax=6, s=90)
+    for row in there.itertuples():
+        axes.text(
+            row.forwards,
+            row.metric,
+            row.passes,
+            color="white" if row.passes > 2 else "black",
+            size="x-small",
+            ha="center",
+            va="center",
+        )
+    axes.axvline(forwards, linestyle="--", color="0.3", linewidth=0.8)
+    axes.set(xscale="log", title=kind.replace(", ", ",\n"), xlabel="forwards")
+    axes.margins(y=0.08)
+figures.show(figure)
+
+# %% tags=["hide-input"]
+lines = []
+for kind, of in usable.groupby("kind", sort=False):
+    paid = of[of["most"] <= forwards].sort_values(["passes", "forwards"], ascending=[False, True])
+    best = paid.iloc[0] if len(paid) else None
+    lines.append(
+        f"- *{kind}*: "
+        + (
+            f"**{best['metric']}**. It passes {best['passed'] or 'none yet'} and fails none (open: {best['open'] or 'none'}); "
+            f"it needs {best['forwards']:,.0f} forwards (at most {best['most']:,.0f})"
+            if best is not None
+            else f"no metric that fails nothing is sure to do with {forwards:,} forwards; ask more inputs than this page did"
+        )
+        + "."
+    )
+Markdown(
+    f"With {forwards:,} forwards, the one that passes most, and of those the cheapest:\n\n"
+    + "\n".join(lines)
+    + "\n\nDo not read the number of a *single* input as a verdict on its explanation: "
+    + "[no metric's is right often enough](examination)."
+)
+
+# %% [markdown]
+# What the others fail, and on how many kinds of network:
+
+# %% tags=["hide-input"]
+failed = advice[advice["place"].isna()].assign(trial=lambda f: f["failed"].str.split(", ")).explode("trial")
+run.save(failed, "failed")
+counts = failed.groupby(["trial", "metric"]).size().reset_index(name="kinds").sort_values("kinds", ascending=False)
+counts["metric"] = [f"{m} ({k} of {len(here)})" for m, k in zip(counts["metric"], counts["kinds"], strict=True)]
+counts = (
+    counts.groupby("trial")["metric"]
+    .agg(", ".join)
+    .reindex([t for t in examination.TRIALS if t in set(counts["trial"])])
+)
+tables.prose(counts.rename_axis("Trial").reset_index(name="Failed by"))
+
+# %% [markdown]
+# ## Is a paper's metric better away from home?
+#
+# Each paper shows that its metric beats others, by a trial of its own. Here the same pairs meet in every trial. What is
+# compared is $T$ on single inputs: there every metric has room to be better.
+
+# %% tags=["hide-input"]
+places |= {"known truth": ("drawn inputs", "closed form")}  # Truth has a network of its own, the same for all kinds
+asked = {tuple(b.labels[of] for of in ("metric", "variant", "dataset", "network")) for b in each}
+
+
+def duels(pairs):
+    """Is one metric better than the other? A part of a claim for each trial and kind of network that asks both."""
+    found = {}
+    for one, other in pairs:
+        for trial in examination.TRIALS:
+            for kind, (data, network) in places.items():
+                if {(name, trial, data, network) for name in (one, other)} <= asked:
+                    where = {"variant": trial, "dataset": data, "network": network}
+                    name = f"{one} > {other}, {trial}, {kind}"
+                    found[f"{one} > {other}", trial, kind] = better(
+                        each, {"metric": one}, {"metric": other}, name=name, **where
+                    )
+    return found
+
+
+def differences(parts):
+    """The difference of T in each part, and on which side of zero its interval lies, tidy."""
+    rows = []
+    for (pair, trial, kind), part in parts.items():
+        value, low, high = (float(x) for x in part.estimate.pooled)
+        sign = "+" if low > 0 else "−" if high < 0 else ""
+        rows.append({"pair": pair, "trial": trial, "kind": kind, "mean": value, "low": low, "high": high, "sign": sign})
+    return pd.DataFrame(rows)
+
+
+def duel_map(found):
+    """Differences as colours, a panel for each kind of network; a sign where the interval does not hold 0."""
+    kinds_there = [kind for kind in places if kind in set(found["kind"])]
+    pairs = list(dict.fromkeys(found["pair"]))
+    widths = [found.loc[found["kind"] == kind, "trial"].nunique() for kind in kinds_there]
+    figure, panels = plt.subplots(
+        1,
+        len(kinds_there),
+        figsize=(2.4 + 0.36 * sum(widths), 1.6 + 0.3 * len(pairs)),
+        sharey=True,
+        width_ratios=[*widths[:-1], widths[-1] + 1],  # the last one has the key beside it
+    )
+    for axes, kind in zip(panels, kinds_there, strict=True):
+        own = found[found["kind"] == kind]
+        trials = [trial for trial in examination.TRIALS if trial in set(own["trial"])]
+        grid, signs = (
+            own.pivot(index="pair", columns="trial", values=of).reindex(pairs)[trials] for of in ("mean", "sign")
+        )
+        look = {"cmap": "vlag", "center": 0, "vmin": -0.5, "vmax": 0.5, "linewidths": 0.5}
+        last = {"cbar": kind == kinds_there[-1], "cbar_kws": {"label": "difference of T"}}
+        sns.heatmap(grid.astype(float), annot=signs.fillna(""), fmt="", ax=axes, **look, **last)
+        axes.set_title(kind.replace(", ", ",\n").replace(" ", "\n", kind.count(", ") == 0), fontsize="medium")
+        axes.set(xlabel="", ylabel="")
+        axes.tick_params(axis="x", rotation=90)
+        axes.tick_params(axis="y", rotation=0)
+    return figures.show(figure)
+
+
+def counted_in_words(found):
+    """In how many of the cells the first of each pair is better and worse, a line for each pair."""
+    lines = []
+    for pair, of in found.groupby("pair", sort=False):
+        signs = of["sign"].value_counts()
+        lines.append(f"- {pair}: better in {signs.get('+', 0)}, worse in {signs.get('−', 0)} of {len(of)} cells.")
+    return "\n".join(lines)
+
+
+papers = {
+    "F-Fidelity": [("FFid+", "Fid+"), ("FFid+", "RFid+"), ("FFid-", "Fid-"), ("FFid-", "RFid-")],
+    "SaCo": [("SaCo", rival) for rival in ("AUC", "AOPC", "LOdds", "Comp.")],
+    "TRACE": [("LeRF - MoRF", "LeRF"), ("LeRF - MoRF", "MoRF")],
+}
+home = {"F-Fidelity": "Order", "SaCo": "Chance", "TRACE": "Gaming"}
+parts = {paper: duels(pairs) for paper, pairs in papers.items()}
+away = differences({key: part for of in parts.values() for key, part in of.items()})
+run.save(away, "away")
+
+# %% mystnb={"figure": {"caption": "A paper's metric against its rivals, in every trial and on every kind of network: the difference of T on single inputs. + and −: its 95 % interval lies above or below 0. Blank: the trial does not apply to both.", "name": "fi-away"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are pairs of a paper's metric and a rival, columns are trials."}} tags=["hide-input"]
+duel_map(away)
+
+# %% tags=["hide-input"]
+Markdown(counted_in_words(away))
+
+# %% [markdown]
+# The three claims are our own, in the papers' spirit: a metric that is better should be so in the trials of others, too.
+# F-Fidelity's rows are those of an input cut into 36 squares, series of a few steps and reviews of a few words. How it does at
+# the scale of its paper, with single pixels, is judged on [](../f-fidelity/images).
+
+# %% tags=["hide-input"]
+run.claim(
+    "fi-f-fidelity",
+    "this page",
+    "On a single input F-Fidelity does better than Fidelity and R-Fidelity in the trials of other papers, too.",
+    [part for (_, trial, _), part in parts["F-Fidelity"].items() if trial != home["F-Fidelity"]],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fi-saco",
+    "this page",
+    "On a single input SaCo does better than AUC, AOPC, LOdds and Comprehensiveness in the trials of other papers, too.",
+    [part for (_, trial, _), part in parts["SaCo"].items() if trial != home["SaCo"]],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fi-trace",
+    "this page",
+    "On a single input LeRF − MoRF does better than LeRF and than MoRF in the trials of other papers, too.",
+    [part for (_, trial, _), part in parts["TRACE"].items() if trial != home["TRACE"]],
+)
+
+# %% [markdown]
+# **Is it the few draws?** The examination gives F-Fidelity two random subsets for each size, where its paper draws 50. So the
+# same is asked again here with both, of the first images and one network. Where 50 draws do better than two, the rows above say
+# something of the sample; where they still do worse than Fidelity, of the metric at this scale.
+
+# %% tags=["hide-input"]
+settings = profiles.resolve("across/examination", "quick") | {
+    "images": images,
+    "explainers": {"resnet9": ["gradcam", "integrated-gradients"]},
+}
+one = kinds.asked("resnet9 0", settings)
+sizes = [k / 10 for k in range(1, 10)]
+same = {"Fid+": METRICS["Fid+"].given(sizes=sizes)}
+same |= {f"FFid+, {n} draws": METRICS["FFid+"].given(sizes=sizes, draws=n) for n in (2, 50)}
+maps = subjects.attributions(one.subject, one.explainers)
+table = examination.directly(same, one.subject, maps, {}, levels=settings["noise_shares"])
+drawn = examination.singles(table, same)
+run.save(drawn, "draws")
+run.claim(
+    "fi-draws",
+    "this page",
+    "With the paper's 50 draws F-Fidelity orders explanations of a single image better than with two, and still worse than Fidelity.",
+    [
+        better(drawn, {"metric": x}, {"metric": y}, variant=trial, name=f"{x} > {y}, {trial}")
+        for x, y in [("FFid+, 50 draws", "FFid+, 2 draws"), ("Fid+", "FFid+, 50 draws")]
+        for trial in ("Order", "Chance")
+    ],
+)
+
+# %% [markdown]
+# ## What makes a metric good?
+#
+# Some metrics differ in one choice only. What does each choice do, whatever the metric is called?
+#
+# | Choice | Pair |
+# |---|---|
+# | **read off** the probability in place of a hit or miss, of the same inputs | AOPC and AUC |
+# | **remove the least** relevant first in place of the most | LeRF and MoRF, Fid− and Fid+ |
+# | **both ends** in place of one | LeRF − MoRF and LeRF |
+# | **stand in** the mean colour in place of zero | AOPC and MoRF |
+# | **remove some** of the most relevant, at random, in place of all | RFid+ and Fid+, RFid− and Fid− |
+# | **fine-tune** the network for that, and remove at most a tenth | FFid+ and RFid+, FFid− and RFid− |
+
+# %% mystnb={"figure": {"caption": "What a choice does to T on single inputs, in every trial and on every kind of network. + and −: the 95 % interval lies above or below 0.", "name": "fi-choices"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are pairs of metrics that differ in one choice, columns are trials."}} tags=["hide-input"]
+choices = duels(
+    [
+        ("AOPC", "AUC"),
+        ("LeRF", "MoRF"),
+        ("Fid-", "Fid+"),
+        ("LeRF - MoRF", "LeRF"),
+        ("AOPC", "MoRF"),
+        ("RFid+", "Fid+"),
+        ("RFid-", "Fid-"),
+        ("FFid+", "RFid+"),
+        ("FFid-", "RFid-"),
+    ]
+)
+effects = differences(choices)
+run.save(effects, "choices")
+duel_map(effects)
+
+# %% tags=["hide-input"]
+Markdown(counted_in_words(effects))
+
+# %% tags=["hide-input"]
+run.claim(
+    "fi-probability",
+    "this page",
+    "A metric that reads off the probability does better on a single input than the same one that counts hits (AOPC and AUC).",
+    [part for (pair, _, _), part in choices.items() if pair == "AOPC > AUC"],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "fi-least-first",
+    "this page",
+    "Removing the least relevant features first does better on a single input than removing the most (LeRF and MoRF).",
+    [part for (pair, trial, _), part in choices.items() if pair == "LeRF > MoRF" and trial != "Truth"],
+)
+
+# %% [markdown]
+# ## Rules of thumb
+#
+# 1. Ask metrics of *several* families, and believe what they agree on: [which of them agree](examination) is measured.
+# 2. Compare means over many inputs, not single inputs; how many are needed stands [there](examination), for each metric.
+# 3. Read off a probability, not a hit, if the inputs are few.
+# 4. A metric that was optimised is no judge any more: see in the table above how many fail Gaming.
+# 5. Your network is not one of these: examine it, with `make examine MODEL=... DATA=...`, see
+#    [](../../book/bring-your-own).
+
+# %% tags=["hide-input"]
+run.finish()
