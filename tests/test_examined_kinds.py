@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import math
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -119,6 +120,44 @@ def test_what_an_interval_does_not_tell_apart_is_tied():
     inf = float("inf")
     assert examination.tied(["a", "b"], [1, inf], [inf, inf], [2, inf]) == [["a", "b"]]
     assert examination.tied([], [], [], []) == []
+
+
+def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place():
+    def row(metric, trial, verdict, size="all images", kind="k"):
+        return {"kind": kind, "metric": metric, "trial": trial, "size": size, "verdict": verdict}
+
+    trust = pd.DataFrame(
+        [
+            row("dear", "Order", "passed"),
+            row("dear", "Gaming", "open"),
+            row("bad", "Order", "failed"),
+            row("bad", "Chance", "passed"),
+            row("cheap", "Order", "open"),
+            row("cheap", "Gaming", "failed", "one image"),  # of single images: another question
+            row("near", "Order", "passed"),
+            row("near", "Chance", "passed"),
+            row("absent", "Order", "does not apply"),
+            row("bad", "Order", "passed", kind="other"),
+        ]
+    )
+    costs = {"dear": (50, 90), "bad": (1, 2), "cheap": (5, 20), "near": (10, 30)}
+    price = pd.DataFrame(
+        [
+            {"kind": kind, "metric": name, "each": 2, "images_low": low, "images_high": high, "forwards": low + high}
+            for kind in ("k", "other")
+            for name, (low, high) in costs.items()
+        ]
+    )
+    found = examination.advice(trust, price)
+    assert list(found.columns) == ["kind", "metric", "place", "passed", "failed", "open"]
+    own = found[found["kind"] == "k"].set_index("metric")
+    assert list(own.index) == ["cheap", "near", "dear", "bad"]
+    assert own["place"].tolist()[:3] == [0, 0, 1]
+    assert math.isnan(own.loc["bad", "place"])
+    assert own.loc["near", ["place", "passed", "failed", "open"]].tolist() == [0, "Order, Chance", "", ""]
+    assert own.loc["dear", ["passed", "open"]].tolist() == ["Order", "Gaming"]
+    assert own.loc["bad", "failed"] == "Order"
+    assert found.loc[found["kind"] == "other", ["metric", "place"]].to_numpy().tolist() == [["bad", 0.0]]
 
 
 # Figures
