@@ -135,7 +135,8 @@ lab: $(READY)  ## open the notebooks in JupyterLab
 	@jupyter lab --notebook-dir=. notebooks
 
 lock:  ## resolve requirements.lock anew from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --extra book --extra peers --extra test --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra explainers --extra study --extra book --extra peers --extra test \
+		--universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --quiet --output-file requirements.lock
 	sed -nE "s/^(torch|torchvision)==([0-9.]+).*/\1==\2+cpu ; sys_platform == 'linux'/p" requirements.lock | \
 		uv pip compile - --no-deps --universal --python-version 3.11 --default-index $(TORCH_INDEX) --upgrade \

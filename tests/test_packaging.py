@@ -56,7 +56,7 @@ def test_a_direct_dependency_is_locked_within_its_bounds(name):
 def test_every_dependency_states_its_reason():
     in_list = False
     for line in (ROOT / "pyproject.toml").read_text().splitlines():
-        if re.match(r"(dependencies|book|cluster|peers|test)\s*=\s*\[", line):
+        if re.match(r"(dependencies|explainers|study|book|cluster|peers|test)\s*=\s*\[", line):
             in_list = True
         elif line.startswith("]"):
             in_list = False

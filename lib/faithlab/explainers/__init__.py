@@ -6,9 +6,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from faithlab import draws
+from faithlab import draws, require
 from faithlab import segments as segment_maps
 from faithlab.explainers import gate
+
+require("explainers", "captum", "skimage", "timm", "torchvision")
 
 
 class Explainer(Protocol):
