@@ -116,7 +116,7 @@ def closed_form(
         images: how many.
         side: of the square.
         decide: elements that decide, an even number.
-        seed: of the places and magnitudes.
+        seed: of the places and magnitudes. Random explanations with the same seed would know the places.
         name: for tables: the network.
 
     Returns:

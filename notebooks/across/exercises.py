@@ -1,0 +1,156 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What would you expect?
+#
+# Four exercises, each a few lines of code on inputs whose answer is known on paper: no data, no trained network, no waiting.
+# Guess first, then open the solution, then change a parameter and run the cell again. The solutions are computed from the
+# code above them.
+#
+# Each input has 64 features, of which 16 decide; each of these adds the same to the logit, and the other 48 nothing
+# ({py:func}`faithlab.trials.truth.closed_form`).
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+images = 256  # inputs of each exercise
+groups = [2, 8, 32]  # of SaCo, in the first
+forwards = 256  # to be spent, in the second
+caps = [0.05, 0.1, 0.2]  # of F-Fidelity, in the third
+seed = 1  # of random orders; the inputs are drawn with 0
+
+# %%
+import pandas as pd
+import torch
+from IPython.display import Markdown
+
+from faithlab import stats
+from faithlab.explainers import explain
+from faithlab.metrics import METRICS, evaluate, tiers
+from faithlab.study import figures, tables
+from faithlab.study.results import Run
+from faithlab.trials import truth
+
+figures.theme()
+run = Run("across/exercises", globals())
+subject, regions = truth.closed_form(images)
+
+
+def solution(text):
+    """A text that the reader opens."""
+    return Markdown(f":::{{dropdown}} Solution\n{text}\n:::")
+
+
+# %% [markdown]
+# ## 1. A random order
+#
+# SaCo is 1 for a perfect explanation, −1 for a perfectly wrong one, and its chance value is 0. What is its mean for a *random*
+# attribution of these inputs? Does it matter into how many groups SaCo cuts the features?
+
+# %%
+random = explain("random", subject.model, subject.x, subject.target, subject.segments, seed=seed)
+of_groups = {f"K = {k}": METRICS["SaCo"].given(groups=k) for k in groups}
+scores = evaluate(of_groups, subject, {"random": random})
+run.save(scores, "random")
+means = {name: stats.estimate(scores.where(metric=name)) for name in of_groups}
+
+# %% tags=["hide-input"]
+solution(
+    f"The means are {tables.listed(means)}. Where a mean lies above 0 it is ties: two groups with as many deciding "
+    "features change the answer alike, and SaCo counts a tie as consistent; in small groups such pairs are many. So compare SaCo with that of random "
+    "orders of the *same* inputs, as the trial Chance does, and not with the chance value on paper."
+)
+
+# %% [markdown]
+# ## 2. More draws, or more inputs?
+#
+# RFid+ removes random subsets of the top features. You can spend a number of forwards. Do you draw 16 subsets for each of a few
+# inputs, or one for each of many? Which of the intervals is the shortest?
+
+# %%
+half = truth.partial_oracle(regions, 0.5, subject.images, seed=seed)  # knows half of the features that decide
+spent = {}
+for draws in (16, 4, 1):
+    part = subject.part(torch.arange(forwards // draws))
+    metric = METRICS["RFid+"].given(sizes=[0.25], draws=draws, seed=seed)
+    table = evaluate({"RFid+": metric}, part, {"oracle": half[: len(part.x)]})
+    spent[f"{len(part.x)} inputs x {draws}"] = stats.estimate(table)
+
+# %% tags=["hide-input"]
+widths = {name: float(of.pooled.high - of.pooled.low) / 2 for name, of in spent.items()}
+run.save(pd.DataFrame({"spent": widths.keys(), "half width": widths.values()}), "widths")
+solution(
+    f"Each spends {forwards} forwards, besides those for the whole inputs: {tables.listed(spent)}. The shortest interval, "
+    f"±{min(widths.values()):.3f}, is that of {min(widths, key=widths.get)}. Inputs differ more from each other than draws of one input "
+    "do, so that one draw and more inputs is nearly always the better buy: [](../cost/forwards)."
+)
+
+# %% [markdown]
+# ## 3. Where is the knee?
+#
+# FFid+ of a perfect explanation rises with the size, stays, and falls. A quarter of the features decides. With
+# $\alpha = 0.5$ and a larger and larger cap $\beta$: where does the curve begin to stay, and where does it begin to fall?
+
+# %%
+sizes = torch.arange(1, 65, dtype=torch.float64) / 64
+curves = {
+    cap: tiers.expected_fidelity([16, 48], lambda kept: kept[..., 0] / 16, sizes, alpha=0.5, cap=cap) for cap in caps
+}
+flat = {cap: sizes[curve > curve.max() - 0.01] for cap, curve in curves.items()}
+
+# %% tags=["hide-input"]
+run.save(pd.DataFrame({"size": sizes} | {f"cap {cap:g}": curve for cap, curve in curves.items()}), "knees")
+solution(
+    "It is within a hundredth of its maximum from and to: "
+    + "; ".join(f"β = {cap:g}: sizes {of.min():.2f} to {of.max():.2f}" for cap, of in flat.items())
+    + ". One knee is at β/α, which you move; the other at 0.25, which you do not: it is the explanation's size. Where β/α is beyond it, "
+    "the two change places. More of this, to move with a slider: [](../../book/plateaus)."
+)
+
+# %% [markdown]
+# ## 4. One input
+#
+# One oracle knows all features that decide, another three quarters of them. For how many *single* inputs does each metric give the first
+# the better score? And for how many does it give both the same?
+
+# %%
+oracles = {f"knows {q:.0%}": truth.partial_oracle(regions, q, subject.images, seed=seed) for q in (1.0, 0.75)}
+asked = {name: METRICS[name] for name in ("MoRF", "SaCo", "Fid+", "FFid+")}
+asked = {name: m.given(sizes=[0.1, 0.2, 0.3]) if m.sizes else m for name, m in asked.items()}
+asked = {name: m.given(draws=2, seed=seed) if m.takes("draws") else m for name, m in asked.items()}
+pairs = evaluate(asked, subject, oracles)
+run.save(pairs, "pairs")
+
+# %% tags=["hide-input"]
+rows = []
+for name, metric in asked.items():
+    better, worse = (next(iter(pairs.where(metric=name, explainer=e))).values.mean(1) for e in oracles)
+    sign = (metric.better * (better - worse)).sign()
+    rows.append(
+        f"*{name}* right {(sign > 0).double().mean():.0%}, wrong {(sign < 0).double().mean():.0%}, the same {(sign == 0).double().mean():.0%}"
+    )
+solution(
+    "; ".join(rows)
+    + ". A metric that reads off a probability sees every feature that is missing. One that counts hits and misses sees only whether the "
+    "class changes, and one that draws random subsets adds its noise: both need many inputs. That holds for trained networks too: "
+    "[](findings)."
+)
+
+# %% tags=["hide-input"]
+run.finish()
