@@ -139,16 +139,17 @@ def estimates(
     Args:
         rows: their names and labels.
         columns: their names and labels.
-        of: the estimate of the labels of a row and a column; or a long table, whose means are shown.
+        of: the estimate of the labels of a row and a column; or a long table, whose means are shown, or what else the
+            row or the column asks `faithlab.stats.estimate` for as its `of`.
         digits: after the point.
         **labels: of all rows of the long table.
     """
-    of = partial(_mean, of, labels) if isinstance(of, Scores) else of
+    of = partial(_estimate, of, labels) if isinstance(of, Scores) else of
     cells = {name: [number(of({**row, **own}), digits) for row in rows.values()] for name, own in columns.items()}
     return styled(pd.DataFrame(cells, index=list(rows)))
 
 
-def _mean(scores: Scores, common: Mapping[str, Any], own: Mapping[str, Any]) -> Estimate:
+def _estimate(scores: Scores, common: Mapping[str, Any], own: Mapping[str, Any]) -> Estimate:
     return stats.estimate(scores, **common, **own)
 
 
