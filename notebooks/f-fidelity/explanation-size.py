@@ -123,7 +123,7 @@ accuracies = masking.accuracies(whole).query("masked == 0").rename(columns={"acc
 tables.compared({"accuracy": accuracies}, rows=["dataset"], columns=["network"])
 
 # %% mystnb={"figure": {"caption": "Colored MNIST: the same digits covering different shares of the image. The pixels of the digit are the true explanation.", "name": "ff-size-digits"}, "image": {"alt": "Rows of coloured handwritten digits on black, one row for each share of the image that the digit covers."}} tags=["hide-input"]
-digits = [test.inputs[:8] for test in tests.values()]
+digits = [test.inputs[:8] / 255 for test in tests.values()]
 figures.pictures(digits, beside=[f"{share:.0%}" for share in tests], size=(6.4, 0.85 * len(digits)))
 
 # %% [markdown]
