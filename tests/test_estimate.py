@@ -483,3 +483,11 @@ def test_networks_average_over_the_same_rows():
     with pytest.raises(ValueError, match="net 1 and net 0 do not both have the rows"):
         stats.estimate(lacking, explainer=["x", "y"])
     assert len(stats.estimate(lacking, explainer="x").networks) == 2
+
+
+def test_a_paired_difference_is_the_contrast_of_two_cells():
+    scores = table(normal(2, 2, 30))
+    found, same = stats.paired(scores, X, Y), stats.estimate(scores, cells=[X, Y], contrasts=DIFFERENCE)
+    assert [x.tolist() for x in found.pooled] == [x.tolist() for x in same.pooled]
+    one, other = (stats.estimate(scores, **cell) for cell in (X, Y))
+    assert float(found.value) == pytest.approx(float(one.value) - float(other.value))

@@ -573,6 +573,21 @@ def test_promoted_results_are_found_and_paper_comes_before_quick(repository):
     assert results.main(["promote", "part/two"]) == 1
 
 
+def test_a_saved_table_stands_beside_what_is_recorded_and_published(repository):
+    finished(frame=FRAME.assign(value=[1.5, 2.5]))
+    first = started()
+    first.save(FRAME, "scores")
+    assert list(first.beside("scores")) == ["this build"]  # nothing is recorded yet
+    finished(frame=FRAME.assign(value=[1.5, 2.5]))
+    assert results.main(["promote", "part/one"]) == 0
+    found = first.beside("scores", published=FRAME.head(1))
+    assert list(found) == ["published", "recorded", "this build"]
+    pd.testing.assert_frame_equal(found["recorded"], FRAME.assign(value=[1.5, 2.5]))
+    pd.testing.assert_frame_equal(found["this build"], FRAME)
+    with pytest.raises(KeyError, match="rates"):
+        first.beside("rates")
+
+
 def test_a_run_recorded_before_notebooks_were_hashed_stays_readable_and_says_so(repository):
     finished()
     results.promote("part/one", "quick")

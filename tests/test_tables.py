@@ -1,8 +1,13 @@
 """Tables of the book say what they are about in words."""
 
 import pandas as pd
+import torch
 
-from faithlab.study import tables
+from faithlab.scores import Scores
+from faithlab.study import published, tables
+from faithlab.trials import masking
+
+FOUND = pd.DataFrame({"explainer": ["IG", "IG"], "metric": ["SaCo", "AUC"], "mean": [0.25, 0.5]})
 
 
 def test_levels_are_words_and_names_of_metrics_stay_as_they_are():
@@ -12,3 +17,43 @@ def test_levels_are_words_and_names_of_metrics_stay_as_they_are():
     assert "micro rank" in html
     assert "S_avg" in html
     assert "_correlation" not in html
+
+
+def test_sources_stand_side_by_side_and_one_table_alone_has_no_header_of_a_source():
+    asked = {"rows": ["explainer"], "columns": ["metric"], "order": ["AUC"]}
+    both = tables.side_by_side({"published": FOUND, "recorded": None, "this build": FOUND}, **asked)
+    assert list(both.columns) == [(m, source) for m in ("AUC", "SaCo") for source in ("published", "this build")]
+    alone = tables.side_by_side(FOUND, **asked)
+    assert list(alone.columns) == ["AUC", "SaCo"]
+    assert alone.loc["IG"].tolist() == ["0.50", "0.25"]
+    assert tables.compared(FOUND, **asked).data.equals(alone)
+
+
+def test_means_of_a_long_table_are_those_of_its_cells():
+    labels = {"network": "n", "metric": "m"}
+    of = {name: torch.full((4,), value) for name, value in (("IG", 0.25), ("SG", 0.5))}
+    scores = Scores.concat(
+        Scores.of(values, images=range(4), dataset=dataset, explainer=name, **labels)
+        for name, values in of.items()
+        for dataset in "ab"
+    )
+    rows = {name: {"explainer": name} for name in of}
+    shown = tables.estimates(rows, {"A": {"dataset": "a"}}, scores, digits=3, metric="m").data
+    assert [text.split()[0] for text in shown["A"]] == ["0.250", "0.500"]
+
+
+def test_measured_accuracies_stand_below_those_of_table_8():
+    hits = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    about = {"metric": "accuracy", "explainer": "random", "dataset": "mine test"}
+    found = Scores.of(hits, images=range(4), sizes=(0.0, 0.1), network="small LSTM original", **about)
+    measured = masking.by_architecture(found, {"mine test": "Mine"})
+    assert measured[["dataset", "architecture", "network"]].drop_duplicates().to_numpy().tolist() == [
+        ["Mine", "small LSTM", "original"]
+    ]
+    paper = published.load("ffidelity_robustness").query("dataset == 'SST2'")
+    shown = tables.robustness(paper, measured).data
+    assert list(shown.columns) == ["0% masked", "5% masked", "10% masked"]
+    assert shown.loc["Mine", "small LSTM", "original"].tolist()[1] == "–"
+    assert shown.loc["Mine", "small LSTM", "original"].tolist()[2].startswith("0.50")
+    whole = paper.query("architecture == 'LSTM' and model == 'original' and masked_fraction == 0")["accuracy"].item()
+    assert shown.loc["SST2 (published)", "LSTM", "original"].tolist()[0] == f"{whole:.2f}"

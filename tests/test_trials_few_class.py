@@ -8,7 +8,7 @@ from torch import nn
 
 import literal
 from faithlab import claims, stats
-from faithlab.metrics import METRICS, few_class
+from faithlab.metrics import METRICS, evaluate, few_class
 from faithlab.scores import Scores
 from faithlab.study import published, tables
 from faithlab.subject import Subject
@@ -284,3 +284,16 @@ def test_a_random_order_rarely_passes_for_agreement():
     g = torch.Generator().manual_seed(0)
     orders = torch.rand(2, 4000, 25, generator=g).argsort(-1).double()
     assert (stats.spearman(*orders) > 0.6).double().mean() < 0.002
+
+
+def test_the_two_curves_end_where_their_areas_say():
+    of, _ = trial.perturbed(subject(images()), images())
+    some = {"BP": maps(of)["BP"]}
+    asked = trial.curves(4)
+    found = evaluate(asked, of, some)
+    for name, end in (("MIF", "MoRF"), ("LIF", "LeRF")):
+        (block,) = found.where(metric=name)
+        assert block.sizes == (0, 0.25, 0.5, 0.75, 1)
+        score = of.score(asked[name].readout, reference="perturbed")
+        direct = few_class.curve(score, some["BP"], steps=4, direction=end)
+        torch.testing.assert_close(block.values, direct.to(block.values))

@@ -41,6 +41,7 @@ precision = "bfloat16"  # of forwards, where the device computes it natively
 seed = 0
 
 # %% tags=["hide-input"]
+import itertools
 import time
 
 import matplotlib.pyplot as plt
@@ -79,9 +80,8 @@ run = Run("cost/forwards", globals())
 
 # %% tags=["hide-input"]
 recipes = networks.pair(networks.RESNET9, seed, beta=beta, training=training, tuning=tuning)
-subject = subjects.subject(
-    recipes["original"], images, tuned=recipes["fine-tuned"], name="ResNet-9", precision=precision
-)
+own = {"tuned": recipes["fine-tuned"], "name": "ResNet-9", "precision": precision}
+subject = subjects.subject(recipes["original"], images, **own)
 start = time.perf_counter()
 maps = subjects.attributions(subject, explainers)
 explaining = (time.perf_counter() - start) / images / len(explainers)  # seconds an explanation
@@ -117,7 +117,7 @@ run.save(split, "split")
 # between the subsets of a size. Only the last is what more draws take away.
 
 # %% tags=["hide-input"]
-trapezoid = torch.full_like(sizes, 1.0)
+trapezoid = torch.ones_like(sizes)
 trapezoid[[0, -1]] = 0.5
 trapezoid /= trapezoid.sum()  # what a size counts in the area; it has equal steps
 
@@ -192,21 +192,20 @@ def of_an_image(of, way):
 
 def measured(of, way):
     """Half of the interval of the scores."""
-    cells = [{"explainer": e} for e in explainers]
-    contrast = torch.tensor([[1.0, -1.0] if of == difference else [1.0, 0.0]])
-    e = stats.estimate(scores, stats.area, cells=cells, contrasts=contrast, metric=way)
+    contrasts = torch.tensor([[1.0, -1.0 * (of == difference)]])
+    cells = {"cells": [{"explainer": e} for e in explainers], "contrasts": contrasts}
+    e = stats.estimate(scores, stats.area, metric=way, **cells)
     return float(e.high - e.low) / 2, e.images
 
 
 figure, panels = plt.subplots(1, 2, figsize=(7.6, 3.0))
-for axes, of in zip(panels, (one, difference), strict=True):
-    for number, way in enumerate(WAYS):
-        each, forwards = of_an_image(of, way)
-        counts = np.geomspace(10, 1e4, 30)
-        axes.plot(counts * forwards, 1.96 * (each / counts) ** 0.5, color=f"C{number}", label=way)
-        if way in ("published", KINDS[1]):
-            half, count = measured(of, way)
-            axes.plot(count * forwards, half, "o", color=f"C{number}")
+counts = np.geomspace(10, 1e4, 30)
+for (axes, of), (number, way) in itertools.product(zip(panels, (one, difference), strict=True), enumerate(WAYS)):
+    each, forwards = of_an_image(of, way)
+    axes.plot(counts * forwards, 1.96 * (each / counts) ** 0.5, color=f"C{number}", label=way)
+    if way in ("published", KINDS[1]):
+        half, count = measured(of, way)
+        axes.plot(count * forwards, half, "o", color=f"C{number}")
     axes.set(xscale="log", yscale="log", xlabel="forwards", title=of)
 panels[0].set(ylabel="half-width of the interval")
 panels[1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
@@ -214,29 +213,24 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 rows = []
-for of in (one, other, difference):
-    base, base_forwards = of_an_image(of, "published")
-    for way in WAYS:
-        each, forwards = of_an_image(of, way)
-        rows.append((of, way, each / base, each * forwards / (base * base_forwards)))
+for of, way in itertools.product((one, other, difference), WAYS):
+    (base, base_forwards), (each, forwards) = of_an_image(of, "published"), of_an_image(of, way)
+    rows.append((of, way, each / base, each * forwards / (base * base_forwards)))
 needed = pd.DataFrame(rows, columns=["of", "asked", "images", "forwards"])
 run.save(needed, "needed")
-shown = needed.assign(
-    images=needed["images"].map("{:.2f} times".format), forwards=(1 / needed["forwards"]).map("1/{:.0f}".format)
-)
-tables.styled(shown.set_index(["of", "asked"]).rename_axis([None, None]))
+shown = needed.set_index(["of", "asked"]).rename_axis([None, None])
+shown["images"] = shown["images"].map("{:.2f} times".format)
+shown["forwards"] = (1 / shown["forwards"]).map("1/{:.0f}".format)
+tables.styled(shown)
 
 # %% tags=["hide-input"]
 cost = explaining / asking
-best = {
-    of: (cost * variance.loc[of].loc[KINDS[1], ["sizes", "subsets"]].sum() / variance.loc[of].loc[KINDS[1], "images"])
-    ** 0.5
-    for of in (one, difference)
-}
+apart_of = {of: variance.loc[of].loc[KINDS[1]] for of in (one, difference)}
+best = {of: (cost * (v["sizes"] + v["subsets"]) / v["images"]) ** 0.5 for of, v in apart_of.items()}
 whole = subject.score(hit, "zero", "fine-tuned")(torch.ones(images, 1, maps[one].shape[1], dtype=torch.bool))[:, 0]
 areas = {e: once.where(explainer=e).blocks[0].values.double() @ trapezoid for e in explainers}
-explained = float(torch.corrcoef(torch.stack([areas[one], whole.cpu().double()]))[0, 1] ** 2)
-apart_explained = float(torch.corrcoef(torch.stack([areas[one] - areas[other], whole.cpu().double()]))[0, 1] ** 2)
+together = torch.stack([whole.cpu().double(), areas[one], areas[one] - areas[other]])
+explained, apart_explained = torch.corrcoef(together)[0, 1:].square().tolist()
 Markdown(
     "For the published interval the table gives the images, and the forwards, that each way needs, as parts of the published "
     f"ones. One size an image needs the fewest forwards and the most images, each with an explanation, which here costs as much "
@@ -259,10 +253,8 @@ Markdown(
 # all of them together cover in 95 % of the cases.
 
 # %% mystnb={"figure": {"caption": "The interval of the difference at each look, until it excludes zero or the images end.", "name": "cost-forwards-decide"}, "image": {"alt": "Two charts of intervals that shrink with the forwards, one for explainers that differ and one for two that are alike."}} tags=["hide-input"]
-decisions = [
-    decide(apart, subject, *pair.values(), names=tuple(pair), first=min(32, images // 2))
-    for pair in (explainers, close)
-]
+least = min(32, images // 2)
+decisions = [decide(apart, subject, *two.values(), names=tuple(two), first=least) for two in (explainers, close)]
 figure, panels = plt.subplots(1, 2, figsize=(7.2, 3.2), sharey=True)
 for axes, found_now in zip(panels, decisions, strict=True):
     looks = found_now.frame()
@@ -274,15 +266,13 @@ panels[0].set(ylabel="difference of FFid+")
 figures.show(figure)
 
 # %% tags=["hide-input"]
-told_apart = pd.DataFrame(
-    [(*d.names, d.verdict, d.value, d.low, d.high, d.images, d.forwards) for d in decisions],
-    columns=["first", "second", "more faithful", "difference", "low", "high", "images", "forwards"],
-)
-run.save(told_apart, "decisions")
+columns = ["first", "second", "more faithful", "difference", "low", "high", "images", "forwards"]
+rows = [(*d.names, d.verdict, d.value, d.low, d.high, d.images, d.forwards) for d in decisions]
+run.save(pd.DataFrame(rows, columns=columns), "decisions")
 
 # Under chance: the explainers of each image change places at random.
 gap = (areas[one] - areas[other]).numpy()
-points = sequential.looks(min(32, images // 2), images, 1.25)
+points = sequential.looks(least, images, 1.25)
 signs = np.random.default_rng(seed).choice([-1.0, 1.0], (2000, images)) * gap
 n = np.array(points)
 mean, square = (np.cumsum(x, 1)[:, n - 1] / n for x in (signs, signs**2))
@@ -293,13 +283,9 @@ wrong = pd.DataFrame({"rule": ["decide", "a 95 % interval at every look"], "fals
 run.save(wrong, "chance")
 text = []
 for d in decisions:
-    called = (
-        "are **not told apart**"
-        if d.verdict == UNDECIDED
-        else f"are told apart, **{d.verdict}** is the more faithful one,"
-    )
+    called = f"are told apart, **{d.verdict}** is the more faithful one,"
     text.append(
-        f"{d.names[0]} and {d.names[1]} {called} after {d.images} images and **{d.forwards:,} forwards**: "
+        f"{' and '.join(d.names)} {'are **not told apart**' if d.verdict == UNDECIDED else called} after {d.images} images and **{d.forwards:,} forwards**: "
         f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}]. With the published draws as many images take "
         f"{2 * d.images * len(sizes) * published_draws:,}."
     )
@@ -333,11 +319,9 @@ def share_of_forwards(*samples):
     return (between + within_images) / (between + within_images / published_draws) / published_draws
 
 
-each_draw = [{"draw": draw} for draw in range(split_draws)]
-levels = stats.Statistic(share_of_forwards, tuple(each_draw), "share of the forwards")
-pairs = stats.Statistic(
-    share_of_forwards, tuple({"explainer": e} | draw for e in explainers for draw in each_draw), "share of the forwards"
-)
+each_draw = tuple({"draw": draw} for draw in range(split_draws))
+each_pair = tuple({"explainer": e} | draw for e in explainers for draw in each_draw)
+levels, pairs = (stats.Statistic(share_of_forwards, of, "share of the forwards") for of in (each_draw, each_pair))
 run.claim(
     "forwards-twentieth",
     "this page",
@@ -350,22 +334,13 @@ run.claim(
 # %% tags=["hide-input"]
 unbiased = Scores.concat([published, split.where(metric=KINDS[1])])
 run.save(unbiased, "unbiased")
+pair = {"metric": KINDS[1]}, {"metric": "published"}
+same = {"of": stats.area, "margin": 0.02, "reason": "ours: the second digit of an area"}
 run.claim(
     "forwards-unbiased",
     "this page",
     "One random subset a size estimates the same area as the published fifty.",
-    [
-        within(
-            unbiased,
-            {"metric": KINDS[1]},
-            {"metric": "published"},
-            of=stats.area,
-            margin=0.02,
-            reason="ours: the second digit of an area",
-            explainer=e,
-        )
-        for e in explainers
-    ],
+    [within(unbiased, *pair, explainer=e, **same) for e in explainers],
 )
 
 # %% tags=["hide-input"]

@@ -139,28 +139,20 @@ for name, recipe in recipes.items():
     clock = time.process_time if alone else time.perf_counter
     start = search.greedy(subject.score(), count, features, objective="Le", device=device).order
     schedule = optimum.schedule(P, steps[name])
-    for label, together, some, proposals in (
-        ("one by one", 1, 1, max(1, plain_steps[name] // 5)),
-        ("plain", None, plain_images, plain_steps[name]),
-    ):
+    one_by_one = ("one by one", 1, 1, max(1, plain_steps[name] // 5))
+    for label, together, some, proposals in (one_by_one, ("plain", None, plain_images, plain_steps[name])):
         began = clock()
         found = plain_annealing(subject, start[:some], proposals, schedule, together)
         asked = (proposals + 1) * len(found)  # the first order is evaluated, too
         rates.append((name, label, "p", len(found), 2 * (features + 1), asked / (clock() - began)))
     same = {**schedule, "steps": plain_steps[name], "seed": seed, "images": identity[:plain_images]}
-    head = {field: getattr(subject, field)[:plain_images] for field in ("x", "target", "images")}
-    exact = dataclasses.replace(subject, **head, precision=torch.float32).score()
+    exact = dataclasses.replace(subject.part(torch.arange(plain_images)), precision=torch.float32).score()
     alike[name] = (search.anneal(exact, start[:plain_images], **same).value.cpu() - found).abs().max().item()
     runner = engine.prepare(subject.model, subject.x, subject.precision)
     inputs = subject.x[torch.arange(batch_size) % count].to(subject.precision)
     for readout in (probability, logit):
-        asked = {
-            "segments": subject.segments,
-            "precision": subject.precision,
-            "batch_size": batch_size,
-            "readout": readout,
-        }
-        score = search.Remembered(engine.scorer(subject.model, subject.x, subject.target, **asked))
+        asked = {"segments": subject.segments, "precision": subject.precision, "batch_size": batch_size}
+        score = search.Remembered(engine.scorer(subject.model, subject.x, subject.target, readout=readout, **asked))
         anneal = {**optimum.schedule(P.given(readout=readout), steps[name]), "seed": seed, "images": identity}
         first = search.anneal(score, start, **{**anneal, "steps": 1})
         forwards, began = score.forwards, clock()
@@ -181,11 +173,8 @@ speed = pd.DataFrame(rates, columns=columns)
 plain = speed[speed["search"] == "plain"].set_index("network")["proposals_per_second"]
 speed["times_plain"] = speed["proposals_per_second"] / speed["network"].map(plain)
 run.save(speed, "speed")
-shown = speed.drop(columns="images").assign(
-    forwards_per_proposal=speed["forwards_per_proposal"].map("{:.0f}".format),
-    proposals_per_second=speed["proposals_per_second"].map("{:,.0f}".format),
-    times_plain=speed["times_plain"].map("{:.1f}".format),
-)
+formats = {"forwards_per_proposal": "{:.0f}", "proposals_per_second": "{:,.0f}", "times_plain": "{:.1f}"}
+shown = speed.drop(columns="images").assign(**{name: speed[name].map(of.format) for name, of in formats.items()})
 tables.prose(shown.rename(columns=lambda name: name.replace("_", " ")))
 
 # %% [markdown]
@@ -299,14 +288,10 @@ for name, path in paths.items():
 # %% tags=["hide-input"]
 many = torch.cat([identity + 10_000_000 * (1 + k) for k in range(repeats)])  # each repeat has random numbers of its own
 images_of = torch.arange(count, device=device).repeat(repeats)
-independent = search.insert(
-    lambda keep, images: asked_once(keep, images_of[images]),
-    orders.random_orders(many, features, seed=seed + 1)[:, 0],
-    steps=4 * features,
-    seed=seed,
-    images=many,
-).value.view(repeats, count)
-limit = search.limit(torch.cat([independent.cpu(), highest[None]]))
+apart = orders.random_orders(many, features, seed=seed + 1)[:, 0]
+own = {"steps": 4 * features, "seed": seed, "images": many}
+independent = search.insert(lambda keep, images: asked_once(keep, images_of[images]), apart, **own).value
+limit = search.limit(torch.cat([independent.view(repeats, count).cpu(), highest[None]]))
 bound = search.ceiling(asked_once, count, features, score_range=(0, 1), device=device).sum(1).cpu()
 for metric, top in (("bound", bound), ("limit", limit)):
     rows.append(Scores.of(highest / top, metric=f"best found, part of the {metric}", explainer="any", **about))
@@ -332,12 +317,11 @@ axes.legend(ncols=2, loc="lower right")
 figures.show(figure)
 
 # %% tags=["hide-input"]
-end = {name: stats.estimate(scores, metric="part of the best in the end", explainer=name) for name in SEARCHES}
-shown = {
-    name: {"forwards": f"{min(paths[name][-1][0], most):.0f}", "part of the best": tables.share(e)}
-    for name, e in end.items()
-}
-tables.prose(pd.DataFrame(shown).T.rename_axis("search").reset_index())
+shown = [
+    (cell["explainer"], f"{min(paths[cell['explainer']][-1][0], most):.0f}", tables.share(e))
+    for cell, e in stats.summary(scores, ["explainer"], metric="part of the best in the end")
+]
+tables.prose(pd.DataFrame(shown, columns=["search", "forwards", "part of the best"]))
 
 # %% tags=["hide-input"]
 bounded, limited = (stats.estimate(scores, metric=f"best found, part of the {of}") for of in ("bound", "limit"))

@@ -54,6 +54,7 @@ seed = 0  # of the data and the random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -101,40 +102,29 @@ def set_of(share):
     return f"digits of {share:.0%}"
 
 
-tests, chosen = {}, []
-for share in digit_shares:
+training = {"epochs": epochs, "batch": 64, "rate": 5e-3}
+tuning = {"epochs": tuning_epochs, "rate": 2e-3, "mask_share": max(betas)}
+tests, chosen, masked = {}, [], []
+for share, training_seed in itertools.product(digit_shares, training_seeds):
     made = {"share": share, "size": size, "seed": seed}
-    tests[share] = datasets.load("colored-mnist", "test", **made, limit=max(images, 1000))
-    for training_seed in training_seeds:
-        original = Recipe(
-            data="colored-mnist",
-            data_options=made | {"limit": train_limit},
-            model="cnn3",
-            epochs=epochs,
-            batch=64,
-            rate=5e-3,
-            seed=training_seed,
-        )
-        tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=2e-3, mask_share=max(betas), start=original)
-        # The fine-tuned network is explained too: the size is a question about one network.
-        for known_by, recipe, number in (("whole", original, len(tests[share])), ("read", tuned, images)):
-            subject = subjects.subject(recipe, number, tuned=tuned, precision=precision, data=tests[share])
-            chosen.append((known_by, share, dataclasses.replace(subject, dataset=set_of(share), network="CNN")))
-whole = Scores.concat(
-    masking.masked(subject, (0.0, middle_beta), seed=seed) for by, _, subject in chosen if by == "whole"
-)
+    tests[share] = test = datasets.load("colored-mnist", "test", **made, limit=max(images, 1000))
+    own = {"data_options": made | {"limit": train_limit}, "seed": training_seed}
+    original = Recipe(data="colored-mnist", model="cnn3", **own, **training)
+    tuned = dataclasses.replace(original, start=original, **tuning)
+    # The fine-tuned network is explained too: the size is a question about one network.
+    about = {"tuned": tuned, "name": "CNN", "precision": precision, "data": test}
+    both = subjects.subject(original, len(test), **about), subjects.subject(tuned, images, **about)
+    recognising, read_off = (dataclasses.replace(subject, dataset=set_of(share)) for subject in both)
+    masked.append(masking.masked(recognising, (0.0, middle_beta), seed=seed))
+    chosen.append((share, read_off))
+whole = Scores.concat(masked)
 run.save(whole, "masking")
 accuracies = masking.accuracies(whole).query("masked == 0").rename(columns={"accuracy": "mean"})
-tables.styled(tables.side_by_side({"accuracy": accuracies}, rows=["dataset"], columns=["network"]))
+tables.compared({"accuracy": accuracies}, rows=["dataset"], columns=["network"])
 
 # %% mystnb={"figure": {"caption": "Colored MNIST: the same digits covering different shares of the image. The pixels of the digit are the true explanation.", "name": "ff-size-digits"}, "image": {"alt": "Rows of coloured handwritten digits on black, one row for each share of the image that the digit covers."}} tags=["hide-input"]
-figure, panels = plt.subplots(len(digit_shares), 8, figsize=(6.4, 0.85 * len(digit_shares)), squeeze=False)
-for row, share in zip(panels, digit_shares, strict=True):
-    for axes, picture in zip(row, tests[share].inputs, strict=False):
-        axes.imshow(picture.permute(1, 2, 0))
-        axes.axis("off")
-    row[0].set_title(f"{share:.0%}", loc="left", fontsize="small", pad=2)
-figures.show(figure)
+digits = [test.inputs[:8] / 255 for test in tests.values()]
+figures.pictures(digits, beside=[f"{share:.0%}" for share in tests], size=(6.4, 0.85 * len(digits)))
 
 # %% [markdown]
 # ## One image
@@ -163,7 +153,7 @@ def one_size(subject, image, attribution):
     return explanation_size(score, attribution[[image]], sizes, of_caps, draws=one_draws, seed=seed)
 
 
-rankings = [(share, subject, explained(share, subject)) for by, share, subject in chosen if by == "read"]
+rankings = [(share, subject, explained(share, subject)) for share, subject in chosen]
 _, shown, of_shown = next(of for of in rankings if of[0] == middle)
 
 
@@ -205,10 +195,8 @@ def named(setting):
 
 def asked_with(chosen_settings):
     """FFid+ with each setting; sizes and settings have random subsets of their own, so that they err independently."""
-    options = {"sizes": sizes, "draws": draws, "subset": masks.remove_apart_from_top}
-    return {
-        named(s): METRICS["FFid+"].given(**options, **s._asdict(), seed=seed + j) for j, s in enumerate(chosen_settings)
-    }
+    apart = METRICS["FFid+"].given(sizes=sizes, draws=draws, subset=masks.remove_apart_from_top)
+    return {named(s): apart.given(**s._asdict(), seed=seed + j) for j, s in enumerate(chosen_settings)}
 
 
 parts = []
@@ -264,50 +252,42 @@ def change(stretch, share):
     return stats.Statistic(mean_change, tuple({"metric": named(s)} for s, *_ in ends), stretch)
 
 
+order = ["rise", "flat", "fall"]
+asked = [*(("oracle", share) for share in digit_shares), ("random", middle)]
 rows = [
     {"stretch": stretch, "explainer": explainer, "digits": set_of(share)}
     | tables.interval(stats.estimate(scores, change(stretch, share), dataset=set_of(share), explainer=explainer))
-    for explainer in ("oracle", "random")
-    for share in (digit_shares if explainer == "oracle" else [middle])
-    for stretch in ("rise", "flat", "fall")
+    for (explainer, share), stretch in itertools.product(asked, order)
 ]
 changes = pd.DataFrame(rows)
 run.save(changes, "changes")
-order = ["rise", "flat", "fall"]
-tables.styled(
-    tables.side_by_side({"change of FFid+": changes}, rows=["explainer", "digits"], columns=["stretch"], order=order)
-)
+tables.compared({"change of FFid+": changes}, rows=["explainer", "digits"], columns=["stretch"], order=order)
 
 # %% [markdown]
 # The row of the random ranking is the control: what is left of these changes where the ranking knows nothing of the digit. It
 # is flat too. So that a curve is flat says nothing by itself; it takes the rise and the fall.
 
 # %% tags=["hide-input"]
+tuned_ones = {"of": masking.at(0.0), "network": "CNN fine-tuned"}
 recognised = [
-    premise(
-        above(
-            whole,
-            0.5,
-            of=masking.at(0.0),
-            dataset=set_of(share),
-            network="CNN fine-tuned",
-            name=f"the network recognises most {set_of(share)}",
-        )
-    )
-    for share in digit_shares
+    premise(above(whole, 0.5, dataset=set_of(s), name=f"the network recognises most {set_of(s)}", **tuned_ones))
+    for s in digit_shares
 ]
-of_oracle = [{"dataset": set_of(share), "explainer": "oracle"} for share in digit_shares]
+
+
+def at_each_share(kind, stretch, *bar, **margin):
+    """The premises, and a part for each share: how the oracle's curves change over a stretch."""
+    oracle = {"explainer": "oracle", **margin}
+    return recognised + [
+        kind(scores, *bar, of=change(stretch, s), name=set_of(s), dataset=set_of(s), **oracle) for s in digit_shares
+    ]
+
+
 run.claim(
     "ff-theorem-rise",
     "Theorem 1",
     "FFid+ rises with the size up to min(c, βd/α).",
-    [
-        *recognised,
-        *(
-            above(scores, 0, of=change("rise", share), name=set_of(share), **labels)
-            for share, labels in zip(digit_shares, of_oracle, strict=True)
-        ),
-    ],
+    at_each_share(above, "rise", 0),
 )
 
 # %% tags=["hide-input"]
@@ -315,35 +295,16 @@ run.claim(
     "ff-theorem-fall",
     "Theorem 1",
     "FFid+ falls with the size from max(c, βd/α) on.",
-    [
-        *recognised,
-        *(
-            below(scores, 0, of=change("fall", share), name=set_of(share), **labels)
-            for share, labels in zip(digit_shares, of_oracle, strict=True)
-        ),
-    ],
+    at_each_share(below, "fall", 0),
 )
 
 # %% tags=["hide-input"]
+kept = {"margin": 0.05, "reason": "the tolerance within which the study calls an accuracy kept"}
 run.claim(
     "ff-theorem-flat",
     "Appendix D.8, Figure 4",
     "Between the two knees FFid+ is flat.",
-    [
-        *recognised,
-        *(
-            within(
-                scores,
-                {},
-                of=change("flat", share),
-                margin=0.05,
-                reason="the tolerance within which the study calls an accuracy kept",
-                name=set_of(share),
-                **labels,
-            )
-            for share, labels in zip(digit_shares, of_oracle, strict=True)
-        ),
-    ],
+    at_each_share(within, "flat", {}, **kept),
 )
 
 # %% [markdown]
@@ -369,32 +330,37 @@ def curves_of(table, chosen_settings, **labels):
     return torch.stack([torch.cat([block.values for block in blocks]).double() for blocks in each], 1)
 
 
-found = {
-    (name, share): read(
-        curves_of(scores, settings, dataset=set_of(share), explainer=name), sizes, settings, size**2, seed=seed
-    )
-    for share in digit_shares
-    for name in next(attributions for of, _, attributions in rankings if of == share)
-}
+found = {}
+for share, name in dict.fromkeys((share, name) for share, _, attributions in rankings for name in attributions):
+    curves = curves_of(scores, settings, dataset=set_of(share), explainer=name)
+    found[name, share] = read(curves, sizes, settings, size**2, seed=seed)
+
+
+def panels_of(sizes_read, rows=1, truth=None):
+    """A panel with the curves of each ranking, and the size that is read, or none."""
+    layout = {"figsize": (9.4, 0.3 + 2.6 * rows), "sharex": True, "sharey": rows == 1, "squeeze": False}
+    figure, panels = plt.subplots(rows, -(-len(sizes_read) // rows), **layout)
+    for axes, (name, of) in zip(panels.flat, sizes_read.items(), strict=False):
+        figures.plateau(axes, of, truth=truth)
+        axes.set_title(f"{name}: {'no size' if of.refusal else of}", fontsize="small")
+    for axes in panels.flat[len(sizes_read) :]:
+        axes.set_axis_off()
+    panels[0, 0].set_ylabel("FFid+", fontsize="small")
+    panels[0, 0].legend(fontsize="x-small")
+    figure.supxlabel("explanation size (share of pixels)", fontsize="small")
+    return figures.show(figure)
+
 
 # %% mystnb={"figure": {"caption": "Rankings of the same digits, with the fit of the family that explains them: the knee where a size is named, else a smooth decay. The random ranking and a real explainer can have curves that look flat, too.", "name": "ff-size-gallery"}, "image": {"alt": "Panels with curves of FFid+ over size for several caps, one panel for each explainer of the same digits, with the size that is read or the words no size."}} tags=["hide-input"]
-shown_names = [name for name, share in found if share == middle]
-figure, panels = plt.subplots(2, -(-len(shown_names) // 2), figsize=(9.4, 5.2), sharex=True, squeeze=False)
-for axes, name in zip(panels.flat, shown_names, strict=False):
-    figures.plateau(axes, found[name, middle], truth=middle)
-    axes.set_title(f"{name}: {found[name, middle] if not found[name, middle].refusal else 'no size'}", fontsize="small")
-for axes in panels.flat[len(shown_names) :]:
-    axes.set_axis_off()
-panels[0, 0].legend(fontsize="x-small")
-figure.supxlabel("explanation size (share of pixels)", fontsize="small")
-figures.show(figure)
+of_middle = {name: of for (name, share), of in found.items() if share == middle}
+panels_of(of_middle, rows=2, truth=middle)
 
 # %% [markdown]
 # The right size makes one curve of all: drawn over the relevance that is removed, not over the size, the settings fall on top
 # of each other.
 
 # %% mystnb={"figure": {"caption": "The oracle's curves for one digit share, over the size (left) and over the relevance removed by the best gain curve (right), where all settings become one.", "name": "ff-size-collapse"}, "image": {"alt": "Left: nine different curves over the explanation size. Right: the same points over the share of the explanation that is removed, on one rising curve."}} tags=["hide-input"]
-best = found["oracle", middle]
+best = of_middle["oracle"]
 figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.2), sharey=True)
 for j, setting in enumerate(settings):
     look = {"marker": "osD^vPXd<"[j % 9], "markersize": 3.5}
@@ -412,7 +378,7 @@ figures.show(figure)
 # %% mystnb={"figure": {"caption": "The same curves and the best fit of each family. Oracle above, the last explainer below.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: measured points of FFid+ and the fits of a knee, a smooth decay and a straight gain curve."}} tags=["hide-input"]
 figure, grid = plt.subplots(2, 3, figsize=(9, 4.6), sharex=True, sharey="row")
 for row, name in zip(grid, ("oracle", NAMES[explainers[-1]]), strict=True):
-    of = found[name, middle]
+    of = of_middle[name]
     for axes, (family, fit) in zip(row, of.fits.items(), strict=True):
         for j in range(len(betas)):
             (points,) = axes.plot(sizes, of.curves[j], "o", markersize=2.5)
@@ -431,13 +397,12 @@ table = pd.DataFrame(
     for (name, share), of in found.items()
 )
 run.save(table, "sizes")
-shown_table = table.assign(
-    read=[str(of) if not of.refusal else "no size" for of in found.values()],
-    share=table["share"].map("{:.2f}".format),
-    **{column: table[column].map("{:.2f}".format) for column in ("p_smooth", "p_flat", "misfit", "overlap")},
-)[["share", "attribution", "read", "p_smooth", "p_flat", "misfit", "overlap"]]
-names_there = {"p_smooth": "p (smooth)", "p_flat": "p (random)", "misfit": "p (fit)", "overlap": "of the digit"}
-tables.styled(shown_table.rename(columns=names_there)).hide(axis="index")
+numbers = {"share": "share", "p_smooth": "p (smooth)", "p_flat": "p (random)", "misfit": "p (fit)"}
+numbers["overlap"] = "of the digit"
+shown_table = table[list(numbers)].rename(columns=numbers).map("{:.2f}".format)
+shown_table.insert(1, "attribution", table["attribution"])
+shown_table.insert(2, "read", ["no size" if of.refusal else str(of) for of in found.values()])
+tables.styled(shown_table).hide(axis="index")
 
 # %% [markdown]
 # *p (smooth)* and *p (random)* must be small for a size to be named, *p (fit)* must not; *of the digit* is the share of the pixels
@@ -470,31 +435,20 @@ of_curves = stats.Statistic(at_the_knee, tuple({"metric": named(s)} for s in set
 
 def sizes_named(name):
     """A part: a size is named for every share."""
-    return counted(
-        f"sizes that are named, {name}",
-        [not found[name, share].refusal for share in digit_shares],
-        reason="a knee beats every smooth decay and a random ranking",
-    )
+    reason = "a knee beats every smooth decay and a random ranking"
+    named_there = [not found[name, share].refusal for share in digit_shares]
+    return counted(f"sizes that are named, {name}", named_there, reason=reason)
 
 
 def near_the_truth(names, *, refused=False):
     """Parts: the size is the true one, where it is named; where it is refused, too, if wanted."""
-    return [
-        within(
-            scores,
-            {},
-            about=share,
-            margin=0.15 * share,
-            reason="15 % of the true share, declared: the steps of the paper's figure are no finer",
-            of=of_curves,
-            dataset=set_of(share),
-            explainer=name,
-            name=f"{name}, {set_of(share)}",
-        )
-        for name in names
-        for share in digit_shares
-        if refused or not found[name, share].refusal
-    ]
+    parts = []
+    for name, share in itertools.product(names, digit_shares):
+        near = {"about": share, "margin": 0.15 * share, "of": of_curves, "dataset": set_of(share), "explainer": name}
+        near["reason"] = "15 % of the true share, declared: the steps of the paper's figure are no finer"
+        if refused or not found[name, share].refusal:
+            parts.append(within(scores, {}, name=f"{name}, {set_of(share)}", **near))
+    return parts
 
 
 # A refusal with the true ranking says that the images are too few.
@@ -530,26 +484,21 @@ run.claim(
 # How large are explanations, image by image? Each image is read by itself, with an interval over its random subsets.
 
 # %% tags=["hide-input"]
-rows = []
-for name in ("oracle", NAMES[explainers[0]]):
-    for image in range(min(ones, len(shown.x))):
-        of = one_size(shown, image, of_shown[name])
-        rows.append({"explainer": name, "image": image, "size": of.fraction, "low": of.low, "high": of.high})
-        rows[-1]["refusal"] = of.refusal
-each = pd.DataFrame(rows)
+rows, columns = [], ["explainer", "image", "size", "low", "high", "refusal"]
+for name, image in itertools.product(("oracle", NAMES[explainers[0]]), range(min(ones, len(shown.x)))):
+    of = one_size(shown, image, of_shown[name])
+    rows.append((name, image, of.fraction, of.low, of.high, of.refusal))
+each = pd.DataFrame(rows, columns=columns)
 run.save(each, "each")
-Markdown(
-    "\n".join(
-        f"- **{name}**: {part['size'].notna().sum()} of {len(part)} images have a size"
-        + (
-            f", from {part['size'].min():.2f} to {part['size'].max():.2f}, in the mean {part['size'].mean():.2f}; the true share is "
-            f"{middle:.2f}, and {(part['low'].le(middle) & part['high'].ge(middle)).sum()} intervals hold it."
-            if part["size"].notna().any()
-            else "."
-        )
-        for name, part in each.groupby("explainer", sort=False)
-    )
-)
+lines = []
+for name, part in each.groupby("explainer", sort=False):
+    sized = part["size"].dropna()
+    line = f"- **{name}**: {len(sized)} of {len(part)} images have a size"
+    if len(sized):
+        line += f", from {sized.min():.2f} to {sized.max():.2f}, in the mean {sized.mean():.2f}; the true share is "
+        line += f"{middle:.2f}, and {(part['low'].le(middle) & part['high'].ge(middle)).sum()} intervals hold it"
+    lines.append(f"{line}.")
+Markdown("\n".join(lines))
 
 # %% [markdown]
 # ## Photographs
@@ -559,31 +508,21 @@ Markdown(
 
 # %% tags=["hide-input"]
 pair = networks.pair(networks.RESNET9, seed)
-photograph = subjects.subject(
-    pair["original"], photographs, tuned=pair["fine-tuned"], name="ResNet-9", precision=precision
-)
-of_photographs = subjects.attributions(
-    photograph,
-    {NAMES[name]: name for name in explainers if name != "input-x-gradient"} | {"random": ("random", {"seed": seed})},
-)
+asked = {"tuned": pair["fine-tuned"], "name": "ResNet-9", "precision": precision}
+photograph = subjects.subject(pair["original"], photographs, **asked)
+real = {NAMES[name]: name for name in explainers if name != "input-x-gradient"}
+of_photographs = subjects.attributions(photograph, real | {"random": ("random", {"seed": seed})})
 photograph_settings = [Setting(alphas[0], beta) for beta in photograph_betas]
 photograph_settings += [Setting(alpha, photograph_betas[-1]) for alpha in (alphas[1], alphas[-1])]
 natural = evaluate(asked_with(photograph_settings), photograph, of_photographs)
 run.save(natural, "photographs")
-read_there = {
-    name: read(curves_of(natural, photograph_settings, explainer=name), sizes, photograph_settings, 32**2, seed=seed)
-    for name in of_photographs
-}
+read_there = {}
+for name in of_photographs:
+    curves = curves_of(natural, photograph_settings, explainer=name)
+    read_there[name] = read(curves, sizes, photograph_settings, 32**2, seed=seed)
 
 # %% mystnb={"figure": {"caption": "CIFAR-10: FFid+ over size for a sweep of caps, one panel for each explainer. Bands: two standard errors over the images; lines: the best fit of the family that explains them.", "name": "ff-size-photographs"}, "image": {"alt": "Panels of FFid+ curves over size on CIFAR-10, one for each explainer, with the size that is read or the words no size."}} tags=["hide-input"]
-figure, panels = plt.subplots(1, len(read_there), figsize=(9.4, 2.9), sharey=True, squeeze=False)
-for axes, (name, of) in zip(panels[0], read_there.items(), strict=True):
-    figures.plateau(axes, of)
-    axes.set_title(f"{name}: {'no size' if of.refusal else of}", fontsize="small")
-panels[0, 0].set_ylabel("FFid+", fontsize="small")
-panels[0, 0].legend(fontsize="x-small")
-figure.supxlabel("explanation size (share of pixels)", fontsize="small")
-figures.show(figure)
+panels_of(read_there)
 
 # %% tags=["hide-input"]
 Markdown("\n".join(f"- **{name}**: {of}." for name, of in read_there.items()))
@@ -596,7 +535,7 @@ Markdown("\n".join(f"- **{name}**: {of}." for name, of in read_there.items()))
 
 # %% tags=["hide-input"]
 figures.movable(
-    {f"digits of {middle:.0%}, {name}": found[name, middle] for name in shown_names}
+    {f"digits of {middle:.0%}, {name}": of for name, of in of_middle.items()}
     | {f"CIFAR-10, {name}": of for name, of in read_there.items()}
 )
 

@@ -48,6 +48,7 @@ seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -99,11 +100,8 @@ def asked(training_seed):
     paper = subjects.subject(original, images, tuned=tuned, name="ResNet-9", precision=precision)
     start = None if roar_fresh else original
     again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
-    with_tuned = {
-        "first channel": {"mask_channels": 1},
-        "exact number": {"mask_exactly": True},
-        "both": {"mask_channels": 1, "mask_exactly": True},
-    }
+    with_tuned = {"first channel": {"mask_channels": 1}, "exact number": {"mask_exactly": True}}
+    with_tuned["both"] = with_tuned["first channel"] | with_tuned["exact number"]
     found = {
         name: dataclasses.replace(paper, tuned=trained(dataclasses.replace(tuned, **changes)))
         for name, changes in with_tuned.items()
@@ -111,16 +109,16 @@ def asked(training_seed):
     found["paper"] = dataclasses.replace(paper, retrained=roar.networks(again, original, for_roar))
     found["whole images"] = dataclasses.replace(paper, retrained=dict.fromkeys(gradients, trained(again)))
 
-    def explained(network, explainers):
-        return subjects.attributions(dataclasses.replace(paper, model=network), explainers)
-
-    maps = {
-        "original": explained(paper.model, gradients),
-        "fine-tuned": explained(paper.tuned, gradients),
-        "over IG": explained(paper.model, integrals),
-        "as in the code": explained(found["both"].tuned, integrals),
+    of_networks = {
+        "original": (paper.model, gradients),
+        "fine-tuned": (paper.tuned, gradients),
+        "over IG": (paper.model, integrals),
+        "as in the code": (found["both"].tuned, integrals),
     }
-    return found, maps
+    return found, {
+        name: subjects.attributions(dataclasses.replace(paper, model=network), explainers)
+        for name, (network, explainers) in of_networks.items()
+    }
 
 
 # %% [markdown]
@@ -160,10 +158,8 @@ def random_top(score, attribution, sizes, *, direction, images, seed, **options)
     """A top of its own for every explanation, whatever that says; the same one in any batch, and however it is rounded."""
     places = masks.place(masks.order(attribution)) / attribution.shape[1]
     signs = counter.uniform(counter.stream("signs", seed), torch.zeros(1).long(), torch.arange(1), places.shape[1])[0]
-    known = (
-        ((places * (signs > 0.5).to(places).sub(0.5)).sum(1) * 4).floor().long()
-    )  # another explanation, another number
-    explanations = images * 4096 + known.to(images.device)
+    known = ((places * (signs > 0.5).to(places).sub(0.5)).sum(1) * 4).floor().long()
+    explanations = images * 4096 + known.to(images.device)  # another explanation, another number
     top = counter.uniform(counter.stream("random top", seed), explanations, torch.arange(1), places.shape[1])[:, 0]
     return fidelity(score, top.to(attribution), sizes, direction=direction, images=images, seed=seed, **options)
 
@@ -188,10 +184,9 @@ def metric(name, way):
     """A variant as a metric, in one direction."""
     family, _, _, changes = variants[name]
     registered = METRICS[f"{family}{way}"]
-    changes = dict(changes)
-    if ask := changes.pop("ask", None):
-        registered = dataclasses.replace(registered, ask=partial(ask, direction=registered.direction, **changes))
-        changes = {}
+    if "ask" in changes:
+        own = {option: value for option, value in changes.items() if option != "ask"}
+        changes = {"ask": partial(changes["ask"], direction=registered.direction, **own)}
     return registered.given(sizes=sizes, family=name, **changes)
 
 
@@ -267,17 +262,14 @@ def read(name, what, level, base=None):
 differences = ["paper", "sizes", "up to 100 %", *[*variants][2:]]
 reference = {name: "ROAR, paper" if name.startswith("ROAR") else "paper" for name in differences}
 told = [*degraded.COMPARISONS, "share of the ideal"]
-rows = [
-    {"difference": name, "explainer": explainer, "level": level, "quantity": what, "of": of}
-    | tables.interval(stats.estimate(scores, read(name, what, level, base), explainer=explainer))
-    for name in differences
-    for explainer in gradients
-    for level in LEVELS
-    for what, of, base in [
-        *((what, "value", None) for what in told),
-        *([("share of the ideal", "change", reference[name])] if reference[name] != name else []),
-    ]
-]
+rows = []
+for name, explainer, level in itertools.product(differences, gradients, LEVELS):
+    about = {"difference": name, "explainer": explainer, "level": level}
+    asked_of = [(what, "value", None) for what in told]
+    asked_of += [("share of the ideal", "change", reference[name])] if reference[name] != name else []
+    for what, of, base in asked_of:
+        found = stats.estimate(scores, read(name, what, level, base), explainer=explainer)
+        rows.append(about | {"quantity": what, "of": of} | tables.interval(found))
 measured = pd.DataFrame(rows)
 # Intervals that are corrected for a bias may end where there are no correlations.
 valued = measured["of"] == "value"
@@ -288,10 +280,8 @@ order = [*gradients, *differences, *told]
 
 def table_of(level):
     """The correlations of a level, a row for each difference."""
-    of = measured[valued & (measured["level"] == level)]
-    return tables.styled(
-        tables.side_by_side({level: of}, rows=["explainer", "difference"], columns=["quantity"], order=order)
-    )
+    of = {level: measured[valued & (measured["level"] == level)]}
+    return tables.compared(of, rows=["explainer", "difference"], columns=["quantity"], order=order)
 
 
 table_of("macro")
@@ -327,27 +317,22 @@ def ranking(table, where):
     """Which differences are told from none, and how wide the intervals are, in a sentence."""
     changes = table[(table["level"] == "macro") & (table["of"] == "change")]
     certain = changes[(changes["low"] > 0) | (changes["high"] < 0)]
-    ranked = certain.assign(size=certain["mean"].abs()).sort_values("size", ascending=False)
-    listed = "; ".join(
-        f"{row['difference']} with {row['explainer']} "
-        + "{mean:+.2f} [{low:+.2f}, {high:+.2f}]".format(**row).replace("-", "−")
-        for row in ranked.to_dict("records")
-    )
+    ranked = certain.sort_values("mean", key=abs, ascending=False).to_dict("records")
+    text = "{difference} with {explainer} {mean:+.2f} [{low:+.2f}, {high:+.2f}]"
+    listed = "; ".join(text.format(**row).replace("-", "−") for row in ranked)
     of = table[(table["of"] == "value") & table["quantity"].isin(degraded.COMPARISONS)]
-    half = ((of["high"] - of["low"]) / 2).groupby(of["level"])
-    wide = ", ".join(dict.fromkeys(of.loc[(of["level"] == "macro") & (of["high"] - of["low"] > 0.2), "difference"]))
-    return (
-        f"**{where}:** "
-        + (f"these differences change the macro correlations, largest first: {listed}. " if listed else "")
-        + ("The others cannot" if listed else "By the macro correlations no difference can")
-        + " be told from none. Half the width of an interval is in the median "
-        + ", ".join(f"{half.get_group(level).median():.2f} ({level})" for level in LEVELS)
-        + (
-            f"; of a macro correlation it is above 0.1 with {wide}: there the shares of noise nearly tie."
-            if wide
-            else "."
-        )
-    )
+    width = of["high"] - of["low"]
+    half = (width / 2).groupby(of["level"]).median()
+    wide = ", ".join(of[(of["level"] == "macro") & (width > 0.2)]["difference"].unique())
+    said = f"**{where}:** By the macro correlations no difference can be told from none."
+    if listed:
+        said = f"**{where}:** these differences change the macro correlations, largest first: {listed}. "
+        said += "The others cannot be told from none."
+    said += " Half the width of an interval is in the median "
+    said += ", ".join(f"{half[level]:.2f} ({level})" for level in LEVELS)
+    if wide:
+        said += f"; of a macro correlation it is above 0.1 with {wide}: there the shares of noise nearly tie"
+    return said + "."
 
 
 said = [ranking(measured, f"On the {images} images of this build")]
@@ -367,28 +352,17 @@ def lost(sample):
     return sample.mean()[:, :-1].mean(1)
 
 
-rows = [
-    {"difference": name, "explainer": explainer, "direction": metrics[name][f"{name} {way}"].direction}
-    | tables.interval(
-        stats.estimate(
-            scores,
-            lost,
-            explainer=explainer,
-            level=None,
-            cells=[{"metric": f"{name} {way}"}, {"metric": f"{reference[name]} {way}"}],
-            contrasts=torch.tensor([[1, -1]]),
-        )
-    )
-    for name in variants
-    if reference[name] != name
-    for explainer in gradients
-    for way in "+-"
-]
+rows = []
+changed = [name for name in variants if reference[name] != name]
+for name, explainer, way in itertools.product(changed, gradients, "+-"):
+    cells = [{"metric": f"{of} {way}"} for of in (name, reference[name])]
+    found = stats.paired(scores, *cells, lost, explainer=explainer, level=None)
+    about = {"difference": name, "explainer": explainer, "direction": metrics[name][f"{name} {way}"].direction}
+    rows.append(about | tables.interval(found))
 accuracies = pd.DataFrame(rows)
 run.save(accuracies, "accuracies")
-tables.styled(
-    tables.side_by_side({"change": accuracies}, rows=["difference"], columns=["explainer", "direction"], order=order)
-)
+columns = ["explainer", "direction"]
+tables.compared({"change": accuracies}, rows=["difference"], columns=columns, order=order)
 
 # %% [markdown]
 # ## What cannot be switched on alone
@@ -401,10 +375,8 @@ tables.styled(
 #   last hidden layer is dropped at random in every answer. Our network has no such layer. Dropped before its last layer:
 
 # %% tags=["hide-input"]
-network, test = (
-    of_networks["paper"].tuned,
-    datasets.load(of_networks["paper"].dataset.split()[0], "test").take(slice(images)),
-)
+network = of_networks["paper"].tuned
+test = datasets.load(of_networks["paper"].dataset.split()[0], "test").take(slice(images))
 before = accuracy(network, test)
 *_, last = (layer for layer in network.modules() if isinstance(layer, torch.nn.Linear))
 torch.manual_seed(seed)
@@ -417,12 +389,10 @@ Markdown(f"the fine-tuned network recognises {after:.1%} of these whole images i
 # ## The recorded run
 
 # %% tags=["hide-input"]
-show = {"this build": measured[measured["of"] == "change"], "recorded": change} if kept else None
-Markdown(
-    "There is none yet: `make notebook NAME=f-fidelity/public-code PROFILE=study` makes one, in hours of two cores."
-) if show is None else tables.styled(
-    tables.side_by_side(show, rows=["difference"], columns=["explainer", "level"], order=order)
-)
+show = {"this build": measured[measured["of"] == "change"], "recorded": change}
+none = "There is none yet: `make notebook NAME=f-fidelity/public-code PROFILE=study` makes one, in hours of two cores."
+columns = ["explainer", "level"]
+tables.compared(show, rows=["difference"], columns=columns, order=order) if kept else Markdown(none)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -63,6 +63,7 @@ seed = 0  # of the random subsets
 import dataclasses
 import html
 import itertools
+from functools import partial
 
 import pandas as pd
 import torch
@@ -70,11 +71,11 @@ from IPython.display import HTML, Markdown
 
 from faithlab import masks, stats
 from faithlab.claims import above, below, better, counted, in_order, no_worse, premise, trend
-from faithlab.metrics import METRICS, own
+from faithlab.metrics import own
 from faithlab.readouts import hit
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import degraded, masking, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.sets import TextSet
@@ -128,12 +129,9 @@ lengths = torch.cat([tests[name].present(places[name]).sum(1) for name in data])
 rows = []
 for d, share in itertools.product(sorted({int(lengths.min()), int(lengths.max())}), (size_step, 0.5)):
     (s,) = masks.counts([share], d)
-    of = {"Fidelity": masks.removals(s, d), "R-Fidelity": masks.removals(s, d, alpha)}
-    of["F-Fidelity"] = masks.removals(s, d, alpha, beta)
-    rows.append(
-        {"tokens of the text": d, "size": f"{share:.0%}", "the size in tokens": int(s)}
-        | {f"{metric} removes (MoRF)": int(count) for metric, count in of.items()}
-    )
+    of = {"Fidelity": (), "R-Fidelity": (alpha,), "F-Fidelity": (alpha, beta)}
+    removed = {f"{metric} removes (MoRF)": int(masks.removals(s, d, *setting)) for metric, setting in of.items()}
+    rows.append({"tokens of the text": d, "size": f"{share:.0%}", "the size in tokens": int(s)} | removed)
 tables.prose(pd.DataFrame(rows))
 
 # %% [markdown]
@@ -160,8 +158,7 @@ for name, architecture, s in itertools.product(data, architectures, training_see
 # %% tags=["hide-input"]
 bears = Scores.concat(masking.masked(subject, [0.0, 0.05, 0.1], draws=maskings, seed=seed) for subject in chosen)
 run.save(bears, "masking")
-measured8 = masking.accuracies(bears).replace({"dataset": {f"{name} test": NAMES[name][0] for name in data}})
-measured8[["architecture", "network"]] = measured8["network"].str.rsplit(" ", n=1, expand=True)
+measured8 = masking.by_architecture(bears, {f"{name} test": NAMES[name][0] for name in data})
 run.save(measured8.drop(columns="explainer"), "robustness")
 larger = {}  # what always naming the larger class would reach, on the texts that are explained
 for name, test in tests.items():
@@ -181,11 +178,7 @@ Markdown(
 
 # %% tags=["hide-input"]
 table8 = published.load("ffidelity_robustness")
-paper8 = table8.query("dataset == 'SST2'").rename(columns={"model": "network", "masked_fraction": "masked"})
-shown = pd.concat([paper8.assign(texts="SST2 (published)"), measured8.assign(texts=measured8["dataset"])])
-shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
-rows = ["texts", "architecture", "network"]
-tables.styled(tables.side_by_side({"accuracy": shown}, rows=rows, columns=["masked"], digits=3).droplevel(1, axis=1))
+tables.robustness(table8.query("dataset == 'SST2'"), measured8, digits=3)
 
 # %% [markdown]
 # ## Explanations
@@ -240,12 +233,8 @@ HTML(
 # others has found nothing.
 
 # %% tags=["hide-input"]
-sizes = [k * size_step for k in range(1, round(1 / size_step))]
-drawn = {"alpha": alpha, "draws": draws, "seed": seed}
-settings = {"Fid": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
-metrics = {m + way: METRICS[m + way].given(sizes=sizes, **of) for way in "+-" for m, of in settings.items()} | own(
-    *chosen
-)
+families = ("Fid", "RFid", "FFid")
+metrics = degraded.compared(run.parameters, families) | own(*chosen)
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)
@@ -255,8 +244,7 @@ run.save(scores, "scores")
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant tokens are masked (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the texts. The scales differ: F-Fidelity removes at most a share \u03b2 of the tokens.", "name": "ff-text-curves"}, "image": {"alt": "Grid of line charts, networks by metrics: share of tokens named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 pairs = {  # what a figure calls a pair of data set and network, and where its rows are
     (f"{NAMES[name][0]}, " if len(data) > 1 else "") + network: {"dataset": f"{name} test", "network": network}
-    for name in data
-    for network in (ARCHITECTURES[architecture] for architecture in architectures)
+    for name, network in itertools.product(data, map(ARCHITECTURES.get, architectures))
 }
 figures.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", rows=pairs)
 
@@ -285,57 +273,49 @@ Markdown(
 # %% tags=["hide-input"]
 measured = degraded.correlations(scores, metrics, by=("dataset", "network", "explainer"), **trial)
 run.save(measured, "correlations")
-kept = recorded("f-fidelity/text", "correlations")
 place = {theirs: f"{ours} for {theirs}" if ours != theirs else ours for ours, theirs in (NAMES[name] for name in data)}
 stands = {"SST2": "SST2", "BoolQ": "BoolQ"} | {f"{name} test": place[NAMES[name][1]] for name in data} | place
 paper = published.load("ffidelity_correlations").query("table in (4, 7)").rename(columns={"model": "network"})
-
-
-def table_of(level, network):
-    """What the paper prints for a network beside what was measured."""
-    sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
-    for source, frame in sources.items():
-        if frame is not None:
-            found = frame[frame["network"] == network]
-            sources[source] = found.assign(texts=found["dataset"].map(stands)).dropna(subset=["texts"])
-    return tables.beside(sources, level, columns=["texts"])
-
+sources = {
+    source: found.assign(texts=found["dataset"].map(stands)).dropna(subset=["texts"])
+    for source, found in run.beside("correlations", paper).items()
+}
+table_of = partial(tables.beside, sources, columns=["texts"])
 
 # %% [markdown]
 # ### LSTM (Table 4): macro correlation
 
 # %% tags=["hide-input"]
-table_of("macro_correlation", "LSTM")
-
+table_of("macro_correlation", network="LSTM")
 # %% [markdown]
 # ### LSTM: micro correlation
 
 # %% tags=["hide-input"]
-table_of("micro_correlation", "LSTM")
+table_of("micro_correlation", network="LSTM")
 
 # %% [markdown]
 # ### LSTM: micro rank
 
 # %% tags=["hide-input"]
-table_of("micro_rank", "LSTM")
+table_of("micro_rank", network="LSTM")
 
 # %% [markdown]
 # ### Transformer (Table 7): macro correlation
 
 # %% tags=["hide-input"]
-table_of("macro_correlation", "Transformer")
+table_of("macro_correlation", network="Transformer")
 
 # %% [markdown]
 # ### Transformer: micro correlation
 
 # %% tags=["hide-input"]
-table_of("micro_correlation", "Transformer")
+table_of("micro_correlation", network="Transformer")
 
 # %% [markdown]
 # ### Transformer: micro rank
 
 # %% tags=["hide-input"]
-table_of("micro_rank", "Transformer")
+table_of("micro_rank", network="Transformer")
 
 # %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the texts. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input"]
 figures.order_by_size(scores, metrics, **trial, size="size (share of tokens)", cols=pairs)
@@ -354,16 +334,11 @@ once = Scores.concat(
 )
 run.save(once, "one-draw")
 right_pairs = stats.pairs_in_order(noise_shares, seeds, micro=True)
-compared = {
-    "F-Fidelity with one draw": (once, "FFid+"),
-    f"with {draws}": (scores, "FFid+"),
-    "Fidelity": (scores, "Fid+"),
-}
+with_draws = (scores, "FFid+")
+compared = {"F-Fidelity with one draw": (once, "FFid+"), f"with {draws}": with_draws, "Fidelity": (scores, "Fid+")}
 lines = []
 for pair, labels in pairs.items():
-    found = {
-        name: stats.estimate(table, right_pairs, metric=metric, **labels) for name, (table, metric) in compared.items()
-    }
+    found = {name: stats.estimate(of, right_pairs, metric=m, **labels) for name, (of, m) in compared.items()}
     lines.append(f"*{pair}*: {tables.listed(found, 2)}")
 Markdown("; ".join(lines) + ". Areas under curves pool all sizes, and hardly need more than one draw.")
 
@@ -380,9 +355,7 @@ Markdown("; ".join(lines) + ". Areas under curves pool all sizes, and hardly nee
 falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
 whose = {pair: (NAMES[labels["dataset"].removesuffix(" test")][1], labels["network"]) for pair, labels in pairs.items()}
 prints = {pair: paper[(paper["dataset"] == d) & (paper["network"] == a)] for pair, (d, a) in whose.items()}
-original = {
-    pair: {"dataset": labels["dataset"], "network": f"{labels['network']} original"} for pair, labels in pairs.items()
-}
+original = {pair: labels | {"network": f"{labels['network']} original"} for pair, labels in pairs.items()}
 premises = [
     premise(above(bears, larger[of["dataset"].removesuffix(" test")], of=masking.at(0.0), name=f"{pair}: reads", **of))
     for pair, of in original.items()
@@ -400,7 +373,7 @@ run.claim(
     "ff-text-order",
     "Section 5.3, Tables 4 and 7",
     "On text every metric orders the degraded explanations perfectly; Fidelity under MoRF with a Transformer nearly so.",
-    [*premises, capped, *(ordered(pair, m + way) for pair in pairs for way in "+-" for m in settings)],
+    [*premises, capped, *(ordered(pair, m + way) for pair in pairs for way in "+-" for m in families)],
 )
 
 # %% [markdown]

@@ -60,6 +60,7 @@ seed = 0  # of the random subsets
 # %% tags=["hide-input"]
 import dataclasses
 import itertools
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -69,11 +70,11 @@ from IPython.display import Markdown
 
 from faithlab import engine, masks, stats
 from faithlab.claims import above, better, counted, in_order, premise
-from faithlab.metrics import METRICS, own
+from faithlab.metrics import own
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import degraded, masking, roar, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
@@ -156,9 +157,8 @@ bears = Scores.concat(
 )
 run.save(bears, "masking")
 kind = "value" if "value" in units else units[0]
-measured8 = masking.accuracies(bears).query("masked <= 0.1")
-measured8 = measured8.replace({"dataset": {f"{name} test": NAMES[name][0] for name in data}})
-measured8[["architecture", "network"]] = measured8["network"].str.rsplit(" ", n=1, expand=True)
+sets = {f"{name} test": NAMES[name][0] for name in data}
+measured8 = masking.by_architecture(bears, sets).query("masked <= 0.1")
 run.save(measured8[measured8["explainer"] == f"random {kind}s"].drop(columns="explainer"), "robustness")
 
 # %% [markdown]
@@ -169,12 +169,9 @@ run.save(measured8[measured8["explainer"] == f"random {kind}s"].drop(columns="ex
 
 # %% tags=["hide-input"]
 table8 = published.load("ffidelity_robustness")
-paper8 = table8.query("dataset == 'Boiler'").rename(columns={"model": "network", "masked_fraction": "masked"})
 masked = measured8["explainer"].str.removeprefix("random ")
-shown = [paper8.assign(series="Boiler (published)"), measured8.assign(series=measured8["dataset"] + ", " + masked)]
-shown = pd.concat(shown).assign(mean=lambda t: t["accuracy"], masked=lambda t: t["masked"].map("{:.0%} masked".format))
-rows = ["series", "architecture", "network"]
-tables.styled(tables.side_by_side({"accuracy": shown}, rows=rows, columns=["masked"]).droplevel(1, axis=1))
+shown = measured8.assign(dataset=measured8["dataset"] + ", " + masked)
+tables.robustness(table8.query("dataset == 'Boiler'"), shown)
 
 # %% [markdown]
 # ## Explanations
@@ -197,21 +194,21 @@ example = len(subject.x) - 1  # of the last class
 length = int(lengths[data[0]][subject.images[example]])
 lines = subject.x[example, :length].cpu()
 figure, grid = plt.subplots(len(here), 1, figsize=(8.4, 2.3 * len(here)), sharex=True, squeeze=False)
+extent = (-0.5, length - 0.5, float(lines.min()) - 0.5, float(lines.max()) + 0.5)
+# The lines stay readable on the darkest shade.
+shade = {"aspect": "auto", "cmap": "Greys", "vmax": 1.6, "interpolation": "none", "extent": extent}
+looks = list(itertools.product(("-", "--", ":", "-."), sns.color_palette("colorblind")[:4]))
 for axes, i in zip(grid[:, 0], here, strict=True):
     relevance = attributions[i, unit][f"IG of {unit}s"][example].cpu()
     relevance = relevance.view(-1, lines.shape[1]).sum(1) if unit == "value" else relevance
     relevance = relevance[:length].clamp(min=0)
-    low, high = lines.min() - 0.5, lines.max() + 0.5
-    extent = (-0.5, length - 0.5, low, high)
-    # The lines stay readable on the darkest shade.
-    shade = {"aspect": "auto", "cmap": "Greys", "vmax": 1.6, "interpolation": "none"}
-    axes.imshow((relevance / relevance.max())[None], extent=extent, **shade)
+    axes.imshow((relevance / relevance.max())[None], **shade)
     for channel, values in enumerate(lines.T):
-        colour, dashes = sns.color_palette("colorblind")[channel % 4], ("-", "--", ":", "-.")[channel // 4 % 4]
+        dashes, colour = looks[channel % len(looks)]
         axes.plot(values, color=colour, linestyle=dashes, linewidth=1.2, label=f"{channel + 1}")
     axes.grid(False)
     title = f"{ARCHITECTURES[recipes[i].model]}: {splits[data[0]].classes[int(subject.target[example])]}"
-    axes.set(xlim=(-0.5, length - 0.5), ylim=(low, high), ylabel="value (sd)", title=title)
+    axes.set(xlim=extent[:2], ylim=extent[2:], ylabel="value (sd)", title=title)
 grid[-1, 0].set_xlabel("time step")
 grid[0, 0].legend(title="channel", loc="center left", bbox_to_anchor=(1.01, 0.5))
 figures.show(figure)
@@ -224,15 +221,11 @@ figures.show(figure)
 # from the fine-tuned network.
 
 # %% tags=["hide-input"]
-sizes = [k * size_step for k in range(1, round(1 / size_step))]
-drawn = {"alpha": alpha, "draws": draws, "seed": seed}
-settings = {"Fid": {}, "ROAR": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
-metrics = {m + way: METRICS[m + way].given(sizes=sizes, **of) for way in "+-" for m, of in settings.items()}
 trial = {"levels": noise_shares, "seeds": seeds}
 for (i, unit), subject in chosen.items():
     again = dataclasses.replace(recipes[i], data_options={"unit": unit}, epochs=roar_epochs)
     chosen[i, unit] = dataclasses.replace(subject, retrained=roar.networks(again, recipes[i], explained[unit]))
-metrics |= own(*chosen.values())
+metrics = degraded.compared(run.parameters) | own(*chosen.values())
 found, agree = [], []
 for each, subject in chosen.items():
     found.append(degraded.degraded(metrics, subject, attributions[each], **trial))
@@ -246,13 +239,8 @@ Markdown(
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, time steps unless the page was run with values only, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 pairs = {  # what a figure calls a pair of data set and network, and where its rows are
-    f"{NAMES[name][0]}, {ARCHITECTURES[architecture]}": {
-        "dataset": f"{name} test",
-        "network": ARCHITECTURES[architecture],
-        "explainer": f"IG of {units[0]}s",
-    }
-    for name in data
-    for architecture in architectures
+    f"{NAMES[name][0]}, {network}": {"dataset": f"{name} test", "network": network, "explainer": f"IG of {units[0]}s"}
+    for name, network in itertools.product(data, map(ARCHITECTURES.get, architectures))
 }
 figures.degraded_curves(scores, metrics, size=f"size (share of {units[0]}s)", lost="accuracy", rows=pairs)
 
@@ -281,57 +269,52 @@ Markdown(
 # %% tags=["hide-input"]
 measured = degraded.correlations(scores, metrics, by=("dataset", "network", "explainer"), **trial)
 run.save(measured, "correlations")
-kept = recorded("f-fidelity/time-series", "correlations")
 place = {theirs: f"{ours} for {theirs}" if ours != theirs else ours for ours, theirs in (NAMES[name] for name in data)}
 stands = {f"{name} test": place[NAMES[name][1]] for name in data} | place
 paper = published.load("ffidelity_correlations").query("table in (3, 6)").rename(columns={"model": "network"})
-
-
-def table_of(level, network):
-    """What the paper prints for a network beside what was measured, when whole steps are removed."""
-    sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
-    for source, frame in sources.items():
-        if frame is not None:
-            found = frame[(frame["network"] == network) & frame["explainer"].isin(["IG", f"IG of {units[0]}s"])]
-            sources[source] = found.assign(series=found["dataset"].map(stands)).dropna(subset=["series"])
-    return tables.beside(sources, level, columns=["series"])
+sources = {
+    source: found.assign(series=found["dataset"].map(stands)).dropna(subset=["series"])
+    for source, found in run.beside("correlations", paper).items()
+}
+of_steps = ["IG", f"IG of {units[0]}s"]
+table_of = partial(tables.beside, sources, explainer=of_steps, columns=["series"])
 
 
 # %% [markdown]
 # ### LSTM (Table 3): macro correlation
 
 # %% tags=["hide-input"]
-table_of("macro_correlation", "LSTM")
+table_of("macro_correlation", network="LSTM")
 
 # %% [markdown]
 # ### LSTM: micro correlation
 
 # %% tags=["hide-input"]
-table_of("micro_correlation", "LSTM")
+table_of("micro_correlation", network="LSTM")
 
 # %% [markdown]
 # ### LSTM: micro rank
 
 # %% tags=["hide-input"]
-table_of("micro_rank", "LSTM")
+table_of("micro_rank", network="LSTM")
 
 # %% [markdown]
 # ### CNN (Table 6): macro correlation
 
 # %% tags=["hide-input"]
-table_of("macro_correlation", "CNN")
+table_of("macro_correlation", network="CNN")
 
 # %% [markdown]
 # ### CNN: micro correlation
 
 # %% tags=["hide-input"]
-table_of("micro_correlation", "CNN")
+table_of("micro_correlation", network="CNN")
 
 # %% [markdown]
 # ### CNN: micro rank
 
 # %% tags=["hide-input"]
-table_of("micro_rank", "CNN")
+table_of("micro_rank", network="CNN")
 
 # %% [markdown]
 # ### Steps or values?
@@ -340,11 +323,10 @@ table_of("micro_rank", "CNN")
 
 # %% tags=["hide-input"]
 macro = measured[measured["level"] == "macro_correlation"]
-macro = macro.assign(series=macro["dataset"].map({f"{name} test": NAMES[name][0] for name in data}))
+macro = macro.assign(series=macro["dataset"].map(sets))
 by_unit = {f"{unit}s": macro[macro["explainer"] == f"IG of {unit}s"] for unit in units}
 families = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
-rows = ["comparison", "metric"]
-tables.styled(tables.side_by_side(by_unit, rows=rows, columns=["series", "network"], order=families))
+tables.compared(by_unit, rows=["comparison", "metric"], columns=["series", "network"], order=families)
 
 # %% [markdown]
 # Of values there are as many times more as there are channels, and so many more that F-Fidelity's cap removes. Where it
@@ -381,7 +363,7 @@ ties.pivot(index="metric", columns="pair", values="told apart").loc[list(metrics
 # %% tags=["hide-input"]
 keys = ["series", "network", "explainer"]
 order = macro[macro["comparison"] == "MoRF vs GT"]
-order = tables.side_by_side({"": order}, rows=keys, columns=["metric"], order=families).droplevel(1, axis=1)
+order = tables.side_by_side(order, rows=keys, columns=["metric"], order=families)
 order.index.names = keys
 warranted = []
 for name, architecture, unit in itertools.product(data, architectures, units):
@@ -412,12 +394,10 @@ tables.prose(foreseen.merge(order.astype(str).reset_index(), on=keys))
 
 # %% tags=["hide-input"]
 falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
-whose = {
-    f"{NAMES[name][0]}, {ARCHITECTURES[a]}": (NAMES[name][1], ARCHITECTURES[a]) for name in data for a in architectures
-}
+whose = {pair: (NAMES[of["dataset"].removesuffix(" test")][1], of["network"]) for pair, of in pairs.items()}
 prints = {pair: paper[(paper["dataset"] == d) & (paper["network"] == a)] for pair, (d, a) in whose.items()}
 original = {
-    pair: {"dataset": of["dataset"], "network": f"{of['network']} original", "explainer": f"random {units[0]}s"}
+    pair: of | {"network": f"{of['network']} original", "explainer": f"random {units[0]}s"}
     for pair, of in pairs.items()
 }
 recognised = [
@@ -445,14 +425,11 @@ run.claim(
     "ff-series-macro",
     "Tables 3 and 6",
     "R-Fidelity and F-Fidelity order degraded explanations perfectly, but for LeRF with an LSTM on Boiler.",
-    [
-        *recognised,
-        removes,
-        *(
-            ordered(pair, metric)
-            for pair, metric in itertools.product(pairs, ("RFid+", "RFid-", "FFid+", "FFid-"))
-            if not (whose[pair] == ("Boiler", "LSTM") and metric.endswith("-"))
-        ),
+    [*recognised, removes]
+    + [
+        ordered(pair, metric)
+        for pair, metric in itertools.product(pairs, ("RFid+", "RFid-", "FFid+", "FFid-"))
+        if not (whose[pair] == ("Boiler", "LSTM") and metric.endswith("-"))
     ],
 )
 
@@ -477,8 +454,9 @@ boilers = [pair for pair in pairs if whose[pair][0] == "Boiler"]
 for pair, metric, way in itertools.product(boilers, ("Fid", "ROAR", "RFid", "FFid"), "+-"):
     always, there = metric in ("RFid", "FFid"), apart[pair, metric + way]
     text = f"{pair}: {metric}{way} {'always can' if always else 'cannot at some size'}"
-    reason = "counted over sizes and seeds of the noise"
-    parts.append(counted(text, there if always else [not there.all()], reason=reason))
+    parts.append(
+        counted(text, there if always else [not there.all()], reason="counted over sizes and seeds of the noise")
+    )
 run.claim(
     "ff-series-missing",
     "Tables 3 and 6, appendix E.2",

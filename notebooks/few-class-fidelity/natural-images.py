@@ -52,19 +52,19 @@ seed = 0  # of Random, Expected Gradients and noise
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
 from functools import partial
 
 import matplotlib.pyplot as plt
-import seaborn as sns
 import torch
 from IPython.display import Markdown
 
 from faithlab import engine, stats
 from faithlab.claims import above, best, within
-from faithlab.metrics import METRICS, evaluate, few_class
+from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.subject import Subject
 from faithlab.trials import references, refined, subjects, truth
 from faithlab.zoo import datasets, models, vehicles
@@ -140,13 +140,12 @@ Markdown(
 # neither the image's regions nor noisy copies. *Random + XRAI* averages a random map over regions.
 
 # %% tags=["hide-input"]
-spread = torch.linspace(0, len(train) - 1, background).round().long()
-layers = {name: layer for name, (_, _, layer) in architectures.items()}
+known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background))
 first = next(iter(chosen))
 maps, plain, found = {}, {}, []
 for key, subject in chosen.items():
-    known = train.model_inputs(spread).to(subject.x.device)
-    plain[key] = refined.explainers(layer=layers[key[0]], background=known, steps=integration_steps, seed=seed)
+    own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
+    plain[key] = refined.explainers(**own, steps=integration_steps, seed=seed)
     explainers = refined.refined(plain[key], samples=smooth_samples, noise=noise[key], seed=seed)
     maps[key], asked = refined.judged(metrics, subject, explainers, "IoU", regions, seed=seed)
     found.append(asked)
@@ -178,19 +177,9 @@ some = {name: maps[first][name] for name in ("BP", "GradCAM", "Random")}
 for shift in range(1, len(test.classes)):
     other = dataclasses.replace(subject, target=(subject.target + shift) % len(test.classes))
     found.append(evaluate(metrics, other, some, variant=f"class + {shift} is followed"))
-shares = [k / round(1 / step) for k in range(round(1 / step) + 1)]
-
-
-def curve(score, attribution, sizes, *, end):
-    """The probability at every replaced share."""
-    return few_class.curve(score, attribution, steps=len(sizes) - 1, direction=end)
-
-
-curves = {
-    name: metrics["Few-class Fidelity"].given(ask=partial(curve, end=end), sizes=shares, direction=end)
-    for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
-}
-found.append(evaluate(curves, subject, {name: maps[first][name] for name in ("BP", "EG + SG", "Random")}))
+curves = references.curves(round(1 / step))
+drawn = ("EG + SG", "BP", "Random")
+found.append(evaluate(curves, subject, {name: of for name, of in maps[first].items() if name in drawn}))
 
 # %% [markdown]
 # ## A network trained on ImageNet
@@ -212,8 +201,7 @@ wide, wide_made = references.perturbed(wide, everything)
 own = refined.explainers(layer="network.features", background=wide.x[:1], steps=integration_steps, seed=seed)
 own = {name: own[name] for name in ("BP", "IG(zero)", "GradCAM", "Random")}
 copies = {"samples": smooth_samples, "noise": noise[first], "seed": seed}
-own = refined.refined(own, refinements=["none", "XRAI"], **copies)
-wide_maps = subjects.attributions(wide, own)
+wide_maps = subjects.attributions(wide, refined.refined(own, refinements=["none", "XRAI"], **copies))
 coarse = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / photographs_step))}
 found.append(evaluate(coarse, wide, wide_maps))
 scores = Scores.concat(found)
@@ -258,10 +246,10 @@ figures.pictures(
 # %% mystnb={"figure": {"caption": "The probability of the class as more and more pixels are replaced: three explainers, most important first (solid) and least important first (dashed), means with 95 % intervals over the images. All curves share both ends.", "name": "fc-natural-curves"}, "image": {"alt": "Line chart of replaced share against probability: a solid and a dashed curve for each of three explainers, from the same start to the same end."}} tags=["hide-input"]
 here = {"dataset": subject.dataset, "variant": None}
 figure, axes = plt.subplots(figsize=(6.4, 3.6))
-for colour, name in zip(sns.color_palette(), ("EG + SG", "BP", "Random"), strict=False):
-    for metric, style in (("MIF", "-"), ("LIF", "--")):
-        line = stats.estimate(scores, metric=metric, explainer=name, **here)
-        figures.band(axes, shares, line, linestyle=style, color=colour, label=name if metric == "MIF" else None)
+for (number, name), (metric, style) in itertools.product(enumerate(drawn), (("MIF", "-"), ("LIF", "--"))):
+    line = stats.estimate(scores, metric=metric, explainer=name, **here)
+    look = {"linestyle": style, "color": f"C{number}", "label": name if metric == "MIF" else None}
+    figures.band(axes, curves[metric].sizes, line, **look)
 figures.mark(axes, 1 / len(test.classes), "1/N", axis="y")
 axes.set(xlabel="replaced pixels (share)", ylabel="probability of the class", ylim=(0, 1.02))
 axes.legend()
@@ -278,10 +266,8 @@ found = refined.table(
     scores, explainer=combinations, metric=["Few-class Fidelity", "IoU"], training_seed=training_seeds[0], **here
 )
 run.save(found, "summary")
-kept = recorded("few-class-fidelity/natural-images", "summary")
 paper = refined.printed(published.load("fewclass_scores"))
-sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": found}
-table_of = partial(tables.refined, sources, model="ResNet-18", network=subject.network)
+table_of = partial(tables.refined, run.beside("summary", paper), model="ResNet-18", network=subject.network)
 table_of(table=1, metric="Few-class Fidelity")
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input", "answer"]
@@ -296,12 +282,9 @@ figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidel
 # %% tags=["hide-input"]
 fidelity = {"metric": "Few-class Fidelity", **here}
 between = ("BP", "BP + XRAI", "BP + SG", "BP + SG²", "BP + squares", "Random", "Random + XRAI")
-tables.estimates(
-    {name: {"explainer": name} for name in ("truth first", *between, "truth last")},
-    {of.network: {"network": of.network} for of in chosen.values()},
-    lambda labels: stats.estimate(scores, **fidelity, **labels),
-    digits=3,
-)
+orders = {name: {"explainer": name} for name in ("truth first", *between, "truth last")}
+of_network = {of.network: {"network": of.network} for of in chosen.values()}
+tables.estimates(orders, of_network, scores, digits=3, **fidelity)
 
 # %% [markdown]
 # ## Localisation
@@ -317,10 +300,8 @@ figures.refined(found[found["metric"] == "IoU"], "IoU")
 
 # %% tags=["hide-input"]
 printed_random = paper[(paper["table"] == 3) & (paper["explainer"] == "Random")]["mean"]
-controls = {
-    name: stats.estimate(scores, metric="IoU", explainer=name, **here)
-    for name in ("Random", "Random + XRAI", "BP + squares")
-}
+names_of = ("Random", "Random + XRAI", "BP + squares")
+controls = {name: stats.estimate(scores, metric="IoU", explainer=name, **here) for name in names_of}
 Markdown(
     ", ".join(f"{name} has {tables.number(e, 2)}" for name, e in controls.items())
     + f"; in the paper Random has {' and '.join(f'{value:.3f}' for value in printed_random)}. It depends on the size of the "
@@ -357,25 +338,18 @@ figures.against(found, "Few-class Fidelity", "IoU")
 # too, orders magnitudes.
 
 # %% tags=["hide-input"]
-tables.estimates(
-    {name: {"explainer": name} for name in signs},
-    {
-        f"{metric}, {kind}": {"metric": metric, "variant": variant}
-        for metric in ("Few-class Fidelity", "IoU")
-        for kind, variant in (("magnitude", None), ("signed", "signed"))
-    },
-    lambda labels: stats.estimate(scores, dataset=subject.dataset, network=subject.network, **labels),
-)
+asked = {
+    f"{metric}, {kind}": {"metric": metric, "variant": None if kind == "magnitude" else kind}
+    for metric, kind in itertools.product(("Few-class Fidelity", "IoU"), ("magnitude", "signed"))
+}
+of_first = {"dataset": subject.dataset, "network": subject.network}
+tables.estimates({name: {"explainer": name} for name in signs}, asked, scores, **of_first)
 
 # %% tags=["hide-input"]
 others = [f"class + {shift} is followed" for shift in range(1, len(test.classes))]
-tables.estimates(
-    {"the predicted class": {"variant": None}, "another class": {"variant": others}},
-    {name: {"explainer": name} for name in some},
-    lambda labels: stats.estimate(
-        scores, metric="Few-class Fidelity", dataset=subject.dataset, network=subject.network, **labels
-    ),
-)
+followed = {"the predicted class": {"variant": None}, "another class": {"variant": others}}
+of_some = {name: {"explainer": name} for name in some}
+tables.estimates(followed, of_some, scores, metric="Few-class Fidelity", **of_first)
 
 # %% [markdown]
 # Equation 1 has its ideal at $A_\mathrm{LIF} = 1$, which a class that starts near 0 cannot reach. It is a measure for the
@@ -389,20 +363,15 @@ tables.estimates(
 
 # %% tags=["hide-input"]
 means = {number: of.groupby("name")["mean"].mean() for number, of in paper.groupby("table")}
-plain_names = [name for name in names if name != "Random"]
 iou = {"metric": "IoU", **here}
 
 
-def printed_gain(number, refinement, over="none"):
-    """The median gain in the paper's own table."""
-    gains = [means[number][refined.named(n, refinement)] - means[number][refined.named(n, over)] for n in plain_names]
-    return float(torch.tensor(gains).quantile(0.5))
-
-
 def gain(number, way, over="none", **labels):
-    """Most explainers gain by a refinement, more than by another one."""
-    of, name = refined.typical_gain(way, plain_names, over=over), way if over == "none" else f"{way} - {over}"
-    return above(scores, 0, of=of, name=name, printed=printed_gain(number, way, over), **labels)
+    """Most explainers gain by a refinement, more than by another one; printed: the median of the paper's table."""
+    those = [name for name in names if name != "Random"]
+    gains = [means[number][refined.named(n, way)] - means[number][refined.named(n, over)] for n in those]
+    about = {"name": way if over == "none" else f"{way} - {over}", "printed": torch.tensor(gains).quantile(0.5).item()}
+    return above(scores, 0, of=refined.typical_gain(way, those, over=over), **about, **labels)
 
 
 def first_of_all(winner, *left_out, number=1, **labels):
@@ -484,14 +453,11 @@ run.claim(
 ways = ("XRAI", "SG", "SG²")
 compared = [(f"BP + {way}", "BP") for way in (*ways, "squares")]
 compared += [(f"BP + {way}", "BP + squares") for way in ways] + [("Random + XRAI", "Random")]
-gains = {
-    f"{name} - {other}": stats.estimate(
-        scores, cells=[{"explainer": name}, {"explainer": other}], contrasts=torch.tensor([[1.0, -1.0]]), **fidelity
-    )
-    for name, other in compared
-}
+gains = [stats.paired(scores, {"explainer": name}, {"explainer": other}, **fidelity) for name, other in compared]
 Markdown(
-    "Paired differences in fidelity: " + "; ".join(f"{name} {tables.number(e, 3)}" for name, e in gains.items()) + "."
+    "Paired differences in fidelity: "
+    + "; ".join(f"{' - '.join(pair)} {tables.number(e, 3)}" for pair, e in zip(compared, gains, strict=True))
+    + "."
 )
 
 # %% tags=["hide-input"]

@@ -80,22 +80,19 @@ own = {
     "digits": {"data": "colored-mnist-halves", "data_options": digits | {"limit": digit_limit}, "rate": digit_rate}
     | {"model": "cnn3", "model_options": {"width": digit_width, "classes": 2}},
 }
-recipes = {
-    (task, s): Recipe(epochs=epochs, batch=64, precision=precision, seed=s, **options)
-    for task, options in own.items()
-    for s in training_seeds
-}
 tests = {
     "vehicles": datasets.load("cifar10-vehicles", "test", **vehicles),
     "digits": datasets.load("colored-mnist-halves", "test", **digits, limit=1000),
 }
 names = {"vehicles": "ResNet-9", "digits": "three layers"}
 where = {task: f"{options['data']} test" for task, options in own.items()}
-chosen = {}
+recipes, chosen = {}, {}
 for task, test in tests.items():
-    of_task = {key: recipe for key, recipe in recipes.items() if key[0] == task}
+    common = {"epochs": epochs, "batch": 64, "precision": precision} | own[task]
+    of_task = {(task, s): Recipe(seed=s, **common) for s in training_seeds}
     places = subjects.recognised(list(of_task.values()), images, test, least=images)
     chosen |= {key: subjects.subject(recipe, places, name=names[task], data=test) for key, recipe in of_task.items()}
+    recipes |= of_task
 first = {task: chosen[task, training_seeds[0]] for task in tests}
 delta = {task: perturbed.threshold(len(test.classes)) for task, test in tests.items()}
 right = {task: accuracy(trained(recipes[task, training_seeds[0]]), tests[task]) for task in tests}
@@ -105,12 +102,9 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "Six images of each task. The networks must name the vehicle, or say whether the digit is up to 4 or from 5.", "name": "fc-perturbations-tasks"}, "image": {"alt": "Two rows of six small pictures: photographs of animals with a smaller photograph of a vehicle in them, and coloured digits on black."}} tags=["hide-input"]
-some = {task: of.images[:6] for task, of in first.items()}
-figures.pictures(
-    [references.intensities(test, some[task]) for task, test in tests.items()],
-    above=[[test.classes[label] for label in test.labels[some[task]].tolist()] for task, test in tests.items()],
-    size=(7.2, 2.9),
-)
+some = [(tests[task], of.images[:6]) for task, of in first.items()]
+words = [[test.classes[label] for label in test.labels[six].tolist()] for test, six in some]
+figures.pictures([references.intensities(*of) for of in some], above=words, size=(7.2, 2.9))
 
 # %% [markdown]
 # ## The candidates
@@ -128,16 +122,11 @@ formula = {"none": "blur alone", "square": "x²", "root": "√x", "difference": 
 formula["quotient"] = "x / m"
 different = candidates["same_as"] == candidates.index
 kinds = candidates.assign(different=different).groupby(["operation", "place"], sort=False)
-listing = pd.DataFrame(
-    {
-        "chains": kinds["adjustment"].nunique(),
-        "widths each": kinds.size() // kinds["adjustment"].nunique(),
-        "candidates": kinds.size(),
-        "different": kinds["different"].sum(),
-    }
-)
+chains = kinds["adjustment"].nunique()
+each = {"chains": chains, "widths each": kinds.size() // chains, "candidates": kinds.size()}
+listing = pd.DataFrame(each | {"different": kinds["different"].sum()})
 listing.loc[("all", ""), :] = listing.sum()
-shown = listing.astype(int).astype(str).rename(index=lambda name: formula.get(name, name), level="operation")
+shown = listing.astype(int).astype(str).rename(index=formula, level="operation")
 shown.loc[("all", ""), "widths each"] = ""
 tables.styled(shown)
 
@@ -168,8 +157,8 @@ Markdown(
 # discarded; of the others the lowest $P$ wins. Where all are discarded we take the lowest $U$, and count it as a fallback.
 
 # %% tags=["hide-input"]
-blurs = torch.tensor((candidates["operation"] == "none").to_numpy(copy=True))
-distinct = torch.tensor(different.to_numpy(copy=True))
+blurs = torch.tensor((candidates["operation"] == "none").to_list())
+distinct, origin = torch.tensor(different.to_list()), torch.tensor(perturbed.ORIGINAL)
 full, pruned, rows = {}, {}, []
 
 
@@ -191,10 +180,10 @@ for key, subject in chosen.items():
     near = ((10 / delta[task] * S < lowest) | fallback[:, None]) & distinct
     save(key, "has a candidate", ~fallback)
     save(key, "has a candidate", (U[:, blurs] <= delta[task]).any(1), variant="blur alone")
-    save(key, "same winner", pruned[key].candidate.cpu() == torch.tensor(perturbed.ORIGINAL)[winner])
+    save(key, "same winner", pruned[key].candidate.cpu() == origin[winner])
     save(key, "forwards", near.sum(1).double(), variant="near enough (exact)")
     save(key, "forwards", pruned[key].forwards.cpu().double(), variant="near a line")
-    of_chain = chain[torch.tensor(perturbed.ORIGINAL)[winner].tolist()].to_numpy()
+    of_chain = chain[origin[winner].tolist()].to_numpy()
     for name in chain.unique():
         save(key, "wins", torch.from_numpy(of_chain == name) & ~fallback, variant=name)
 missed = {task: full[task, training_seeds[0]][3] for task in tests}
@@ -229,7 +218,7 @@ for task, i in samples.items():
     image = references.intensities(tests[task], first[task].images[i : i + 1])
     P = torch.where(U[i] <= delta[task], U[i] + 10 / delta[task] * S[i], torch.inf)
     P[winner[i]] = -torch.inf  # also where it is a fallback
-    order = candidates.loc[torch.tensor(perturbed.ORIGINAL)[P.argsort()].tolist()]
+    order = candidates.loc[origin[P.argsort()].tolist()]
     best = order.drop_duplicates("operation").index[:5]
     shown = torch.stack([image[0], *(perturbed.candidates(image, (c,))[0, 0] for c in best)])
     words = ["image", *(chain[c].replace(" ", "\n", 1) for c in best)]
@@ -289,19 +278,15 @@ def told(reference, variant):
 
 def of_stand_in(labels):
     """One cell of the table."""
-    where_, kind, name = labels["dataset"], labels["kind"], labels["reference"]
-    if kind.startswith("told"):
-        return stats.estimate(scores, told(name, kind.removeprefix("told, ")), dataset=where_)
-    return stats.estimate(scores, metric=kind, reference=name, dataset=where_)
+    if variant := labels.pop("told", None):
+        return stats.estimate(scores, told(labels["reference"], variant), dataset=labels["dataset"])
+    return stats.estimate(scores, **labels)
 
 
-columns = {"U (0 is undecided)": "U", "sure (p > 0.9)": "sure of a class"}
-columns |= {f"can be told, {part} replaced": f"told, {part} replaced" for part in ("all", "half")}
-tables.estimates(
-    {name: {"reference": name} for name in stand_ins},
-    {f"{task}: {name}": {"dataset": where[task], "kind": kind} for task in tests for name, kind in columns.items()},
-    of_stand_in,
-)
+columns = {"U (0 is undecided)": {"metric": "U"}, "sure (p > 0.9)": {"metric": "sure of a class"}}
+columns |= {f"can be told, {variant}": {"told": variant} for variant in ("all replaced", "half replaced")}
+each = {f"{task}: {name}": {"dataset": where[task], **own} for task in tests for name, own in columns.items()}
+tables.estimates({name: {"reference": name} for name in stand_ins}, each, of_stand_in)
 
 # %% [markdown]
 # Black and white are one image for all, and have no interval. The last column asks for more than the one before it: half replaced, an
@@ -323,14 +308,11 @@ figures.pictures(
 # The share of the images that each chain wins, of those that win at all; chains that repeat others are counted with them.
 
 # %% tags=["hide-input"]
-won = {name: scores.where(metric="wins", variant=name) for name in chain.unique()}
-won = {name: sum(int(block.values.sum()) for block in table) for name, table in won.items()}
-winning = sorted((name for name in won if won[name]), key=lambda name: -won[name])
-tables.estimates(
-    {name: {"variant": name} for name in winning},
-    {task: {"dataset": where[task]} for task in tests},
-    lambda labels: stats.estimate(scores, metric="wins", **labels),
-)
+wins = scores.where(metric="wins")
+won = {name: sum(int(block.values.sum()) for block in wins.where(variant=name)) for name in chain.unique()}
+winning = sorted(filter(won.get, won), key=won.get, reverse=True)
+of_task = {task: {"dataset": data} for task, data in where.items()}
+tables.estimates({name: {"variant": name} for name in winning}, of_task, wins)
 
 # %% [markdown]
 # ## The same winner with fewer forwards
@@ -348,10 +330,9 @@ tables.estimates(
 # %% tags=["hide-input"]
 lines = []
 for task, data in where.items():
-    near, line = (
-        stats.estimate(scores, metric="forwards", variant=name, dataset=data)
-        for name in ("near enough (exact)", "near a line")
-    )
+    asked = {"metric": "forwards", "dataset": data}
+    near = stats.estimate(scores, variant="near enough (exact)", **asked)
+    line = stats.estimate(scores, variant="near a line", **asked)
     same = stats.estimate(scores, metric="same winner", dataset=data)
     lines.append(
         f"**{task}**: {int(different.sum())} without repetitions, {tables.number(near, 0)} that are near enough, and "

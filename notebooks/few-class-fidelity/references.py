@@ -82,13 +82,9 @@ architectures = {"ResNet-9": ("resnet9", {"width": width}, "features")}
 architectures |= {"three layers": ("cnn3", {"width": digit_width}, "features")}
 digits = {"share": digit_share, "size": 28, "seed": seed}
 # By task: the data, its options in training and in the test, what a network of its own needs.
+own = {"rate": rate, "decay": 1e-5, "limit": train_limit}
 tasks = {
-    "vehicles": (
-        "cifar10-vehicles",
-        {"size": size, "seed": seed},
-        {},
-        {"rate": rate, "decay": 1e-5, "limit": train_limit},
-    ),
+    "vehicles": ("cifar10-vehicles", {"size": size, "seed": seed}, {}, own),
     "digits": ("colored-mnist-halves", digits | {"limit": digit_limit}, {"limit": 1000}, {"rate": digit_rate}),
 }
 main = {"vehicles": "ResNet-9", "digits": "three layers"}  # the networks that are asked under every stand-in
@@ -122,33 +118,23 @@ areas = {
     for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
 }
 metrics = {"Few-class Fidelity": metric.given(steps=steps), **areas}
-
-
-def curve(score, attribution, sizes, *, end):
-    """The probability at every replaced share."""
-    return few_class.curve(score, attribution, steps=len(sizes) - 1, direction=end)
-
-
-curves = {
-    name: metric.given(ask=partial(curve, end=end), sizes=[k / steps for k in range(steps + 1)], direction=end)
-    for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
-}
+curves = references.curves(steps)
 found = []
 for (task, name, _), subject in chosen.items():
-    spread = torch.linspace(0, len(trains[task]) - 1, background).round().long()
-    known = trains[task].model_inputs(spread).to(subject.x.device)
+    train = trains[task]
+    known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background)).to(subject.x.device)
     own = refined.explainers(layer="features", background=known, steps=integration_steps, seed=seed)
     if task == "digits":  # black is zero and the lowest value of a digit's image, so that IG(zero) would be IG(min)
         del own["IG(zero)"]
     maps = subjects.attributions(subject, refined.refined(own, samples=smooth_samples, noise=noise, seed=seed))
-    if name != main[task]:
-        found.append(evaluate({"Few-class Fidelity": metrics["Few-class Fidelity"]}, subject, maps))
-        continue
-    some = {key: maps[key] for key in refined.refined(own, samples=1, noise=noise, refinements=refinements)}
-    found.append(evaluate(metrics, subject, some))
-    rest = {key: of for key, of in maps.items() if key not in some}
-    if rest:
+    few = refined.refined(own, samples=1, noise=noise, refinements=refinements) if name == main[task] else {}
+    some = {key: maps[key] for key in few}
+    if some:
+        found.append(evaluate(metrics, subject, some))
+    if rest := {key: of for key, of in maps.items() if key not in some}:
         found.append(evaluate({"Few-class Fidelity": metrics["Few-class Fidelity"]}, subject, rest))
+    if not some:
+        continue
     found.append(references.under(metrics, subject, some, list(stand_ins)))
     found.append(references.under(curves, subject, {"BP": maps["BP"]}, names))
     found.append(truth.aligned(measure[task], subject, some, tests[task].masks[subject.images]))
@@ -162,38 +148,37 @@ asked = {
     task: [e for e in scores.where(metric=measure[task], **own).labels("explainer") if e != "Random"]
     for task, own in here.items()
 }
+each = {  # of a task, a column: the explainers whose mean it is, and those whose mean is taken from it
+    f"{task}: {column}": (task, *cells)
+    for task in tasks
+    for column, cells in {"fidelity": (asked[task],), "of Random": ("Random",), "lead": (asked[task], "Random")}.items()
+}
 
 
 def of_stand_in(labels):
-    """Fidelity of the explainers, of Random, or the first above the second."""
-    column, task = labels.pop("column"), labels.pop("task")
-    cells = [{"explainer": asked[task]}, {"explainer": "Random"}]
-    matrix = {"fidelity": [[1.0, 0.0]], "of Random": [[0.0, 1.0]], "lead": [[1.0, -1.0]]}[column]
-    return stats.estimate(scores, cells=cells, contrasts=torch.as_tensor(matrix), **fidelity, **here[task], **labels)
+    """Fidelity of explainers under a stand-in, or how far it lies above that of a random order."""
+    task, *cells = each[labels["column"]]
+    own = {"reference": labels["reference"], **fidelity, **here[task]}
+    pair = [{"explainer": cell} for cell in cells]
+    return stats.paired(scores, *pair, **own) if len(pair) > 1 else stats.estimate(scores, **pair[0], **own)
 
 
-tables.estimates(
-    {name: {"reference": name} for name in names},
-    {
-        f"{task}: {column}": {"task": task, "column": column}
-        for task in tasks
-        for column in ("fidelity", "of Random", "lead")
-    },
-    of_stand_in,
-)
+under = {name: {"reference": name} for name in names}
+tables.estimates(under, {column: {"column": column} for column in each}, of_stand_in)
 
 # %% mystnb={"figure": {"caption": "The probability of the class while more and more pixels are replaced in the order of BP, the mean over the images with its 95 % interval: a panel for each task and direction, a line for each stand-in. The dashed line is 1/N, where an undecided network ends.", "name": "fc-references-curves"}, "image": {"alt": "Four line charts of replaced share against probability; five lines each, one per stand-in, which end at different heights around a dashed line."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 2, figsize=(8, 5.6), sharex=True, sharey=True)
-titles = {"MIF": "most important first", "LIF": "least important first"}
-for axes, (task, end) in zip(grid.flat, itertools.product(tasks, curves), strict=True):
-    for name in names:
-        line = stats.estimate(scores, metric=end, reference=name, **here[task])
-        axes.plot(curves[end].sizes, line.value, label=name)
-        axes.fill_between(curves[end].sizes, line.low, line.high, alpha=0.12, linewidth=0)
+figure = figures.curves(
+    scores,
+    rows=here,
+    columns={"most important first": {"metric": "MIF"}, "least important first": {"metric": "LIF"}},
+    lines=under,
+    x="replaced pixels (share)",
+    y="probability",
+)
+for axes, (task, _) in zip(figure.axes, itertools.product(tasks, curves), strict=True):
     figures.mark(axes, 1 / len(tests[task].classes), "1/N", axis="y")
-    axes.set(title=f"{task}, {titles[end]}", xlabel="replaced pixels (share)", ylabel="probability", ylim=(0, 1.02))
-grid[0, 0].legend(fontsize="x-small")
-figures.show(figure)
+    axes.set(ylim=(0, 1.02))
+figure
 
 # %% [markdown]
 # ## Five rankings
@@ -206,19 +191,14 @@ rows = []
 for task, own in here.items():
     kinds = {name: {**fidelity, "reference": name} for name in names} | {"alignment": {"metric": measure[task]}}
     for one, other in itertools.combinations(kinds, 2):
-        e = stats.estimate(
-            scores, stats.agreement(kinds[one], kinds[other], "explainer", [*asked[task], "Random"]), **own
-        )
-        value, low, high = map(float, e.pooled)
-        rows.append({"task": task, "one": one, "other": other, "correlation": value, "low": low, "high": high})
-rankings = pd.DataFrame(rows)
+        alike = stats.agreement(kinds[one], kinds[other], "explainer", [*asked[task], "Random"])
+        rows.append((task, one, other, *map(float, stats.estimate(scores, alike, **own).pooled)))
+rankings = pd.DataFrame(rows, columns=["task", "one", "other", "correlation", "low", "high"])
 run.save(rankings, "rankings")
 figure, grid = plt.subplots(1, 2, figsize=(9, 3.9))
 for axes, task in zip(grid, tasks, strict=True):
-    of = rankings[rankings["task"] == task]
-    square = of.pivot(index="other", columns="one", values="correlation").reindex(
-        index=[*names[1:], "alignment"], columns=names
-    )
+    square = rankings[rankings["task"] == task].pivot(index="other", columns="one", values="correlation")
+    square = square.reindex(index=[*names[1:], "alignment"], columns=names)
     sns.heatmap(square, annot=True, fmt=".2f", cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=axes)
     axes.set(title=task, xlabel="", ylabel="")
 figures.show(figure)
@@ -228,10 +208,9 @@ lines = []
 for task, of in rankings.groupby("task", sort=False):
     text = {
         (row.one, row.other): f"{row.correlation:.2f} [{row.low:.2f}, {row.high:.2f}]".replace("-", "−")
-        for row in of.itertuples()
+        for row in of.sort_values("correlation").itertuples()
     }
-    pairs = of[of["other"] != "alignment"].sort_values("correlation")
-    low, high = ((pairs.iloc[i]["one"], pairs.iloc[i]["other"]) for i in (0, -1))
+    low, *_, high = (pair for pair in text if "alignment" not in pair)
     lines.append(
         f"**{task}**: two stand-ins agree the least with {text[low]} ({low[0]} and {low[1]}) and the most with {text[high]} "
         f"({high[0]} and {high[1]}). With the alignment agree: "
@@ -271,26 +250,17 @@ def order_of_difference(*samples):
 def of_equation(labels):
     """Either of them for a stand-in and task."""
     task, column = labels.pop("task"), labels.pop("column")
-    every = [*asked[task], "Random"]
-    kinds = (
-        ["area under MIF"]
-        if column == "A_MIF below 1/N"
-        else ["Few-class Fidelity", "area under LIF", "area under MIF"]
-    )
-    function = below(1 / len(tests[task].classes)) if len(kinds) == 1 else order_of_difference
-    over = tuple({"metric": kind, "explainer": name} for kind in kinds for name in every)
+    kinds = ["Few-class Fidelity", "area under LIF", "area under MIF"]
+    function = order_of_difference
+    if column == "A_MIF below 1/N":
+        kinds, function = ["area under MIF"], below(1 / len(tests[task].classes))
+    every = itertools.product(kinds, [*asked[task], "Random"])
+    over = tuple({"metric": kind, "explainer": name} for kind, name in every)
     return stats.estimate(scores, stats.Statistic(function, over, column), **here[task], **labels)
 
 
-tables.estimates(
-    {name: {"reference": name} for name in names},
-    {
-        f"{task}: {column}": {"task": task, "column": column}
-        for task in tasks
-        for column in ("A_MIF below 1/N", "correlation of rankings")
-    },
-    of_equation,
-)
+columns = itertools.product(tasks, ("A_MIF below 1/N", "correlation of rankings"))
+tables.estimates(under, {f"{task}: {of}": {"task": task, "column": of} for task, of in columns}, of_equation)
 
 # %% [markdown]
 # Where no area is below $1/N$ equation 1 is the plain difference in other units.
@@ -330,39 +300,26 @@ asked_here = {**fidelity, "reference": "perturbed"}
 rows = []
 for one, other in itertools.combinations(asked_networks, 2):
     e = stats.estimate(scores, stats.agreement(label[one], label[other], "explainer", common), **asked_here)
-    rows.append({"one": ", ".join(one), "other": ", ".join(other), "rank correlation": tables.number(e, 2)})
-tables.prose(pd.DataFrame(rows))
+    rows.append((", ".join(one), ", ".join(other), tables.number(e)))
+tables.prose(pd.DataFrame(rows, columns=["one", "other", "rank correlation"]))
 
 # %% tags=["hide-input"]
 paper = refined.printed(published.load("fewclass_scores"))
 paper = paper[paper["table"].isin([1, 2])]
 wide = paper.pivot(index=["table", "model"], columns="name", values="mean").dropna(axis=1)
 theirs = [of.mean().item() for of in correlations(torch.tensor(wide.to_numpy(copy=True)))]
+more = {"printed": theirs[0] - theirs[1], "name": "within a task above between tasks"}
+parts = [above(scores, 0, of=application, **more, **asked_here)]
+for number, task in enumerate(tasks, 1):
+    alike = stats.agreement(*(label[task, name] for name in architectures), "explainer", common)
+    printed = stats.spearman(*torch.tensor(wide.loc[number].to_numpy(copy=True))).item()
+    name = f"{task}: two architectures agree (rank correlation above 0.6)"
+    parts.append(above(scores, 0.6, of=alike, printed=printed, name=name, **asked_here))
 run.claim(
     "fc-application",
     "Section 5",
     "The application ranks the explainers, not the architecture: two architectures on one task agree, and more than two tasks.",
-    [
-        above(
-            scores,
-            0,
-            of=application,
-            printed=theirs[0] - theirs[1],
-            name="within a task above between tasks",
-            **asked_here,
-        ),
-        *(
-            above(
-                scores,
-                0.6,
-                of=stats.agreement(*(label[task, name] for name in architectures), "explainer", common),
-                printed=stats.spearman(*torch.tensor(wide.loc[number].to_numpy(copy=True))).item(),
-                name=f"{task}: two architectures agree (rank correlation above 0.6)",
-                **asked_here,
-            )
-            for number, task in enumerate(tasks, 1)
-        ),
-    ],
+    parts,
 )
 
 # %% tags=["hide-input"]

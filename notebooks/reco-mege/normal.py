@@ -51,6 +51,7 @@ seed = 0  # of what explainers and metrics draw
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
 
 import pandas as pd
 import torch
@@ -62,7 +63,7 @@ from faithlab.claims import best, better
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import cross_trained, subjects
 from faithlab.trials import neighbours as nearby
 from faithlab.zoo import datasets
@@ -81,15 +82,11 @@ run = Run("reco-mege/normal", globals())
 
 # %% tags=["hide-input"]
 test = {data: datasets.load(data, "test", standardised=False).take(slice(test_limit)) for data in sets}
-recipes = {
-    (data, s): networks.comparable(networks.resnet(data, run.parameters, s), folds, test[data], tolerance=tolerance)
-    for data in sets
-    for s in training_seeds
-}
-chosen = {
-    (data, s): cross_trained.family(own, images, name="ResNet-18", training_seed=s)
-    for (data, s), own in recipes.items()
-}
+recipes, chosen = {}, {}
+for data, s in itertools.product(sets, training_seeds):
+    own = networks.comparable(networks.resnet(data, run.parameters, s), folds, test[data], tolerance=tolerance)
+    chosen[data, s] = cross_trained.family(own, images, name="ResNet-18", training_seed=s)
+    recipes[data, s] = own
 recognised = Scores.concat(cross_trained.recognised(family, test[data]) for (data, _), family in chosen.items())
 right = {data: stats.estimate(recognised, dataset=f"{data} test") for data in sets}
 Markdown(
@@ -136,13 +133,10 @@ real = [name for name in explainers if name not in ("Random", "Class")]
 family = chosen[sets[-1], training_seeds[0]]
 some = family.some(family.right.sum(1).argsort(descending=True, stable=True)[:6])
 maps = cross_trained.attributions(some, {name: explainers[name] for name in ("Saliency", "GradientxInput", "GradCAM")})
-shown = {
-    f"{name},\n{'seen' if step else 'not seen'}": torch.stack(
-        [maps[(int(own) + step) % folds][name][i].abs() for i, own in enumerate(some.unseen)]
-    )
-    for name in maps[0]
-    for step in (0, 1)
-}
+shown = {}
+for name, (step, who) in itertools.product(maps[0], enumerate(("not seen", "seen"))):
+    of = [maps[(int(own) + step) % folds][name][i].abs() for i, own in enumerate(some.unseen)]
+    shown[f"{name},\n{who}"] = torch.stack(of)
 figures.maps(some.networks[0].x.permute(0, 2, 3, 1).cpu(), shown)
 
 # %% [markdown]
@@ -210,8 +204,8 @@ for subject in single:
 
 # %% tags=["hide-input"]
 plain = {name: explainers[name] for name in ("GradientxInput", "GradCAM")}
+signed = {"signed": True, "variant": "signed"}
 for (data, s), own in recipes.items():
-    signed = {"signed": True, "variant": "signed"}
     scores += cross_trained.cross_trained(metrics, chosen[data, s], {"GradientxInput": "input-x-gradient"}, **signed)
     labelled = cross_trained.family(own, images, name="ResNet-18", training_seed=s, about="label")
     scores += cross_trained.cross_trained(metrics, labelled, {"GradCAM": "gradcam"}, variant="true class")
@@ -228,24 +222,20 @@ run.save(scores, "scores")
 # %% tags=["hide-input"]
 measured = cross_trained.summary(scores)
 run.save(measured, "rates")
-kept = recorded("reco-mege/normal", "rates")
 paper = published.load("consistency_scores").rename(columns={"value": "mean"}).assign(condition="normal")
-sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
 names = [networks.TASKS[data].name for data in sets]
 
 
 def normal(frame, *measures):
     """Rows of these measures and of networks trained normally."""
-    keys = ["measure", "dataset", "model", "explainer"]
-    of = frame.query(
-        "model == 'ResNet-18' and condition == 'normal' and dataset in @names and explainer in @explainers"
-    )
-    return of[of["measure"].isin(measures)].drop_duplicates(keys)
+    of = frame.query("model == 'ResNet-18' and condition == 'normal' and measure in @measures")
+    of = of[of["dataset"].isin(names) & of["explainer"].isin([*explainers])]
+    return of.drop_duplicates(["measure", "dataset", "model", "explainer"])
 
 
-table = {"rows": ["dataset", "explainer"], "columns": ["measure"]}
-shown = {k: normal(f, "ReCo", "MeGe") for k, f in sources.items() if f is not None}
-tables.styled(tables.side_by_side(shown, **table, order=[*names, *explainers, "ReCo", "MeGe"]))
+table = {"rows": ["dataset", "explainer"], "columns": ["measure"], "order": [*names, *explainers, "ReCo", "MeGe"]}
+shown = {name: normal(frame, "ReCo", "MeGe") for name, frame in run.beside("rates", paper).items()}
+tables.compared(shown, **table)
 
 # %% tags=["hide-input"]
 counts = measured.query("condition == 'normal'").groupby("dataset", sort=False)[["same", "different", "missing"]].max()
@@ -266,14 +256,13 @@ Markdown(
 
 # %% tags=["hide-input"]
 shown = {"this build": measured[measured["measure"] != "ReCo_printed"].query("explainer in @plain")}
-order = [*names, *explainers, "normal", "true class", "signed", "ReCo", "MeGe"]
-rows = ["dataset", "explainer", "condition"]
-tables.styled(tables.side_by_side(shown, rows=rows, columns=["measure"], order=order))
+order = ["normal", "true class", "signed", *table["order"]]
+tables.compared(shown, rows=["dataset", "explainer", "condition"], columns=["measure"], order=order)
 
 # %% tags=["hide-input"]
 reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
-both = {"cells": [{"variant": None}, {"variant": "true class"}], "contrasts": [[1.0, -1.0]], "explainer": "GradCAM"}
-lost = {data: stats.estimate(scores, reco, dataset=f"{data} train", **both) for data in sets}
+both, own = ({"variant": None}, {"variant": "true class"}), {"of": reco, "explainer": "GradCAM"}
+lost = {data: stats.paired(scores, *both, dataset=f"{data} train", **own) for data in sets}
 Markdown(
     "Asked about the true class, Grad-CAM has a ReCo that is lower by "
     + ", ".join(f"**{e}** ({networks.TASKS[data].name})" for data, e in lost.items())
@@ -287,8 +276,7 @@ Markdown(
 # ([](why-not-kl) shows what that does). It has no interval: it is not what we judge.
 
 # %% tags=["hide-input"]
-shown = {"this build": normal(measured, "ReCo", "ReCo_printed")}
-tables.styled(tables.side_by_side(shown, **table, order=[*names, *explainers]))
+tables.compared({"this build": normal(measured, "ReCo", "ReCo_printed")}, **table)
 
 # %% [markdown]
 # ### Fidelity and stability (Table 3)
@@ -298,11 +286,10 @@ third = tables.summary(scores.where(metric=["µFidelity", "S_avg"]), ["metric", 
 third["measure"] = third["metric"] + third["variant"].map(" ({})".format, na_action="ignore").fillna("")
 third = third[["measure", "explainer", "mean", "low", "high"]]
 run.save(third, "fidelity")
-kept = recorded("reco-mege/normal", "fidelity")
 printed3 = paper[paper["table"] == 3].replace({"muFidelity": "µFidelity"}).query("measure in ['µFidelity', 'S_avg']")
-sources3 = {"published": printed3, "recorded": kept.frame if kept else None, "this build": third}
 order = [*explainers, *third["measure"].unique()]
-tables.styled(tables.side_by_side(sources3, rows=["explainer"], columns=["measure"], order=order, digits=3))
+sources = run.beside("fidelity", printed3)
+tables.compared(sources, rows=["explainer"], columns=["measure"], order=order, digits=3)
 
 # %% [markdown]
 # In the $\ell_1$ ball the explainers without random numbers hardly move. What is left for SmoothGrad there is the noise of
@@ -378,8 +365,8 @@ parts = [first("MeGe", data, "GradCAM", real) for data in sets if data != "fashi
 if "fashion-mnist" in sets:
     pair = ("IG", "GradCAM")
     about = {"of": mege, "variant": None, "dataset": "fashion-mnist train", "name": "Fashion-MNIST: not Grad-CAM"}
-    numbers = [printed("MeGe", "fashion-mnist")[name] for name in pair]
-    parts.append(better(scores, *({"explainer": name} for name in pair), printed=numbers, **about))
+    about["printed"] = [printed("MeGe", "fashion-mnist")[name] for name in pair]
+    parts.append(better(scores, *({"explainer": name} for name in pair), **about))
 run.claim(
     "rc-gradcam-mege",
     "Table 2",
@@ -390,14 +377,12 @@ run.claim(
 # %% tags=["hide-input"]
 rivals = ["SG", "Saliency", "GradCAM"]
 if "fashion-mnist" in sets:
+    known = cross_trained.known(scores, "fashion-mnist")
     products = run.claim(
         "rc-products",
         "Table 2, section 5.1.1",
         "On Fashion-MNIST the explanations that are multiplied with the input have the highest MeGe.",
-        [
-            *cross_trained.known(scores, "fashion-mnist"),
-            *(first("MeGe", "fashion-mnist", name, rivals) for name in ("IG", "GradientxInput")),
-        ],
+        known + [first("MeGe", "fashion-mnist", name, rivals) for name in ("IG", "GradientxInput")],
     )
 products if "fashion-mnist" in sets else None
 
@@ -411,24 +396,13 @@ def first3(measure, winner, rivals, **options):
 
 
 learned3 = cross_trained.known(scores, *(data for data in sets if data == fidelity_set))
-run.claim(
-    "rc-mufidelity",
-    "Table 3",
-    "µFidelity ranks Grad-CAM first.",
-    [*learned3, first3("µFidelity", "GradCAM", [name for name in real if name != "GradCAM"])],
-)
+gradcam = first3("µFidelity", "GradCAM", [name for name in real if name != "GradCAM"])
+run.claim("rc-mufidelity", "Table 3", "µFidelity ranks Grad-CAM first.", [*learned3, gradcam])
 
 # %% tags=["hide-input"]
 rivals = ["IG", "Saliency", "GradientxInput"]
-run.claim(
-    "rc-stability",
-    "Table 3",
-    "Grad-CAM and SmoothGrad are the most stable.",
-    [
-        *learned3,
-        *(first3("S_avg", name, rivals, less=True, name=f"{name} before the others") for name in ("GradCAM", "SG")),
-    ],
-)
+stablest = [first3("S_avg", name, rivals, less=True, name=f"{name} before the others") for name in ("GradCAM", "SG")]
+run.claim("rc-stability", "Table 3", "Grad-CAM and SmoothGrad are the most stable.", learned3 + stablest)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -57,7 +57,7 @@ from faithlab.metrics.saco import Groups, coefficient, influences, saco
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
 from faithlab.study.networks import VIT, changed, introduced, vits
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import cost, subjects, transformers
 from faithlab.trials.chance import RANDOM
 from faithlab.zoo import datasets, models
@@ -72,8 +72,7 @@ run = Run("saco/groups", globals())
 # %% tags=["hide-input"]
 chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
 run.save(recognised, "recognised")
-kept = recorded("saco/groups", "recognised")
-Markdown(introduced(recognised, images, kept and kept.frame))
+Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
 
 # %% [markdown]
 # ## The number of groups
@@ -94,31 +93,23 @@ metrics = {f"SaCo, K = {k}": metric for k, metric in of.items()}
 named, at = list(metrics), f"SaCo, K = {K}"
 rough = {f"{at}, bfloat16": of[K].given(exact=False)}
 
-
-def first(subject, count, **changes):
-    """The subject with its first inputs only."""
-    own = {key: getattr(subject, key)[:count] for key in ("x", "target", "images")}
-    return dataclasses.replace(subject, **own, **changes)
-
-
+FEW = 32  # images are enough to see what rounding does
 found = []
 for subject, maps in zip(chosen, attributions, strict=True):
     found.append(evaluate(metrics, subject, maps))
     found.append(evaluate({at: of[K]}, subject, transformers.magnitudes(maps)))
-    few = {name: maps[name][:32] for name in explainers}
-    found.append(evaluate(rough, first(subject, 32, precision=torch.bfloat16), few))
+    few = dataclasses.replace(subject, precision=torch.bfloat16).part(torch.arange(min(FEW, images)))
+    found.append(evaluate(rough, few, {name: maps[name][:FEW] for name in explainers}))
 scores = Scores.concat(found)
 run.save(scores, "scores")
 
 # %% tags=["hide-input"]
 estimates = tables.summary(scores, ["explainer", "metric"], metric=named)
 run.save(estimates, "estimates")
-kept = recorded("saco/groups", "estimates")
 table2 = published.load("saco_groups").rename(columns={"saco": "mean"})
 table2 = table2.assign(metric=[f"SaCo, K = {k}" for k in table2["groups"]])
-sources = {"published": table2[table2["metric"].isin(named)], "recorded": kept.frame if kept else None}
-sources["this build"] = estimates
-tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["metric"], order=[*explainers, *named]))
+sources = run.beside("estimates", table2[table2["metric"].isin(named)])
+tables.compared(sources, rows=["explainer"], columns=["metric"], order=[*explainers, *named])
 
 # %% mystnb={"figure": {"caption": "SaCo of each explainer against the number of groups. Points: means over the images; bars: 95 % intervals. Dashed: the paper's Table 2. The grey line in each panel is Random.", "name": "saco-groups"}, "image": {"alt": "Ten small line charts, one per explainer: number of groups against SaCo, with Random in grey and the paper's numbers dashed."}} tags=["hide-input"]
 figure, grid = plt.subplots(2, 5, figsize=(8.4, 4), sharex=True, sharey=True)
@@ -134,10 +125,8 @@ for axes, name in zip(grid.flat, explainers, strict=True):
     axes.set_xticks(numbers_of_groups, numbers_of_groups)
     axes.minorticks_off()
     axes.set_title(name, fontsize="small")
-for axes in grid[:, 0]:
-    axes.set_ylabel("SaCo")
-for axes in grid[-1]:
-    axes.set_xlabel("groups")
+figure.supxlabel("groups", fontsize="medium")
+figure.supylabel("SaCo", fontsize="medium")
 figures.show(figure)
 
 # %% [markdown]
@@ -147,19 +136,12 @@ figures.show(figure)
 # %% tags=["hide-input"]
 few, many = named[0], named[-1]
 falls = stats.difference(*(stats.Statistic(stats.mean, ({"metric": name},)) for name in (few, many)), f"{few} - {many}")
-fall = table2.pivot(index="explainer", columns="metric", values="mean").reindex(columns=named)
+fall = table2.pivot(index="explainer", columns="metric", values="mean").reindex(columns=[few, many])
 printed = (fall[few] - fall[many]).to_dict()
 pair = {"metric": few}, {"metric": many}
-parts = [
-    better(scores, *pair, explainer=name, printed=[float(fall.loc[name, metric]) for metric in (few, many)])
-    for name in explainers
-]
-run.claim(
-    "saco-groups",
-    "Section 5.5, Table 2",
-    "With more groups most scores fall.",
-    [most(parts, "explainers whose SaCo falls")],
-)
+parts = [better(scores, *pair, explainer=name, printed=fall.loc[name].to_list()) for name in explainers]
+falling = most(parts, "explainers whose SaCo falls")
+run.claim("saco-groups", "Section 5.5, Table 2", "With more groups most scores fall.", [falling])
 
 # %% tags=["hide-input"]
 steep, steady = ["Partial LRP", "Transformer Attribution", "Transformer-MM"], ["IG", "ATTCAT"]
@@ -168,11 +150,11 @@ hardly = {"margin": 0.05, "reason": "the paper calls a change of 0.044 relativel
 learned = transformers.learned(recognised, chosen[0])
 parts = [learned]
 for name in steep:
-    more = f"{name} falls more than the rest"
-    parts.append(best(scores, "explainer", name, rivals=rest, of=falls, name=more, printed=printed))
+    more = {"name": f"{name} falls more than the rest", "printed": printed}
+    parts.append(best(scores, "explainer", name, rivals=rest, of=falls, **more))
 for name in steady:
-    same, numbers = f"{name} hardly changes", [printed[name]]
-    parts.append(within(scores, {"explainer": name}, name=same, printed=numbers, **hardly))
+    same = {"name": f"{name} hardly changes", "printed": [printed[name]]}
+    parts.append(within(scores, {"explainer": name}, **same, **hardly))
 run.claim(
     "saco-groups-who",
     "Section 5.5, Table 2",
@@ -238,13 +220,9 @@ Markdown(
 
 
 # %% tags=["hide-input"]
-FEW = 16  # images are enough to see a fact
-
-
 def changes(subject, name, attribution):
     """The largest change of a coefficient of an explanation when its scores are scaled, or brought into [0, 1]."""
-    score, attribution = first(subject, FEW).score(reference="mean", exact=True), attribution[:FEW]
-    found = influences(score, attribution, K)
+    found = influences(subject.score(reference="mean", exact=True), attribution, K)
     low, high = attribution.double().amin(1, keepdim=True), attribution.double().amax(1, keepdim=True)
     shifted = (found.salience - low * attribution.shape[1] / K) / (high - low)
     versions = {"multiplied by 1000": found.salience * 1000, "brought into [0, 1]": shifted}
@@ -255,12 +233,11 @@ def changes(subject, name, attribution):
             yield subject.network, name, weight, change, moved.nan_to_num(0).max().item(), int(moved.isnan().sum())
 
 
-rows = [
-    row
-    for subject, maps in zip(chosen, attributions, strict=True)
-    for name, attribution in maps.items()
-    for row in changes(subject, name, attribution)
-]
+count = min(16, images)  # enough to see a fact
+rows = []
+for subject, maps in zip(chosen, attributions, strict=True):
+    first = subject.part(torch.arange(count))
+    rows += [row for name, attribution in maps.items() for row in changes(first, name, attribution[:count])]
 scale = pd.DataFrame(rows, columns=["network", "explainer", "weight", "change", "largest", "undefined"])
 run.save(scale, "scale")
 largest = scale.groupby(["weight", "change"])["largest"].max()
@@ -268,7 +245,7 @@ tables.styled(largest.unstack().map("{:.1e}".format).rename_axis(index=None, col
 
 # %% tags=["hide-input"]
 by_difference = scale[scale["weight"] == "difference"].groupby("change")["largest"]
-how = f"the first {min(FEW, images)} images, K = {K}; undefined coefficients are left out"
+how = f"the first {count} images, K = {K}; undefined coefficients are left out"
 run.claim(
     "saco-scale",
     "Section 5.5",
@@ -309,7 +286,7 @@ Markdown(
 rows = []
 for name in explainers:
     cells = [{"metric": next(iter(rough))}, {"metric": at}]
-    shift = stats.estimate(scores, cells=cells, contrasts=[[1, -1]], explainer=name)
+    shift = stats.paired(scores, *cells, explainer=name)
     short, exact = (scores.where(explainer=name, **cell) for cell in cells)
     moved = torch.cat([b.values - a.values[: len(b.values)] for a, b in zip(exact, short, strict=True)]).abs()
     facts = moved.nan_to_num(0).max().item(), (moved > 1e-6).double().mean().item()
@@ -318,15 +295,17 @@ precision = pd.DataFrame(rows, columns=["explainer", "mean", "low", "high", "lar
 run.save(precision, "precision")
 shown = tables.side_by_side({"mean shift": precision}, rows=["explainer"], columns=[], order=list(explainers), digits=3)
 facts = precision.set_index("explainer").loc[shown.index]
-shown["largest shift"] = facts["largest"].map("{:.2f}".format)
-shown["images changed"] = facts["changed"].map("{:.0%}".format)
-tables.styled(shown)
+formats = {
+    "largest shift": facts["largest"].map("{:.2f}".format),
+    "images changed": facts["changed"].map("{:.0%}".format),
+}
+tables.styled(shown.assign(**formats))
 
 # %% tags=["hide-input"]
 clear = precision[(precision["low"] > 0) | (precision["high"] < 0)]["explainer"].tolist()
 Markdown(
     f"In bfloat16 {precision['changed'].mean():.0%} of the coefficients change, a single one by up to "
-    f"{precision['largest'].max():.2f}. The mean over {min(32, images)} images is moved beyond its noise for "
+    f"{precision['largest'].max():.2f}. The mean over {min(FEW, images)} images is moved beyond its noise for "
     f"{len(clear)} of {len(precision)} explainers" + (f" ({', '.join(clear)})." if clear else ".")
 )
 
@@ -409,10 +388,9 @@ median = times.groupby(["network", "what"], sort=False)["seconds"].median().unst
 paired = times.pivot(index=["network", "repeat"], columns="what", values="seconds")
 speedup = paired.rdiv(paired["plain loop, float32"], axis=0).groupby("network").median().T
 both = {"milliseconds per image": 1000 * median / timed_images, "times as fast as the loop": speedup.loc[median.index]}
-table = pd.concat(both, axis=1)
 tidy = median.T.melt(var_name="what", value_name="seconds", ignore_index=False).reset_index()
-run.save(tidy.assign(speedup=[speedup.loc[row["what"], row["network"]] for _, row in tidy.iterrows()]), "cost")
-tables.styled(table.map("{:.2f}".format).rename_axis(index=None, columns=[None, None]))
+run.save(tidy.assign(speedup=[speedup.loc[of] for of in zip(tidy["what"], tidy["network"], strict=True)]), "cost")
+tables.styled(pd.concat(both, axis=1).map("{:.2f}".format).rename_axis(index=None, columns=[None, None]))
 
 # %% tags=["hide-input"]
 fastest = f"engine, {short}"

@@ -39,8 +39,6 @@ random_seeds = 6  # random attributions per image
 seed = 0  # of the first of them
 
 # %% tags=["hide-input"]
-import dataclasses
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -55,7 +53,7 @@ from faithlab.metrics.saco import coefficient, influences
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
 from faithlab.study.networks import introduced, vits
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import subjects, transformers
 from faithlab.trials.chance import RANDOM, against, chance
 
@@ -65,8 +63,7 @@ run = Run("saco/random", globals())
 # %% tags=["hide-input"]
 chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
 run.save(recognised, "recognised")
-kept = recorded("saco/random", "recognised")
-Markdown(introduced(recognised, images, kept and kept.frame))
+Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
 
 # %% [markdown]
 # ## The trial
@@ -107,21 +104,9 @@ Markdown(
 )
 
 # %% tags=["hide-input"]
-run.claim(
-    "saco-random-zero",
-    "Section 5.2",
-    "SaCo of Random Attribution is zero.",
-    [
-        within(
-            scores,
-            {"explainer": RANDOM},
-            metric="SaCo",
-            margin=0.05,
-            reason="'near zero' is the paper's word; 0.05 is a fortieth of the scale from -1 to 1",
-            name="SaCo of Random",
-        )
-    ],
-)
+near = {"margin": 0.05, "reason": "'near zero' is the paper's word; 0.05 is a fortieth of the scale from -1 to 1"}
+part = within(scores, {"explainer": RANDOM}, metric="SaCo", name="SaCo of Random", **near)
+run.claim("saco-random-zero", "Section 5.2", "SaCo of Random Attribution is zero.", [part])
 
 # %% [markdown]
 # The other end of the scale is one. It belongs to an explanation that was told the answers: cut the pixels at random into 16
@@ -154,8 +139,7 @@ subject = chosen[0]
 everything = torch.ones(len(subject.x), 1, subject.segments.numel(), dtype=torch.bool, device=subject.x.device)
 whole = subject.score(reference="mean", exact=True)(everything)[:, 0]
 case = int(whole.argmax())
-one = {name: getattr(subject, name)[case : case + 1] for name in ("x", "target", "images")}
-photograph = dataclasses.replace(subject, **one)
+photograph = subject.part(torch.tensor([case]))
 score = photograph.score(reference="mean", exact=True)
 maps = {name: attributions[0][name][case : case + 1] for name in ("Transformer Attribution", "Raw Attention")}
 maps |= subjects.attributions(photograph, {RANDOM: ("random", {"seed": seed})})
@@ -181,8 +165,8 @@ for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
         axes.tick_params(labelsize="small")
 grid[1, 0].set_ylabel("salience")
 grid[2, 0].set_ylabel("loss of confidence")
-handles, labels = grid[2, 0].get_legend_handles_labels()
-figure.legend(handles, labels, fontsize="small", loc="lower right", bbox_to_anchor=(1, -0.04), ncols=2)
+keys = grid[2, 0].get_legend_handles_labels()
+figure.legend(*keys, fontsize="small", loc="lower right", bbox_to_anchor=(1, -0.04), ncols=2)
 by_group = pd.DataFrame(rows, columns=["explainer", "group", "salience", "alone", "cumulative", "SaCo", "AOPC"])
 run.save(by_group, "case")
 figures.show(figure)
@@ -206,33 +190,29 @@ Markdown(
 # %% tags=["hide-input"]
 estimates = tables.summary(scores, ["explainer", "metric"])
 run.save(estimates, "estimates")
-tables.styled(
-    tables.side_by_side({"this build": estimates}, rows=["explainer"], columns=["metric"], order=[*metrics]).droplevel(
-        1, axis=1
-    )
-)
+tables.compared(estimates, rows=["explainer"], columns=["metric"], order=[*metrics])
 
 # %% [markdown]
 # Three of the columns beside those of the longest run that is kept in the repository, and beside the paper's Table 2
 # ($K = 10$, ImageNet, mean of three networks), which is the only place where it prints numbers:
 
 # %% tags=["hide-input"]
-kept = recorded("saco/random", "estimates")
 table2 = published.load("saco_groups").query("groups == 10").rename(columns={"saco": "mean"}).assign(metric="SaCo")
-sources = {"published": table2, "recorded": kept.frame if kept else None, "this build": estimates}
-shown = {k: frame[frame["metric"].isin(["SaCo", "AUC", "AOPC"])] for k, frame in sources.items() if frame is not None}
-tables.styled(tables.side_by_side(shown, rows=["explainer"], columns=["metric"], order=[*metrics, *explainers]))
+three = "metric in ['SaCo', 'AUC', 'AOPC']"
+sources = {name: frame.query(three) for name, frame in run.beside("estimates", table2).items()}
+tables.compared(sources, rows=["explainer"], columns=["metric"], order=[*metrics, *explainers])
 
 # %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input", "answer"]
 means = estimates.pivot(index="explainer", columns="metric", values="mean").loc[[*explainers, RANDOM], names]
 oriented = means * [metrics[name].better for name in names]
 scaled = 0.15 + 0.85 * (oriented - oriented.min()) / (oriented.max() - oriented.min())
+closed = scaled[[*names, names[0]]]
 angles = np.linspace(0, 2 * np.pi, len(names) + 1)
 figure, grid = plt.subplots(2, 5, figsize=(8.4, 4.3), subplot_kw={"projection": "polar"})
 for axes, name in zip(grid.flat, explainers, strict=True):
     for which, colour in ((name, figures.COLOURS["SaCo"]), (RANDOM, figures.COLOURS["Random"])):
-        axes.plot(angles, [*scaled.loc[which], scaled.loc[which].iloc[0]], color=colour, linewidth=1.6)
-    axes.fill(angles, [*scaled.loc[name], scaled.loc[name].iloc[0]], color=figures.COLOURS["SaCo"], alpha=0.3)
+        axes.plot(angles, closed.loc[which], color=colour, linewidth=1.6)
+    axes.fill(angles, closed.loc[name], color=figures.COLOURS["SaCo"], alpha=0.3)
     axes.set_theta_offset(np.pi / 2)
     axes.set_theta_direction(-1)
     axes.set_xticks(angles[:-1], names, fontsize="x-small")
@@ -251,13 +231,13 @@ figures.show(figure)
 # %% tags=["hide-input"]
 compared = against(scores.where(explainer=[*explainers, RANDOM]), metrics)
 run.save(compared, "against_random")
-outcomes = {"better than Random": compared["low"] > 0, "worse than Random": compared["high"] < 0}
-outcomes["no different"] = ~(outcomes["better than Random"] | outcomes["worse than Random"])
+above, below = compared["low"] > 0, compared["high"] < 0
+outcomes = {"better than Random": above, "worse than Random": below, "no different": ~(above | below)}
 counts = pd.DataFrame({name: of.groupby(compared["metric"]).sum() for name, of in outcomes.items()}).loc[names]
 tables.styled(counts.rename_axis(None))
 
 # %% tags=["hide-input"]
-worse = compared[compared["high"] < 0].groupby("metric", sort=False)["explainer"].agg(", ".join)
+worse = compared[below].groupby("metric", sort=False)["explainer"].agg(", ".join)
 Markdown(
     "Worse than chance: "
     + ("; ".join(f"{who} by {metric}" for metric, who in worse.items()) if len(worse) else "nobody by any metric")
@@ -274,50 +254,33 @@ Markdown(
 
 # %% tags=["hide-input"]
 random, print2 = {"explainer": RANDOM}, table2.set_index("explainer")["mean"]
+parts = [better(scores, {"explainer": e}, random, metric="SaCo", printed=[print2[e], 0.0]) for e in explainers]
 run.claim(
     "saco-tells",
     "Section 5.2, Figure 4",
     "Most explainers have a positive SaCo, so that it tells them from Random.",
-    [
-        most(
-            [
-                better(scores, {"explainer": e}, random, metric="SaCo", printed=[float(print2[e]), 0.0])
-                for e in explainers
-            ],
-            "explainers above Random by SaCo",
-        )
-    ],
+    [most(parts, "explainers above Random by SaCo")],
 )
 
 # %% tags=["hide-input"]
+parts = []
+for name in names[1:]:
+    own = {"less": metrics[name].better < 0, "metric": name}
+    parts.append(some([better(scores, random, {"explainer": e}, **own) for e in explainers], f"by {name}"))
 run.claim(
-    "saco-random-real",
-    "Section 5.2, Figure 4",
-    "Each existing metric puts Random above some real explainer.",
-    [
-        some(
-            [better(scores, random, {"explainer": e}, less=metrics[name].better < 0, metric=name) for e in explainers],
-            f"by {name}",
-        )
-        for name in names[1:]
-    ],
+    "saco-random-real", "Section 5.2, Figure 4", "Each existing metric puts Random above some real explainer.", parts
 )
 
 # %% tags=["hide-input"]
-rivals = [name for name in explainers if name != "IG"]
+parts, rivals = [], [name for name in explainers if name != "IG"]
+for name, place in {"AUC": "best", "AOPC": "best", "LOdds": "best", "Comp.": "worst"}.items():
+    own = {"less": (metrics[name].better < 0) == (place == "best"), "name": f"IG is the {place} by {name}"}
+    parts.append(best(scores, "explainer", "IG", rivals=rivals, metric=name, **own))
 run.claim(
     "saco-order",
     "Section 5.2",
     "Cumulative metrics depend on the order: IG is the best by AUC, AOPC and LOdds, and the worst by Comp.",
-    [
-        best(scores, "explainer", "IG", rivals=rivals, less=less, metric=name, name=f"IG is the {place} by {name}")
-        for name, less, place in (
-            ("AUC", True, "best"),
-            ("AOPC", False, "best"),
-            ("LOdds", True, "best"),
-            ("Comp.", False, "worst"),
-        )
-    ],
+    parts,
 )
 
 # %% [markdown]
@@ -334,19 +297,13 @@ rest = [name for name in explainers if name not in transformers.ATTENTION]
 
 def attention(others):
     """What section 5.3 says of the attention-based explainers, beside these others."""
-    raw = {"rivals": strong, "less": True, "printed": print2.to_dict(), "metric": "SaCo"}
-    numbers = [print2[strong].mean(), print2[rest].mean()]
+    average = {"name": "without Raw Attention, more faithful than the others on average", "metric": "SaCo"}
+    average["printed"] = [print2[strong].mean(), print2[rest].mean()]
+    raw = {"name": "Raw Attention is the least faithful of them", "less": True, "metric": "SaCo"}
     return [
         learned,
-        better(
-            scores,
-            {"explainer": strong},
-            {"explainer": others},
-            metric="SaCo",
-            printed=numbers,
-            name="without Raw Attention, more faithful than the others on average",
-        ),
-        best(scores, "explainer", "Raw Attention", name="Raw Attention is the least faithful of them", **raw),
+        better(scores, {"explainer": strong}, {"explainer": others}, **average),
+        best(scores, "explainer", "Raw Attention", rivals=strong, printed=print2.to_dict(), **raw),
     ]
 
 

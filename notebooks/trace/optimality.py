@@ -45,6 +45,8 @@ seed = 0  # of the searches
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -109,7 +111,7 @@ found, rows = {}, []
 for n, (subject, both) in enumerate(zip(chosen, answers, strict=True)):
     identity = subject.images.to(device)
     start = search.random_orders(identity, features, seed=seed)[:, 0]
-    about = {"images": subject.images, **subject.labels}
+    about = {"images": subject.images, "reference": "zero", **subject.labels}
     for name, (metric, i) in SOUGHT.items():
         lookup, how = search.lookup(both[i]), optimum.schedule(metric, steps)
         objective = how["objective"]
@@ -129,30 +131,27 @@ for n, (subject, both) in enumerate(zip(chosen, answers, strict=True)):
             short = (best_order.value - orders["optimum"].value).abs() / span
             curves[explainer] = getattr(trajectory.curves(lookup, best_order.order), name[:4].lower())
             measures = {name: best_order.value, f"gap of {name}": gap, f"close to the optimum of {name}": short < 0.01}
-            for measured, values in measures.items():
-                rows.append(Scores.of(values, metric=measured, explainer=explainer, reference="zero", **about))
+            rows += [Scores.of(of, metric=measure, explainer=explainer, **about) for measure, of in measures.items()]
+        if objective == "Le-Mo":
+            continue
         # The bound is by size of the prefix: of what is removed for MoRF, of what is kept for LeRF.
         curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
-        if objective != "Le-Mo":
-            rows += [
-                Scores.of(of, sizes=removed, metric=f"curve of {name}", explainer=explainer, reference="zero", **about)
-                for explainer, of in curves.items()
-            ]
+        of_sizes = {"sizes": removed, "metric": f"curve of {name}", **about}
+        rows += [Scores.of(of, explainer=explainer, **of_sizes) for explainer, of in curves.items()]
 
 # %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it: what annealing finds can hardly be told from the bound. Bands: 95 % intervals over the images, of the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
 curves = Scores.concat(rows)
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))
-for axes, (suffix, title) in zip(grid, {"": "probability", " of logits": "logit"}.items(), strict=True):
-    for criterion, style in (("LeRF", "-"), ("MoRF", "--")):
-        for explainer, colour in zip(("complete search", "annealing", "greedy"), ("C0", "C1", "C2"), strict=True):
-            curve = stats.estimate(curves, metric=f"curve of {criterion}{suffix}", explainer=explainer)
-            bound = explainer == "complete search"
-            width, alpha = (3.5, 0.5) if bound else (1.6, 1)
-            look = {"linestyle": style, "color": colour, "linewidth": width, "alpha": alpha}
-            axes.plot(range(features + 1), curve.value, label=f"{explainer}, {criterion}", **look)
-            if bound:
-                axes.fill_between(range(features + 1), curve.low, curve.high, color=colour, alpha=0.12, linewidth=0)
-    axes.set(xlabel="removed patches", ylabel=title, title=f"{title} (-{title[0] if title[0] == 'p' else 'y'})")
+styles = (("LeRF", "-"), ("MoRF", "--"))
+looks = {"complete search": {"color": "C0", "linewidth": 3.5, "alpha": 0.5}}
+looks |= {"annealing": {"color": "C1", "linewidth": 1.6}, "greedy": {"color": "C2", "linewidth": 1.6}}
+for axes, (suffix, title) in zip(grid, {"": "probability (-p)", " of logits": "logit (-y)"}.items(), strict=True):
+    for (criterion, style), (explainer, look) in itertools.product(styles, looks.items()):
+        curve = stats.estimate(curves, metric=f"curve of {criterion}{suffix}", explainer=explainer)
+        draw = partial(figures.band, axes) if explainer == "complete search" else axes.plot
+        shown = curve if explainer == "complete search" else curve.value
+        draw(range(features + 1), shown, linestyle=style, label=f"{explainer}, {criterion}", **look)
+    axes.set(xlabel="removed patches", ylabel=title[:-5], title=title)
 figure.legend(*axes.get_legend_handles_labels(), loc="upper center", ncols=3, bbox_to_anchor=(0.5, 0.02))
 figures.show(figure)
 
@@ -162,19 +161,21 @@ figures.show(figure)
 # which a search found the optimum. The paper's greedy search has no row for Le-Mo; ours goes
 # [from both ends](../../book/trace/deviations), and then moves one patch after the other to its best place.
 
+
 # %% tags=["hide-input"]
-shown = [
-    {"search": optimum.name(metric).replace("TRACE-p", "TRACE-Le-Mo-p").replace("TRACE-y", "TRACE-Le-Mo-y")}
-    | {e["explainer"]: tables.share(x) for e, x in stats.summary(curves, ["explainer"], metric=f"gap of {name}")}
-    | {
-        f"{explainer} at the optimum": sum(
-            int(((found[n, name, explainer].value - found[n, name, "optimum"].value).abs() < 1e-6).sum())
-            for n in range(len(chosen))
-        )
-        for explainer in ("annealing", "both ends, insertion")
-    }
-    for name, (metric, _) in SOUGHT.items()
-]
+def optimal(name, explainer):
+    """Whether a search is at the optimum, of the images of every network."""
+    pairs = [(found[n, name, explainer], found[n, name, "optimum"]) for n in range(len(chosen))]
+    return torch.cat([(one.value - other.value).abs() < 1e-6 for one, other in pairs])
+
+
+shown = []
+for name, (metric, _) in SOUGHT.items():
+    short = optimum.name(metric).replace("TRACE-p", "TRACE-Le-Mo-p").replace("TRACE-y", "TRACE-Le-Mo-y")
+    gaps = stats.summary(curves, ["explainer"], metric=f"gap of {name}")
+    row = {"search": short} | {cell["explainer"]: tables.share(gap) for cell, gap in gaps}
+    reach = {f"{of} at the optimum": int(optimal(name, of).sum()) for of in ("annealing", "both ends, insertion")}
+    shown.append(row | reach)
 tables.prose(pd.DataFrame(shown).fillna("–"))
 
 # %% [markdown]
@@ -205,7 +206,7 @@ Markdown(
 
 # %% tags=["hide-input"]
 exact = {}
-for n, subject in enumerate(chosen):
+for subject in chosen:
     worth = subjects.attributions(subject, {"Input x Gradient": "input-x-gradient"})["Input x Gradient"]
 
     def additive(keep, images=None, worth=worth):
@@ -215,15 +216,14 @@ for n, subject in enumerate(chosen):
         best_order = search.optimum(search.answers(additive, len(worth), features, device=device), objective)
         greedy = search.greedy(additive, len(worth), features, objective=objective, device=device)
         agree = (greedy.value - best_order.value).abs() < 1e-5 * (1 + features) * worth.abs().sum(1)
-        own = (found[n, criterion, "greedy"].value - found[n, criterion, "optimum"].value).abs() < 1e-6
-        exact.setdefault(criterion, []).append((agree.cpu(), own.cpu()))
-exact = {criterion: [torch.cat(part) for part in zip(*parts, strict=True)] for criterion, parts in exact.items()}
+        exact.setdefault(criterion, []).append(agree.cpu())
+exact = {criterion: torch.cat(parts) for criterion, parts in exact.items()}
 Markdown(
     "Greedy search finds the optimum of "
     + " and of ".join(
-        f"{criterion} for {int(linear.sum())} of {len(linear)} images of the linear model and {int(own.sum())} of "
-        f"{len(own)} of the network"
-        for criterion, (linear, own) in exact.items()
+        f"{criterion} for {int(linear.sum())} of {len(linear)} images of the linear model and "
+        f"{int(optimal(criterion, 'greedy').sum())} of {len(linear)} of the network"
+        for criterion, linear in exact.items()
     )
     + "."
 )
@@ -245,18 +245,18 @@ for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     start = search.random_orders(identity, features, seed=seed)[:, 0]
     greedy, top = found[n, "LeRF", "greedy"], found[n, "LeRF - MoRF", "optimum"].value
     ends = search.greedy(lookup, len(start), features, objective="Le-Mo", device=device)
-    anneal = {**optimum.schedule(ours, other_steps), "seed": seed, "images": identity}
     own = {"seed": seed, "images": identity}
-    paths = {
-        "annealing": search.anneal(lookup, start, **anneal),
-        "annealing from greedy-Le": search.anneal(lookup, greedy.order, **anneal),
-        "insertion": search.insert(lookup, start, steps=max(1, other_steps), **own),
-        "insertion from both ends": search.insert(lookup, ends.order, steps=max(1, other_steps), **own),
+    anneal = partial(search.anneal, lookup, **optimum.schedule(ours, other_steps), **own)
+    insert = partial(search.insert, lookup, steps=max(1, other_steps), **own)
+    paths = {  # each with the search that it starts from
+        "annealing": (anneal(start), None),
+        "annealing from greedy-Le": (anneal(greedy.order), greedy),
+        "insertion": (insert(start), None),
+        "insertion from both ends": (insert(ends.order), ends),
     }
     about = {"images": subject.images, "reference": "zero", **subject.labels}
-    for name, path in paths.items():
+    for name, (path, first) in paths.items():
         last = path.history.shape[1] - 1
-        first = {"annealing from greedy-Le": greedy, "insertion from both ends": ends}.get(name)
         paid = first.asked.double().mean() if first else 0.0
         each = path.asked.double().mean() / last
         at = [min(last, max(0, int((share * budget - paid) / each))) for share in SPENT]
@@ -273,11 +273,8 @@ for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     brief = {**optimum.schedule(ours, neighbour_steps), "seed": seed, "images": many}
     for neighbour in search.NEIGHBOURS:
         parts = search.anneal(several, begin, neighbour=neighbour, **brief).value / top.repeat(repeats)
-        of = "part of the optimum by neighbours"
-        rows += [
-            Scores.of(part, metric=of, explainer=neighbour, draw=draw, **about)
-            for draw, part in enumerate(parts.split(len(top)))
-        ]
+        own = {"metric": "part of the optimum by neighbours", "explainer": neighbour, **about}
+        rows += [Scores.of(part, draw=draw, **own) for draw, part in enumerate(parts.split(len(top)))]
 scores = Scores.concat(rows)
 run.save(scores, "scores")
 
@@ -302,18 +299,13 @@ Markdown(
 
 # %% tags=["hide-input"]
 neighbours = "part of the optimum by neighbours"
-lead = stats.estimate(
-    scores,
-    metric=neighbours,
-    cells=[{"explainer": name} for name in search.NEIGHBOURS],
-    contrasts=torch.tensor([[1, *(-1.0 * (k == j) for k in range(3))] for j in range(3)]),
-)
+cells = [{"explainer": name} for name in search.NEIGHBOURS]
+contrasts = torch.cat([torch.ones(3, 1), -torch.eye(3)], 1)  # the swap, the first, less each of the others
+lead = stats.estimate(scores, metric=neighbours, cells=cells, contrasts=contrasts)
 reached = [tables.share(x) for _, x in stats.summary(scores, ["explainer"], metric=neighbours)]
 ahead = [f"{100 * v:+.2f} % [{100 * low:+.2f}, {100 * high:+.2f}]" for v, low, high in zip(*lead.pooled, strict=True)]
-shown = pd.DataFrame(
-    {"neighbour": [*search.NEIGHBOURS], "part of the optimum": reached, "swap is ahead by": ["", *ahead]}
-)
-tables.prose(shown.map(lambda text: text.replace("-", "−")))
+shown = {"neighbour": [*search.NEIGHBOURS], "part of the optimum": reached, "swap is ahead by": ["", *ahead]}
+tables.prose(pd.DataFrame(shown).map(lambda text: text.replace("-", "−")))
 
 # %% [markdown]
 # Annealing with other neighbours, as many proposals each, several starts for every image. *Ahead* is by how much the swap is
@@ -327,23 +319,20 @@ tables.prose(shown.map(lambda text: text.replace("-", "−")))
 # about annealing's orders and about their reverses.
 
 # %% tags=["hide-input"]
-areas = {}
+areas = []
 for n, subject in enumerate(chosen):
     order = search.heat_map(found[n, "LeRF - MoRF", "annealing"].order)
-    for metric, explainer, map_ in (
-        ("Insertion", "TRACE", order),
-        ("Insertion", "TRACE, reversed", -order),
-        ("LeRF", "TRACE", order),
-        ("MoRF", "TRACE", order),
-    ):
-        areas[n, metric, explainer] = evaluate({metric: METRICS[metric].given(exact=True)}, subject, {explainer: map_})
-run.save(Scores.concat(areas.values()), "areas")
+    for metric in ("Insertion", "LeRF", "MoRF"):
+        asked = {"TRACE": order} | ({"TRACE, reversed": -order} if metric == "Insertion" else {})
+        areas.append(evaluate({metric: METRICS[metric].given(exact=True)}, subject, asked))
+areas = Scores.concat(areas)
+run.save(areas, "areas")
 
 
 def apart(explainer, metric):
     """By how much the area of insertion differs from that of deletion, of every image."""
-    pairs = [(areas[n, "Insertion", explainer], areas[n, metric, "TRACE"]) for n in range(len(chosen))]
-    return torch.cat([(a.blocks[0].values - b.blocks[0].values).abs().flatten() for a, b in pairs])
+    pairs = zip(areas.where(metric="Insertion", explainer=explainer), areas.where(metric=metric), strict=True)
+    return torch.cat([(insertion.values - deletion.values).abs().flatten() for insertion, deletion in pairs])
 
 
 pairs = {"LeRF": apart("TRACE", "LeRF"), "MoRF": apart("TRACE, reversed", "MoRF")}
@@ -401,7 +390,7 @@ run.claim(
     "Greedy search reaches the optimum of TRACE-Mo and TRACE-Le where the features' contributions are additive.",
     [
         counted(f"{criterion}: greedy search is at the optimum", linear, reason="the linear model of every image")
-        for criterion, (linear, _) in exact.items()
+        for criterion, linear in exact.items()
     ],
 )
 

@@ -49,6 +49,7 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import seaborn as sns
+import torch
 from IPython.display import Markdown
 
 from faithlab import references, segments, stats
@@ -57,7 +58,7 @@ from faithlab.metrics import METRICS, evaluate, fidelity
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets
 
@@ -81,19 +82,14 @@ for recipe in recipes:
 
 def few(subject, side):
     """The first images of a subject, with patches for features."""
-    cells = segments.patches(*subject.x.shape[-2:], side)
-    own = {name: getattr(subject, name)[:images] for name in ("x", "target", "images")}
-    return dataclasses.replace(subject, segments=cells, **own)
+    cells = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], side))
+    return cells.part(torch.arange(min(images, len(subject.x))))
 
 
-def left(**options):
-    """The probability that is left when features are removed, a metric for each direction."""
-    return {
-        f"probability left, {way}": METRICS["Fid+"].given(
-            ask=partial(fidelity.remaining, direction=way), readout=probability, direction=way, **options
-        )
-        for way in ("MoRF", "LeRF")
-    }
+def left(way, **options):
+    """The probability that is left when features are removed in one direction, as a metric."""
+    asked = {"ask": partial(fidelity.remaining, direction=way), "readout": probability, "direction": way}
+    return {f"probability left, {way}": METRICS["Fid+"].given(**asked, **options)}
 
 
 Markdown(
@@ -113,18 +109,18 @@ rows = []
 for subject in many:
     maps = subjects.attributions(subject, single)
     for reference in REFERENCES:
-        rows.append(evaluate(left(sizes=shares_left, reference=reference), subject, maps))
+        own = {"sizes": shares_left, "reference": reference}
+        rows.append(evaluate(left("MoRF", **own) | left("LeRF", **own), subject, maps))
 by_pixel = Scores.concat(rows)
 run.save(by_pixel, "by_pixel")
 
 # %% mystnb={"figure": {"caption": "Mean probability of the class when pixels are removed, by three explainers and with three references, with 95 % intervals over the images. Solid: least relevant first. Dashed: most relevant first.", "name": "tr-by-pixel"}, "image": {"alt": "Three line charts, one per explainer: share of removed pixels against the probability; a colour for each reference, solid for LeRF and dashed for MoRF."}} tags=["hide-input"]
 figure, grid = plt.subplots(1, len(single), figsize=(9, 2.9), sharey=True)
 for axes, name in zip(grid, single, strict=True):
-    for reference, colour in zip(REFERENCES, ("C0", "C1", "C2"), strict=True):
-        for way, style in (("LeRF", "-"), ("MoRF", "--")):
-            curve = stats.estimate(by_pixel, explainer=name, reference=reference, metric=f"probability left, {way}")
-            removed = [size if way == "MoRF" else 1 - size for size in shares_left]
-            figures.band(axes, removed, curve, linestyle=style, color=colour, label=f"{reference}, {way}")
+    for (number, reference), (way, style) in itertools.product(enumerate(REFERENCES), (("LeRF", "-"), ("MoRF", "--"))):
+        curve = stats.estimate(by_pixel, explainer=name, reference=reference, metric=f"probability left, {way}")
+        removed = [size if way == "MoRF" else 1 - size for size in shares_left]
+        figures.band(axes, removed, curve, linestyle=style, color=f"C{number}", label=f"{reference}, {way}")
     axes.set(title=name, xlabel="share of pixels removed")
 grid[0].set_ylabel("probability of the class")
 grid[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
@@ -144,12 +140,9 @@ def spread(way):
     return stats.Statistic(lambda zero, blur: (stats.area(zero) - stats.area(blur)).abs(), over, f"spread, {way}")
 
 
-tables.estimates(
-    {name: {"explainer": name} for name in single},
-    {way: {"way": way} for way in ("MoRF", "LeRF")},
-    lambda labels: stats.estimate(by_pixel, spread(labels.pop("way")), **labels),
-    digits=3,
-)
+explained = {name: {"explainer": name} for name in single}
+ways = {way: {"of": spread(way)} for way in ("MoRF", "LeRF")}
+tables.estimates(explained, ways, by_pixel, digits=3)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -213,32 +206,28 @@ printed = paper.groupby(["reference", "explainer"])["value"].agg(["mean", "std"]
 first = ["TRACE-y", "TRACE-p", *explainers, "Random", *REFERENCES]
 
 
-def by_reference(scores, metric="LeRF - MoRF"):
-    """The means of each explainer under each reference."""
-    return tables.summary(scores, ["reference", "explainer"], metric=metric).query("explainer in @first")
+def beside(metric, published=None):
+    """The means of each explainer under each reference from several sources, in adjacent columns."""
+    sources = {"published": published}
+    for source, table in run.beside("scores").items():
+        means = tables.summary(table, ["reference", "explainer"], metric=metric)
+        sources[source] = means[means["explainer"].isin(first)]
+    return tables.compared(sources, rows=["explainer"], columns=["reference"], order=first)
 
 
-def beside(sources):
-    """The same from several sources, in adjacent columns."""
-    return tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["reference"], order=first))
-
-
-before = recorded("trace/settings", "scores")
-old = by_reference(before.frame) if before else None
-beside({"published": printed, "recorded": old, "this build": by_reference(scores)})
+run.save(scores, "scores")  # more is added below
+beside("LeRF - MoRF", printed)
 
 # %% [markdown]
 # The same with the logit as the measure (the paper has it in its appendix):
 
 # %% tags=["hide-input"]
-beside({"recorded": by_reference(before.frame, Y) if before else None, "this build": by_reference(scores, Y)})
+beside(Y)
 
 # %% mystnb={"figure": {"caption": "Attainable share of the explainers under three references, mean over the images with its 95 % interval. A reference that hardly mattered would leave the points of a row together.", "name": "tr-references"}, "image": {"alt": "Dot plot: eight explainers and a random order against the attainable share, three points each for the zero, mean and blurred reference."}} tags=["hide-input"]
-groups = {name: {"reference": name} for name in REFERENCES}
-shown = [*explainers, "Random", "TRACE-y"]
-figures.dots(
-    scores, groups, label="attainable share", metric=optimum.SHARE, explainer=shown, marks={0: "chance", 1: "TRACE-p"}
-)
+groups, marks = {name: {"reference": name} for name in REFERENCES}, {0: "chance", 1: "TRACE-p"}
+shown = {"metric": optimum.SHARE, "explainer": [*explainers, "Random", "TRACE-y"]}
+figures.dots(scores, groups, label="attainable share", marks=marks, **shown)
 
 
 # %% [markdown]
@@ -304,12 +293,13 @@ BEST = {"MoRF": "TRACE-Mo-p", "LeRF": "TRACE-Le-p"}
 searches = ["TRACE-p", "TRACE-Le-p", "TRACE-Mo-p", "Greedy-Le", "Greedy-Mo"]
 figure, grid = plt.subplots(1, len(patch_sides), figsize=(4 * len(patch_sides), 2.8), sharey=True, squeeze=False)
 for axes, count in zip(grid[0], sorted(criteria.labels("level")), strict=True):
-    for offset, (criterion, top) in zip((-0.12, 0.12), BEST.items(), strict=True):
-        for k, name in enumerate(searches):
-            e = stats.estimate(criteria, optimum.part_of_best(criterion, name, top), level=count)
-            ends = [[max(0.0, float(d))] if d == d else [0.0] for d in (e.value - e.low, e.high - e.value)]
-            look = {"fmt": "os"[criterion == "LeRF"], "color": ("C0", "C1")[criterion == "LeRF"], "capsize": 2}
-            axes.errorbar(e.value, k + offset, xerr=ends, label=criterion if not k else None, **look)
+    for offset, marker, (criterion, top) in zip((-0.12, 0.12), "os", BEST.items(), strict=True):
+        parts = [optimum.part_of_best(criterion, name, top) for name in searches]
+        pooled = [stats.estimate(criteria, part, level=count).pooled for part in parts]
+        value, low, high = torch.tensor([[float(x) for x in of] for of in pooled]).T
+        ends = torch.stack([value - low, high - value]).nan_to_num(0).clamp(min=0)
+        places = [k + offset for k in range(len(searches))]
+        axes.errorbar(value, places, xerr=ends, fmt=marker, capsize=2, label=criterion)
     axes.set(title=f"t = {count:.0f}", xlabel="part of the best")
     axes.axvline(0, color="0.4", linewidth=1)
 grid[0, 0].set_yticks(range(len(searches)), searches)
@@ -318,12 +308,11 @@ grid[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "What the three objectives call relevant in the same images, coarse patches above and fine ones below (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first row, then the maps of TRACE-Le-Mo, TRACE-Le and TRACE-Mo for coarse and for fine patches."}} tags=["hide-input"]
-maps = {
-    f"{label}, {segments.count(coarse)}": found[0, side][name][:, coarse.flatten().to(many[0].x.device)]
-    for side in patch_sides
-    for coarse in [segments.patches(*many[0].x.shape[-2:], side)]
-    for label, name in (("Le-Mo", "TRACE-p"), ("Le", "TRACE-Le-p"), ("Mo", "TRACE-Mo-p"))
-}
+maps = {}
+for side in patch_sides:
+    coarse = few(many[0], side).segments
+    for label, name in (("Le-Mo", "TRACE-p"), ("Le", "TRACE-Le-p"), ("Mo", "TRACE-Mo-p")):
+        maps[f"{label}, {segments.count(coarse)}"] = segments.spread(found[0, side][name].cpu(), coarse)
 figures.maps(test.inputs[many[0].images[:6]].permute(0, 2, 3, 1), maps)
 
 # %% [markdown]
@@ -337,29 +326,22 @@ figures.maps(test.inputs[many[0].images[:6]].permute(0, 2, 3, 1), maps)
 coarsest = segments.count(segments.patches(*many[0].x.shape[-2:], max(deletion_sides)))
 removed = [k / coarsest for k in range(coarsest + 1)]  # shares that every size of patch can have
 rows = []
-for subject in many:
-    for side in deletion_sides:
-        cells = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], side))
-        for draw in range(deletion_draws):
-            random = subjects.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
-            for reference in ("zero", "blur"):
-                name = "probability left, MoRF"
-                asked = evaluate({name: left(sizes=removed, reference=reference)[name]}, cells, random)
-                rows.append(asked.labelled(variant="patches of side", level=side, draw=draw))
+for subject, side, draw in itertools.product(many, deletion_sides, range(deletion_draws)):
+    cells = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], side))
+    random = subjects.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
+    for reference in ("zero", "blur"):
+        asked = evaluate(left("MoRF", sizes=removed, reference=reference), cells, random)
+        rows.append(asked.labelled(variant="patches of side", level=side, draw=draw))
 deletion = Scores.concat(rows)
 run.save(deletion, "random_deletion")
 
 # %% mystnb={"figure": {"caption": "Mean probability of the class when patches are removed at random, for several sides of the patches in pixels, under the zero reference, the blurred one, and their difference; with 95 % intervals over the images.", "name": "tr-random-deletion"}, "image": {"alt": "Three line charts: share of removed patches against the probability with the zero reference, with the blurred reference, and the difference; one line for each patch side."}} tags=["hide-input"]
 apart = stats.Statistic(lambda blur, zero: blur.mean() - zero.mean(), ({"reference": "blur"}, {"reference": "zero"}))
-panels = {
-    "zero": (stats.mean, {"reference": "zero"}),
-    "blur": (stats.mean, {"reference": "blur"}),
-    "blur minus zero": (apart, {}),
-}
+panels = {"zero": {"reference": "zero"}, "blur": {"reference": "blur"}, "blur minus zero": {"of": apart}}
 figure, grid = plt.subplots(1, 3, figsize=(9, 3.2))
-for axes, (title, (of, own)) in zip(grid, panels.items(), strict=True):
+for axes, (title, own) in zip(grid, panels.items(), strict=True):
     for side, colour in zip(deletion_sides, sns.color_palette("viridis", len(deletion_sides)), strict=True):
-        curve = stats.estimate(deletion, of, level=side, **own)
+        curve = stats.estimate(deletion, level=side, **own)
         figures.band(axes, removed, curve, color=colour, label=f"{side}")
     axes.set(xlabel="share of patches removed", ylabel="probability of the class", title=title)
 grid[2].set_ylabel("difference")
@@ -378,10 +360,7 @@ figures.show(figure)
 # on the claimed side. The printed numbers are those of the paper's ResNet-18.
 
 # %% tags=["hide-input"]
-table_1 = {
-    name: of["value"].to_dict()
-    for name, of in paper[paper["model"] == "ResNet-18"].set_index("explainer").groupby("reference")
-}
+table_1 = of_paper.to_dict()  # by reference, of each explainer
 among = {"rivals": list(explainers), "metric": "LeRF - MoRF"}
 run.claim(
     "tr-beats-explainers-references",
@@ -420,8 +399,8 @@ nearly = {"margin": 0.25, "reason": "the paper's own six networks differ by up t
 parts = []
 for reference in ("mean", "blur"):
     printed = [table_1[reference]["TRACE-p"] / table_1["zero"]["TRACE-p"] - 1]
-    about = {"of": between("TRACE-p", reference), "name": f"{reference} against zero", "printed": printed}
-    parts.append(within(scores, {}, **about, **nearly))
+    about = {"name": f"{reference} against zero", "printed": printed, **nearly}
+    parts.append(within(scores, {}, of=between("TRACE-p", reference), **about))
 run.claim(
     "tr-references",
     "Section 5.2, Table 1",
@@ -480,9 +459,7 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-between_references = stats.Statistic(
-    lambda blur, zero: stats.area(blur) - stats.area(zero), ({"reference": "blur"}, {"reference": "zero"})
-)
+between_references = stats.Statistic(lambda blur, zero: stats.area(blur) - stats.area(zero), apart.over)
 run.claim(
     "tr-blur-difference",
     "Section 5.2, Figure 4",

@@ -1,6 +1,6 @@
 """Ranks, correlations and areas; and `estimate`, the one bootstrap and the one interval of the study."""
 
-from faithlab.stats.intervals import Estimate, Interval, estimate, exact, summary
+from faithlab.stats.intervals import Estimate, Interval, estimate, exact, paired, summary
 from faithlab.stats.ranks import MonteCarlo, auc, bootstrap, kappa, pearson, rank, spearman
 from faithlab.stats.samples import (
     Sample,
@@ -43,6 +43,7 @@ __all__ = [
     "mean",
     "mege",
     "micro_rank",
+    "paired",
     "pairs_in_order",
     "pearson",
     "rank",

@@ -166,6 +166,21 @@ def estimate(
     return replace(found, pooled=pooled, each=each, between=between, method=found.method.squeeze(0))
 
 
+def paired(
+    table: Scores, one: Labels, other: Labels, of: Statistic | Function = mean, **labels: Label | Sequence[Label]
+) -> Estimate:
+    """The statistic of one cell less that of another, on the same inputs; a contrast of `estimate`, [1].
+
+    Args:
+        table: the scores.
+        one: labels of a cell.
+        other: labels of the other.
+        of: the statistic.
+        **labels: labels of both.
+    """
+    return estimate(table, of, cells=[one, other], contrasts=torch.tensor([[1.0, -1.0]]), **labels)
+
+
 def resampled(
     gathered: Gathered, resamples: int = 1000, seed: int = 0, picks: Sequence[Tensor] | None = None
 ) -> Tensor:

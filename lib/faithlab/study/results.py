@@ -88,6 +88,7 @@ class Run:
                 step.unlink()
         self._tables: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, Scores] = {}
+        self._saved: dict[str, pd.DataFrame | Scores] = {}
         self._claims: list[tuple[str, Claim]] = []
         self._started = time.perf_counter()
 
@@ -102,6 +103,7 @@ class Run:
         """
         if not len(frame):
             raise ValueError(f"{self.name}: the table {table!r} is empty, so something before it went wrong.")
+        self._saved[table] = frame
         if isinstance(frame, Scores):
             self._scores[table] = frame
             path, columns = self.folder / f"{table}.parquet", list(COLUMNS)
@@ -112,6 +114,20 @@ class Run:
             path = places.write(self.folder / f"{table}.csv", frame.to_csv(index=False))
             columns = [str(column) for column in frame.columns]
         self._tables[table] = {"file": path.name, "rows": len(frame), "columns": columns, "sha256": _digest(path)}
+
+    def beside(self, table: str, published: pd.DataFrame | None = None) -> dict[str, pd.DataFrame | Scores]:
+        """A saved table as "this build", with what there is to set beside it: "published" and the best "recorded" run.
+
+        Args:
+            table: its name.
+            published: what the paper prints, in the same columns.
+
+        Raises:
+            KeyError: no such table has been saved.
+        """
+        kept = recorded(self.name, table)
+        sources = {"published": published, "recorded": kept and kept.frame, "this build": self._saved[table]}
+        return {name: of for name, of in sources.items() if of is not None}
 
     def kept(self, step: str, make: Callable[[], Made]) -> Made:
         """What a long step of the page makes. A run that was killed and is started again finds it made.

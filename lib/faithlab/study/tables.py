@@ -1,6 +1,7 @@
 """Tables for the book: what a paper prints beside what was measured."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -17,7 +18,7 @@ LEVELS = ("macro_correlation", "micro_correlation", "micro_rank")
 
 
 def side_by_side(
-    sources: Mapping[str, pd.DataFrame | None],
+    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
     *,
     rows: Sequence[str],
     columns: Sequence[str],
@@ -28,7 +29,8 @@ def side_by_side(
 
     Args:
         sources: by the name of their column (published, recorded, this build); each tidy, with `rows`, `columns`,
-            `mean`, optionally `low` and `high`, `std`, `missing`. A source that is None or empty has no column.
+            `mean`, optionally `low` and `high`, `std`, `missing`. A source that is None or empty has no column. One
+            table alone has no header with its name.
         rows: columns that make the table's rows, in the order of their first appearance.
         columns: columns that make the table's column groups.
         order: values that come first, in this order, in whichever column they are.
@@ -38,6 +40,8 @@ def side_by_side(
         Text "mean [low, high]" or "mean ± std", with the number of missing values where there are any, and "–" where a
         source has no value.
     """
+    if isinstance(sources, pd.DataFrame):
+        return side_by_side({"": sources}, rows=rows, columns=columns, order=order, digits=digits).droplevel(-1, axis=1)
     keys = [*rows, *columns]
     parts = [
         frame.assign(source=name, text=[_text(row, digits) for row in frame.to_dict("records")])[
@@ -58,12 +62,18 @@ def side_by_side(
     return table.fillna("–")
 
 
+def compared(sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame, **arguments: Any) -> Styler:
+    """`side_by_side` as the book shows it; its arguments."""
+    return styled(side_by_side(sources, **arguments))
+
+
 def beside(
     sources: Mapping[str, pd.DataFrame | None],
     level: str,
     *,
     explainer: Sequence[str] | None = None,
     columns: Sequence[str] = ("explainer",),
+    **chosen: Any,
 ) -> Styler:
     """One level of `faithlab.trials.degraded.correlations`: what the paper prints beside what was measured.
 
@@ -72,10 +82,11 @@ def beside(
         level: macro_correlation, micro_correlation or micro_rank.
         explainer: those wanted; None: all.
         columns: what makes the groups of columns.
+        **chosen: values of other columns, such as network="LSTM".
     """
     of_level = {
         name: f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)]
-        for name, f in sources.items()
+        for name, f in _chosen(sources, chosen).items()
         if f is not None
     }
     order = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
@@ -119,19 +130,27 @@ def number(estimate: Estimate, digits: int = 2) -> str:
 def estimates(
     rows: Mapping[str, Mapping[str, Any]],
     columns: Mapping[str, Mapping[str, Any]],
-    of: Callable[[dict[str, Any]], Estimate],
+    of: Scores | Callable[[dict[str, Any]], Estimate],
     digits: int = 2,
+    **labels: Any,
 ) -> Styler:
     """Estimates with their intervals, one for each row and column.
 
     Args:
         rows: their names and labels.
         columns: their names and labels.
-        of: the estimate of the labels of a row and a column.
+        of: the estimate of the labels of a row and a column; or a long table, whose means are shown, or what else the
+            row or the column asks `faithlab.stats.estimate` for as its `of`.
         digits: after the point.
+        **labels: of all rows of the long table.
     """
+    of = partial(_estimate, of, labels) if isinstance(of, Scores) else of
     cells = {name: [number(of({**row, **own}), digits) for row in rows.values()] for name, own in columns.items()}
     return styled(pd.DataFrame(cells, index=list(rows)))
+
+
+def _estimate(scores: Scores, common: Mapping[str, Any], own: Mapping[str, Any]) -> Estimate:
+    return stats.estimate(scores, **common, **own)
 
 
 def refined(sources: Mapping[str, pd.DataFrame | None], digits: int = 2, **chosen: Any) -> Styler:
@@ -142,13 +161,32 @@ def refined(sources: Mapping[str, pd.DataFrame | None], digits: int = 2, **chose
         digits: after the point.
         **chosen: values of the columns that a source has, so that one network and one metric are left.
     """
+    left, order = _chosen(sources, chosen), ("none", "XRAI", "SG", "SG²")
+    return compared(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits)
+
+
+def _chosen(sources: Mapping[str, pd.DataFrame | None], chosen: Mapping[str, Any]) -> dict[str, pd.DataFrame | None]:
+    """The rows of each source with some values; a column that it does not have is left alone."""
     left = {}
     for name, frame in sources.items():
         for column, value in chosen.items():
             frame = frame if frame is None or column not in frame else frame[frame[column] == value]
         left[name] = frame
-    order = ("none", "XRAI", "SG", "SG²")
-    return styled(side_by_side(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits))
+    return left
+
+
+def robustness(paper: pd.DataFrame, measured: pd.DataFrame, digits: int = 2) -> Styler:
+    """F-Fidelity's Table 8: accuracies with a share of the features masked, the paper's rows above those measured.
+
+    Args:
+        paper: of `faithlab.study.published`, "ffidelity_robustness", of one data set.
+        measured: of `faithlab.trials.masking.by_architecture`.
+        digits: after the point.
+    """
+    paper = paper.rename(columns={"model": "network", "masked_fraction": "masked"})
+    shown = pd.concat([paper.assign(dataset=paper["dataset"] + " (published)"), measured])
+    shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
+    return compared(shown, rows=["dataset", "architecture", "network"], columns=["masked"], digits=digits)
 
 
 def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:

@@ -4,7 +4,7 @@ Metrics that remove features ask a network about inputs that it was not trained 
 they would suffer from, and where they cost nothing there is nothing to cure.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -81,6 +81,13 @@ def accuracies(scores: Scores) -> pd.DataFrame:
         for point in zip(scores.blocks[0].sizes, *(x.tolist() for x in found.pooled), strict=True)
     ]
     return pd.DataFrame(rows, columns=["dataset", "network", "explainer", "masked", "accuracy", "low", "high"])
+
+
+def by_architecture(scores: Scores, names: Mapping[str, str]) -> pd.DataFrame:
+    """`accuracies` with data sets by other names, and "CNN fine-tuned" as architecture and network."""
+    found = accuracies(scores).replace({"dataset": dict(names)})
+    found[["architecture", "network"]] = found["network"].str.rsplit(" ", n=1, expand=True)
+    return found
 
 
 def printed(paper: pd.DataFrame, dataset: str, architecture: str) -> pd.DataFrame:
