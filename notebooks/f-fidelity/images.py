@@ -56,7 +56,7 @@ from faithlab.claims import above, best, better, in_order, premise, trend
 from faithlab.metrics import METRICS, evaluate, own
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import degraded, roar, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy
@@ -159,18 +159,7 @@ Markdown(
 )
 
 # %% tags=["hide-input"]
-sizes = [k * size_step for k in range(1, round(1 / size_step))]
-drawn = {"alpha": alpha, "draws": draws, "seed": seed}
-metrics = {
-    name: METRICS[name].given(sizes=sizes, **settings)
-    for way in "+-"
-    for name, settings in {
-        f"Fid{way}": {},
-        f"ROAR{way}": {},
-        f"RFid{way}": drawn,
-        f"FFid{way}": {**drawn, "cap": beta},
-    }.items()
-} | own()  # and metrics of yours, see the guide to forks
+metrics = degraded.compared(run.parameters) | own()  # and metrics of yours, see the guide to forks
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)
@@ -201,9 +190,8 @@ figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="ac
 # %% tags=["hide-input"]
 measured = degraded.correlations(scores, metrics, **trial)
 run.save(measured, "correlations")
-kept = recorded("f-fidelity/images", "correlations")
 paper = published.load("ffidelity_correlations").query("table in (1, 10)")
-sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
+sources = run.beside("correlations", paper)
 tables.beside(sources, "macro_correlation", explainer=["SG-SQ", "GradCAM"])
 
 # %% [markdown]

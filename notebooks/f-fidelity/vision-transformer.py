@@ -52,7 +52,7 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.claims import above, best, better, in_order, premise
-from faithlab.metrics import METRICS, own
+from faithlab.metrics import own
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
@@ -80,8 +80,7 @@ def asked(recipe, count):
 many = max(images, min(2000, 10 * images))  # a mask costs one forward: more images than are explained
 bears = Scores.concat(masking.masked(asked(recipe, many), (0.0, 0.05, 0.1), seed=seed) for recipe in recipes)
 run.save(bears, "masking")
-table8 = masking.accuracies(bears).replace({"dataset": {"cifar10 test": "CIFAR-10"}})
-table8[["architecture", "network"]] = table8["network"].str.rsplit(" ", n=1, expand=True)
+table8 = masking.by_architecture(bears, {"cifar10 test": "CIFAR-10"})
 run.save(table8.drop(columns="explainer"), "robustness")
 
 
@@ -125,10 +124,7 @@ for recipe in recipes:
     again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
     chosen.append(dataclasses.replace(asked(recipe, images), retrained=roar.networks(again, original, explained)))
 
-sizes = [k * size_step for k in range(1, round(1 / size_step))]
-drawn = {"alpha": alpha, "draws": draws, "seed": seed}
-settings = {"Fid": {}, "ROAR": {}, "RFid": drawn, "FFid": {**drawn, "cap": beta}}
-metrics = {m + way: METRICS[m + way].given(sizes=sizes, **of) for way in "+-" for m, of in settings.items()} | own()
+metrics = degraded.compared(run.parameters) | own()
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial) for subject in chosen
@@ -157,9 +153,8 @@ Markdown(
 # %% tags=["hide-input"]
 measured = degraded.correlations(scores, metrics, **trial)
 run.save(measured, "correlations")
-kept = recorded("f-fidelity/vision-transformer", "correlations")
 paper = published.load("ffidelity_correlations").query("table == 5 and dataset == 'CIFAR-100'")
-sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": measured}
+sources = run.beside("correlations", paper)
 tables.beside(sources, "macro_correlation")
 
 # %% [markdown]

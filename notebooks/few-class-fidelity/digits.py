@@ -60,7 +60,7 @@ from faithlab.claims import above, best, within
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import references, refined, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy, trained
@@ -138,12 +138,11 @@ figures.pictures(
 # neither the image's regions nor noisy copies. *Random + XRAI* averages a random map over regions.
 
 # %% tags=["hide-input"]
-spread = torch.linspace(0, len(train) - 1, background).round().long()
-layers = {name: layer for name, (_, _, layer) in architectures.items()}
+known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background))
 maps, scores = {}, []
 for (name, s), subject in chosen.items():
-    known = train.model_inputs(spread).to(subject.x.device)
-    own = refined.explainers(layer=layers[name], background=known, steps=integration_steps, seed=seed)
+    own = {"layer": architectures[name][2], "background": known.to(subject.x.device)}
+    own = refined.explainers(**own, steps=integration_steps, seed=seed)
     del own["IG(zero)"]
     explainers = refined.refined(own, samples=smooth_samples, noise=noise[name, s], seed=seed)
     maps[name, s], asked = refined.judged(metrics, subject, explainers, "Dice", regions, seed=seed)
@@ -176,10 +175,8 @@ figures.maps(
 # %% tags=["hide-input"]
 found = refined.table(scores, explainer=combinations, training_seed=training_seeds[0])
 run.save(found, "summary")
-kept = recorded("few-class-fidelity/digits", "summary")
 paper = refined.printed(published.load("fewclass_scores"))
-sources = {"published": paper, "recorded": kept.frame if kept else None, "this build": found}
-table_of = partial(tables.refined, sources, model="ResNet-50", network=first.network)
+table_of = partial(tables.refined, run.beside("summary", paper), model="ResNet-50", network=first.network)
 table_of(table=2, metric="Few-class Fidelity")
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement, a panel for each network: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-digits-fidelity"}, "image": {"alt": "Two panels of points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
@@ -195,11 +192,8 @@ figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidel
 # %% tags=["hide-input"]
 fidelity = {"metric": "Few-class Fidelity"}
 rows = ("truth first", "BP", "BP + XRAI", "BP + SG²", "BP + squares", "Random", "Random + XRAI", "truth last")
-tables.estimates(
-    {name: {"explainer": name} for name in rows},
-    {subject.network: {"network": subject.network} for subject in chosen.values()},
-    lambda labels: stats.estimate(scores, **fidelity, **labels),
-)
+of_network = {subject.network: {"network": subject.network} for subject in chosen.values()}
+tables.estimates({name: {"explainer": name} for name in rows}, of_network, scores, **fidelity)
 
 # %% tags=["hide-input"]
 covered = regions.sum((1, 2))  # pixels of each digit
@@ -377,12 +371,8 @@ run.claim(
 # it gains as much as XRAI, the gain says that smooth maps score higher, not that regions matter.
 
 # %% tags=["hide-input"]
-gains = {
-    name: stats.estimate(
-        scores, cells=[{"explainer": name}, {"explainer": "BP"}], contrasts=torch.tensor([[1.0, -1.0]]), **fidelity
-    )
-    for name in ("BP + XRAI", "BP + SG", "BP + SG²", "BP + squares")
-}
+ways = ("BP + XRAI", "BP + SG", "BP + SG²", "BP + squares")
+gains = {name: stats.paired(scores, {"explainer": name}, {"explainer": "BP"}, **fidelity) for name in ways}
 Markdown("What each adds to BP: " + ", ".join(f"{name} {tables.number(e, 3)}" for name, e in gains.items()) + ".")
 
 # %% tags=["hide-input"]
