@@ -4,11 +4,11 @@ Trained weights are wrong as soon as other code would make them. Their key follo
 function that trains, the network's class, the loader of its data) to every definition of the same package that they
 use, and hashes what these say. It reads source and runs none. Every version of Python that reads it finds the same key.
 
-What does not change a key: comments, docstrings, annotations and layout; the names and places of files, modules and
-definitions; errors, and checks that only raise them; what `APART` lists; an argument that has a new name, if `FORMER`
-lists it; other packages, of which the names count; and whatever is not reached. A condition on fields of the recipe
-alone (``if recipe.augment:``) takes one branch, so that code for a field that is added later counts only where that
-field is set. A class counts whole.
+What does not change a key: comments, docstrings, annotations and layout; the names and places of files, modules,
+definitions and imports; errors, and checks that only raise them; what `APART` lists; an argument that has a new name,
+if `FORMER` lists it; other packages, of which the names count; and whatever is not reached. A condition on fields of
+the recipe alone (``if recipe.augment:``) takes one branch, so that code for a field that is added later counts only
+where that field is set. A class counts whole.
 
 Tools that know which module imports which (grimp, modulefinder) are too coarse: a comment or another function in the
 same file would count. Those that hash a function (joblib) do not see what it calls.
@@ -273,7 +273,7 @@ class _Reader(ast.NodeTransformer):
     def visit_Raise(self, node: ast.Raise) -> None:
         return None
 
-    visit_Assert = visit_Raise  # noqa: N815
+    visit_Assert = visit_Import = visit_ImportFrom = visit_Raise  # noqa: N815
 
     def visit_If(self, node: ast.If) -> ast.stmt | list[ast.stmt] | None:
         decided = self._decided(node.test)
