@@ -91,7 +91,7 @@ class Lineage(NamedTuple):
 def of(
     entries: Iterable[Callable | str], *, recipe: object = None, facts: object = (), root: Path | None = None
 ) -> Lineage:
-    """The lineage of what some functions and classes make. Each file is read once in a process.
+    """The lineage of what some functions and classes make. Each file is read once in a process, and followed once.
 
     Args:
         entries: functions and classes, or their full names. Their packages are followed. What lies in no file, as a
@@ -100,6 +100,16 @@ def of(
         facts: anything else that counts, by its `repr`.
         root: the folder of the packages; None: where they were imported from.
     """
+    asked = (tuple(entries), repr(recipe), repr(facts), root, APART)
+    if asked not in _FOLLOWED:
+        _FOLLOWED[asked] = _of(asked[0], recipe, facts, root)
+    return _FOLLOWED[asked]
+
+
+_FOLLOWED: dict[tuple, Lineage] = {}
+
+
+def _of(entries: tuple[Callable | str, ...], recipe: object, facts: object, root: Path | None) -> Lineage:
     source = _Source(recipe, root)
     texts = [repr(facts), *filter(None, [source.enter(entry) for entry in entries])]
     for module, name in source.reached:  # grows while its texts are made
