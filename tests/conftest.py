@@ -66,7 +66,12 @@ def processor(request):
         yield
 
 
+LONG = ("test_pipeline.py", "test_notebooks.py", "test_cluster.py")
+"""Files whose tests take up to minutes. They begin first: at the end one of them would leave the other workers idle."""
+
+
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("gpu"):

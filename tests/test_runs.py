@@ -74,7 +74,7 @@ def finished(table="scores", frame=None, **changes) -> results.Run:
     run.save(FRAME if frame is None else frame, table)
     run.finish()
     page = jupytext.read(places.script("part/one"))
-    page.metadata["faithlab"] = results.page_identity(json.loads((run.folder / "provenance.json").read_text()))
+    page.metadata["faithlab"] = provenance.page_identity(json.loads((run.folder / "provenance.json").read_text()))
     places.write(places.executed("part/one", run.profile), nbformat.writes(page))
     return run
 

@@ -117,7 +117,9 @@ def test_the_facts_say_what_it_is_and_where_it_was_trained(repository):
     assert (facts["torch"], facts["device"], facts["cpu"]) == (torch.__version__, "cpu", origins.processor())
     assert (facts["licence"], facts["start"], facts["retrained"]) == ("Apache-2.0", None, [])
     rounding = facts["rounding"]
-    assert rounding["accuracy"][1] == training.accuracy(trained(RECIPE, "cpu"), images())
+    assert (
+        rounding["accuracy"][1] == training.accuracy(trained(RECIPE, "cpu"), images()) == training.accuracy_of(RECIPE)
+    )
     assert rounding["examples"] == rounding["compared"] == 24
 
 

@@ -59,7 +59,7 @@ from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run
 from faithlab.trials import degraded, roar, subjects
 from faithlab.zoo import datasets
-from faithlab.zoo.training import accuracy
+from faithlab.zoo.training import accuracy_of
 
 figures.theme()
 run = Run("f-fidelity/images", globals())
@@ -98,7 +98,7 @@ lost = {
     for name in ("original", "fine-tuned")
 }
 test = datasets.load(recipes[0]["original"].data, "test")
-whole = [(accuracy(s.model, test), accuracy(s.tuned, test)) for s in chosen]
+whole = [(accuracy_of(recipe["original"]), accuracy_of(recipe["fine-tuned"])) for recipe in recipes]
 Markdown(
     "The original network recognises "
     + ", ".join(f"**{original:.1%}**" for original, _ in whole)
@@ -144,15 +144,16 @@ figures.maps(test.inputs[:6].permute(0, 2, 3, 1), attributions[0])
 
 # %% tags=["hide-input"]
 explained = explainers | {"SG-SQ": ("smoothgrad-squared", {"samples": roar_samples, "seed": seed})}
+whole_images = []
 for i, recipe in enumerate(recipes):
     original = recipe["original"]
     start = None if roar_fresh else original
     again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
     chosen[i] = dataclasses.replace(chosen[i], retrained=roar.networks(again, original, explained))
-ordinary = {name: accuracy(network, test) for name, network in chosen[0].retrained.items()}
+    whole_images.append({name: accuracy_of(of) for name, of in roar.recipes(again, original, explained).items()})
 Markdown(
     "Of whole test images the retrained networks recognise "
-    + ", ".join(f"{value:.1%} ({name})" for name, value in ordinary.items())
+    + ", ".join(f"{value:.1%} ({name})" for name, value in whole_images[0].items())
     + ". They hardly see a whole image in training"
     + (f", and only {roar_limit} different ones, to keep this page quick" if roar_limit else "")
     + ("." if roar_fresh else ". They start from the original's weights; the paper's start afresh.")

@@ -16,14 +16,16 @@ at the patches' columns; it is enlarged to the input's size bilinearly, as the S
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from faithlab.explainers import gradable, register
+
+if TYPE_CHECKING:
+    from timm.models.vision_transformer import VisionTransformer
 
 
 class Record(NamedTuple):
@@ -48,6 +50,8 @@ def recorded(model: nn.Module, x: Tensor) -> Iterator[Record]:
         ValueError: the model is no Vision Transformer of timm, or one whose attention or pooling is of another kind, or
             not for images of this size.
     """
+    from timm.models.vision_transformer import VisionTransformer  # with torchvision it takes two seconds
+
     if not isinstance(model, VisionTransformer):
         raise ValueError(
             "this explainer needs a Vision Transformer of timm (VisionTransformer, DeiT), "
@@ -98,14 +102,14 @@ def forward(model: nn.Module, x: Tensor, target: Tensor) -> tuple[Record, Tensor
         return record, model(gradable(x)).gather(1, target[:, None]).sum()
 
 
-def enlarged(model: VisionTransformer, tokens: Tensor, x: Tensor) -> Tensor:
+def enlarged(model: "VisionTransformer", tokens: Tensor, x: Tensor) -> Tensor:
     """A value per token [n, T] as a map: the patches' values at the input's size, bilinear, [n, 1, H, W]."""
     patches = tokens[:, model.num_prefix_tokens :]
     grid = patches.unflatten(1, model.patch_embed.grid_size)[:, None]
     return interpolate(grid.detach(), x.shape[-2:], mode="bilinear", align_corners=False)
 
 
-def read(model: VisionTransformer, matrix: Tensor) -> Tensor:
+def read(model: "VisionTransformer", matrix: Tensor) -> Tensor:
     """What the classified token draws from each token: matrices [n, T, T] (rows from columns) -> [n, T]."""
     if model.global_pool == "token":
         return matrix[:, 0]

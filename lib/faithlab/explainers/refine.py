@@ -10,8 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from skimage.morphology import disk
-from skimage.segmentation import felzenszwalb
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
@@ -128,6 +126,9 @@ def region(explainer: str | Explainer) -> Explainer:
 @lru_cache(maxsize=128)
 def _segments(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
     """The widened segments of an image at all scales, [K, H * W] as packed bits; explainers share them."""
+    from skimage.morphology import disk  # it takes half a second, and few pages refine
+    from skimage.segmentation import felzenszwalb
+
     image = np.frombuffer(content, np.float32).reshape(shape).astype(np.float64)
     low, high = image.min(), image.max()
     image = (image - low) / (high - low) * 2 - 1 if high > low else np.zeros_like(image)

@@ -20,7 +20,7 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from faithlab.study import places, profiles, provenance, results
+from faithlab.study import places, profiles, provenance
 from faithlab.study.parameters import given as read_parameters
 
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
@@ -91,7 +91,7 @@ def execute(
     except DeadKernelError:
         raise CellError(_killed(name)) from None
     page = _comparable(ran)
-    tables = places.results(name, label if pipeline else f"{label}+{results.BY_HAND}")
+    tables = places.results(name, label if pipeline else f"{label}+{provenance.BY_HAND}")
     page.metadata["faithlab"] = nbformat.from_dict(_left(tables, name, known["run"]))
     places.write(out, nbformat.writes(page) + "\n")
     failed.unlink()
@@ -117,7 +117,7 @@ def _left(folder: Path, name: str, run: str) -> dict[str, Any]:
             f'{name} ran, but left no tables of this run in {folder}. A notebook says  run = Run("{name}", globals())'
             " after its parameters, which it then leaves as they are, and  run.finish()  at its end."
         )
-    return results.page_identity(record)
+    return provenance.page_identity(record)
 
 
 def _announcer(name: str, notebook: nbformat.NotebookNode):

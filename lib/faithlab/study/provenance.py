@@ -28,6 +28,8 @@ from faithlab.study import places
 VERSIONED = ("faithlab", "torch", "torchvision", "captum", "numpy", "pandas")
 VARIABLE = "FAITHLAB_RUN"
 """Environment variable in which the pipeline describes the run, as JSON; a user has no reason to set it."""
+BY_HAND = "by-hand"
+"""What the folder of a profile's tables is called where the pipeline did not run the notebook, after a plus sign."""
 
 
 def cells(notebook: NotebookNode) -> list[str]:
@@ -42,6 +44,16 @@ def cells(notebook: NotebookNode) -> list[str]:
 def digest(code: list[str]) -> str:
     """SHA-256 of a notebook's code: the same for the script, its pair and an executed copy. Text does not count."""
     return hashlib.sha256(json.dumps(code).encode()).hexdigest()
+
+
+def page_identity(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What an executed page says of its run in its metadata, by which its tables are known.
+
+    Args:
+        record: the ``provenance.json`` of the run.
+    """
+    tables = {table: about["sha256"] for table, about in record["tables"].items()}
+    return {"run": record["run"], "notebook_sha256": record["notebook_sha256"], "tables": tables}
 
 
 def script_digest(name: str) -> str:

@@ -36,7 +36,6 @@ from faithlab.study import places, profiles, provenance
 Made = TypeVar("Made")
 
 RECORDED_ORDER = ("paper", "study", "quick")
-BY_HAND = "by-hand"
 UNHASHED = "made before notebooks were hashed"
 RATES = "FAITHLAB_ERROR_RATES"
 """The variable with the number of simulations of how often each claim's rule errs; unset: 300 in the runs that are long
@@ -264,7 +263,7 @@ class Run:
             return places.results(self.name, self._label), self._told, self._told["notebook_sha256"] != script
         code = provenance.ran(self.name, self._variables)
         edited = provenance.edited(self.name, code) if code is not None else None
-        suffix = BY_HAND
+        suffix = provenance.BY_HAND
         identity = {"run": None, "notebook_sha256": None, "code_sha256": self._code}
         if code is not None:
             notebook = provenance.digest(code) if edited else provenance.script_digest(self.name)
@@ -414,16 +413,6 @@ def faults(folder: Path) -> list[str]:
     return found
 
 
-def page_identity(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What an executed page says of its run in its metadata, by which its tables are known.
-
-    Args:
-        record: the ``provenance.json`` of the run.
-    """
-    tables = {table: about["sha256"] for table, about in record["tables"].items()}
-    return {"run": record["run"], "notebook_sha256": record["notebook_sha256"], "tables": tables}
-
-
 def recorded_faults(name: str) -> list[str]:
     """What does not belong together in the recorded runs of a notebook, with the names of their folders."""
     folders = [places.recorded(name, profile) for profile in RECORDED_ORDER]
@@ -443,7 +432,7 @@ def page_faults(name: str, profile: str) -> list[str]:
     says = page.metadata.get("faithlab")
     if says is None or "run" not in record:
         return [*found, f"the page or its tables were {UNHASHED}"]
-    expected = page_identity(record)
+    expected = provenance.page_identity(record)
     if says["notebook_sha256"] != provenance.digest(provenance.cells(page)):
         found.append("the code on the page is not the code that ran")
     if (says["run"], says["notebook_sha256"]) != (expected["run"], expected["notebook_sha256"]):

@@ -31,6 +31,17 @@ def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: st
     return training.trained(wanted)
 
 
+def recipes(
+    recipe: training.Recipe, explained: training.Recipe, explainers: Mapping[str, Chosen]
+) -> dict[str, training.Recipe]:
+    """What the networks of every explainer are trained by, see `networks`."""
+    found = {}
+    for name, chosen in explainers.items():
+        explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
+        found[name] = dataclasses.replace(recipe, orders=_named(recipe, explained, explainer, options))
+    return found
+
+
 def networks(
     recipe: training.Recipe, explained: training.Recipe, explainers: Mapping[str, Chosen]
 ) -> dict[str, nn.Module]:

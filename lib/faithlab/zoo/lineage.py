@@ -4,11 +4,11 @@ Trained weights are wrong as soon as other code would make them. Their key follo
 function that trains, the network's class, the loader of its data) to every definition of the same package that they
 use, and hashes what these say. It reads source and runs none. Every version of Python that reads it finds the same key.
 
-What does not change a key: comments, docstrings, annotations and layout; the names and places of files, modules and
-definitions; errors, and checks that only raise them; what `APART` lists; an argument that has a new name, if `FORMER`
-lists it; other packages, of which the names count; and whatever is not reached. A condition on fields of the recipe
-alone (``if recipe.augment:``) takes one branch, so that code for a field that is added later counts only where that
-field is set. A class counts whole.
+What does not change a key: comments, docstrings, annotations and layout; the names and places of files, modules,
+definitions and imports; errors, and checks that only raise them; what `APART` lists; an argument that has a new name,
+if `FORMER` lists it; other packages, of which the names count; and whatever is not reached. A condition on fields of
+the recipe alone (``if recipe.augment:``) takes one branch, so that code for a field that is added later counts only
+where that field is set. A class counts whole.
 
 Tools that know which module imports which (grimp, modulefinder) are too coarse: a comment or another function in the
 same file would count. Those that hash a function (joblib) do not see what it calls.
@@ -91,7 +91,7 @@ class Lineage(NamedTuple):
 def of(
     entries: Iterable[Callable | str], *, recipe: object = None, facts: object = (), root: Path | None = None
 ) -> Lineage:
-    """The lineage of what some functions and classes make. Each file is read once in a process.
+    """The lineage of what some functions and classes make. Each file is read once in a process, and followed once.
 
     Args:
         entries: functions and classes, or their full names. Their packages are followed. What lies in no file, as a
@@ -100,6 +100,16 @@ def of(
         facts: anything else that counts, by its `repr`.
         root: the folder of the packages; None: where they were imported from.
     """
+    asked = (tuple(entries), repr(recipe), repr(facts), root, APART)
+    if asked not in _FOLLOWED:
+        _FOLLOWED[asked] = _of(asked[0], recipe, facts, root)
+    return _FOLLOWED[asked]
+
+
+_FOLLOWED: dict[tuple, Lineage] = {}
+
+
+def _of(entries: tuple[Callable | str, ...], recipe: object, facts: object, root: Path | None) -> Lineage:
     source = _Source(recipe, root)
     texts = [repr(facts), *filter(None, [source.enter(entry) for entry in entries])]
     for module, name in source.reached:  # grows while its texts are made
@@ -273,7 +283,7 @@ class _Reader(ast.NodeTransformer):
     def visit_Raise(self, node: ast.Raise) -> None:
         return None
 
-    visit_Assert = visit_Raise  # noqa: N815
+    visit_Assert = visit_Import = visit_ImportFrom = visit_Raise  # noqa: N815
 
     def visit_If(self, node: ast.If) -> ast.stmt | list[ast.stmt] | None:
         decided = self._decided(node.test)

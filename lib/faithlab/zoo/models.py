@@ -7,10 +7,8 @@ vectors.
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-import timm
 import torch
 from deel import torchlip
-from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
 from faithlab.zoo.sets import TextSet
@@ -122,6 +120,8 @@ def vit(
     heads: int = 8,
 ) -> nn.Module:
     """A small Vision Transformer, by default that of F-Fidelity (appendix C): patch 4, dim 128, depth 6, heads 8."""
+    import timm  # with torchvision it takes two seconds, which most pages save
+
     return timm.models.vision_transformer.VisionTransformer(
         img_size=size,
         patch_size=patch,
@@ -140,6 +140,8 @@ def photographs(architecture: str, classes: int = 1000, channels: int = 3) -> nn
 
     Its ReLUs do not work in place, so that explainers can replace their gradients.
     """
+    import timm
+
     network = timm.create_model(architecture, num_classes=classes, in_chans=channels)
     for module in network.modules():
         if isinstance(module, nn.ReLU):
@@ -255,6 +257,8 @@ class Attentive(nn.Module):
     """A Transformer encoder over the embedded tokens of a text; the mean of its outputs goes into a linear layer."""
 
     def __init__(self, classes: int, words: int, dim: int, depth: int, heads: int):
+        from timm.models.vision_transformer import Block
+
         super().__init__()
         self.embedding = _embedding(words, dim)
         self.blocks = nn.ModuleList(Block(dim, heads, qkv_bias=True) for _ in range(depth))

@@ -319,6 +319,17 @@ def accuracy(network: nn.Module, data: LabelledSet, batch_size: int = 256) -> fl
     return right / len(data)
 
 
+def accuracy_of(recipe: Recipe) -> float:
+    """The fraction of the whole test split that the network of a recipe gets right.
+
+    Of one that ships it stands among its facts, where `accuracy` has put it.
+    """
+    found = shipped.find(recipe.key())
+    if found is not None and "rounding" in found.facts:
+        return found.facts["rounding"]["accuracy"][1]
+    return accuracy(trained(recipe), datasets.load(recipe.data, "test", **recipe.data_options))
+
+
 def keep_orders(orders: Orders, make: Callable[[slice], Tensor], count: int, block: int = 2000) -> None:
     """Store an order of the features of each training example, for `Recipe.orders`; what is stored is not made again.
 
