@@ -105,7 +105,7 @@ notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="ima
 
 examine: $(READY)  ## what is yours: make examine METRIC=path/to/file.py:function (EXPLAINER=..., MODEL=... DATA=...)
 	@python -m faithlab.study.examine --profile $(PROFILE) --metric "$$METRIC" --explainer "$$EXPLAINER" \
-		--model "$$MODEL" --data "$$DATA"
+		--model "$$MODEL" --data "$$DATA" --params "$$PARAMS"
 
 retrain: $(READY)  ## train a network that ships anew and compare: make retrain NAME=cifar10-resnet9-...
 	@python -m faithlab.study.ship retrain "$$NAME"

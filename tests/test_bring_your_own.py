@@ -10,10 +10,13 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from faithlab import explainers, metrics
 from faithlab.study import examine, kinds, profiles
+from faithlab.subject import Subject
+from faithlab.trials import examination
 from guides import ROOT, command, guide
 
 GUIDE = guide("bring-your-own")
@@ -169,6 +172,20 @@ def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):
     assert found.subject.x.shape == (8, 1, 16, 16)
     assert found.right[0].images == 8
     examine.check(**given)
+
+
+def test_a_metric_with_settings_is_examined_with_them(tmp_path):
+    (tmp_path / "my_lower_metric.py").write_text(GUIDE.holding("python", "# my_lower_metric.py"))
+    named = f"{tmp_path}/my_lower_metric.py:mine"
+    examine.check(metric=named)
+    found = examination.yours(named, "metric")
+    assert (found.better, found.reference) == (-1, "mean")
+    x = torch.rand(6, 1, 4, 4)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 2)).requires_grad_(False)
+    model[1].weight.copy_(torch.stack([torch.arange(16.0), -torch.arange(16.0)]) / 100)
+    subject = Subject(model, x, torch.zeros(6, dtype=torch.int64), torch.arange(16).view(4, 4))
+    right = (x - x.mean((2, 3), keepdim=True)).flatten(1) * torch.arange(16.0)
+    assert (found(subject, right) < found(subject, -right)).all(), "lower is better"
 
 
 @pytest.mark.slow

@@ -1,9 +1,15 @@
 """The kinds of network that are examined, and what is said of a reader's own before the work starts."""
 
+import json
+
+import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from faithlab import metrics
+from faithlab.metrics import METRICS
 from faithlab.readouts import probability
 from faithlab.study import examine, kinds, profiles
 from faithlab.study.kinds import KINDS
@@ -141,6 +147,22 @@ GOOD = torch.rand(4, 1, 8, 8).numpy()
         ({"x": GOOD, "y": np.ones(4)}, "expected whole numbers as labels"),
         ({"x": GOOD, "y": np.arange(4) + 2}, "expected labels of 0 to 2, but got 2 to 5"),
         ({"network": NETWORK.format(inputs=64, classes=1)}, "two classes or more"),
+        (
+            {"x": torch.rand(4, 1, 64).numpy()},
+            r"two features or more, .* but \(4, 1, 64\) has 1; a feature is a time step",
+        ),
+        (
+            {"network": "def network():\n    raise OSError('no weights')\n"},
+            r"fails: OSError: no weights \(mine.py, line 2\)",
+        ),
+        (
+            {"network": NETWORK.format(inputs=64, classes=3).rstrip() + ".double()"},
+            r"mine.npz, float32 \(2, 1, 8, 8\): ",
+        ),
+        (
+            {"network": "import torch\ndef network():\n    return torch.nn.Flatten()\n"},
+            "expected a network with weights",
+        ),
         ({"network": "def network():\n    return 3\n"}, "returns a torch.nn.Module, but it gave int"),
         ({"network": "def network(path):\n    return 3\n"}, r"expected a function of \(\), but its arguments"),
         ({"network": "import nowhere_at_all\n"}, "does not run: ModuleNotFoundError"),
@@ -157,6 +179,11 @@ def test_what_does_not_fit_is_said_before_the_work_starts(mine, given, said):
     [
         ("", "expected inputs for your network: DATA="),
         ("nowhere.npz", "nowhere.npz cannot be read"),
+        ("nowhere.NPZ", "nowhere.NPZ cannot be read"),
+        ("{folder}/empty.npz", "cannot be read"),
+        ("{folder}/array.npz", "cannot be read"),
+        ("table.csv", "expected DATA=path/to/inputs.npz or DATA=path/to/file.py:function, but got 'table.csv'"),
+        ("{folder}/words.py:fails", r"fails: FileNotFoundError: no photographs \(words.py, line 8\)"),
         ("nowhere.py:inputs", "is no file"),
         ("{folder}/text.npz", "cannot be read"),
         ("{folder}/other.npz", "expected an array x, and y where there are labels, but it has z"),
@@ -168,7 +195,11 @@ def test_data_that_are_none_are_an_error(tmp_path, mine, data, said):
     files = mine()
     (tmp_path / "text.npz").write_text("no archive")
     np.savez(tmp_path / "other.npz", z=GOOD)
-    (tmp_path / "words.py").write_text("def inputs():\n    return 'words'\n\ndef three():\n    return 1, 2, 3\n")
+    text = "def inputs():\n    return 'words'\n\ndef three():\n    return 1, 2, 3\n\ndef fails():\n"
+    (tmp_path / "words.py").write_text(text + "    raise FileNotFoundError('no photographs')\n")
+    (tmp_path / "empty.npz").touch()
+    np.save(tmp_path / "array.npy", GOOD)
+    (tmp_path / "array.npy").rename(tmp_path / "array.npz")
     with pytest.raises(ValueError, match=said):
         kinds.yours(files["model"], data.format(folder=tmp_path), PARAMETERS)
 
@@ -191,3 +222,176 @@ def test_an_explainer_that_fails_on_ones_own_network_is_named(mine, tmp_path):
     (tmp_path / "maps.py").write_text("def flat(model, x, target, images):\n    return x * 0\n")
     with pytest.raises(ValueError, match="the explainer 'flat' says the same of all features"):
         examine.check(explainer=f"{tmp_path}/maps.py:flat", **mine(), parameters={**PARAMETERS})
+
+
+# What is said of a reader's own before the work starts
+
+
+def written(tmp_path, text, name="own.py"):
+    (tmp_path / name).write_text(f"import numpy as np\nimport torch\n\n\n{text}\n")
+    return f"{tmp_path}/{name}"
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("x.sum(1)", r"but it gave \(2, 32, 32\); give it the axis of the channels, relevance\[:, None\]"),
+        ("x.flatten(1)", r"or \(2, 1, 32, 32\) where the channels share it, but it gave \(2, 3072\)"),
+        ("x[:, :, ::4, ::4]", r"but it gave \(2, 3, 8, 8\)"),
+        ("x.cpu().numpy()", "but it gave ndarray; torch.from_numpy makes one"),
+        ("None", "but it gave NoneType"),
+        ("torch.fft.fft2(x)", r"but it gave complex numbers; take their .abs\(\)"),
+        ("x / 0", "but it gave infinity for 6144 of them"),
+        ("x * torch.nan", "NaN"),
+        ("x * 0 + 1", "says the same of all features"),
+        ("{}['weights']", r"fails on two inputs: KeyError: 'weights' \(own.py, line 6\)"),
+        ("exit(3)", r"fails on two inputs: SystemExit: 3 \(own.py, line 6\)"),
+    ],
+)
+def test_an_explainer_that_answers_wrongly_is_told_what_was_expected(tmp_path, returned, said):
+    named = written(tmp_path, f"def mine(model, x, target, images):\n    return {returned}")
+    with pytest.raises(ValueError, match=rf"the explainer 'mine'.*{said}"):
+        examine.check(explainer=f"{named}:mine")
+
+
+def test_an_explainer_of_every_shape_that_fits_is_taken(tmp_path):
+    text = "def {}(model, x, target, images):\n    return {}"
+    shapes = {"whole": "x", "shared": "x.sum(1, keepdim=True)", "whole_numbers": "(x * 100).long()"}
+    named = written(tmp_path, "\n\n\n".join(text.format(*one) for one in shapes.items()))
+    for name in shapes:
+        examine.check(explainer=f"{named}:{name}")
+
+
+@pytest.mark.parametrize("name", ["saliency", "gradcam", "Random"])
+def test_an_explainer_with_a_name_of_the_page_would_be_mistaken_for_another(tmp_path, name):
+    named = written(tmp_path, f"def {name}(model, x, target, images):\n    return x.abs()")
+    with pytest.raises(ValueError, match=f"there is an explainer '{name}' on the page already"):
+        examine.check(explainer=f"{named}:{name}")
+
+
+def test_what_fits_one_kind_only_is_told_before_the_first_is_examined(tmp_path):
+    text = "def mine(model, x, target, images):\n    return x - x.mean((1, 2, 3), keepdim=True)\n\n\n"
+    text += "def eight(score, attribution, present=None):\n"
+    text += "    return attribution.reshape(len(attribution), 8, 8).std((1, 2))"
+    named = written(tmp_path, text)
+    parameters = {**profiles.resolve("across/examination"), "networks": ["resnet9 1", "bilstm 0", "resnet9 0"]}
+    rest = r"asked of an LSTM on JapaneseVowels.*PARAMS=\"networks=\[resnet9 1, resnet9 0\]\""
+    with pytest.raises(ValueError, match=f"'mine' fails on two inputs.*{rest}"):
+        examine.check(explainer=f"{named}:mine", parameters=parameters)
+    with pytest.raises(ValueError, match=f"'eight' fails on a random explanation.*{rest}"):
+        examine.check(metric=f"{named}:eight", parameters=parameters)
+    alone = {**parameters, "networks": ["resnet9 0"]}
+    examine.check(explainer=f"{named}:mine", metric=f"{named}:eight", parameters=alone)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("{}['weights']", r"inputs: KeyError: 'weights' \(own.py, line 6\)"),
+        ("exit(3)", r"inputs: SystemExit: 3 \(own.py, line 6\)"),
+    ],
+)
+def test_a_metric_that_fails_is_told_in_which_line(tmp_path, answer, said):
+    named = written(tmp_path, f"def mine(score, attribution):\n    return {answer}")
+    with pytest.raises(ValueError, match=rf"the metric 'mine' fails on a random explanation of two {said}"):
+        examine.check(metric=f"{named}:mine")
+
+
+def test_a_file_that_ends_the_program_is_no_end_without_a_word(tmp_path):
+    named = written(tmp_path, "raise SystemExit('usage: me')")
+    with pytest.raises(ValueError, match=r"ends the program when it is loaded, SystemExit\(usage: me\)"):
+        examine.check(metric=f"{named}:mine")
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """What is registered meanwhile is forgotten."""
+    before = dict(METRICS)
+    monkeypatch.setattr(metrics, "_OWN", dict(metrics._OWN))
+    yield
+    for name in set(METRICS) - set(before):
+        del METRICS[name]
+
+
+SPREAD = """
+from faithlab.metrics import register
+
+
+def spread(score, attribution):
+    return attribution.std(1)
+
+
+mine = register('{name}', spread, source='me'{more})
+"""
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_function_is_not_examined_with_other_settings_than_its_file_registers(tmp_path):
+    named = written(tmp_path, SPREAD.format(name="Spread", more=", better=-1, reference='mean'"))
+    with pytest.raises(ValueError, match=r"spread of .* is registered as 'Spread' with reference, better of its own"):
+        examine.check(metric=f"{named}:spread")
+    examine.check(metric=f"{named}:mine")
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_function_may_have_the_name_that_its_file_registers_it_by(tmp_path):
+    examine.check(metric=written(tmp_path, SPREAD.format(name="spread", more="")) + ":spread")
+
+
+def test_a_slow_metric_is_told_by_how_long_the_page_would_ask_it(tmp_path):
+    text = "import time\n\n\ndef mine(score, attribution):\n    time.sleep(1)\n    return attribution.std(1)"
+    named = written(tmp_path, text)
+    parameters = {**profiles.resolve("across/examination"), "images": 20, "networks": ["resnet9 0"]}
+    seconds = examine.check(metric=f"{named}:mine", parameters=parameters)
+    explainers = len(parameters["explainers"]["resnet9"])
+    least = 1 / 2 * 20 * examine.TIMES * explainers
+    assert least <= seconds < 20 * least
+    assert examine.check(metric=f"{named}:mine", parameters={**parameters, "images": 40}) > 1.5 * least
+
+
+def test_a_network_may_be_named_itself_and_small_pictures_have_few_features(mine):
+    files = mine(x=torch.rand(4, 1, 2, 2).numpy(), network=NETWORK.format(inputs=4, classes=3) + "\nmade = network()\n")
+    found = kinds.yours(files["model"].replace(":network", ":made"), files["data"], PARAMETERS)
+    assert found.subject.segments.tolist() == [[0, 1], [2, 3]]
+
+
+# What a reader is given
+
+
+def test_the_page_reads_without_the_book():
+    markdown = (
+        "$T$ {cite:p}`wu2024saco`, {py:mod}`faithlab.masks`: see [](../../book/fork) and [](../f-fidelity/images)."
+    )
+    printed = [nbformat.v4.new_output("stream", name=name, text=f"{name} said") for name in ("stderr", "stdout")] + [
+        nbformat.v4.new_output("display_data", data={"text/markdown": "told in [](../../book/submit)"})
+    ]
+    cells = [nbformat.v4.new_markdown_cell(markdown), nbformat.v4.new_code_cell("code()", outputs=printed)]
+    page = examine.html(nbformat.v4.new_notebook(cells=cells))
+    words = " ".join(page.partition("<body")[2].split())
+    assert "<em>T</em>, <code>faithlab.masks</code>: see “Rerun and fork” and “Which" in words
+    assert "told in “Submit a metric”" in words
+    assert "stdout said" in words
+    assert not any(left in words for left in ("stderr said", "code()", "{cite", "{py", "[]("))
+
+
+def test_the_row_is_json_and_says_how_the_metric_was_asked(tmp_path):
+    named = written(tmp_path, "def mine(score, attribution):\n    return attribution.std(1)")
+    trust = pd.DataFrame({"metric": ["mine", "SaCo"], "T": [float("nan"), 1.0]})
+    price = pd.DataFrame({"metric": ["mine"], "images": [float("inf")], "images_low": [2.5]})
+    for name, frame in (("trust", trust), ("price", price)):
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    found = json.loads(json.dumps(examine.summary(tmp_path, metric=f"{named}:mine"), allow_nan=False))["metric"]
+    asked = {"readout": "probability", "reference": "zero", "network": "original", "better": 1}
+    rows = {"trials": [{"metric": "mine", "T": None}]}
+    rows["price"] = [{"metric": "mine", "images": "infinite", "images_low": 2.5}]
+    assert found == {"name": "mine", **asked, **rows}
+
+
+def test_what_is_interrupted_says_so_without_a_traceback(monkeypatch, capsys):
+    def stopped(**given):
+        assert given["overrides"] == {"images": 3, "seeds": [0, 1]}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(examine, "examine", stopped)
+    assert examine.main(["--metric", "a.py:f", "--params", "images=3 seeds=[0,1]"]) == 130
+    assert "goes on after the last whole step" in capsys.readouterr().err

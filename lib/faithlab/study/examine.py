@@ -7,22 +7,37 @@ as they are.
 
 import argparse
 import json
+import re
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import nbconvert
+import nbformat
+import numpy as np
 import pandas as pd
+from torch import Tensor, nn
 
-from faithlab import segments
-from faithlab.metrics import METRICS
-from faithlab.study import execute, kinds, networks, places, profiles
+from faithlab.explainers import Explainer
+from faithlab.metrics import METRICS, Metric
+from faithlab.study import execute, kinds, places, profiles
 from faithlab.study.parameters import given as read_parameters
+from faithlab.study.parameters import split
+from faithlab.subject import Subject
 from faithlab.trials import examination, subjects
+from faithlab.trials.chance import RANDOM
+from faithlab.trials.subjects import Chosen
 from faithlab.zoo import datasets
 
 PAGE = "across/examination"
+
+TIMES = 10
+"""Explanations of each image, about, that a metric is asked of for each explainer, by all trials together."""
+
+LONG = 600
+"""Seconds after which a reader is told how long a metric will take."""
 
 
 def examine(
@@ -65,14 +80,52 @@ def examine(
     if not model:
         for name in profiles.needs(PAGE).data:
             datasets.fetch(name)
-    check(parameters=parameters, **given)
+    print("Asking it of two inputs first", file=sys.stderr)
+    if (seconds := check(parameters=parameters, **given)) > LONG:
+        print(
+            f"The metric is slow: the page asks it for about {seconds / 3600:.1f} hours, or less where it is "
+            'faster with many inputs at once. Fewer inputs: PARAMS="images=8"',
+            file=sys.stderr,
+        )
     label = profiles.label(PAGE, profile, parameters)
     notebook = execute.execute(PAGE, profile, None, overrides)
-    html, _ = nbconvert.HTMLExporter(exclude_input=True).from_filename(str(notebook))
     tables = places.results(PAGE, label)
-    row = places.write(tables / "examined.json", json.dumps(summary(tables, **given), indent=2) + "\n")
-    page = places.write(notebook.with_suffix(".html"), html)
+    found = {"profile": profile, **summary(tables, **given)}
+    row = places.write(tables / "examined.json", json.dumps(found, indent=2) + "\n")
+    page = places.write(notebook.with_suffix(".html"), html(nbformat.read(notebook, as_version=4)))
     return {"page": page, "notebook": notebook, "tables": tables, "row": row}
+
+
+def html(notebook: nbformat.NotebookNode) -> str:
+    """An executed page to be read without the book around it: no code, no progress, no markup of the book's."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            for output in cell.outputs:
+                if text := output.get("data", {}).get("text/markdown"):
+                    output["data"]["text/markdown"] = _plain(text)
+        else:
+            cell.source = _plain(cell.source)
+    named = {"metadata": {"name": _title(PAGE.rpartition("/")[2])}}
+    return nbconvert.HTMLExporter(exclude_input=True).from_notebook_node(notebook, named)[0]
+
+
+def _plain(text: str) -> str:
+    """Markdown of the book as any other: links have words, roles and sources are left out, symbols are in italics."""
+    text = re.sub(r"\s*\{cite:\w+\}`[^`]*`", "", text)
+    text = re.sub(r"\{[\w:]+\}(`[^`]*`)", r"\1", text)
+    text = re.sub(r"\[\]\(([^)]*)\)", lambda link: f"“{_title(link[1])}”", text)
+    return re.sub(r"\$(\w+)\$", r"*\1*", text)
+
+
+def _title(link: str) -> str:
+    """The title of a page of the book to which the page of the examination links."""
+    path = (places.script(PAGE).parent / link).resolve()
+    for end, heading in ((".md", r"^# (.+)$"), (".py", r"^# # (.+)$")):
+        file = path.with_suffix(end)
+        if file.is_file() and (found := re.search(heading, file.read_text("utf-8"), re.MULTILINE)):
+            return found[1]
+    return path.stem
 
 
 def check(
@@ -82,7 +135,7 @@ def check(
     data: str = "",
     *,
     parameters: Mapping[str, Any] | None = None,
-) -> None:
+) -> float:
     """Put what is a reader's own to two inputs, so that what is wrong with it is said before the work starts.
 
     Args:
@@ -92,46 +145,151 @@ def check(
         data: as in `examine`.
         parameters: of the page; None: those of the profile quick.
 
+    Returns:
+        Seconds for which the page will ask the metric, about, by how long it took here; 0 without one.
+
     Raises:
         ValueError: what is wrong.
     """
-    parameters = {**(parameters or profiles.resolve(PAGE)), "images": 2}
-    own = {what: named for what, named in {"metric": metric, "explainer": explainer}.items() if named}
-    found = {what: examination.yours(named, what) for what, named in own.items()}  # before a network is trained
-    name = metric.rpartition(":")[2]
-    if metric and name in METRICS:
+    given = parameters or profiles.resolve(PAGE)
+    parameters = {**given, "images": 2}
+    name, called = metric.rpartition(":")[2], explainer.rpartition(":")[2]
+    if metric and name in METRICS:  # before its file is loaded, which may register it by this name
         raise ValueError(f"there is a metric {name!r} already; give your function another name")
+    own = {what: named for what, named in {"metric": metric, "explainer": explainer}.items() if named}
+    found = {what: kinds.own(named, what) for what, named in own.items()}
+    if metric:
+        _refuse_other_settings(found["metric"], metric)
+    asked = ["yours"] if model else list(dict.fromkeys(kinds.named(one)[0] for one in parameters["networks"]))
+    there = {RANDOM, *(one for of in asked for one in parameters["explainers"].get(of, []))}
+    if explainer and called in there:
+        raise ValueError(
+            f"there is an explainer {called!r} on the page already, beside which yours is put; give your function "
+            f"another name than {', '.join(sorted(there))}"
+        )
+    mine = {called: _looked_at(found["explainer"])} if explainer else {}
     if model:
         one = kinds.yours(model, data, parameters)
-        subject, others = one.subject, dict(one.explainers)
+        samples = {"yours": (one.subject, {**mine, **one.explainers})}
     else:
-        features = segments.patches(32, 32, 4)
-        subject = subjects.subject(networks.pair(networks.RESNET9, 0)["original"], 2, features=features)
-        others = {"random": "random"}
-    if metric:
-        examination.check({name: found["metric"]}, subject)
-    if explainer or model:
-        mine = {explainer.rpartition(":")[2]: found["explainer"]} if explainer else {}
-        for name, chosen in {**mine, **others}.items():
-            try:
-                attributions = subjects.attributions(subject, {name: chosen, "random ": "random"})
-            except Exception as error:
-                raise ValueError(f"the explainer {name!r} fails on two inputs: {error}") from error
-            examination.check_explanations(attributions, subject)
+        samples = {of: (kinds.sample(of), mine) for of in asked}
+    failed: dict[str, ValueError] = {}
+    slow = 0.0
+    for of, (subject, explainers) in samples.items():
+        try:
+            if metric:
+                began = time.perf_counter()
+                _ask({name: found["metric"]}, subject, metric)
+                slow = max(slow, time.perf_counter() - began)
+            for one, chosen in explainers.items():
+                _explain({one: chosen}, subject, explainer)
+        except ValueError as error:
+            failed[of] = error
+    for of, error in failed.items():
+        if len(samples) == 1:
+            raise error
+        rest = [one for one in parameters["networks"] if kinds.named(one)[0] not in failed]
+        fits = f'; the others may be examined without it: PARAMS="networks=[{", ".join(rest)}]"' if rest else ""
+        raise ValueError(f"{error} (asked of {kinds.KINDS[of].about.partition(';')[0]}{fits})") from error
+    images, networks = given["images"], 1 if model else len(given["networks"])
+    return slow / 2 * images * networks * TIMES * (len(given["explainers"][asked[0]]) + len(mine))
+
+
+SETTINGS = ("readout", "reference", "network", "better", "exact")
+"""How a metric is asked: the attributes of a `faithlab.metrics.Metric` that change its row."""
+
+
+def _refuse_other_settings(metric: Metric, named: str) -> None:
+    """A function that its file registers is asked by the settings of its registration, or not at all."""
+    for name, known in METRICS.items():
+        other = [s for s in SETTINGS if getattr(known, s) != getattr(metric, s)]
+        if known.ask is metric.ask and other:
+            path, _, function = named.rpartition(":")
+            raise ValueError(
+                f"{function} of {path} is registered as {name!r} with {', '.join(other)} of its own, which the "
+                f"function alone does not have; let the file say  mine = register({name!r}, ...)  and examine mine: "
+                f"{path}:mine"
+            )
+
+
+def _ask(metrics: Mapping[str, Metric], subject: Subject, named: str) -> None:
+    """As `examination.check`, of a metric of a reader's own: it says where in the file it failed."""
+    try:
+        examination.check(metrics, subject)
+    except ValueError as error:
+        if not error.__cause__:
+            raise
+        why, cause = kinds.said(error.__cause__, named), error.__cause__
+    except SystemExit as error:
+        why, cause = kinds.said(error, named), error
+    else:
+        return
+    raise ValueError(
+        f"the metric {next(iter(metrics))!r} fails on a random explanation of two inputs: {why}"
+    ) from cause
+
+
+def _explain(explainers: Mapping[str, Chosen], subject: Subject, named: str) -> None:
+    """Look at explanations of a subject, of explainers that may be a reader's own."""
+    try:
+        attributions = subjects.attributions(subject, {**explainers, RANDOM: "random"})
+    except (Exception, SystemExit) as error:
+        why = kinds.said(error, named)
+        raise ValueError(f"the explainer {next(iter(explainers))!r} fails on two inputs: {why}") from error
+    examination.check_explanations(attributions, subject)
+
+
+def _looked_at(explainer: Explainer) -> Explainer:
+    """An explainer whose answers are looked at: tensors of real numbers, in the shape of the inputs."""
+
+    def looked(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+        relevance = explainer(model, x, target, images)
+        shape, channels = tuple(x.shape), {4: 1, 3: 2}.get(x.ndim)  # of images and series
+        wanted = f"a tensor of relevance for each element of the inputs, {shape}"
+        shared = tuple(1 if axis == channels else size for axis, size in enumerate(shape))
+        if channels is not None:
+            wanted += f", or {shared} where the channels share it"
+        if not isinstance(relevance, Tensor):
+            todo = "; torch.from_numpy makes one of an array" if isinstance(relevance, np.ndarray) else ""
+            raise ValueError(f"expected {wanted}, but it gave {type(relevance).__name__}{todo}")
+        if relevance.is_complex():
+            raise ValueError(f"expected {wanted}, but it gave complex numbers; take their .abs() or .real")
+        came = tuple(relevance.shape)
+        if channels is not None and came == shape[:channels] + shape[channels + 1 :]:
+            axis = "relevance[:, None]" if channels == 1 else "relevance[..., None]"
+            raise ValueError(f"expected {wanted}, but it gave {came}; give it the axis of the channels, {axis}")
+        if len(came) != len(shape) or came[0] != shape[0] or not all(map(_fits, came, shape)):
+            raise ValueError(f"expected {wanted}, but it gave {came}")
+        if count := int(relevance.isinf().sum()):
+            raise ValueError(f"expected {wanted}, but it gave infinity for {count} of them")
+        return relevance
+
+    return looked
+
+
+def _fits(size: int, wanted: int) -> bool:
+    return size in (1, wanted)
 
 
 def summary(tables: Path, metric: str = "", explainer: str = "", model: str = "", data: str = "") -> dict[str, Any]:
-    """What a run found of a metric, of an explainer, and of all metrics on a network: the rows of its tables."""
+    """What a run found of a metric, of an explainer, and of all metrics on a network: the rows of its tables.
+
+    As JSON takes it: what is not defined is None, what has no bound "infinite". Of a metric also how it was asked.
+    """
 
     def rows(table: str, name: str | None) -> list[dict[str, Any]]:
         frame = pd.read_csv(tables / f"{table}.csv")
         frame = frame if name is None else frame[frame["metric"] == name]
+        # Infinity is no number of JSON, and null is what is not known.
+        frame = frame.astype(object).replace({np.inf: "infinite", -np.inf: "-infinite"})
         return json.loads(frame.to_json(orient="records"))
 
     found: dict[str, Any] = {}
     if metric:
-        name = metric.rpartition(":")[2]
-        found["metric"] = {"name": name, "trials": rows("trust", name), "price": rows("price", name)}
+        name, own = metric.rpartition(":")[2], kinds.own(metric, "metric")
+        readout = getattr(own.readout, "__name__", str(own.readout))
+        asked = {"readout": readout, "reference": own.reference, "network": own.network, "better": own.better}
+        found["metric"] = {"name": name, **asked, "trials": rows("trust", name), "price": rows("price", name)}
     if explainer:
         found["explainer"] = {"name": explainer.rpartition(":")[2], "report": rows("report", None)}
     if model:
@@ -154,17 +312,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--model", default="", help="path/to/file.py:function that returns a network")
     parser.add_argument("--data", default="", help="path/to/inputs.npz with x and y, or path/to/file.py:function")
     parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
+    parser.add_argument("--params", default="", help='parameters of the page, such as "images=50 seeds=[0,1]"')
     execute.add_parameter_option(parser)
     options = parser.parse_args(arguments)
     try:
         given = {what: getattr(options, what).strip() for what in ("metric", "explainer", "model", "data")}
-        made = examine(**given, profile=options.profile, overrides=read_parameters(options.parameter))
+        overrides = read_parameters([*split(options.params), *options.parameter])
+        made = examine(**given, profile=options.profile, overrides=overrides)
     except (ValueError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
     except execute.CellError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("Interrupted. The same command goes on after the last whole step.", file=sys.stderr)
+        return 130
     said = {"page": "The page", "row": "Its row, as JSON", "tables": "All tables", "notebook": "The notebook"}
     print("\n".join(f"{said[what]}: {made[what]}" for what in said))
     return 0

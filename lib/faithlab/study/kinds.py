@@ -4,8 +4,9 @@ A network is named by its model and its training seed, such as "resnet9 1". `ask
 companions and references that the trials need, and says which explainers apply.
 """
 
+import traceback
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,17 +17,21 @@ import torch
 from torch import Tensor, nn
 
 from faithlab import references, segments, stats
+from faithlab.metrics import Metric
 from faithlab.scores import Scores
 from faithlab.study import networks
 from faithlab.subject import Subject
 from faithlab.trials import examination, subjects
 from faithlab.trials.references import perturbed
-from faithlab.zoo import datasets
+from faithlab.zoo import datasets, models
 from faithlab.zoo.sets import LabelledSet
 from faithlab.zoo.training import Recipe, logits
 
 LONG = {"japanese-vowels": 10, "rotten-tomatoes": 20}
 """Features of an input that is explained, at least: F-Fidelity removes a tenth of them."""
+
+SQUARE = 4
+"""Side of a feature, in pixels, of the images of `sample`."""
 
 RECOGNISED = 2000
 """Test examples, at most, on which it is counted how many a network recognises."""
@@ -125,6 +130,38 @@ def asked(network: str, parameters: Mapping[str, Any]) -> Asked:
     return Asked(kind, seed, subject, found, right)
 
 
+def sample(model: str) -> Subject:
+    """Two inputs of a kind, and its network with random weights, to see whether what is a reader's own fits them.
+
+    Nothing is trained for it: what the network takes and gives is what a trained one does.
+
+    Args:
+        model: a key of `KINDS`.
+    """
+    recipe = KINDS[model].recipe
+    data = datasets.load(recipe.data, "test", **recipe.data_options)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = models.build(recipe.model, **recipe.model_options)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    network = network.to(device).eval()
+    places = chosen(data, 2, LONG.get(recipe.data, 1))
+    x, present = data.model_inputs(places).to(device), data.present(places)
+    token = partial(references.token, identity=data.ABSENT)
+    return Subject(
+        network,
+        x,
+        logits(network, x).argmax(1),
+        # Squares of one size: a map that says the same of all pixels says the same of all features.
+        segments.patches(*x.shape[-2:], SQUARE) if x.ndim == 4 else data.features(),
+        dataset=recipe.data,
+        network=KINDS[model].about,
+        images=places,
+        present=None if present is None else present.to(device),
+        references=references.NAMED if x.is_floating_point() else dict.fromkeys(references.NAMED, token),
+    )
+
+
 def segments_of(size: int, side: int) -> Tensor:
     """Which of side x side features each pixel of a square picture belongs to, [size, size].
 
@@ -176,11 +213,46 @@ def recognised(model: nn.Module, data: LabelledSet, subject: Subject) -> stats.E
     return stats.estimate(Scores.of(hits, images=seen, metric="accuracy", **subject.labels))
 
 
+def own(named: str, what: str) -> Callable | Metric:
+    """As `faithlab.trials.examination.yours`; a file that ends the program, as a script does, is an error, too."""
+    try:
+        return examination.yours(named, what)
+    except SystemExit as error:
+        raise ValueError(
+            f"{named.rpartition(':')[0]} ends the program when it is loaded, SystemExit({error}); put what it does as "
+            'a script below  if __name__ == "__main__":'
+        ) from None
+
+
+def said(error: BaseException, named: str) -> str:
+    """What an error says, with its type unless it is a ValueError, and the line of the reader's own file it came from.
+
+    Args:
+        error: raised by a function of a reader's own, or by what it called.
+        named: "path/to/file.py:function".
+    """
+    text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    path = Path(named.rpartition(":")[0]).expanduser().resolve()
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"{text} ({path.name}, line {lines[-1]})" if lines else text
+
+
+def _made(named: str, what: str) -> Any:
+    """What a function of a reader's own returns, or the network that is named itself."""
+    found = own(named, what)
+    if isinstance(found, nn.Module):
+        return found
+    try:
+        return found()
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{named} fails: {said(error, named)}") from error
+
+
 def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
     """A network of a reader's own, with inputs of a reader's own, checked before the work starts.
 
     Args:
-        model: "path/to/file.py:function", a function without arguments that returns the network.
+        model: "path/to/file.py:function", a function without arguments that returns the network, or the network.
         data: "path/to/file.py:function", a function without arguments that returns x, or x and labels; or an .npz file
             with an array x, and y where there are labels. x are images [B, C, H, W] or series [B, T, C] as the network
             takes them, on which a removed feature becomes 0, the mean or a blur.
@@ -189,15 +261,22 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
     Raises:
         ValueError: files, networks or inputs that do not fit.
     """
-    found = examination.yours(model, "model")()
+    found = _made(model, "model")
     if not isinstance(found, nn.Module):
         raise ValueError(f"{model}: expected a function that returns a torch.nn.Module, but it gave {_kind(found)}")
+    weights = next(found.parameters(), None)
+    if weights is None:
+        raise ValueError(
+            f"{model}: expected a network with weights, which the trial Own model draws anew, but it has no "
+            "parameters; a module counts as part of another where it is an attribute of it, self.part = ..."
+        )
     x, y = inputs(data)
+    x = x.to(weights.device)
     try:
         with torch.no_grad():
             first = found.eval()(x[:2])
     except Exception as error:
-        raise ValueError(f"{model} fails on two inputs {tuple(x[:2].shape)} of {data}: {error}") from error
+        raise ValueError(f"{model} fails on two inputs of {data}, float32 {tuple(x[:2].shape)}: {error}") from error
     if not isinstance(first, Tensor) or first.ndim != 2 or first.shape[0] != 2 or first.shape[1] < 2:
         came = tuple(first.shape) if isinstance(first, Tensor) else _kind(first)
         raise ValueError(
@@ -214,16 +293,22 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
     named = {"zero": references.zero, "mean": references.mean}
     if x.ndim == 4:
         named["blur"] = partial(references.blur, sigma=min(x.shape[-2:]) / 8)
-        features = segments_of(min(x.shape[-2:]), parameters["side"]) if x.shape[-2] == x.shape[-1] else None
-        if features is None:
-            raise ValueError(f"{data}: expected square images, but got {x.shape[-2]} x {x.shape[-1]}; cut or pad them")
+        size = x.shape[-1]
+        if x.shape[-2] != size:
+            raise ValueError(f"{data}: expected square images, but got {x.shape[-2]} x {size}; cut or pad them")
+        features = segments_of(size, min(parameters["side"], size))
     else:
         features = segments.time_steps(x.shape[1])
+    if (count := segments.count(features)) < 2:
+        raise ValueError(
+            f"{data}: expected inputs of two features or more, to be ordered, but {tuple(x.shape)} has {count}; a "
+            f"feature is {'a square of pixels' if x.ndim == 4 else 'a time step'}"
+        )
     name = model.rpartition(":")[2]
     subject = Subject(found, x, predicted, features, Path(data.rpartition(":")[0] or data).stem, name, references=named)
     right = ()
     if y is not None:
-        hits = predicted == y[: len(x)]
+        hits = predicted.cpu() == y[: len(x)]
         right = (stats.estimate(Scores.of(hits, images=subject.images, metric="accuracy", **subject.labels)),)
     about = f"{name} of yours; {'squares of pixels' if x.ndim == 4 else 'time steps'}"
     known = {n: explainer(n, parameters["steps"]) for n in parameters["explainers"]["yours"]}
@@ -238,19 +323,29 @@ def inputs(data: str) -> tuple[Tensor, Tensor | None]:
     """
     if not data:
         raise ValueError("expected inputs for your network: DATA=path/to/inputs.npz or DATA=path/to/file.py:function")
-    if data.endswith(".npz"):
+    if data.lower().endswith(".npz"):
         try:
-            with np.load(Path(data).expanduser(), allow_pickle=False) as file:
+            file = np.load(Path(data).expanduser(), allow_pickle=False)
+            if isinstance(file, np.ndarray):
+                raise ValueError(
+                    "it holds one array without a name, as numpy.save writes it; use numpy.savez(..., x=x)"
+                )
+            with file:
                 given = tuple(file[name] for name in ("x", "y") if name in file)
                 names = list(file)
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
             raise ValueError(f"{data} cannot be read: {error}") from None
         if "x" not in names:
             raise ValueError(
                 f"{data}: expected an array x, and y where there are labels, but it has {', '.join(names)}"
             )
+    elif ":" not in data:
+        raise ValueError(
+            f"expected DATA=path/to/inputs.npz or DATA=path/to/file.py:function, but got {data!r}; numpy.savez("
+            "'inputs.npz', x=x, y=y) makes such a file of arrays"
+        )
     else:
-        given = examination.yours(data, "data")()
+        given = _made(data, "data")
         given = tuple(given) if isinstance(given, tuple | list) else (given,)
     if not 1 <= len(given) <= 2:
         raise ValueError(f"{data}: expected inputs, or inputs and labels, but it gave {len(given)} things")
