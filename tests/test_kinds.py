@@ -13,6 +13,7 @@ from faithlab.metrics import METRICS
 from faithlab.readouts import probability
 from faithlab.study import examine, kinds, profiles
 from faithlab.study.kinds import KINDS
+from faithlab.trials import examination
 from faithlab.zoo.sets import SeriesSet, TextSet
 
 PARAMETERS = {"images": 6, "side": 4, "steps": 4, "explainers": {"yours": ["saliency", "integrated-gradients"]}}
@@ -326,11 +327,12 @@ mine = register('{name}', spread, source='me'{more})
 
 
 @pytest.mark.usefixtures("registry")
-def test_a_function_is_not_examined_with_other_settings_than_its_file_registers(tmp_path):
+def test_a_function_is_examined_with_the_settings_by_which_its_file_registers_it(tmp_path):
     named = written(tmp_path, SPREAD.format(name="Spread", more=", better=-1, reference='mean'"))
-    with pytest.raises(ValueError, match=r"spread of .* is registered as 'Spread' with reference, better of its own"):
-        examine.check(metric=f"{named}:spread")
-    examine.check(metric=f"{named}:mine")
+    examine.check(metric=f"{named}:spread")
+    for function in ("spread", "mine"):
+        found = examination.yours(f"{named}:{function}", "metric")
+        assert (found.better, found.reference, found.source) == (-1, "mean", "me")
 
 
 @pytest.mark.usefixtures("registry")

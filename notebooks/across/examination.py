@@ -195,7 +195,7 @@ for kind, of in advice.groupby("kind", sort=False):
     failing = "; ".join(f"{row.metric} ({row.failed})" for row in of[of["place"].isna()].itertuples())
     lines.append(f"- *{kind}*: no failure is seen of {clean or 'none'}. The others fail: {failing or 'none'}.")
 Markdown(
-    f"**Which one, then?** With {images} inputs of each network, the cheapest first; metrics before a *then* cannot be told "
+    f"**Which one, then?** With at most {images} inputs of each network, the cheapest first; metrics before a *then* cannot be told "
     "apart by their price. Cells that are open may still fail.\n\n" + "\n".join(lines)
 )
 
@@ -387,17 +387,19 @@ for kind, of in found.items():
             blocks = [b for b in singles[kind] if (b.labels["metric"], b.labels["variant"]) == (yours, row.trial)]
             low = blocks[0].images[blocks[0].values[:, 0].argsort()][:5].tolist() if blocks else []
             said.append(
-                f"*{kind}*, the weakest of **{yours}**: {row.trial}, T = {row.T:.2f} [{row.low:.2f}, {row.high:.2f}]"
+                f"*{kind}*, the lowest of **{yours}**: {row.trial}, T = {row.T:.2f} [{row.low:.2f}, {row.high:.2f}]"
             )
-            said[-1] += f", lowest on the images {low}" if low else ""
+            said[-1] += f", {row.verdict}" + (f", lowest on the images {low}" if 5 <= len(low) < row.images else "")
     if explainer:
         cards.append(examination.report(of.scores, metrics, next(iter(own))).assign(kind=kind))
         for r in cards[-1].itertuples():
-            said.append(
-                f"*{kind}*, **{r.metric}**: {'ahead of' if r.ahead > 0 else 'behind'} {r.rival} by {abs(r.ahead):.3g}"
-            )
-            said[-1] += "" if r.real else ", which may be noise"
-            said[-1] += f"; {r.attainable:.0%} of the way to the best order" if r.attainable == r.attainable else ""
+            place = f"{'ahead of' if r.ahead > 0 else 'behind'} {r.rival} by {abs(r.ahead):.3g}"
+            said.append(f"*{kind}*, **{r.metric}**: " + (place if r.ahead else f"level with {r.rival}"))
+            said[-1] += "" if r.real or not r.ahead else ", which may be noise"
+            if r.attainable < 0:
+                said[-1] += "; further from the best order than a random one"
+            elif r.attainable == r.attainable:
+                said[-1] += f"; {r.attainable:.0%} of the way from a random order to the best"
 if cards:
     run.save(pd.concat(cards), "report")
 Markdown("\n".join(f"- {line}." for line in said) or "This run examined nobody's own metric or explainer.")

@@ -158,8 +158,6 @@ def check(
         raise ValueError(f"there is a metric {name!r} already; give your function another name")
     own = {what: named for what, named in {"metric": metric, "explainer": explainer}.items() if named}
     found = {what: kinds.own(named, what) for what, named in own.items()}
-    if metric:
-        _refuse_other_settings(found["metric"], metric)
     asked = ["yours"] if model else list(dict.fromkeys(kinds.named(one)[0] for one in parameters["networks"]))
     there = {RANDOM, *(one for of in asked for one in parameters["explainers"].get(of, []))}
     if explainer and called in there:
@@ -193,23 +191,6 @@ def check(
         raise ValueError(f"{error} (asked of {kinds.KINDS[of].about.partition(';')[0]}{fits})") from error
     images, networks = given["images"], 1 if model else len(given["networks"])
     return slow / 2 * images * networks * TIMES * (len(given["explainers"][asked[0]]) + len(mine))
-
-
-SETTINGS = ("readout", "reference", "network", "better", "exact")
-"""How a metric is asked: the attributes of a `faithlab.metrics.Metric` that change its row."""
-
-
-def _refuse_other_settings(metric: Metric, named: str) -> None:
-    """A function that its file registers is asked by the settings of its registration, or not at all."""
-    for name, known in METRICS.items():
-        other = [s for s in SETTINGS if getattr(known, s) != getattr(metric, s)]
-        if known.ask is metric.ask and other:
-            path, _, function = named.rpartition(":")
-            raise ValueError(
-                f"{function} of {path} is registered as {name!r} with {', '.join(other)} of its own, which the "
-                f"function alone does not have; let the file say  mine = register({name!r}, ...)  and examine mine: "
-                f"{path}:mine"
-            )
 
 
 def _ask(metrics: Mapping[str, Metric], subject: Subject, named: str) -> None:

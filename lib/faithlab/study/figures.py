@@ -675,7 +675,7 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
 
     Args:
         trust: of `faithlab.trials.examination.trust`, with a column "kind".
-        price: of `faithlab.trials.examination.price`, with a column "kind".
+        price: of `faithlab.trials.examination.price`, with a column "kind". What asks the network nothing has no place.
     """
     judged = trust[(trust["size"] == "all images") & trust["verdict"].isin(list(VERDICTS))]
     kinds = list(dict.fromkeys(price["kind"]))
@@ -684,7 +684,7 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
         weakest = judged[judged["kind"] == kind].sort_values("T").drop_duplicates("metric").set_index("metric")
         told = price[price["kind"] == kind].set_index("metric")
         ends_of_T = weakest[["T", "low", "high", "trial", "verdict"]].rename(columns={"low": "low_T", "high": "high_T"})
-        told = told[told["images"] < float("inf")].join(ends_of_T)
+        told = told[(told["images"] < float("inf")) & (told["forwards"] > 0)].join(ends_of_T)
         told = told.sort_values(["T", "forwards"], ascending=False)
         for row in told.itertuples():
             colour = "0.55" if row.verdict == "open" else VERDICTS[row.verdict][0]

@@ -40,9 +40,9 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from faithlab import arguments, draws, engine, masks, stats
+from faithlab import arguments, draws, engine, masks, segments, stats
 from faithlab.explainers.degrade import degrade
-from faithlab.metrics import Metric, evaluate, load, obstacles
+from faithlab.metrics import METRICS, Metric, evaluate, load, obstacles
 from faithlab.scores import Block, Label, Scores
 from faithlab.stats import Sample, Statistic
 from faithlab.subject import Subject
@@ -251,7 +251,7 @@ def tied(names: Sequence[str], low: Sequence[float], high: Sequence[float], valu
 
 def reasons(metrics: Mapping[str, Metric], subject: Subject) -> dict[tuple[str, str], str]:
     """Why metrics cannot be put to any trial, by metric and trial."""
-    found = {}
+    found, features = {}, segments.count(subject.segments)
     for name, metric in metrics.items():
         why = metric.obstacle(subject)
         if metric.network == "retrained" and metric.needs == "one network":
@@ -260,6 +260,8 @@ def reasons(metrics: Mapping[str, Metric], subject: Subject) -> dict[tuple[str, 
             found |= dict.fromkeys(((name, trial) for trial in TRIALS), why)
         elif isinstance(metric, Peer):
             found |= {(name, trial): text for trial, text in NOT_ASKED.items()}
+        elif not metric.forwards(features):
+            found[name, "Stand-in"] = "it asks the network nothing, so that nothing stands in"
     return found
 
 
@@ -920,7 +922,8 @@ def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: f
             table, Statistic(effect, (*(a for a, _ in against), *(b for _, b in against)), "effect")
         ).value
         shows = [POWER / n**0.5 / float(far) if far > 0 else float("inf") for n in (10, 100, 1000)]
-        rows.append((name, each, value, low, high, *images, 2 * each * images[0], *shows))
+        forwards = 2 * each * images[0] if each else 0.0  # a metric that asks nothing costs nothing
+        rows.append((name, each, value, low, high, *images, forwards, *shows))
     columns = ["metric", "each", "effect", "low", "high", "images", "images_low", "images_high", "forwards"]
     return pd.DataFrame(rows, columns=[*columns, "shows_10", "shows_100", "shows_1000"])
 
@@ -945,7 +948,8 @@ def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
             for name, own in of.groupby("metric", sort=False)
         }
         told = costs.loc[[(kind, name) for name in trials if not trials[name][FAILED]]].reset_index()
-        ends = [told["each"] * told[end] for end in ("images_low", "images_high")]
+        # A metric that asks nothing costs nothing, whatever the images.
+        ends = [(told["each"] * told[end]).where(told["each"] > 0, 0.0) for end in ("images_low", "images_high")]
         groups = tied(told["metric"], *ends, told["forwards"])
         places = {name: float(place) for place, names in enumerate(groups) for name in names}
         names = [*places, *(name for name in trials if name not in places)]
@@ -1028,6 +1032,8 @@ ARGUMENTS = {
 def yours(named: str, what: str) -> Callable | Metric:
     """A metric, an explainer, a model or data of a reader's own, from "path/to/file.py:function".
 
+    A function that its file registers as a metric is asked as it is registered.
+
     Args:
         named: the file and the function, or a `faithlab.metrics.Metric`, in it.
         what: "metric", "explainer", "model" or "data"; a function of the last two has no arguments.
@@ -1056,4 +1062,7 @@ def yours(named: str, what: str) -> Callable | Metric:
         raise ValueError(
             f"{named}: expected a function of ({', '.join(wanted)}), but its arguments are {came}"
         ) from None
-    return Metric(found, source=f"{path.name}, {name}") if what == "metric" else found
+    if what != "metric":
+        return found
+    registered = next((metric for metric in METRICS.values() if metric.ask is found), None)
+    return registered or Metric(found, source=f"{path.name}, {name}")
