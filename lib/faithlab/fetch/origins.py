@@ -6,8 +6,6 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["about", "processor", "use", "used"]
-
 _USED: dict[tuple[str, str], dict[str, object]] = {}
 
 

@@ -60,8 +60,6 @@ from faithlab.fetch.sources import (
 from faithlab.zoo import colored, ct, formats, imagenet, series, texts, vehicles
 from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
 
-__all__ = ["COLLECTIONS", "Collection", "fetch", "load", "missing", "names"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:

@@ -19,8 +19,6 @@ from PIL import Image
 from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.zoo.sets import ImageSet
 
-__all__ = ["MEAN", "STD", "TINY", "classes", "crop", "folder", "numbered", "tiny", "tiny_classes", "wordnet_ids"]
-
 MEAN = (0.485, 0.456, 0.406)
 """Per channel of the training images, as fractions of 255."""
 STD = (0.229, 0.224, 0.225)

@@ -16,8 +16,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-__all__ = ["BOILER_FILES", "PAM_FILES", "RELEASE", "boiler", "pam"]
-
 RELEASE = "TimeX's release, doi:10.7910/DVN/B0DEQJ on dataverse.harvard.edu"
 """Where the files are, for messages."""
 

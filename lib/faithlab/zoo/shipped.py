@@ -24,8 +24,6 @@ from torch import Tensor, nn
 
 from faithlab.fetch import cache
 
-__all__ = ["VARIABLE", "Shipped", "every", "find", "folder", "rounded", "update", "write"]
-
 VARIABLE = "FAITHLAB_NETWORKS"
 """The environment variable that names the folder; set to nothing, no network ships."""
 

@@ -25,8 +25,6 @@ from torch import Tensor
 from faithlab.fetch.sources import Arrays
 from faithlab.zoo.sets import TextSet
 
-__all__ = ["POLARITY", "Options", "boolq", "encode", "glue", "join", "snippets", "split", "tokenise", "vocabulary"]
-
 POLARITY = ("negative", "positive")
 """The classes of a set of opinions."""
 
