@@ -286,12 +286,6 @@ class Scores:
         return cls(_blocks(table.select(list(COLUMNS)).cast(_SCHEMA).combine_chunks()))
 
 
-def dictionary() -> pd.DataFrame:
-    """The dictionary of columns, to be saved beside the tables: column, type, meaning."""
-    rows = [(name, str(_SCHEMA.field(name).type), meaning) for name, meaning in COLUMNS.items()]
-    return pd.DataFrame(rows, columns=["column", "type", "meaning"])
-
-
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _TYPES = dict.fromkeys(TEXTS, _TEXT) | dict.fromkeys((*INTEGERS, "image", "pair"), pa.int32())
 # Levels and sizes are chosen by equality: as 64-bit numbers they come back as they went.

@@ -27,5 +27,4 @@ from faithlab.claims.verdicts import (
     Claim,
     Judged,
     Verdict,
-    judge,
 )
