@@ -263,7 +263,7 @@ publish(
         "official site",
         (_TINY,),
         dict.fromkeys(("train", "test"), (_TINY.name,)),
-        {"train": imagenet.tiny("train"), "test": imagenet.tiny("test")},
+        {of: partial(imagenet.tiny, split=of) for of in ("train", "test")},
     ),
     classes=imagenet.tiny_classes,
     mean=(0.4802, 0.4481, 0.3975),
@@ -301,7 +301,7 @@ publish(
         "Python package vaderSentiment",
         (_VADER,),
         dict.fromkeys(("train", "test"), ("hutto_ICWSM_2014.tar.gz",)),
-        {"train": texts.snippets("train"), "test": texts.snippets("test")},
+        {of: partial(texts.snippets, part=of) for of in ("train", "test")},
     ),
     kind=TextSet,
     classes=texts.POLARITY,
@@ -378,12 +378,10 @@ publish(
 )
 
 
-def _timex(files: tuple[str, ...], read: Callable[[str], Callable]) -> Source:
+def _timex(files: tuple[str, ...], read: Callable) -> Source:
     """Return TimeX's release of a set, whose files hold both splits."""
-    splits = ("train", "test")
-    return Source(
-        series.RELEASE, tuple(map(Placed, files)), dict.fromkeys(splits, files), {of: read(of) for of in splits}
-    )
+    readers = {split: partial(read, part=split) for split in ("train", "test")}
+    return Source(series.RELEASE, tuple(map(Placed, files)), dict.fromkeys(readers, files), readers)
 
 
 publish(
