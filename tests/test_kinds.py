@@ -140,7 +140,7 @@ GOOD = torch.rand(4, 1, 8, 8).numpy()
         ({"x": GOOD, "y": np.arange(3)}, "one for each of the 4 inputs"),
         ({"x": GOOD, "y": np.ones(4)}, "expected whole numbers as labels"),
         ({"x": GOOD, "y": np.arange(4) + 2}, "expected labels of 0 to 2, but got 2 to 5"),
-        ({"network": NETWORK.format(inputs=64, classes=1)}, "two classes or more"),
+        ({"network": NETWORK.format(inputs=64, classes=1)}, r"expected logits \[2, classes\]"),
         ({"network": "def network():\n    return 3\n"}, "returns a torch.nn.Module, but it gave int"),
         ({"network": "def network(path):\n    return 3\n"}, r"expected a function of \(\), but its arguments"),
         ({"network": "import nowhere_at_all\n"}, "does not run: ModuleNotFoundError"),

@@ -1,6 +1,7 @@
 """Where stored weights come from: what is noted in their files, and which of them this process has used."""
 
 import functools
+import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -34,6 +35,16 @@ def used() -> list[dict[str, object]]:
         A dictionary each, of plain values that JSON can hold: kind, name, source and sha256, and what else is known.
     """
     return [dict(entry) for entry in _USED.values()]
+
+
+def repository() -> Path | None:
+    """The repository: FAITHLAB_ROOT where that is set, else the first upwards from here, or from the working directory.
+
+    It is the folder that holds ``notebooks/profiles.yml``; None: there is none.
+    """
+    named = os.environ.get("FAITHLAB_ROOT")
+    starts = [Path(named).resolve()] if named else [*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents]
+    return next((start for start in starts if (start / "notebooks" / "profiles.yml").is_file()), None)
 
 
 def git(folder: Path, *arguments: str) -> str | None:

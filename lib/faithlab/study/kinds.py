@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from faithlab import references, segments, stats
+from faithlab import preparation, references, segments, stats
 from faithlab.scores import Scores
 from faithlab.study import networks
 from faithlab.subject import Subject
@@ -191,18 +191,15 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
     """
     found = examination.yours(model, "model")()
     if not isinstance(found, nn.Module):
-        raise ValueError(f"{model}: expected a function that returns a torch.nn.Module, but it gave {_kind(found)}")
+        raise ValueError(
+            f"{model}: expected a function that returns a torch.nn.Module, but it gave {type(found).__name__}"
+        )
     x, y = inputs(data)
     try:
         with torch.no_grad():
-            first = found.eval()(x[:2])
+            first = preparation.checked(found.eval()(x[:2]), 2)
     except Exception as error:
         raise ValueError(f"{model} fails on two inputs {tuple(x[:2].shape)} of {data}: {error}") from error
-    if not isinstance(first, Tensor) or first.ndim != 2 or first.shape[0] != 2 or first.shape[1] < 2:
-        came = tuple(first.shape) if isinstance(first, Tensor) else _kind(first)
-        raise ValueError(
-            f"{model}: expected logits [2, classes] of two inputs, two classes or more, but it gave {came}"
-        )
     if not bool(first.isfinite().all()):
         raise ValueError(f"{model}: its logits of the first two inputs are not finite")
     if y is not None and not 0 <= int(y.min()) <= int(y.max()) < first.shape[1]:
@@ -272,10 +269,6 @@ def inputs(data: str) -> tuple[Tensor, Tensor | None]:
             f"{tuple(y[0].shape)}"
         )
     return x.float(), y[0].long() if y else None
-
-
-def _kind(given: Any) -> str:
-    return type(given).__name__
 
 
 def by_kind(found: Sequence[Asked]) -> dict[str, list[Asked]]:
