@@ -3,7 +3,6 @@
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib.pyplot as plt
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 import torch
+from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from scipy.cluster import hierarchy
@@ -455,25 +455,8 @@ def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Fig
     return show(figure)
 
 
-@dataclass(frozen=True)
-class Movable:
-    """Measured curves with a slider over the caps; `book/_static/plateau.js` draws them where scripts are on."""
-
-    data: str
-
-    def __repr__(self) -> str:
-        return "curves of FFid+ with a slider over the caps, on the page of the book"
-
-    def _repr_html_(self) -> str:
-        quoted = html.escape(self.data, quote=True)
-        return (
-            f'<div class="faithlab-plateau" data-measured="{quoted}"><noscript>The slider needs scripts; the figures '
-            "above show the same curves.</noscript></div>"
-        )
-
-
-def movable(sizes: Mapping[str, Size]) -> Movable:
-    """What was read, for a figure with a slider over the caps.
+def movable(sizes: Mapping[str, Size]) -> HTML:
+    """What was read, for a figure with a slider over the caps, which `book/_static/plateau.js` draws.
 
     Args:
         sizes: of `faithlab.metrics.size`, by what a reader chooses them by.
@@ -500,7 +483,11 @@ def movable(sizes: Mapping[str, Size]) -> Movable:
                 "fits": [numbers(fit[j]) for _, j in own],
             }
         )
-    return Movable(json.dumps(panels, separators=(",", ":")))
+    quoted = html.escape(json.dumps(panels, separators=(",", ":")), quote=True)
+    return HTML(
+        f'<div class="faithlab-plateau" data-measured="{quoted}"><noscript>The slider needs scripts; the figures above '
+        "show the same curves.</noscript></div>"
+    )
 
 
 def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:
