@@ -394,16 +394,8 @@ CALLS = {
         lambda: alignment.iou(A, BOX, 2, 3),
         r"of the 2 x 3 pixels, but got \(2, 4\); give the",
     ),
-    "models of other examples": (
-        lambda: consistency.split(torch.ones(2, 3), RIGHT[:, :2], UNSEEN),
-        r"but got \(2, 3\), \(2, 2\) and \(2,\)",
-    ),
-    "answers that are no booleans": (
-        lambda: consistency.split(torch.ones(2, 3), RIGHT.float(), UNSEEN),
-        "booleans, whether a model is right, but got torch.float32",
-    ),
     "an unseen model of none": (
-        lambda: consistency.split(torch.ones(2, 3), RIGHT, UNSEEN + 2),
+        lambda: consistency.to_unseen(torch.ones(3, 2, 4, 4), UNSEEN + 2, distance.l1),
         "int64 from 0 to 2, but got 2 to 3",
     ),
     "explanations of other examples": (
@@ -415,7 +407,7 @@ CALLS = {
         "1 NaN, 0 infinite and 0 neg",
     ),
     "an infinite distance": (lambda: consistency.mege(torch.tensor([math.inf])), "0 NaN, 1 infinite"),
-    "a negative distance": (lambda: consistency.reco(A[0], -A[0]), "3 negative; `split` leaves NaN out"),
+    "a negative distance": (lambda: consistency.reco(A[0], -A[0]), "3 negative; leave NaN out, and count it"),
     "distances of two dimensions": (lambda: consistency.mege(A), r"distances \[n\], .* but got shape \(2, 4\)"),
     "maps smaller than the window": (
         lambda: distance.ssim(*MAPS),

@@ -11,8 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import literal
-from faithlab.metrics.consistency import Split, mege, reco, reco_auc, split, sweep, to_unseen
-from faithlab.metrics.distance import l1, spearman
+from faithlab.metrics.consistency import mege, reco, reco_auc, sweep, to_unseen
+from faithlab.metrics.distance import spearman
 
 GENERATOR = torch.Generator().manual_seed(0)
 # Few different values, so that ties within and between the sets are common.
@@ -52,27 +52,6 @@ def test_the_balanced_area_is_the_difference_of_the_means(same, different):
     assert reco_auc(a, b) == pytest.approx((b.mean() - a.mean()).item(), abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_the_multisets_are_those_of_algorithm_1(k):
-    B, H, W = 40, 3, 4
-    maps = torch.rand(k, B, H, W, generator=GENERATOR)
-    maps[:, :4] = 1  # constant: no rank correlation
-    labels = torch.randint(3, (B,), generator=GENERATOR)
-    answers = torch.randint(3, (k, B), generator=GENERATOR)
-    own = torch.randint(k, (B,), generator=GENERATOR)
-    found = split(to_unseen(maps, own, spearman), (answers == labels).T, own)
-
-    def distance(x, i, j):
-        return spearman(maps[i, x], maps[j, x]).item()
-
-    same, different = literal.cross_training(distance, answers.tolist(), labels.tolist(), own.tolist())
-    for ours, theirs in ((found.same, same), (found.different, different)):
-        present = [d for d in theirs if not math.isnan(d)]
-        assert sorted(ours.tolist()) == pytest.approx(sorted(present), abs=1e-12)
-    assert found.missing == sum(map(math.isnan, same + different))
-    assert len(found.same) + len(found.different) + found.missing == len(same) + len(different)
-
-
 def test_distances_do_not_depend_on_how_many_examples_are_measured_at_once():
     maps, own = torch.rand(3, 20, 4, 4, generator=GENERATOR), torch.randint(3, (20,), generator=GENERATOR)
     whole = to_unseen(maps, own, spearman)
@@ -95,11 +74,11 @@ def test_perfect_separation_scores_one_and_its_reverse_zero():
 
 
 def test_a_random_explanation_scores_zero_with_balanced_rates_only():
-    same, different = some(20_000), some(2_000)
+    same, different = some(20_000), torch.cat([some(1_999), torch.ones(1)])
     chance = 0.63 * math.sqrt(1 / 20_000 + 1 / 2_000)
     assert 0 <= reco(same, different) < 4 * chance
     assert abs(reco_auc(same, different)) < 4 * chance
-    assert reco(same, different, "printed") > 0.8  # the share of the larger set is 0.91
+    assert reco(same, different, "printed") > 0.8  # above all others but the last lies S!= alone, below it 0.91 of S=
 
 
 def test_identical_explanations_have_the_highest_mege():
@@ -129,13 +108,6 @@ def test_an_empty_set_is_a_missing_score():
         for pair in ((some_distances, none), (none, some_distances), (none, none)):
             assert math.isnan(reco(*pair, rates))
             assert math.isnan(reco_auc(*pair, rates))
-
-
-def test_all_models_wrong_is_two_empty_sets():
-    maps, own = torch.rand(3, 5, 2, 2, generator=GENERATOR), torch.zeros(5, dtype=torch.int64)
-    found = split(to_unseen(maps, own, l1), torch.zeros(5, 3, dtype=torch.bool), own)
-    assert found == Split(found.same, found.different, 0)
-    assert len(found.same) == len(found.different) == 0
 
 
 # Cost

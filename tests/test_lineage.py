@@ -148,7 +148,7 @@ STEP = "        optimiser.zero_grad()\n"
         [(TRAINING, "torch.where(keep.to(x.device), x, absent)", "torch.where(keep, x, absent)")],
         [(MODELS, "mlp_ratio=2.0", "mlp_ratio=4.0"), (MODELS, "@register\ndef cnn3", "@register\ndef cnn4")],
         [(MODELS, "_BUILDERS[builder.__name__] = builder", "_BUILDERS.setdefault(builder.__name__, builder)")],
-        [("zoo/datasets.py", '"mnist": Collection(', '"new": Collection('), ("zoo/texts.py", "lower()", "upper()")],
+        [("zoo/datasets.py", 'publish(\n    "mnist",', 'publish(\n    "new",'), ("zoo/texts.py", "lower()", "upper()")],
         [
             ("fetch/cache.py", "_PATIENCE = 2.0", "_PATIENCE = 3.0"),
             ("fetch/sources.py", "_TIMEOUT = (5", "_TIMEOUT = (6"),

@@ -115,8 +115,6 @@ def test_the_container_has_what_the_two_commands_need():
 def test_a_module_imports_and_says_what_it_is(name):
     module = importlib.import_module(name)
     assert (module.__doc__ or "").strip(), f"{name} has no docstring"
-    for public in getattr(module, "__all__", []):
-        assert hasattr(module, public), f"{name}.__all__ names {public}, which is not there"
 
 
 def test_every_module_is_in_the_reference_pages():

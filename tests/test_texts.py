@@ -107,7 +107,7 @@ def test_a_snippet_has_the_polarity_of_its_grade_and_no_other_split(tmp_path):
     vague = [(grade, f"vague {i}") for i, grade in enumerate((0, 0.8, -0.8, 0.1, -0.79))]
     twice = [(3, "The very same."), (2, "the  VERY same ."), (-1, "the very same .")]
     archive = snippets_archive(tmp_path / "x.tar.gz", [*clear, *vague, *twice])
-    parts = {part: texts.snippets(part)([archive]) for part in ("train", "test")}
+    parts = {part: texts.snippets([archive], part) for part in ("train", "test")}
     found = {
         part: list(zip(texts.split(torch.from_numpy(stored)), labels.tolist(), strict=True))
         for part, (stored, labels) in parts.items()
@@ -119,7 +119,7 @@ def test_a_snippet_has_the_polarity_of_its_grade_and_no_other_split(tmp_path):
     assert sorted(len(of_part) for of_part in same) == [0, 3]
     assert 15 <= len(found["test"]) <= 45  # a fifth of 153
     # A snippet's split and order do not depend on the others.
-    fewer = texts.snippets("test")([snippets_archive(tmp_path / "y.tar.gz", clear[::2])])
+    fewer = texts.snippets([snippets_archive(tmp_path / "y.tar.gz", clear[::2])], "test")
     kept = [pair for pair in found["test"] if pair[0] in {text.replace("&amp;", "&") for _, text in clear[::2]}]
     assert list(zip(texts.split(torch.from_numpy(fewer[0])), fewer[1].tolist(), strict=True)) == kept
 

@@ -1,8 +1,6 @@
 """Parts hold, fail, depend on the network or are open; the verdict, its sentence and its numbers follow."""
 
-import json
 import math
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -259,7 +257,7 @@ def test_a_sample_without_spread_is_undecided_unless_counted():
     assert fact.sentence == "1 of 1 part holds, 0 open, 0 fail."
 
 
-def test_a_verdict_can_be_drawn_from_its_frame_and_json():
+def test_a_verdict_can_be_drawn_from_its_frame():
     verdict = claim(noise=0.5).verdict
     frame = verdict.frame()
     assert frame["network"].tolist() == ["pooled", "net 0", "net 1", "between networks"] * 3
@@ -268,20 +266,8 @@ def test_a_verdict_can_be_drawn_from_its_frame_and_json():
     assert pooled.loc["c", ["value", "low", "high"]].tolist() == [float(x) for x in part.estimate.pooled]
     assert pooled.loc["c", "claimed_low"] == 0.5
     assert pooled["outcome"].tolist() == [HOLDS, HOLDS, OPEN]
-    found = json.loads(verdict.json())
-    assert found["verdict"] == "undecided"
-    assert len(found["parts"]) == 12
-    assert found["parts"][0]["claimed_high"] is None
+    assert verdict.row()["verdict"] == "undecided"
     assert "<strong>undecided</strong>" in verdict._repr_html_()
-
-
-def test_judged_claims_are_a_table():
-    frame = claims.judge([claim(), replace(claim(), id="again")])
-    assert frame["id"].tolist() == ["all", "again"]
-    assert set(frame["verdict"]) <= set(claims.VERDICTS)
-    assert frame[["hold", "open", "fail", "depend"]].sum(axis=1).tolist() == [3, 3]
-    with pytest.raises(ValueError, match="all is there twice"):
-        claims.judge([claim(), claim()])
 
 
 X, Y = {"explainer": "a"}, {"explainer": "b"}

@@ -193,7 +193,7 @@ def remove_each(group: Tensor, groups: int) -> Tensor:
 
 
 def remove_from_top(
-    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
+    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor, apart: bool = False
 ) -> Tensor:
     """Keep all but a uniformly random subset, of exact size, of the first s features (F-Fidelity, eq. 3, 4 and 6).
 
@@ -208,6 +208,7 @@ def remove_from_top(
         seed: seed of the draws.
         images: [B] identities of the images.
         draws: [N] identities of the draws.
+        apart: each size has subsets of its own, see `remove_apart_from_top`.
 
     Returns:
         keep [B, N, K, F] bool.
@@ -216,28 +217,6 @@ def remove_from_top(
         ValueError: counts or removals that are no whole numbers or of other shapes, on the CPU outside 0..F or more
             removals than counts; seed or identities that are no whole numbers.
     """
-    return _removed_from_top(order, counts, removals, seed, images, draws, apart=False)
-
-
-SHUFFLES = -6148914691236517206
-"""The seed of what sizes are shuffled by; with one that is used for draws, a draw and its shuffle could be one."""
-
-
-def remove_apart_from_top(
-    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
-) -> Tensor:
-    """As `remove_from_top`, but each size has subsets of its own, of the same law.
-
-    Sizes that share a random order err in the same direction. Here a size shuffles it once more, in a way that belongs
-    to the count s alone: the mean over sizes is known better from as many draws, and explainers still share their
-    subsets at each size. Arguments, result and errors as there.
-    """
-    return _removed_from_top(order, counts, removals, seed, images, draws, apart=True)
-
-
-def _removed_from_top(
-    order: Tensor, counts: Tensor, removals: Tensor, seed: int, images: Tensor, draws: Tensor, apart: bool
-) -> Tensor:
     _check_removals(counts, removals, order)
     features = order.shape[-1]
     small = torch.int16 if features <= torch.iinfo(torch.int16).max else torch.int32
@@ -261,6 +240,22 @@ def _removed_from_top(
         by_relevance = own.gather(-1, order[:, None, :].expand_as(turn))
         later.append(own > select(by_relevance, s, m)[..., None])
     return remove_top(order, counts)[:, None] | torch.stack(later, 2)
+
+
+SHUFFLES = -6148914691236517206
+"""The seed of what sizes are shuffled by; with one that is used for draws, a draw and its shuffle could be one."""
+
+
+def remove_apart_from_top(
+    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
+) -> Tensor:
+    """As `remove_from_top`, but each size has subsets of its own, of the same law.
+
+    Sizes that share a random order err in the same direction. Here a size shuffles it once more, in a way that belongs
+    to the count s alone: the mean over sizes is known better from as many draws, and explainers still share their
+    subsets at each size. Arguments, result and errors as there.
+    """
+    return remove_from_top(order, counts, removals, seed=seed, images=images, draws=draws, apart=True)
 
 
 def remove_each_from_top(

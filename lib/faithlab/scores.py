@@ -286,12 +286,6 @@ class Scores:
         return cls(_blocks(table.select(list(COLUMNS)).cast(_SCHEMA).combine_chunks()))
 
 
-def dictionary() -> pd.DataFrame:
-    """The dictionary of columns, to be saved beside the tables: column, type, meaning."""
-    rows = [(name, str(_SCHEMA.field(name).type), meaning) for name, meaning in COLUMNS.items()]
-    return pd.DataFrame(rows, columns=["column", "type", "meaning"])
-
-
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _TYPES = dict.fromkeys(TEXTS, _TEXT) | dict.fromkeys((*INTEGERS, "image", "pair"), pa.int32())
 # Levels and sizes are chosen by equality: as 64-bit numbers they come back as they went.
@@ -412,7 +406,8 @@ def _blocks(table: pa.Table) -> Iterator[Block]:
     parts += [
         columns[name].is_valid().to_numpy(zero_copy_only=False).astype(np.int64) for name in ("pair", "hits", "error")
     ]
-    parts.append(_codes_of_lists(columns["sizes"]))
+    sizes = columns["sizes"].to_pandas().map(lambda row: None if row is None else row.tobytes())
+    parts.append(pd.factorize(sizes, use_na_sentinel=False)[0])
     for part in parts:
         code = pd.factorize(code * (int(part.max(initial=0)) + 1) + part)[0].astype(np.int64)
     order = np.argsort(code, kind="stable")
@@ -448,22 +443,3 @@ def _tensor(name: str, lists: pa.ListArray) -> Tensor:
     if (lengths != lengths[0]).any():
         raise ValueError(f"{name}: lists of rows with the same sizes have lengths {lengths.min()} to {lengths.max()}")
     return torch.from_numpy(flat.to_numpy(zero_copy_only=False).reshape(len(lists), -1).copy())
-
-
-def _codes_of_lists(lists: pa.ListArray) -> np.ndarray:
-    """A number for each different list; null is one of them."""
-    lengths = lists.value_lengths().fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    starts = np.concatenate([[0], np.cumsum(np.maximum(lengths, 0))[:-1]]) if len(lengths) else lengths
-    flat = lists.flatten().to_numpy(zero_copy_only=False)
-    codes, used = np.zeros(len(lengths), dtype=np.int64), 0
-    for length in np.unique(lengths):
-        where = np.flatnonzero(lengths == length)
-        # Neighbours are mostly equal: sort only the first list of each run.
-        table = flat[starts[where, None] + np.arange(max(length, 0))]
-        new = np.append(True, (table[1:] != table[:-1]).any(1))
-        different = (
-            np.unique(table[new], axis=0, return_inverse=True)[1].reshape(-1) if length > 0 else np.zeros(1, int)
-        )
-        codes[where] = used + different[np.cumsum(new) - 1]
-        used = codes[where].max() + 1
-    return codes

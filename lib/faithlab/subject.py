@@ -55,6 +55,13 @@ class Subject:
     retrained: Mapping[str, nn.Module] = field(default_factory=dict)
     references: Mapping[str, engine.Reference] = field(default_factory=lambda: references.NAMED)
     precision: torch.dtype | None = None
+    _scorers: dict[tuple, engine.Score] = field(default_factory=dict, init=False, repr=False)
+    # The reference and the network of each scorer.
+    _held: dict[tuple, tuple[object, object]] = field(default_factory=dict, init=False, repr=False)
+    # What the scorers were made of, as it was: the inputs, and each network.
+    _asked: dict[object, object] = field(default_factory=dict, init=False, repr=False)
+    # By the name of a reference, the inputs as they were, and the reference of all of them.
+    _stand_ins: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         engine.check_inputs(self.x)
@@ -82,20 +89,6 @@ class Subject:
         named = self.references if isinstance(self.references, Mapping) else {"": None}
         if not all(callable(reference) for reference in named.values()):
             raise TypeError(f"expected references as functions by name, but got {self.references!r}")
-
-    @functools.cached_property
-    def _scorers(self) -> dict[tuple, engine.Score]:
-        return {}
-
-    @functools.cached_property
-    def _held(self) -> dict[tuple, tuple[object, object]]:
-        """The reference and the network of each scorer."""
-        return {}
-
-    @functools.cached_property
-    def _asked(self) -> dict[object, object]:
-        """What the scorers were made of, as it was: the inputs, and each network."""
-        return {}
 
     def _forget_what_changed(self, network: nn.Module) -> None:
         """Drop all scorers if inputs, or a network that is asked again, are not as they were, or nobody can tell."""
@@ -155,11 +148,6 @@ class Subject:
             whole = engine.stand_in_of(self.references[name], of)
             self._stand_ins[name] = of, whole
         return whole[places] if len(whole) == len(self.x) else whole
-
-    @functools.cached_property
-    def _stand_ins(self) -> dict[str, tuple[Tensor, Tensor]]:
-        """By the name of a reference, the inputs as they were, and the reference of all of them."""
-        return {}
 
     def missing(self, reference: str, network: Network, explainer: str | None = None) -> str | None:
         """Why a network or a reference cannot be asked; None: it can."""

@@ -85,7 +85,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
         return Counter(_verdict(claim, estimated, run) for run in range(count))
 
     def chance(part: Part, run: int) -> Estimate:
-        if part.kind in PAIRED and part.gathered.exchangeable:
+        if part.kind in PAIRED and len(part.gathered.datasets) == 1:  # cells change places in an image
             order = _order(part, seed, run)
             moved = part.gathered.permuted(order)
             return intervals(moved, resampled(moved, resamples), part.matrix)

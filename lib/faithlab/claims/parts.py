@@ -102,52 +102,24 @@ class Part:
         return held >= (len(self.printed) if self.needed is None else self.needed)
 
 
-def above(
-    table: Scores,
-    bar: float,
-    *,
-    of: Statistic | Function = mean,
-    name: str | None = None,
-    printed: float | None = None,
-    **labels: Any,
-) -> Part:
+def above(table: Scores, bar: float, **how: Any) -> Part:
     """The statistic is above a bar.
 
     Args:
         table: the long table.
         bar: the bar.
-        of: the statistic, see `faithlab.stats.estimate`.
-        name: for a reader; None: the labels.
-        printed: the paper's own number.
-        **labels: labels of the rows.
+        **how: what all kinds take. `of`: the statistic, see `faithlab.stats.estimate`; where it is not given, the mean.
+            `name`: for a reader; else the labels. `printed`: the paper's own number. All others are labels of the rows.
     """
-    return _part("above", table, of, [{}], [[1]], labels, name, printed, low=bar)
+    return _part("above", table, [{}], [[1]], bar, INFINITY, **how)
 
 
-def below(
-    table: Scores,
-    bar: float,
-    *,
-    of: Statistic | Function = mean,
-    name: str | None = None,
-    printed: float | None = None,
-    **labels: Any,
-) -> Part:
+def below(table: Scores, bar: float, **how: Any) -> Part:
     """The statistic is below a bar; arguments as in `above`."""
-    return _part("below", table, of, [{}], [[1]], labels, name, printed, high=bar)
+    return _part("below", table, [{}], [[1]], -INFINITY, bar, **how)
 
 
-def better(
-    table: Scores,
-    x: Labels,
-    y: Labels,
-    *,
-    less: bool = False,
-    of: Statistic | Function = mean,
-    name: str | None = None,
-    printed: Sequence[float] | None = None,
-    **labels: Any,
-) -> Part:
+def better(table: Scores, x: Labels, y: Labels, *, less: bool = False, **how: Any) -> Part:
     """The statistic of x is greater than that of y on the same images.
 
     Args:
@@ -155,12 +127,9 @@ def better(
         x: labels of the rows that shall be better.
         y: labels of those that they are compared with.
         less: less is better.
-        of: the statistic.
-        name: for a reader.
-        printed: the paper's numbers of x and y.
-        **labels: labels of both.
+        **how: as in `above`; `printed` are the paper's numbers of x and y, labels are those of both.
     """
-    return _part("better", table, of, [x, y], _signed([[1, -1]], less), labels, name, printed, low=0)
+    return _part("better", table, [x, y], _signed([[1, -1]], less), 0, INFINITY, **how)
 
 
 def best(
@@ -170,10 +139,9 @@ def best(
     *,
     rivals: Sequence[Label] | None = None,
     less: bool = False,
-    of: Statistic | Function = mean,
     name: str | None = None,
     printed: Mapping[Label, float] | None = None,
-    **labels: Any,
+    **how: Any,
 ) -> Part:
     """The statistic of one is greater than that of every rival on the same images.
 
@@ -183,33 +151,23 @@ def best(
         winner: its value that shall be best.
         rivals: the other values; None: all others among the rows.
         less: less is better.
-        of: the statistic.
         name: for a reader.
         printed: the paper's numbers, by value of the label.
-        **labels: labels of all.
+        **how: as in `above`.
     """
-    others = [value for value in _values(table, by, of, labels) if value != winner] if rivals is None else list(rivals)
+    others = [value for value in _values(table, by, **how) if value != winner] if rivals is None else list(rivals)
     if not others or winner in others:
         raise ValueError(f"expected rivals of {by} {winner!r}, but got {others}")
     cells = [{by: value} for value in (winner, *others)]
     matrix = torch.cat([torch.ones(len(others), 1), -torch.eye(len(others))], 1)
     if printed is not None and not any(value in printed for value in (winner, *others)):
         raise ValueError(f"numbers are printed of {by} {list(printed)}, but {winner!r} is compared with {others}")
-    printed = None if printed is None else [printed.get(value, torch.nan) for value in (winner, *others)]
-    return _part("best", table, of, cells, _signed(matrix, less), labels, name or f"{winner} is best", printed, low=0)
+    how["printed"] = None if printed is None else [printed.get(value, torch.nan) for value in (winner, *others)]
+    how["name"] = name or f"{winner} is best"
+    return _part("best", table, cells, _signed(matrix, less), 0, INFINITY, **how)
 
 
-def in_order(
-    table: Scores,
-    by: str,
-    order: Sequence[Label] | None = None,
-    *,
-    rises: bool = False,
-    of: Statistic | Function = mean,
-    name: str | None = None,
-    printed: Sequence[float] | None = None,
-    **labels: Any,
-) -> Part:
+def in_order(table: Scores, by: str, order: Sequence[Label] | None = None, *, rises: bool = False, **how: Any) -> Part:
     """The statistic falls from each value of a label to the next, on the same images.
 
     Args:
@@ -217,30 +175,15 @@ def in_order(
         by: the label, such as "level".
         order: its values; None: from the smallest to the largest, where it does not apply (nothing is degraded) first.
         rises: it rises instead.
-        of: the statistic.
-        name: for a reader.
-        printed: the paper's numbers in this order.
-        **labels: labels of all.
+        **how: as in `above`; `printed` are the paper's numbers in this order.
     """
     if order is None:
-        order = sorted(_values(table, by, of, labels), key=lambda value: (value is not None, value))
-    if len(set(order)) != len(order) or len(order) < 2:
-        raise ValueError(f"expected two or more different values of {by}, but got {list(order)}")
+        order = sorted(_values(table, by, **how), key=lambda value: (value is not None, value))
     steps = torch.eye(len(order))
-    cells = [{by: value} for value in order]
-    return _part("in_order", table, of, cells, _signed(steps[:-1] - steps[1:], rises), labels, name, printed, low=0)
+    return _ordered("in_order", table, by, order, _signed(steps[:-1] - steps[1:], rises), how)
 
 
-def trend(
-    table: Scores,
-    by: str,
-    order: Sequence[Label],
-    *,
-    rises: bool = False,
-    of: Statistic | Function = mean,
-    name: str | None = None,
-    **labels: Any,
-) -> Part:
+def trend(table: Scores, by: str, order: Sequence[Label], *, rises: bool = False, **how: Any) -> Part:
     """The statistic falls over the values of a label as a whole, by the least-squares line through their places.
 
     Args:
@@ -248,31 +191,22 @@ def trend(
         by: the label, such as "level".
         order: its values, evenly spaced.
         rises: it rises instead.
-        of: the statistic.
-        name: for a reader.
-        **labels: labels of all.
+        **how: as in `in_order`.
     """
-    if len(set(order)) != len(order) or len(order) < 2:
-        raise ValueError(f"expected two or more different values of {by}, but got {list(order)}")
     places = torch.linspace(1, -1, len(order), dtype=torch.float64)
     slope = (places / places.square().sum() * 2)[None]  # the change from the first value to the last
-    cells = [{by: value} for value in order]
-    part = _part("trend", table, of, cells, _signed(slope, rises), labels, name, None, low=0)
+    part = _ordered("trend", table, by, order, _signed(slope, rises), how)
     return replace(part, contrasts=("first - last, on the line",))
 
 
+def _ordered(kind: str, table: Scores, by: str, order: Sequence[Label], matrix: Tensor, how: Mapping[str, Any]) -> Part:
+    if len(set(order)) != len(order) or len(order) < 2:
+        raise ValueError(f"expected two or more different values of {by}, but got {list(order)}")
+    return _part(kind, table, [{by: value} for value in order], matrix, 0, INFINITY, **how)
+
+
 def within(
-    table: Scores,
-    x: Labels,
-    y: Labels | None = None,
-    *,
-    margin: float,
-    reason: str,
-    about: float = 0.0,
-    of: Statistic | Function = mean,
-    name: str | None = None,
-    printed: Sequence[float] | None = None,
-    **labels: Any,
+    table: Scores, x: Labels, y: Labels | None = None, *, margin: float, reason: str, about: float = 0.0, **how: Any
 ) -> Part:
     """The difference x - y is within a margin of 0 on the same images; or x alone within a margin of `about`.
 
@@ -283,42 +217,17 @@ def within(
         margin: half of the range that counts as no difference.
         reason: why this margin: the paper's word, or ours, declared before the run that it judges.
         about: the number that x shall be near, where there is no y.
-        of: the statistic.
-        name: for a reader.
-        printed: the paper's numbers, of x, or of x and y.
-        **labels: labels of both.
+        **how: as in `above`; `printed` are the paper's numbers, of x, or of x and y.
     """
     _check_margin(margin, reason)
     if y is not None and about:
         raise ValueError(f"a difference is compared with 0, not about {about}; leave out either y or about")
     cells, matrix = ([x], [[1]]) if y is None else ([x, y], [[1, -1]])
-    return _part(
-        "within",
-        table,
-        of,
-        cells,
-        matrix,
-        labels,
-        name,
-        printed,
-        low=about - margin,
-        high=about + margin,
-        reason=reason,
-    )
+    return _part("within", table, cells, matrix, about - margin, about + margin, reason, **how)
 
 
 def no_worse(
-    table: Scores,
-    x: Labels,
-    y: Labels,
-    *,
-    margin: float,
-    reason: str,
-    less: bool = False,
-    of: Statistic | Function = mean,
-    name: str | None = None,
-    printed: Sequence[float] | None = None,
-    **labels: Any,
+    table: Scores, x: Labels, y: Labels, *, margin: float, reason: str, less: bool = False, **how: Any
 ) -> Part:
     """The statistic of x is not by a margin less than that of y on the same images; it may be any amount greater.
 
@@ -329,26 +238,13 @@ def no_worse(
         margin: how much less still counts as no worse.
         reason: why this margin, as in `within`.
         less: less is better.
-        of: the statistic.
-        name: for a reader.
-        printed: the paper's numbers of x and y.
-        **labels: labels of both.
+        **how: as in `better`.
     """
     _check_margin(margin, reason)
-    matrix = _signed([[1, -1]], less)
-    return _part("no_worse", table, of, [x, y], matrix, labels, name, printed, low=-margin, reason=reason)
+    return _part("no_worse", table, [x, y], _signed([[1, -1]], less), -margin, INFINITY, reason, **how)
 
 
-def agrees(
-    table: Scores,
-    printed: float | tuple[float, float],
-    *,
-    margin: float,
-    reason: str,
-    of: Statistic | Function = mean,
-    name: str | None = None,
-    **labels: Any,
-) -> Part:
+def agrees(table: Scores, printed: float | tuple[float, float], *, margin: float, reason: str, **how: Any) -> Part:
     """The statistic lies in the range that the paper prints, widened by a margin.
 
     Args:
@@ -356,18 +252,14 @@ def agrees(
         printed: a number, or the ends of a range.
         margin: how far outside the printed range still agrees.
         reason: why this margin.
-        of: the statistic.
-        name: for a reader.
-        **labels: labels of the rows.
+        **how: as in `above`.
     """
     _check_margin(margin, reason)
     low, high = printed if isinstance(printed, tuple | list) else (printed, printed)
     if not low <= high:
         raise ValueError(f"expected a range from its lower to its upper end, but got {low} to {high}")
-    middle = (low + high) / 2
-    return _part(
-        "agrees", table, of, [{}], [[1]], labels, name, middle, low=low - margin, high=high + margin, reason=reason
-    )
+    how["printed"] = (low + high) / 2
+    return _part("agrees", table, [{}], [[1]], low - margin, high + margin, reason, **how)
 
 
 def counted(name: str, as_claimed: Tensor | Sequence[bool], *, reason: str = "") -> Part:
@@ -429,8 +321,8 @@ def _joined(parts: Sequence[Part], name: str, needed: int) -> Part:
     for row, part, of in zip(matrix, parts, own, strict=True):
         for cell, weight in zip(of, part.matrix[0], strict=True):
             row[cells.index(cell)] += weight
-    bar = {"low": first.low, "high": first.high, "reason": first.reason}
-    joined = _part(first.kind, first.table, first.gathered.statistic, cells, matrix, common, name, None, **bar)
+    bar, statistic = (first.low, first.high, first.reason), first.gathered.statistic
+    joined = _part(first.kind, first.table, cells, matrix, *bar, of=statistic, name=name, **common)
     printed = tuple(value for part in parts for value in part.printed)
     printed = printed if len(printed) == len(parts) else ()
     return replace(joined, printed=printed, needed=needed)
@@ -446,8 +338,9 @@ def _signed(matrix: Tensor | Sequence[Sequence[float]], negative: bool) -> Tenso
     return -matrix if negative else matrix
 
 
-def _values(table: Scores, by: str, of: Statistic | Function, labels: Labels) -> list[Label]:
+def _values(table: Scores, by: str, *, of: Statistic | Function = mean, **how: Any) -> list[Label]:
     """The values of a label among the rows that the statistic looks at."""
+    labels = {key: value for key, value in how.items() if key not in ("name", "printed")}
     found = [b for own in statistic(of).over for b in table.where(**{**labels, **own})]
     return list(dict.fromkeys(b.labels.get(by) for b in found))
 
@@ -462,16 +355,17 @@ def _named(value: Label | Sequence[Label]) -> str:
 def _part(
     kind: str,
     table: Scores,
-    of: Statistic | Function,
     cells: Sequence[Labels],
     matrix: Tensor | Sequence[Sequence[float]],
-    labels: Labels,
-    name: str | None,
-    printed: float | Sequence[float] | None,
-    *,
-    low: float = -INFINITY,
-    high: float = INFINITY,
+    low: float,
+    high: float,
     reason: str = "",
+    /,  # a label of one of these names is a label, which the table refuses
+    *,
+    of: Statistic | Function = mean,
+    name: str | None = None,
+    printed: float | Sequence[float] | None = None,
+    **labels: Label | Sequence[Label],
 ) -> Part:
     matrix = torch.as_tensor(matrix, dtype=torch.float64)
     if not low < high or not (math.isfinite(low) or math.isfinite(high)):

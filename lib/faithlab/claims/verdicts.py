@@ -23,7 +23,6 @@ An interval at another tail is the 95 % interval with its halves stretched by th
 """
 
 import html
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -306,17 +305,6 @@ class Verdict:
                     )
         return pd.DataFrame(rows)
 
-    def json(self) -> str:
-        """`row` and `frame` as one JSON object, with null for what is not a finite number."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, float) and not math.isfinite(value):
-                return None
-            return value.item() if hasattr(value, "item") else value
-
-        parts = [{key: plain(value) for key, value in row.items()} for row in self.frame().to_dict("records")]
-        return json.dumps({key: plain(value) for key, value in self.row().items()} | {"parts": parts}, indent=1)
-
     def __str__(self) -> str:
         return f"{self.claim.id} ({self.claim.where}): {self.claim.sentence}\n{self.outcome}: {self.sentence}"
 
@@ -335,18 +323,6 @@ class Verdict:
             f"<p><strong>{self.outcome}</strong> {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
             f"{html.escape(self.sentence)}</p><table class='faithlab-text'>{''.join(map(line, self.judged))}</table>"
         )
-
-
-def judge(claims: Sequence[Claim]) -> pd.DataFrame:
-    """A row for every claim, see `Verdict.row`.
-
-    Raises:
-        ValueError: two claims have the same id.
-    """
-    twice = [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]
-    if twice:
-        raise ValueError(f"every claim needs an id of its own, but {', '.join(twice)} is there twice")
-    return pd.DataFrame([claim.verdict.row() for claim in claims])
 
 
 def _ends(interval: Interval, q: int) -> str:

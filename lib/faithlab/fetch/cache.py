@@ -20,20 +20,6 @@ from typing import TypeVar
 import filelock
 import platformdirs
 
-__all__ = [
-    "VARIABLE",
-    "CacheUnavailable",
-    "folder",
-    "lock",
-    "once",
-    "remove",
-    "room",
-    "scratch",
-    "verified",
-    "write_atomically",
-    "write_with_checksum",
-]
-
 VARIABLE = "FAITHLAB_CACHE"
 """The environment variable that moves the cache."""
 

@@ -1,12 +1,11 @@
 """Where stored weights come from: what is noted in their files, and which of them this process has used."""
 
 import functools
+import os
 import platform
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
-
-__all__ = ["about", "processor", "use", "used"]
 
 _USED: dict[tuple[str, str], dict[str, object]] = {}
 
@@ -38,21 +37,33 @@ def used() -> list[dict[str, object]]:
     return [dict(entry) for entry in _USED.values()]
 
 
+def repository() -> Path | None:
+    """The repository: FAITHLAB_ROOT where that is set, else the first upwards from here, or from the working directory.
+
+    It is the folder that holds ``notebooks/profiles.yml``; None: there is none.
+    """
+    named = os.environ.get("FAITHLAB_ROOT")
+    starts = [Path(named).resolve()] if named else [*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents]
+    return next((start for start in starts if (start / "notebooks" / "profiles.yml").is_file()), None)
+
+
+def git(folder: Path, *arguments: str) -> str | None:
+    """What git says in a folder; None: there is no git, or it refuses."""
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
 @functools.cache
 def _commit() -> tuple[str, str]:
     """The commit of this package's repository, and "true" where the package differs from it."""
     folder = Path(__file__).parents[1]
-
-    def git(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", __file__)  # another repository may hold the environment of this package
-        return git("rev-parse", "HEAD"), "true" if git("status", "--porcelain", "--", ".") else "false"
-    except (OSError, subprocess.CalledProcessError):
+    # Another repository may hold the environment of this package.
+    if git(folder, "ls-files", "--error-unmatch", __file__) is None or not (head := git(folder, "rev-parse", "HEAD")):
         return "", ""
+    return head, "true" if git(folder, "status", "--porcelain", "--", ".") else "false"
 
 
 @functools.cache

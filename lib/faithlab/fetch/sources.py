@@ -25,22 +25,6 @@ import pooch
 
 from faithlab.fetch import cache
 
-__all__ = [
-    "OWN",
-    "Archive",
-    "Arrays",
-    "DatasetUnavailable",
-    "DebianPackage",
-    "Download",
-    "NpmPackage",
-    "Placed",
-    "PythonPackage",
-    "Source",
-    "by_hand",
-    "fingerprint",
-    "obtain",
-]
-
 Arrays = tuple[np.ndarray, np.ndarray]
 """Inputs uint8 [N, C, H, W] and labels int64 [N]."""
 

@@ -32,20 +32,6 @@ from faithlab.metrics.distance import Distance
 Rates = Literal["balanced", "printed"]
 
 
-class Split(NamedTuple):
-    """The multisets of distances.
-
-    Attributes:
-        same: S=, [n] float64.
-        different: S!=, [m] float64.
-        missing: pairs that belong to either, but have no distance; they are left out.
-    """
-
-    same: Tensor
-    different: Tensor
-    missing: int
-
-
 class Sweep(NamedTuple):
     """The rates at every threshold.
 
@@ -82,38 +68,14 @@ def to_unseen(explanations: Tensor, unseen: Tensor, distance: Distance) -> Tenso
             "expected explanations [models, B, H, W] and the unseen model of each example [B], but got "
             f"{tuple(explanations.shape)} and {tuple(unseen.shape)}"
         )
-    _check_models(unseen, len(explanations))
+    whole = unseen.dtype == torch.int64
+    if not whole or bool(((unseen < 0) | (unseen >= len(explanations))).any()):
+        came = f"{int(unseen.min())} to {int(unseen.max())}" if whole else str(unseen.dtype)
+        raise ValueError(
+            f"expected the unseen model of each example as int64 from 0 to {len(explanations) - 1}, but got {came}"
+        )
     examples = torch.arange(explanations.shape[1], device=explanations.device)
     return distance(explanations, explanations[unseen.to(examples.device), examples]).T
-
-
-def split(distances: Tensor, correct: Tensor, unseen: Tensor) -> Split:
-    """S= and S!= (eq. 5 and 6).
-
-    Args:
-        distances: [B, k] from `to_unseen`.
-        correct: [B, k] bool, whether each model is right about each example.
-        unseen: [B] int64.
-
-    Raises:
-        ValueError: shapes that do not fit, answers that are not boolean, an unseen model that is none of the k.
-    """
-    if distances.shape != correct.shape or unseen.shape != distances.shape[:1]:
-        raise ValueError(
-            "expected distances [B, k], correct [B, k] and unseen [B], but got "
-            f"{tuple(distances.shape)}, {tuple(correct.shape)} and {tuple(unseen.shape)}"
-        )
-    if correct.dtype != torch.bool:
-        raise ValueError(f"expected correct as booleans, whether a model is right, but got {correct.dtype}")
-    _check_models(unseen, distances.shape[1])
-    distances, correct = distances.cpu(), correct.cpu()
-    itself = torch.nn.functional.one_hot(unseen.cpu(), distances.shape[1]).bool()
-    others_right, own_right = correct[~itself], correct[itself].repeat_interleave(distances.shape[1] - 1)
-    pairs = distances[~itself]
-    same, different = others_right & own_right, others_right ^ own_right
-    known = ~pairs.isnan()
-    missing = int((~known & (same | different)).sum())
-    return Split(pairs[same & known].double(), pairs[different & known].double(), missing)
 
 
 def mege(same: Tensor) -> float:
@@ -187,12 +149,5 @@ def _check(*distances: Tensor) -> None:
             raise ValueError(
                 f"expected distances [n], none negative, NaN or infinite, but got shape {tuple(values.shape)} with "
                 f"{int(values.isnan().sum())} NaN, {int(values.isinf().sum())} infinite and {int((values < 0).sum())} "
-                "negative; `split` leaves NaN out"
+                "negative; leave NaN out, and count it"
             )
-
-
-def _check_models(unseen: Tensor, models: int) -> None:
-    whole = unseen.dtype == torch.int64
-    if not whole or bool(((unseen < 0) | (unseen >= models)).any()):
-        came = f"{int(unseen.min())} to {int(unseen.max())}" if whole else str(unseen.dtype)
-        raise ValueError(f"expected the unseen model of each example as int64 from 0 to {models - 1}, but got {came}")

@@ -21,6 +21,7 @@ loss without the most relevant features, and this is their sufficiency.
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from faithlab import arguments, masks, stats
@@ -56,7 +57,8 @@ def curve(
     """
     order = masks.order(attribution, present, direction)
     counts = masks.counts(fractions, order.shape[1] if present is None else present.to(order.device).sum(1))
-    return ask(score, masks.remove_top(order, counts))
+    parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())), -1)
+    return torch.cat([ask(score, masks.remove_top(order, part)) for part in parts], 1)
 
 
 def area(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:

@@ -13,14 +13,14 @@ LIF is the order of MIF read from its end. The class that is followed is the sco
 true one, or each in turn.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from faithlab import arguments, masks, stats
 from faithlab.engine import Score
-from faithlab.metrics.answers import ask
+from faithlab.metrics import deletion
 
 
 class Areas(NamedTuple):
@@ -60,10 +60,7 @@ def curve(
     Raises:
         ValueError: as `faithlab.masks.order`; fewer than one step, or a score that is no probability.
     """
-    order = masks.order(attribution, present, direction)
-    counts = masks.counts(_shares(steps), order.shape[1] if present is None else present.to(order.device).sum(1))
-    parts = counts.split(max(1, masks.BUDGET // max(1, order.numel())), -1)
-    found = torch.cat([ask(score, masks.remove_top(order, part)) for part in parts], 1)
+    found = deletion.curve(score, attribution, _shares(steps), direction=direction, present=present)
     if bool(((found < 0) | (found > 1 + 1e-6)).any()):
         raise ValueError(
             f"expected probabilities, between 0 and 1, but the score gave {found.min():.3g} to {found.max():.3g}; read "
@@ -72,16 +69,9 @@ def curve(
     return found
 
 
-def area(
-    score: Score,
-    attribution: Tensor,
-    *,
-    steps: int = 100,
-    direction: masks.Direction = "MoRF",
-    present: Tensor | None = None,
-) -> Tensor:
+def area(score: Score, attribution: Tensor, *, steps: int = 100, **which: Any) -> Tensor:
     """The area under one curve, [B] float64; arguments and errors as in `curve`."""
-    return stats.auc(curve(score, attribution, steps=steps, direction=direction, present=present), _shares(steps))
+    return stats.auc(curve(score, attribution, steps=steps, **which), _shares(steps))
 
 
 def areas(score: Score, attribution: Tensor, *, steps: int = 100, present: Tensor | None = None) -> Areas:

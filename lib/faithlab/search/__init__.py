@@ -37,24 +37,3 @@ from faithlab.search.memory import Remembered
 from faithlab.search.metaheuristics import genetic, tabu
 from faithlab.search.orders import NEIGHBOURS, heat_map, random_orders
 from faithlab.search.subsets import answers, bound, ceiling, limit, lookup, optimum
-
-__all__ = [
-    "NEIGHBOURS",
-    "OBJECTIVES",
-    "Remembered",
-    "Trajectory",
-    "anneal",
-    "answers",
-    "best",
-    "bound",
-    "ceiling",
-    "genetic",
-    "greedy",
-    "heat_map",
-    "insert",
-    "limit",
-    "lookup",
-    "optimum",
-    "random_orders",
-    "tabu",
-]

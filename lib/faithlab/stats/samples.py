@@ -445,11 +445,6 @@ class Gathered:
             answers.append(torch.stack(cells, 1))
         return torch.stack(answers)
 
-    @property
-    def exchangeable(self) -> bool:
-        """Whether the cells can change places within an image: one data set, the same numbers in each."""
-        return len(self.datasets) == 1
-
     def permuted(self, order: Tensor) -> "Gathered":
         """The cells of every image in another order, the same for all networks and samples.
 

@@ -3,7 +3,6 @@
 import html
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib.pyplot as plt
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 import torch
+from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from scipy.cluster import hierarchy
@@ -24,13 +24,8 @@ from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
 
-COLOURS = dict(
-    zip(
-        ["F-Fidelity", "R-Fidelity", "Fidelity", "ROAR", "truth", "SaCo", "Random"],
-        [sns.color_palette("colorblind")[i] for i in (0, 1, 2, 3, 7, 4, 3)],
-        strict=True,
-    )
-)
+_PLACES = {"F-Fidelity": 0, "R-Fidelity": 1, "Fidelity": 2, "ROAR": 3, "truth": 7, "SaCo": 4, "Random": 3}
+COLOURS = {name: sns.color_palette("colorblind")[place] for name, place in _PLACES.items()}
 """What has a colour of its own in every figure of the book."""
 
 
@@ -59,30 +54,13 @@ def theme() -> None:
 def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1.0) -> None:
     """A dashed line at a value on an axis, with a label at its end."""
     colour = COLOURS["truth"]
+    look = {"textcoords": "offset points", "color": "0.35", "fontsize": "small"}
     if axis == "x":
         axes.axvline(at, color=colour, linestyle="--", linewidth=1.2)
-        axes.annotate(
-            text,
-            (at, height),
-            xycoords=("data", "axes fraction"),
-            xytext=(3, -2),
-            textcoords="offset points",
-            va="top",
-            color="0.35",
-            fontsize="small",
-        )
+        axes.annotate(text, (at, height), (3, -2), ("data", "axes fraction"), va="top", **look)
     else:
         axes.axhline(at, color=colour, linestyle="--", linewidth=1.2)
-        axes.annotate(
-            text,
-            (1.0, at),
-            xycoords=("axes fraction", "data"),
-            xytext=(-3, 3),
-            textcoords="offset points",
-            ha="right",
-            color="0.35",
-            fontsize="small",
-        )
+        axes.annotate(text, (1.0, at), (-3, 3), ("axes fraction", "data"), ha="right", **look)
 
 
 def show(figure: plt.Figure) -> plt.Figure:
@@ -219,8 +197,7 @@ def order_by_size(
             family = metrics[metric].family or metric
             of = stats.found_order(levels, seeds, micro=True, each_size=True, metric=metric)
             found = stats.estimate(scores, of, **labels)
-            axes.plot(metrics[metric].sizes, found.value, marker=marker, label=family, color=COLOURS.get(family))
-            axes.fill_between(metrics[metric].sizes, found.low, found.high, color=COLOURS.get(family), alpha=0.12)
+            band(axes, metrics[metric].sizes, found, marker=marker, label=family, color=COLOURS.get(family))
         mark(axes, 1, "ideal", axis="y")
         axes.set(title=name, ylim=(-1.1, 1.1))
     grid[0, 0].set_ylabel("correlation with the truth")
@@ -229,14 +206,13 @@ def order_by_size(
     return show(figure)
 
 
-def distance_histograms(scores: Scores, *, row: str, col: str, bins: int = 20) -> plt.Figure:
+def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
     """How the distances of S= and S!= are spread, a small histogram for each row and column; shares, no intervals.
 
     Args:
         scores: with rows of `faithlab.trials.cross_trained`.
         row: the label that makes the rows of the figure.
         col: the label that makes the columns of the figure.
-        bins: between 0 and 1.
     """
     grid = sns.displot(
         scores.where(metric=["S=", "S≠"]).frame(),
@@ -245,7 +221,7 @@ def distance_histograms(scores: Scores, *, row: str, col: str, bins: int = 20) -
         hue_order=["S=", "S≠"],
         row=row,
         col=col,
-        bins=bins,
+        bins=20,
         binrange=(0, 1),
         stat="probability",
         common_norm=False,
@@ -261,9 +237,7 @@ def distance_histograms(scores: Scores, *, row: str, col: str, bins: int = 20) -
     return grid.figure
 
 
-_REFINED = dict(
-    zip(("none", "XRAI", "SG", "SG²"), [sns.color_palette("colorblind")[i] for i in (7, 3, 2, 1)], strict=True)
-)
+_REFINED = {way: sns.color_palette("colorblind")[i] for way, i in {"none": 7, "XRAI": 3, "SG": 2, "SG²": 1}.items()}
 
 
 def refined(found: pd.DataFrame, label: str) -> plt.Figure:
@@ -481,25 +455,8 @@ def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Fig
     return show(figure)
 
 
-@dataclass(frozen=True)
-class Movable:
-    """Measured curves with a slider over the caps; `book/_static/plateau.js` draws them where scripts are on."""
-
-    data: str
-
-    def __repr__(self) -> str:
-        return "curves of FFid+ with a slider over the caps, on the page of the book"
-
-    def _repr_html_(self) -> str:
-        quoted = html.escape(self.data, quote=True)
-        return (
-            f'<div class="faithlab-plateau" data-measured="{quoted}"><noscript>The slider needs scripts; the figures '
-            "above show the same curves.</noscript></div>"
-        )
-
-
-def movable(sizes: Mapping[str, Size]) -> Movable:
-    """What was read, for a figure with a slider over the caps.
+def movable(sizes: Mapping[str, Size]) -> HTML:
+    """What was read, for a figure with a slider over the caps, which `book/_static/plateau.js` draws.
 
     Args:
         sizes: of `faithlab.metrics.size`, by what a reader chooses them by.
@@ -526,7 +483,11 @@ def movable(sizes: Mapping[str, Size]) -> Movable:
                 "fits": [numbers(fit[j]) for _, j in own],
             }
         )
-    return Movable(json.dumps(panels, separators=(",", ":")))
+    quoted = html.escape(json.dumps(panels, separators=(",", ":")), quote=True)
+    return HTML(
+        f'<div class="faithlab-plateau" data-measured="{quoted}"><noscript>The slider needs scripts; the figures above '
+        "show the same curves.</noscript></div>"
+    )
 
 
 def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:
@@ -576,8 +537,7 @@ def curves(
                 labels = {**in_row, **in_column, **in_line}
                 found = stats.estimate(scores, of, **labels)
                 sizes = scores.where(**labels).blocks[0].sizes
-                axes.plot(sizes, found.value, color=colour, marker=marker, markersize=4, label=line)
-                axes.fill_between(sizes, found.low, found.high, color=colour, alpha=0.15, linewidth=0)
+                band(axes, sizes, found, color=colour, marker=marker, markersize=4, label=line)
             axes.set_title(": ".join(filter(None, (row, column))), fontsize="small")
         of_row[0].set_ylabel(y, fontsize="small")
     for axes in grid[-1]:
@@ -658,15 +618,8 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
         plt.Rectangle((0, 0), 1, 1, fill=False, edgecolor="black", linewidth=1.6),
     ]
     said = [f"{symbol} {name}" for name, (_, symbol, _) in VERDICTS.items()]
-    figure.legend(
-        keys,
-        [*said, "does not apply", "at home"],
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        ncols=5,
-        fontsize="x-small",
-        columnspacing=1.2,
-    )
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 5, "columnspacing": 1.2}
+    figure.legend(keys, [*said, "does not apply", "at home"], fontsize="x-small", **below)
     return show(figure)
 
 
@@ -694,14 +647,8 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
             axes.vlines(row.forwards, row.low_T, row.high_T, color=colour, linewidth=0.7, alpha=0.7)
             axes.plot(row.forwards, row.T, "o", color=colour, markersize=5)
         low, high = told["forwards"].min(), told["forwards"].max()
-        axes.set(
-            xscale="log",
-            xlim=(low / 3, high * 3),
-            ylim=(-1.05, 1.05),
-            xlabel="forwards to tell two explanations apart",
-            ylabel="T of the weakest trial",
-            title=kind if len(kinds) > 1 else "",
-        )
+        axes.set(xscale="log", xlim=(low / 3, high * 3), xlabel="forwards to tell two explanations apart")
+        axes.set(ylim=(-1.05, 1.05), ylabel="T of the weakest trial", title=kind if len(kinds) > 1 else "")
         mark(axes, 0.5, "failed below", axis="y")
         # Names stand one below the other, in the order of T, and a thin line leads from each to its point.
         for place, row in zip(_apart(told["T"].tolist(), 2.1 / max(22, len(told))), told.itertuples(), strict=True):

@@ -263,7 +263,9 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
     """
     found = _made(model, "model")
     if not isinstance(found, nn.Module):
-        raise ValueError(f"{model}: expected a function that returns a torch.nn.Module, but it gave {_kind(found)}")
+        raise ValueError(
+            f"{model}: expected a function that returns a torch.nn.Module, but it gave {type(found).__name__}"
+        )
     weights = next(found.parameters(), None)
     if weights is None:
         raise ValueError(
@@ -278,7 +280,7 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
     except Exception as error:
         raise ValueError(f"{model} fails on two inputs of {data}, float32 {tuple(x[:2].shape)}: {error}") from error
     if not isinstance(first, Tensor) or first.ndim != 2 or first.shape[0] != 2 or first.shape[1] < 2:
-        came = tuple(first.shape) if isinstance(first, Tensor) else _kind(first)
+        came = tuple(first.shape) if isinstance(first, Tensor) else type(first).__name__
         raise ValueError(
             f"{model}: expected logits [2, classes] of two inputs, two classes or more, but it gave {came}"
         )
@@ -367,10 +369,6 @@ def inputs(data: str) -> tuple[Tensor, Tensor | None]:
             f"{tuple(y[0].shape)}"
         )
     return x.float(), y[0].long() if y else None
-
-
-def _kind(given: Any) -> str:
-    return type(given).__name__
 
 
 def by_kind(found: Sequence[Asked]) -> dict[str, list[Asked]]:

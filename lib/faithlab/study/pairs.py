@@ -10,7 +10,6 @@ import difflib
 import functools
 import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +19,7 @@ import nbformat
 from jupytext.cli import jupytext as convert
 from nbformat import NotebookNode
 
+from faithlab.fetch import origins
 from faithlab.study import places
 
 FACES = ("py", "ipynb")
@@ -171,12 +171,8 @@ def _committed(name: str) -> dict[str, str | None]:
     """The hashes of both faces as git has them; None where it has not."""
 
     def show(face: str) -> str | None:
-        command = ["git", "-C", str(places.root()), "show", f"HEAD:./notebooks/{name}.{face}"]
-        try:
-            ran = subprocess.run(command, capture_output=True)
-        except OSError:
-            return None
-        return _digest(ran.stdout, face) if ran.returncode == 0 else None
+        text = origins.git(places.root(), "show", f"HEAD:./notebooks/{name}.{face}")
+        return None if text is None else _digest(text.encode(), face)
 
     return {face: show(face) for face in FACES}
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import yaml
 
+from faithlab.fetch import origins
+
 PAPERS = {
     "f-fidelity": "F-Fidelity",
     "few-class-fidelity": "Few-class Fidelity",
@@ -25,14 +27,11 @@ def root() -> Path:
     Raises:
         FileNotFoundError: no such folder; the message says how to name one.
     """
+    if found := origins.repository():
+        return found
     named = os.environ.get("FAITHLAB_ROOT")
-    here = [*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents]
-    starts = [Path(named).resolve()] if named else here
-    for folder in starts:
-        if (folder / "notebooks" / "profiles.yml").is_file():
-            return folder
     raise FileNotFoundError(
-        f"No repository with notebooks/profiles.yml at {starts[0]}"
+        f"No repository with notebooks/profiles.yml at {Path(named or __file__).resolve()}"
         + ("." if named else " or above it, nor above the working directory.")
         + " Set FAITHLAB_ROOT to the folder of your clone."
     )

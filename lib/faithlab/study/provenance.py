@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import resource
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -23,6 +22,7 @@ import jupytext
 from nbformat import NotebookNode
 
 import faithlab
+from faithlab.fetch import origins
 from faithlab.study import places
 
 VERSIONED = ("faithlab", "torch", "torchvision", "captum", "numpy", "pandas")
@@ -230,21 +230,9 @@ def _assigns(line: ast.stmt, known: set[str]) -> bool:
     """Whether a statement assigns a literal to one known name."""
     match line:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            return name in known and _literal(value)
-    return False
-
-
-def _literal(node: ast.expr) -> bool:
-    """Whether an expression is a value as papermill writes it."""
-    match node:
-        case ast.Constant() | ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
-            return True
-        case ast.List(elts=inner) | ast.Tuple(elts=inner):
-            return all(map(_literal, inner))
-        case ast.Dict(keys=keys, values=values):
-            return all(key is not None and _literal(key) for key in keys) and all(map(_literal, values))
-        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="nan" | "inf" | "-inf")], keywords=[]):
-            return True
+            with contextlib.suppress(ValueError):
+                ast.literal_eval(value)
+                return name in known
     return False
 
 
@@ -263,18 +251,10 @@ def commit() -> tuple[str | None, bool | None]:
 
     An exported tree has no history, and nobody knows what differs from it where its own library is imported.
     """
-
-    def git(*arguments: str) -> str | None:
-        command = ["git", "-C", str(places.root()), *arguments]
-        try:
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        except (OSError, subprocess.CalledProcessError):
-            return None
-
-    head = git("rev-parse", "HEAD")
+    head = origins.git(places.root(), "rev-parse", "HEAD")
     if elsewhere():
         return head, True
-    return head, bool(git("status", "--porcelain")) if head else None
+    return head, bool(origins.git(places.root(), "status", "--porcelain")) if head else None
 
 
 def versions() -> dict[str, Any]:
@@ -290,15 +270,6 @@ def _version(name: str) -> str | None:
         return None
 
 
-def networks() -> list[dict[str, Any]]:
-    """The networks (and ROAR's orders) that this process has loaded, as `faithlab.fetch.origins.used` notes them.
-
-    Of what was trained here: with commit, torch and device of the training.
-    """
-    origins = sys.modules.get("faithlab.fetch.origins")  # a notebook that has not imported it has loaded none
-    return origins.used() if origins else []
-
-
 def machine() -> dict[str, Any]:
     """Processor, GPU and peak memory of this process. Torch is asked only where the notebook has imported it."""
     torch = sys.modules.get("torch")
@@ -307,7 +278,7 @@ def machine() -> dict[str, Any]:
     megabyte = 2**20 if sys.platform == "darwin" else 2**10  # macOS counts bytes, Linux kilobytes
     return {
         "device": "cuda" if on_gpu else "cpu",
-        "cpu": _cpu(),
+        "cpu": origins.processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads() if torch else 1,
         "gpu": torch.cuda.get_device_name() if on_gpu else None,
@@ -315,12 +286,3 @@ def machine() -> dict[str, Any]:
         "peak_gpu_memory_mb": round(torch.cuda.max_memory_allocated() / 2**20) if on_gpu else None,
         "system": f"{platform.system()} {platform.machine()}",
     }
-
-
-def _cpu() -> str:
-    """Model of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []  # not Linux
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())

@@ -167,8 +167,7 @@ def inputs(name: str) -> list[str]:
     """
     root, script = places.root(), places.script(name)
     files = _files(modules(script))
-    loading = [path for path in files if path.name != "published.py"]  # which names them all
-    named = set().union(*map(_names, [script, *loading]))
+    named = set().union(*map(_names, [script, *files]))
     files += [path for path in (root / "data" / "published").glob("*.csv") if path.stem in named]
     pages_named = _names(script) | {name}
     recorded = root / "data" / "results"

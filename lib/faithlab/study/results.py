@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 
 from faithlab.claims import Claim, Part, Verdict, error_rate
+from faithlab.fetch import origins
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import places, profiles, provenance
 
@@ -239,7 +240,7 @@ class Run:
             "pipeline": bool(self._told),
             "edited": edited,
             "tables": self._tables,
-            "networks": provenance.networks(),
+            "networks": origins.used(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - self._started, 2),
             "commit": self._commit,

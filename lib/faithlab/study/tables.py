@@ -108,8 +108,7 @@ def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digit
         if name in scores.labels("metric"):
             of = {**labels, "metric": name}
             for cell, e in stats.summary(scores, [rows], metrics[name].summary, **of):
-                number = {"mean": float(e.value), "low": float(e.low), "high": float(e.high), "missing": sum(e.missing)}
-                found[cell[rows], name] = _text(number, digits)
+                found[cell[rows], name] = _text(interval(e), digits)
     series = pd.Series(found)
     table = series.unstack().reindex(index=series.index.unique(0), columns=series.index.unique(1)).fillna("–")
     return styled(table)
@@ -191,11 +190,7 @@ def robustness(paper: pd.DataFrame, measured: pd.DataFrame, digits: int = 2) -> 
 
 def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:
     """Estimates of one number each with their intervals, for a sentence."""
-    texts = []
-    for name, estimate in estimates.items():
-        mean, low, high = (float(x) for x in estimate.pooled)
-        texts.append(f"{name} {_text({'mean': mean, 'low': low, 'high': high}, digits)}")
-    return ", ".join(texts)
+    return ", ".join(f"{name} {number(estimate, digits)}" for name, estimate in estimates.items())
 
 
 def styled(table: pd.DataFrame) -> Styler:

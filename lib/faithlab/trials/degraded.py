@@ -5,6 +5,7 @@ less noise, the better.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -111,26 +112,16 @@ def correlations(
     rows = []
     for family, of, comparison in [*asked, *((name, name, ALONE) for name in alone)]:
         if comparison == ALONE:
-            found = {
-                f"{m}_correlation": (
-                    alone[family].better,
-                    stats.found_order(levels, seeds, metric=family, micro=m == "micro"),
-                )
-                for m in ("macro", "micro")
-            }
+            sign, of_level = alone[family].better, partial(stats.found_order, levels, seeds, metric=family)
         elif comparison == "MoRF vs LeRF":
             # What is lost of one and the same accuracy: two signs that cancel.
-            found = {
-                f"{m}_correlation": (1, stats.same_order(of["MoRF"], of["LeRF"], levels, seeds, micro=m == "micro"))
-                for m in ("macro", "micro")
-            }
+            sign, of_level = 1, partial(stats.same_order, of["MoRF"], of["LeRF"], levels, seeds)
         else:
             name = of[comparison[:4]]
+            sign, of_level = -1, partial(stats.found_order, levels, seeds, metric=name)
+        found = {f"{m}_correlation": (sign, of_level(micro=m == "micro")) for m in ("macro", "micro")}
+        if comparison in COMPARISONS[:2]:
             better = {each[comparison[:4]]: metrics[each[comparison[:4]]].better for each in named.values()}
-            found = {
-                f"{m}_correlation": (-1, stats.found_order(levels, seeds, metric=name, micro=m == "micro"))
-                for m in ("macro", "micro")
-            }
             found["micro_rank"] = (1, stats.micro_rank(name, better, levels, seeds))
         for level, (sign, statistic) in found.items():
             # Few inputs have intervals that end where there are no correlations, or ranks.

@@ -5,7 +5,6 @@ search knows nothing of the metric but its values, so that it takes any metric t
 objective is MoRF, LeRF or LeRF - MoRF, `faithlab.search` finds better ones with more questions.
 """
 
-import dataclasses
 from collections.abc import Callable
 
 import torch
@@ -44,6 +43,10 @@ def draws_numbers(metric: Metric) -> bool:
 def kin(metric: Metric) -> tuple[str, str]:
     """What metrics are one family that has one vote: those that cut the order of the same network, else its own."""
     return ("cuts of the order", metric.network) if cuts(metric) else (metric.family or repr(metric.ask), "")
+
+
+part = Subject.part
+"""The inputs of a subject at some places, which may be there more than once."""
 
 
 def _probe() -> Tensor:
@@ -104,7 +107,7 @@ def search(metric: Metric, subject: Subject, start: Tensor, *, budget: int, seed
             f"a search asks about {LEAST} orders or more, of {each} forwards each, but the budget is {budget}; give "
             f"it {LEAST * each}"
         )
-    every = part(subject, torch.arange(B).repeat(2 * PAIRS))  # all proposals of a step are asked together
+    every = subject.part(torch.arange(B).repeat(2 * PAIRS))  # all proposals of a step are asked together
     score = every.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
 
     def liked(ranks: Tensor) -> Tensor:
@@ -126,22 +129,3 @@ def search(metric: Metric, subject: Subject, start: Tensor, *, budget: int, seed
         middle = (best + middle) / 2 + slope / PAIRS
         middle = (stats.rank(middle) - (F + 1) / 2) / F
     return stats.rank(best)
-
-
-def part(subject: Subject, at: Tensor) -> Subject:
-    """The inputs of a subject at some places, which may be there more than once.
-
-    References that were made for all inputs are cut, too.
-    """
-
-    def cut(reference: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        def of_part(x: Tensor) -> Tensor:
-            whole = reference(subject.x)
-            return whole[at] if whole.ndim and len(whole) == len(subject.x) else whole
-
-        return of_part
-
-    present = None if subject.present is None else subject.present[at]
-    references = {name: cut(reference) for name, reference in subject.references.items()}
-    parts = {name: getattr(subject, name)[at] for name in ("x", "target", "images")}
-    return dataclasses.replace(subject, present=present, references=references, **parts)

@@ -13,8 +13,6 @@ from scipy import ndimage
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["Options", "paint"]
-
 _INK = 0.5  # brightness, as a fraction of full ink, from which a pixel belongs to the digit; so none is dark
 _STEPS = 9  # halvings of the range of zooms: the last is worth a few digit pixels
 _SATURATION = 0.75  # leaves every channel of every colour above 0

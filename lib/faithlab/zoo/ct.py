@@ -24,8 +24,6 @@ from torch.nn.functional import interpolate
 from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.zoo.sets import ImageSet
 
-__all__ = ["CLASSES", "WINDOW", "load", "read_dicom", "read_metaimage"]
-
 CLASSES = ("no contrast agent", "contrast agent")
 WINDOW = (-1000.0, 600.0)
 """Hounsfield units that become black and white: air, and dense bone or contrast agent."""

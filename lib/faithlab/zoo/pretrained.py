@@ -27,8 +27,6 @@ from faithlab.fetch import cache, origins
 from faithlab.fetch.sources import DatasetUnavailable, PythonPackage, Source, fingerprint, obtain
 from faithlab.zoo import imagenet, models
 
-__all__ = ["load", "names", "size"]
-
 
 @dataclass(frozen=True)
 class _Lite:

@@ -8,15 +8,12 @@ numbers are.
 
 import codecs
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-
-__all__ = ["BOILER_FILES", "PAM_FILES", "RELEASE", "boiler", "pam"]
 
 RELEASE = "TimeX's release, doi:10.7910/DVN/B0DEQJ on dataverse.harvard.edu"
 """Where the files are, for messages."""
@@ -41,53 +38,51 @@ _NUMBERS = {
 """What the pickle of an array of numbers names."""
 
 
-def pam(part: str) -> Callable[[list[Path]], tuple[np.ndarray, np.ndarray]]:
-    """Return the reader of a part of PAM: activities by body-worn sensors, 17 channels x 600 steps, 8 classes.
+def pam(paths: list[Path], part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Read a part of PAM: activities by body-worn sensors, 17 channels x 600 steps, 8 classes.
 
-    It reads `PAM_FILES` and standardises as TimeX does: per channel by the
-    positive values of the training series, the others are missing and become 0.
+    Standardised as TimeX does: per channel by the positive values of the training series, the others are missing and
+    become 0.
 
     Args:
+        paths: of `PAM_FILES`.
         part: "train", "validation" or "test".
+
+    Returns:
+        Inputs float32 [N, 600, 17] and labels int64 [N].
     """
-
-    def read(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-        """Read inputs float32 [N, 600, 17] and labels int64 [N]."""
-        values, outcomes, split = map(_npy, paths)
-        parts = dict(zip(_PARTS, map(_places, split), strict=True))
-        train = np.asarray(values[parts["train"]], np.float64)  # [N, T, C]
-        train = np.where(train > 0, train, np.nan)
-        mean, std = np.nanmean(train, (0, 1)), np.nanstd(train, (0, 1))
-        inputs = np.asarray(values[parts[part]], np.float64)
-        inputs = np.where(inputs > 0, (inputs - mean) / std.clip(1e-7), 0).astype(np.float32)
-        return inputs, np.asarray(outcomes)[parts[part], -1].astype(np.int64)
-
-    return read
+    values, outcomes, split = map(_npy, paths)
+    parts = dict(zip(_PARTS, map(_places, split), strict=True))
+    train = np.asarray(values[parts["train"]], np.float64)  # [N, T, C]
+    train = np.where(train > 0, train, np.nan)
+    mean, std = np.nanmean(train, (0, 1)), np.nanstd(train, (0, 1))
+    inputs = np.asarray(values[parts[part]], np.float64)
+    inputs = np.where(inputs > 0, (inputs - mean) / std.clip(1e-7), 0).astype(np.float32)
+    return inputs, np.asarray(outcomes)[parts[part], -1].astype(np.int64)
 
 
-def boiler(part: str) -> Callable[[list[Path]], tuple[np.ndarray, np.ndarray]]:
-    """Return the reader of a part of Boiler: blow-down valve faults from 20 sensors, 36 steps, 2 classes.
+def boiler(paths: list[Path], part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Read a part of Boiler: blow-down valve faults from 20 sensors, 36 steps, 2 classes.
 
-    It reads `BOILER_FILES`. A series ends at a measurement of full.csv: its last 1, 2, ... 6 measurements one
+    A series ends at a measurement of full.csv: its last 1, 2, ... 6 measurements one
     after the other, each filled up with zeros to six steps. Values are left as they are.
 
     Args:
+        paths: of `BOILER_FILES`.
         part: as in `pam`.
+
+    Returns:
+        Inputs float32 [N, 36, C] and labels int64 [N].
     """
-
-    def read(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-        """Read inputs float32 [N, 36, C] and labels int64 [N]."""
-        table, split = paths
-        rows = pd.read_csv(table).to_numpy()[:, 2:]  # without number and time; the label comes last
-        places = _places(dict(zip(_PARTS, _pt(split), strict=True))[part])
-        windows = np.lib.stride_tricks.sliding_window_view(rows[:, :-1], _WINDOW, axis=0)[places]  # [N, C, 6]
-        windows = windows.astype(np.float32).transpose(0, 2, 1)
-        blocks = np.zeros((len(places), _WINDOW, *windows.shape[1:]), np.float32)  # [N, 6, 6, C]
-        for block in range(_WINDOW):
-            blocks[:, block, : block + 1] = windows[:, _WINDOW - 1 - block :]
-        return blocks.reshape(len(places), -1, windows.shape[2]), rows[_WINDOW - 1 :, -1][places].astype(np.int64)
-
-    return read
+    table, split = paths
+    rows = pd.read_csv(table).to_numpy()[:, 2:]  # without number and time; the label comes last
+    places = _places(dict(zip(_PARTS, _pt(split), strict=True))[part])
+    windows = np.lib.stride_tricks.sliding_window_view(rows[:, :-1], _WINDOW, axis=0)[places]  # [N, C, 6]
+    windows = windows.astype(np.float32).transpose(0, 2, 1)
+    blocks = np.zeros((len(places), _WINDOW, *windows.shape[1:]), np.float32)  # [N, 6, 6, C]
+    for block in range(_WINDOW):
+        blocks[:, block, : block + 1] = windows[:, _WINDOW - 1 - block :]
+    return blocks.reshape(len(places), -1, windows.shape[2]), rows[_WINDOW - 1 :, -1][places].astype(np.int64)
 
 
 class _Numbers(pickle.Unpickler):

@@ -22,9 +22,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from faithlab.fetch import cache
-
-__all__ = ["VARIABLE", "Shipped", "every", "find", "folder", "rounded", "update", "write"]
+from faithlab.fetch import cache, origins
 
 VARIABLE = "FAITHLAB_NETWORKS"
 """The environment variable that names the folder; set to nothing, no network ships."""
@@ -80,10 +78,7 @@ def folder() -> Path | None:
         if not path.is_dir():
             raise FileNotFoundError(f"{VARIABLE} is {named}, which is no folder")
         return path
-    root = os.environ.get("FAITHLAB_ROOT")
-    starts = [Path(root).resolve()] if root else [*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents]
-    # As `faithlab.study.places.root` finds it, which this package may not ask.
-    found = next((start for start in starts if (start / "notebooks" / "profiles.yml").is_file()), None)
+    found = origins.repository()
     return found / "data" / "networks" if found and (found / "data" / "networks").is_dir() else None
 
 

@@ -14,7 +14,7 @@ import json
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +24,6 @@ from torch import Tensor
 
 from faithlab.fetch.sources import Arrays
 from faithlab.zoo.sets import TextSet
-
-__all__ = ["POLARITY", "Options", "boolq", "encode", "glue", "join", "snippets", "split", "tokenise", "vocabulary"]
 
 POLARITY = ("negative", "positive")
 """The classes of a set of opinions."""
@@ -105,25 +103,21 @@ def split(stored: Tensor) -> list[str]:
     return stored.numpy().tobytes().decode().split("\n")
 
 
-def snippets(part: str) -> Callable[[list[Path]], Arrays]:
-    """Return the reader of a split of the graded film snippets, from the archive of the VADER paper.
+def snippets(paths: list[Path], part: str) -> Arrays:
+    """Read a split of the graded film snippets, from the path of the archive of the VADER paper.
 
     The file has a line `number, mean grade of 20 readers (-4..4), snippet` each. The polarity is the sign of the grade;
     snippets graded within `UNDECIDED` of 0 are left out. A snippet belongs to the test split where the sha256 of its
     tokens says so, in one of five cases: equal texts are in one split, and no snippet changes it when others come or
     go.
     """
-
-    def read(paths: list[Path]) -> Arrays:
-        (path,) = paths
-        with tarfile.open(path) as tar:
-            (member,) = (m for m in tar if m.isfile() and m.name.endswith("/movieReviewSnippets_GroundTruth.txt"))
-            lines = tar.extractfile(member).read().decode().split("\n")
-        graded = [(float(grade), html.unescape(text)) for _, grade, text in (x.split("\t") for x in lines if x.strip())]
-        chosen = [(g, text) for g, text in graded if abs(g) > UNDECIDED and _tested(text) == (part == "test")]
-        return join((text for _, text in chosen), [int(g > 0) for g, _ in chosen])
-
-    return read
+    (path,) = paths
+    with tarfile.open(path) as tar:
+        (member,) = (m for m in tar if m.isfile() and m.name.endswith("/movieReviewSnippets_GroundTruth.txt"))
+        lines = tar.extractfile(member).read().decode().split("\n")
+    graded = [(float(grade), html.unescape(text)) for _, grade, text in (x.split("\t") for x in lines if x.strip())]
+    chosen = [(g, text) for g, text in graded if abs(g) > UNDECIDED and _tested(text) == (part == "test")]
+    return join((text for _, text in chosen), [int(g > 0) for g, _ in chosen])
 
 
 def _tested(text: str) -> bool:

@@ -16,8 +16,6 @@ from faithlab.fetch import origins
 from faithlab.fetch.sources import DatasetUnavailable, fingerprint
 from faithlab.zoo.sets import ImageSet
 
-__all__ = ["load", "view"]
-
 _SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 
 

@@ -22,8 +22,6 @@ from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.zoo import imagenet
 from faithlab.zoo.sets import ImageSet
 
-__all__ = ["GROUPS", "IMAGENET", "Options", "from_imagenet", "group_indices", "place"]
-
 GROUPS = {"air": ("airplane",), "road": ("automobile", "truck"), "water": ("ship",)}
 """The vehicles of CIFAR-10 by where they move. Of kinds that share a group only every second image is taken, so
 that the groups are of equal size and a third is chance."""
