@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from faithlab import claims, segments, stats
-from faithlab.metrics import METRICS
+from faithlab.metrics import METRICS, fidelities
 from faithlab.scores import Scores
 from faithlab.study import published
 from faithlab.subject import Subject
@@ -142,11 +142,11 @@ def test_chance_rarely_passes_a_claim_of_these_pages(name, images):
 
 
 def test_the_metrics_of_a_page_are_those_of_its_parameters():
-    page = {"size_step": 0.25, "alpha": 0.4, "beta": 0.2, "draws": 3, "seed": 5, "images": 60}
-    found = degraded.compared(page, ("Fid", "FFid"))
+    page = {"size_step": 0.25, "alpha": 0.4, "beta": 0.2, "draws": 3, "seed": 5}
+    found = fidelities(("Fid", "FFid"), **page)
     assert list(found) == ["Fid+", "FFid+", "Fid-", "FFid-"]
     drawn = {"alpha": 0.4, "cap": 0.2, "draws": 3, "seed": 5}
     for name, own in (("Fid+", {}), ("FFid-", drawn)):
         expected = METRICS[name].given(sizes=SIZES, **own)
         assert (found[name].sizes, found[name].ask.keywords) == (expected.sizes, expected.ask.keywords)
-    assert set(degraded.compared(page)) == {f + way for f in ("Fid", "ROAR", "RFid", "FFid") for way in "+-"}
+    assert set(fidelities(**page)) == {f + way for f in ("Fid", "ROAR", "RFid", "FFid") for way in "+-"}

@@ -8,7 +8,7 @@ from torch import nn
 
 import literal
 from faithlab import claims, stats
-from faithlab.metrics import METRICS, evaluate, few_class
+from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
 from faithlab.scores import Scores
 from faithlab.study import published, tables
 from faithlab.subject import Subject
@@ -289,7 +289,7 @@ def test_a_random_order_rarely_passes_for_agreement():
 def test_the_two_curves_end_where_their_areas_say():
     of, _ = trial.perturbed(subject(images()), images())
     some = {"BP": maps(of)["BP"]}
-    asked = trial.curves(4)
+    asked = replacement_curves(4)
     found = evaluate(asked, of, some)
     for name, end in (("MIF", "MoRF"), ("LIF", "LeRF")):
         (block,) = found.where(metric=name)

@@ -53,7 +53,7 @@ from IPython.display import Markdown
 
 from faithlab import engine, stats
 from faithlab.claims import above, best, better, in_order, premise, trend
-from faithlab.metrics import METRICS, evaluate, own
+from faithlab.metrics import METRICS, evaluate, fidelities, own
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run
@@ -160,7 +160,9 @@ Markdown(
 )
 
 # %% tags=["hide-input"]
-metrics = degraded.compared(run.parameters) | own()  # and metrics of yours, see the guide to forks
+metrics = (
+    fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own()
+)  # and metrics of yours, see the guide to forks
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)

@@ -71,7 +71,7 @@ from IPython.display import HTML, Markdown
 
 from faithlab import masks, stats
 from faithlab.claims import above, below, better, counted, in_order, no_worse, premise, trend
-from faithlab.metrics import own
+from faithlab.metrics import fidelities, own
 from faithlab.readouts import hit
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
@@ -234,7 +234,7 @@ HTML(
 
 # %% tags=["hide-input"]
 families = ("Fid", "RFid", "FFid")
-metrics = degraded.compared(run.parameters, families) | own(*chosen)
+metrics = fidelities(families, size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own(*chosen)
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)

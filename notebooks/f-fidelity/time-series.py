@@ -70,7 +70,7 @@ from IPython.display import Markdown
 
 from faithlab import engine, masks, stats
 from faithlab.claims import above, better, counted, in_order, premise
-from faithlab.metrics import own
+from faithlab.metrics import fidelities, own
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
@@ -225,7 +225,7 @@ trial = {"levels": noise_shares, "seeds": seeds}
 for (i, unit), subject in chosen.items():
     again = dataclasses.replace(recipes[i], data_options={"unit": unit}, epochs=roar_epochs)
     chosen[i, unit] = dataclasses.replace(subject, retrained=roar.networks(again, recipes[i], explained[unit]))
-metrics = degraded.compared(run.parameters) | own(*chosen.values())
+metrics = fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own(*chosen.values())
 found, agree = [], []
 for each, subject in chosen.items():
     found.append(degraded.degraded(metrics, subject, attributions[each], **trial))

@@ -52,7 +52,7 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.claims import above, best, better, in_order, premise
-from faithlab.metrics import own
+from faithlab.metrics import fidelities, own
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
@@ -124,7 +124,7 @@ for recipe in recipes:
     again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
     chosen.append(dataclasses.replace(asked(recipe, images), retrained=roar.networks(again, original, explained)))
 
-metrics = degraded.compared(run.parameters) | own()
+metrics = fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own()
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial) for subject in chosen

@@ -61,7 +61,7 @@ from IPython.display import Markdown
 
 from faithlab import engine, stats
 from faithlab.claims import above, best, within
-from faithlab.metrics import METRICS, evaluate
+from faithlab.metrics import METRICS, evaluate, replacement_curves
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run
@@ -177,7 +177,7 @@ some = {name: maps[first][name] for name in ("BP", "GradCAM", "Random")}
 for shift in range(1, len(test.classes)):
     other = dataclasses.replace(subject, target=(subject.target + shift) % len(test.classes))
     found.append(evaluate(metrics, other, some, variant=f"class + {shift} is followed"))
-curves = references.curves(round(1 / step))
+curves = replacement_curves(round(1 / step))
 drawn = ("EG + SG", "BP", "Random")
 found.append(evaluate(curves, subject, {name: of for name, of in maps[first].items() if name in drawn}))
 

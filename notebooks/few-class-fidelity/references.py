@@ -59,7 +59,7 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.claims import above
-from faithlab.metrics import METRICS, evaluate, few_class
+from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
 from faithlab.scores import Scores
 from faithlab.stats import pearson, rank
 from faithlab.study import figures, networks, published, tables
@@ -118,7 +118,7 @@ areas = {
     for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
 }
 metrics = {"Few-class Fidelity": metric.given(steps=steps), **areas}
-curves = references.curves(steps)
+curves = replacement_curves(steps)
 found = []
 for (task, name, _), subject in chosen.items():
     train = trains[task]

@@ -15,7 +15,7 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -478,6 +478,46 @@ def own(*subjects: Subject) -> dict[str, Metric]:
             warnings.warn(f"{name} does not apply here and is left out: {said}", stacklevel=2)
             del found[name]
     return found
+
+
+def fidelities(
+    families: Sequence[str] = ("Fid", "ROAR", "RFid", "FFid"),
+    *,
+    size_step: float,
+    alpha: float,
+    beta: float,
+    draws: int,
+    seed: int,
+) -> dict[str, Metric]:
+    """The metrics that F-Fidelity compares, from both ends and with the same numbers: "FFid+", "FFid-" and so on.
+
+    Args:
+        families: which of them.
+        size_step: between the sizes, a share.
+        alpha: share of the most relevant that R- and F-Fidelity remove, at random.
+        beta: share of all features that F-Fidelity removes at most.
+        draws: random subsets of each size.
+        seed: of them.
+    """
+    sizes = [k * size_step for k in range(1, round(1 / size_step))]
+    drawn = {"alpha": alpha, "draws": draws, "seed": seed}
+    own = {"RFid": drawn, "FFid": {**drawn, "cap": beta}}
+    return {of + way: METRICS[of + way].given(sizes=sizes, **own.get(of, {})) for way in "+-" for of in families}
+
+
+def replacement_curves(steps: int) -> dict[str, Metric]:
+    """Few-class Fidelity's two curves, "MIF" and "LIF": the probability at 0, 1/steps, ..., 1 replaced."""
+    shares = [k / steps for k in range(steps + 1)]
+    return {
+        name: METRICS["Few-class Fidelity"].given(
+            ask=functools.partial(_replaced, end=end), sizes=shares, direction=end
+        )
+        for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
+    }
+
+
+def _replaced(score: Score, attribution: Tensor, sizes: Tensor, *, end: masks.Direction) -> Tensor:
+    return few_class.curve(score, attribution, steps=len(sizes) - 1, direction=end)
 
 
 for _file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):

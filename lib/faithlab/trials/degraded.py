@@ -51,22 +51,6 @@ def degraded(
     return Scores.concat(tables)
 
 
-def compared(
-    parameters: Mapping[str, Any], families: Sequence[str] = ("Fid", "ROAR", "RFid", "FFid")
-) -> dict[str, Metric]:
-    """The metrics that F-Fidelity compares, in both directions, such as "FFid+" and "FFid-".
-
-    Args:
-        parameters: of a page: size_step (between sizes, a share), alpha, beta, draws and seed.
-        families: which of them.
-    """
-    step = parameters["size_step"]
-    drawn = {"alpha": parameters["alpha"], "draws": parameters["draws"], "seed": parameters["seed"]}
-    own = {"RFid": drawn, "FFid": {**drawn, "cap": parameters["beta"]}}
-    sizes = [k * step for k in range(1, round(1 / step))]
-    return {of + way: METRICS[of + way].given(sizes=sizes, **own.get(of, {})) for way in "+-" for of in families}
-
-
 COMPARISONS = ("MoRF vs GT", "LeRF vs GT", "MoRF vs LeRF")
 """What F-Fidelity compares: the accuracy that remains without the most, or the least, relevant features with the true
 order (GT), and with each other. The ideal correlations are -1, 1 and -1."""

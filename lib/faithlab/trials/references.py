@@ -6,15 +6,13 @@ the networks see them normalised.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from faithlab import engine, masks, references
-from faithlab.engine import Score
-from faithlab.metrics import METRICS, Metric, evaluate, few_class
+from faithlab import engine, references
+from faithlab.metrics import Metric, evaluate
 from faithlab.references.perturbed import Answer, Perturbed, search
 from faithlab.scores import Scores
 from faithlab.subject import Subject
@@ -41,19 +39,6 @@ def under(
         evaluate({m: metric.given(reference=name) for m, metric in metrics.items()}, subject, attributions, **labels)
         for name in names
     )
-
-
-def curves(steps: int) -> dict[str, Metric]:
-    """Few-class Fidelity's two curves as metrics, "MIF" and "LIF": the probability at 0, 1/steps, ..., 1 replaced."""
-    shares = [k / steps for k in range(steps + 1)]
-    return {
-        name: METRICS["Few-class Fidelity"].given(ask=partial(_curve, end=end), sizes=shares, direction=end)
-        for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
-    }
-
-
-def _curve(score: Score, attribution: Tensor, sizes: Tensor, *, end: masks.Direction) -> Tensor:
-    return few_class.curve(score, attribution, steps=len(sizes) - 1, direction=end)
 
 
 def standing_in(subject: Subject, data: ImageSet, pictures: Mapping[str, Tensor]) -> Subject:
