@@ -33,13 +33,15 @@ forwards = 100000  # that you can spend, to tell two explanations apart that dif
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
+import torch
 from IPython.display import Markdown
 
 from faithlab.claims import better
-from faithlab.metrics import METRICS
+from faithlab.metrics import METRICS, evaluate
 from faithlab.study import figures, kinds, profiles, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import examination, subjects
+from faithlab.trials.peers import PEERS
 
 figures.theme()
 run = Run("across/findings", globals())
@@ -105,7 +107,14 @@ for axes, kind in zip(panels, here, strict=True):
     axes.margins(y=0.08)
 figures.show(figure)
 
+
 # %% tags=["hide-input"]
+def not_put_to(row):
+    """The trials that do not apply to a metric."""
+    asked_of = ", ".join(row[["passed", "failed", "open"]])
+    return ", ".join(trial for trial in examination.TRIALS if trial not in asked_of)
+
+
 lines = []
 for kind, of in usable.groupby("kind", sort=False):
     paid = of[of["most"] <= forwards].sort_values(["passes", "forwards"], ascending=[False, True])
@@ -113,7 +122,7 @@ for kind, of in usable.groupby("kind", sort=False):
     lines.append(
         f"- *{kind}*: "
         + (
-            f"**{best['metric']}**. It passes {best['passed'] or 'none yet'} and fails none (open: {best['open'] or 'none'}); "
+            f"**{best['metric']}**. It passes {best['passed'] or 'none yet'} and fails none (open: {best['open'] or 'none'}; not put to: {not_put_to(best) or 'none'}); "
             f"it needs {best['forwards']:,.0f} forwards (at most {best['most']:,.0f})"
             if best is not None
             else f"no metric that fails nothing is sure to do with {forwards:,} forwards; ask more inputs than this page did"
@@ -266,16 +275,14 @@ run.claim(
 # something of the sample; where they still do worse than Fidelity, of the metric at this scale.
 
 # %% tags=["hide-input"]
-settings = profiles.resolve("across/examination", "quick") | {
-    "images": images,
-    "explainers": {"resnet9": ["gradcam", "integrated-gradients"]},
-}
+settings = profiles.resolve("across/examination", "quick") | {"images": images}
 one = kinds.asked("resnet9 0", settings)
+maps = subjects.attributions(one.subject, one.explainers)
+two = {name: maps[name] for name in ("gradcam", "integrated-gradients")}
 sizes = [k / 10 for k in range(1, 10)]
 same = {"Fid+": METRICS["Fid+"].given(sizes=sizes)}
 same |= {f"FFid+, {n} draws": METRICS["FFid+"].given(sizes=sizes, draws=n) for n in (2, 50)}
-maps = subjects.attributions(one.subject, one.explainers)
-table = examination.directly(same, one.subject, maps, {}, levels=settings["noise_shares"])
+table = examination.directly(same, one.subject, two, {}, levels=settings["noise_shares"])
 drawn = examination.singles(table, same)
 run.save(drawn, "draws")
 run.claim(
@@ -287,6 +294,32 @@ run.claim(
         for x, y in [("FFid+, 50 draws", "FFid+, 2 draws"), ("Fid+", "FFid+, 50 draws")]
         for trial in ("Order", "Chance")
     ],
+)
+
+# %% [markdown]
+# ## And the metrics of other libraries?
+#
+# They are asked as they are, with their own references, draws and settings, and share nothing with the engine but the explanations.
+
+# %% tags=["hide-input"]
+others = advice[advice["metric"].isin(PEERS)]
+tables.prose(others[["metric", "kind", "passed", "failed", "open"]])
+
+# %% [markdown]
+# **Why does infidelity fail?** It compares what an explanation says that a random part of the pixels is worth with what the answer loses
+# without it, and calls the mean square of the difference infidelity. Most of that is the *mean* loss, which a map that says the same of
+# every pixel tells well, and one whose parts sum to nothing does not. So what does it say of a map that is the same everywhere?
+
+# %% tags=["hide-input"]
+infidelity = "captum: infidelity"
+flat = {"the same everywhere": torch.ones_like(maps["gradcam"])}
+told = evaluate({infidelity: PEERS[infidelity]}, one.subject, maps | flat)
+run.save(told, "infidelity")
+run.claim(
+    "fi-infidelity",
+    "this page",
+    "captum's infidelity prefers a map that is the same everywhere to every explanation.",
+    [better(told, {"explainer": next(iter(flat))}, {"explainer": name}, less=True, name=name) for name in maps],
 )
 
 # %% [markdown]
