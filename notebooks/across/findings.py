@@ -85,8 +85,10 @@ usable = usable.assign(
 )
 run.save(usable, "usable")
 end = 30 * max(forwards, usable.loc[usable["forwards"] < float("inf"), "forwards"].max())
-figure, panels = plt.subplots(1, len(here), figsize=(2.8 * len(here), 4.2), sharex=True)
-for axes, kind in zip(panels, here, strict=True):
+rows = [max(2, (usable["kind"] == kind).sum()) for kind in here]
+look = {"figsize": (7.2, 1.2 + 0.24 * sum(rows) + 0.4 * len(rows)), "height_ratios": rows}
+figure, panels = plt.subplots(len(here), 1, sharex=True, squeeze=False, **look)
+for axes, kind in zip(panels[:, 0], here, strict=True):
     of = usable[usable["kind"] == kind].iloc[::-1]
     axes.hlines(of["metric"], of["least"].clip(upper=end), of["most"].clip(upper=end), color="0.6", zorder=1)
     beyond = of[of["most"] > end]
@@ -104,8 +106,9 @@ for axes, kind in zip(panels, here, strict=True):
             va="center",
         )
     axes.axvline(forwards, linestyle="--", color="0.3", linewidth=0.8)
-    axes.set(xscale="log", title=kind.replace(", ", ",\n"), xlabel="forwards")
-    axes.margins(y=0.08)
+    axes.set(xscale="log", title=kind)
+    axes.set_ylim(-0.6, max(2, len(of)) - 0.4)
+panels[-1, 0].set_xlabel("forwards to tell two explanations apart")
 figures.show(figure)
 
 
