@@ -31,7 +31,7 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 images = 256  # inputs of each exercise
 groups = [2, 8, 32]  # of SaCo, in the first
-forwards = 256  # to be spent, in the second
+forwards = 256  # to be spent, in the second; at most as many as images
 caps = [0.05, 0.1, 0.2]  # of F-Fidelity, in the third
 seed = 1  # of random orders; the inputs are drawn with 0
 

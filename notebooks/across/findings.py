@@ -83,7 +83,7 @@ usable = usable.assign(
     least=2 * usable["each"] * usable["images_low"],
     most=2 * usable["each"] * usable["images_high"],
 )
-run.save(usable, "usable")
+run.save(usable.drop(columns="failed"), "usable")  # which fail nothing
 end = 30 * max(forwards, usable.loc[usable["forwards"] < float("inf"), "forwards"].max())
 rows = [max(2, (usable["kind"] == kind).sum()) for kind in here]
 look = {"figsize": (7.2, 1.2 + 0.24 * sum(rows) + 0.4 * len(rows)), "height_ratios": rows}
@@ -145,7 +145,7 @@ Markdown(
 
 # %% tags=["hide-input"]
 failed = advice[advice["place"].isna()].assign(trial=lambda f: f["failed"].str.split(", ")).explode("trial")
-run.save(failed, "failed")
+run.save(failed.drop(columns="place"), "failed")
 counts = failed.groupby(["trial", "metric"]).size().reset_index(name="kinds").sort_values("kinds", ascending=False)
 counts["metric"] = [f"{m} ({k} of {len(here)})" for m, k in zip(counts["metric"], counts["kinds"], strict=True)]
 counts = (
