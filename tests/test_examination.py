@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from faithlab import draws, masks, metrics, stats
+from faithlab.explainers import explain
 from faithlab.metrics import METRICS, Metric
 from faithlab.metrics.answers import ask
 from faithlab.scores import Scores
@@ -131,6 +132,18 @@ def test_a_partial_oracle_knows_its_share_and_the_larger_holds_the_smaller():
         top = tops[share] = ranks > 48
         assert (top & regions).sum(1).tolist() == [round(16 * share)] * 8
     assert not (tops[0.25] & regions & ~tops[0.5]).any()
+
+
+def test_a_random_order_of_the_same_seed_does_not_know_the_closed_form():
+    known, regions = truth.closed_form(256, seed=0)
+    orders = {
+        "random": explain("random", known.model, known.x, known.target, known.segments, seed=0),
+        "knows none": truth.partial_oracle(torch.zeros_like(regions), 0.0, known.images, seed=0),
+    }
+    for name, order in orders.items():
+        first = masks.place(masks.order(order.flatten(1))) < 16
+        share = (first & regions).sum() / regions.sum()  # 1/4 by chance, with a deviation of 0.006
+        assert abs(float(share) - 0.25) < 0.03, name
 
 
 def test_the_closed_form_is_what_it_says():

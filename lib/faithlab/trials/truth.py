@@ -75,7 +75,7 @@ def partial_oracle(regions: Tensor, share: float, images: Tensor, seed: int = 0)
             f"expected which features decide, bool [images, features], but got {regions.dtype} {tuple(regions.shape)}"
         )
     inside = regions.cpu()
-    drawn = draws.uniform(seed, images.cpu(), torch.arange(2), inside.shape[1])  # [B, 2, F]
+    drawn = draws.uniform(draws.stream("oracle", seed), images.cpu(), torch.arange(2), inside.shape[1])  # [B, 2, F]
     number = inside.sum(1, keepdim=True)
     known = masks.counts([arguments.share("share", share)], inside.sum(1))
     within = masks.place(masks.order(drawn[:, 0] + inside))  # places of the true ones come first
@@ -116,7 +116,7 @@ def closed_form(
         images: how many.
         side: of the square.
         decide: elements that decide, an even number.
-        seed: of the places and magnitudes. Random explanations with the same seed would know the places.
+        seed: of the places and magnitudes.
         name: for tables: the network.
 
     Returns:
@@ -128,7 +128,7 @@ def closed_form(
     F = side * side
     if decide % 2 or not 0 < decide <= F:
         raise ValueError(f"expected an even number of deciding elements, at most {F}, but got {decide}")
-    drawn = draws.uniform(seed, torch.arange(images), torch.arange(2), F)
+    drawn = draws.uniform(draws.stream("closed form", seed), torch.arange(images), torch.arange(2), F)
     place = masks.place(drawn[:, 0].argsort(1))
     above = 0.02 + 0.58 * drawn[:, 1, :1]  # [B, 1], the share of the energy that is above the threshold
     size = ((1 - above).rsqrt() * 64).round() / 64  # few binary digits, so that sums are exact
