@@ -1,5 +1,6 @@
 """`decide`: its verdicts, its error rate under chance, its power and what it spends; the bounds that it stops at."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -245,7 +246,7 @@ def test_a_metric_of_the_registry_is_what_evaluate_measures(name):
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(40, 10, generator=generator)
     own = Subject(Additive(), x, torch.ones(40, dtype=torch.int64), torch.arange(10), tuned=Additive())
-    own = Subject(**{**own.__dict__, "references": {**references.NAMED, "mean": references.given(x.flip(0))}})
+    own = replace(own, references={**references.NAMED, "mean": references.given(x.flip(0))})
     metric = METRICS[name].given(readout=probability)
     metric = metric.given(draws=3) if name in ("FFid+", "RFid-") else metric
     metric = metric.given(draws=20) if name == "µFidelity" else metric
