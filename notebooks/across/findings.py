@@ -50,8 +50,8 @@ run = Run("across/findings", globals())
 # %% [markdown]
 # ## What it rests on
 #
-# Nothing is asked anew here. The numbers are those of the examination's largest recorded run: the trials' $T$, 1 for always
-# right and 0 for a coin, of every metric, network and input.
+# The numbers are those of the examination's largest recorded run: the trials' $T$, 1 for always right and 0 for a coin, of
+# every metric, network and input. Only where more draws, or a control, would tell is the network asked again.
 
 # %% tags=["hide-input"]
 kept = {table: recorded("across/examination", table) for table in ("singles", "trust", "price", "networks")}
