@@ -305,7 +305,7 @@ rows = trust[trust["size"] == "all images"].assign(mean=lambda f: f["T"], missin
 shown = tables.side_by_side({"": rows}, rows=["kind", "metric"], columns=["trial"], order=examination.TRIALS)
 tables.styled(shown.droplevel(1, axis=1))
 
-# %% tags=["hide-input"]
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 reasons = trust[trust["verdict"] == examination.NONE].drop_duplicates(["metric", "trial", "why"])
 reasons = reasons.groupby("why", sort=False)["metric"].agg(lambda of: ", ".join(dict.fromkeys(of)))
 lines = [f"- *{why}*: {names}." for why, names in reasons.items()] or ["- Every trial applies to every metric."]

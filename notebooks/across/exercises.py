@@ -70,7 +70,7 @@ scores = evaluate(of_groups, subject, {"random": random})
 run.save(scores, "random")
 means = {name: stats.estimate(scores.where(metric=name)) for name in of_groups}
 
-# %% tags=["hide-input"]
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 solution(
     f"The means are {tables.listed(means)}. Where a mean lies above 0 it is ties: two groups with as many deciding "
     "features change the answer alike, and SaCo counts a tie as consistent; in small groups such pairs are many. So compare SaCo with that of random "
@@ -92,7 +92,7 @@ for draws in (16, 4, 1):
     table = evaluate({"RFid+": metric}, part, {"oracle": half[: len(part.x)]})
     spent[f"{len(part.x)} inputs x {draws}"] = stats.estimate(table)
 
-# %% tags=["hide-input"]
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 widths = {name: float(of.pooled.high - of.pooled.low) / 2 for name, of in spent.items()}
 run.save(pd.DataFrame({"spent": widths.keys(), "half width": widths.values()}), "widths")
 solution(
@@ -114,7 +114,7 @@ curves = {
 }
 flat = {cap: sizes[curve > curve.max() - 0.01] for cap, curve in curves.items()}
 
-# %% tags=["hide-input"]
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 run.save(pd.DataFrame({"size": sizes} | {f"cap {cap:g}": curve for cap, curve in curves.items()}), "knees")
 solution(
     "It is within a hundredth of its maximum from and to: "
@@ -137,7 +137,7 @@ asked = {name: m.given(draws=2, seed=seed) if m.takes("draws") else m for name, 
 pairs = evaluate(asked, subject, oracles)
 run.save(pairs, "pairs")
 
-# %% tags=["hide-input"]
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 rows = []
 for name, metric in asked.items():
     better, worse = (next(iter(pairs.where(metric=name, explainer=e))).values.mean(1) for e in oracles)

@@ -112,7 +112,7 @@ panels[-1, 0].set_xlabel("forwards to tell two explanations apart")
 figures.show(figure)
 
 
-# %% tags=["hide-input"]
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 def not_put_to(row):
     """The trials that do not apply to a metric."""
     asked_of = ", ".join(row[["passed", "failed", "open"]])
@@ -278,7 +278,7 @@ run.claim(
 # the same is asked again here with both, of one network. Where 50 draws do better than two, the rows above say something of the draws,
 # and of what they cost; only where they still do worse than Fidelity do they speak of the metric.
 
-# %% tags=["hide-input"]
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 settings = profiles.resolve("across/examination", "quick") | {"images": images}
 one = kinds.asked("resnet9 0", settings)
 maps = subjects.attributions(one.subject, one.explainers)
