@@ -183,7 +183,7 @@ def behind(gradients):
 
 run.claim(
     "saco-ig-signed",
-    "Table 2",
+    "Table 2, K = 10",
     "Integrated Gradients, as the signed sum over the colours, is less faithful than the six explainers above it.",
     behind("IG"),
 )
@@ -191,7 +191,7 @@ run.claim(
 # %% tags=["hide-input"]
 run.claim(
     "saco-ig-magnitude",
-    "Table 2",
+    "Table 2, K = 10",
     "Integrated Gradients, as a magnitude, is less faithful than the six explainers above it.",
     behind("|IG|"),
 )
