@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from faithlab.study import places, reach
+
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 ABSENT = "import sys\nsys.modules.update(dict.fromkeys({absent!r}))\n"
 """To import what is None is an error, as if it were not installed."""
@@ -25,13 +27,14 @@ table = evaluate({"LeRF - MoRF": METRICS["LeRF - MoRF"]}, subject, {"mine": torc
 print(len(table))
 """
 MODULES = {"scikit-image": "skimage", "pillow": "PIL", "deel-torchlip": "deel", "pyyaml": "yaml"}
+MODULES |= {"grad-cam": "pytorch_grad_cam", "opencv-python-headless": "cv2"}
 
 
-def beyond() -> set[str]:
-    """Modules of the extras that hold parts of the library."""
-    extras = PROJECT["optional-dependencies"]
-    names = [Requirement(line).name for extra in ("explainers", "study") for line in extras[extra]]
-    return {MODULES.get(name, name) for name in names}
+def beyond(*extras: str) -> set[str]:
+    """Modules of extras, by default of those that hold parts of the library."""
+    given = PROJECT["optional-dependencies"]
+    names = [Requirement(line).name for extra in extras or ("explainers", "study") for line in given[extra]]
+    return {MODULES.get(name, name.replace("-", "_")) for name in names}
 
 
 def run(source: str, absent: set[str]) -> subprocess.CompletedProcess:
@@ -56,3 +59,12 @@ def test_what_needs_an_extra_says_which(module, absent, extra):
     done = run(f"import faithlab.{module}", {absent})
     assert done.returncode
     assert f"needs {absent}, which is not installed: pip install 'faithlab[{extra}]'" in done.stderr
+
+
+def test_what_a_notebook_imports_comes_with_the_study():
+    reached = set().union(*(reach.modules(places.script(name)) for name in places.notebooks()))
+    asked = sorted(name for name in reached if name.startswith("faithlab"))
+    assert "faithlab.study.results" in asked
+    # What runs the cells is there, in a notebook.
+    done = run("".join(f"import {name}\n" for name in asked), beyond("book", "peers") - {"ipykernel"})
+    assert done.returncode == 0, done.stderr[-2000:]

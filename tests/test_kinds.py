@@ -1,6 +1,7 @@
 """The kinds of network that are examined, and what is said of a reader's own before the work starts."""
 
 import json
+import re
 
 import nbformat
 import numpy as np
@@ -217,6 +218,36 @@ def test_data_that_are_none_are_an_error(tmp_path, mine, data, said):
 def test_what_cannot_be_examined_is_said(given, said):
     with pytest.raises(ValueError, match=said):
         examine.examine(**given)
+
+
+@pytest.fixture
+def nothing_made(monkeypatch):
+    def never(*given):
+        raise AssertionError("before the files were looked for")
+
+    for place, name in ((examine.datasets, "fetch"), (kinds, "sample"), (kinds, "yours"), (examine.execute, "execute")):
+        monkeypatch.setattr(place, name, never)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"metric": "nowhere.py:mine"}, ["nowhere.py is no file; name the metric as"]),
+        ({"metric": "{folder}/own.py:other"}, ["own.py has no function 'other'; it has mine"]),
+        ({"explainer": "nowhere.py:mine"}, ["nowhere.py is no file; name the explainer as"]),
+        ({"explainer": "{folder}/own.py:other"}, ["own.py has no function 'other'; it has mine"]),
+        ({"model": "nowhere.py:mine", "data": "nowhere.npz"}, ["the model as", "nowhere.npz cannot be read"]),
+        ({"model": "{folder}/own.py:mine", "data": "nowhere.npz"}, ["nowhere.npz cannot be read: there is no such"]),
+        ({"model": "{folder}/own.py:mine", "data": "nowhere.py:x"}, ["nowhere.py is no file; name the data as"]),
+        ({"model": "{folder}/own.py:mine", "data": "x.csv"}, ["expected DATA=path/to/inputs.npz or", "x.csv"]),
+        ({"metric": "no.py:a", "explainer": "none.py:a"}, ["no.py is no file", "none.py is no file"]),
+    ],
+)
+def test_what_is_not_there_is_said_before_anything_is_fetched_or_built(tmp_path, nothing_made, given, said):
+    (tmp_path / "own.py").write_text("def mine(*given):\n    return None\n")
+    named = {what: one.format(folder=tmp_path) for what, one in given.items()}
+    with pytest.raises(ValueError, match="(?s)" + ".*".join(map(re.escape, said))):
+        examine.examine(**named)
 
 
 def test_an_explainer_that_fails_on_ones_own_network_is_named(mine, tmp_path):

@@ -1,5 +1,7 @@
 """What a build would miss is said before it starts, with what to do; pretrained networks are fetched before jobs."""
 
+import json
+import re
 from collections import namedtuple
 
 import pytest
@@ -57,6 +59,20 @@ def test_a_cluster_needs_its_plugin_and_its_command(paper, monkeypatch):
     assert "pip install -e '.[cluster]'" in plugin
     assert "no sbatch here" in command
     assert preflight.missing("paper", "torque")[0].startswith("Cluster: no profile for 'torque'; there are slurm")
+
+
+def test_what_is_said_of_clusters_is_still_so():
+    (line,) = [line for line in preflight.missing("study", "kubernetes") if line.startswith("Cluster")]
+    assert "README.md" in line
+    guide = (places.root() / "notebooks/cluster/README.md").read_text()
+    assert "## Kubernetes" in guide
+    jobs = [profiles.needs(name).jobs.get("paper", 0) for name in places.pages()]
+    assert f"`paper` has {len(jobs)} pages and {sum(jobs)} training jobs" in guide
+    alone = [name.split("/")[0] for name in places.pages() if profiles.needs(name).alone]
+    assert (alone.count("cost"), alone.count("saco"), len(alone)) == (4, 1, 5)
+    for name, seconds in re.findall(r"^\| (\S+/\S+) \| (\d+) \|", guide, re.MULTILINE):
+        record = json.loads((places.recorded(name, "study") / "provenance.json").read_text())
+        assert round(record["seconds"]) == int(seconds), name
 
 
 def test_every_kind_of_cluster_has_a_profile():

@@ -5,10 +5,12 @@ import shutil
 import tomllib
 from pathlib import Path
 
+import launch
 import pytest
 import yaml
 
 import check_book
+from guides import guide
 
 ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
@@ -23,6 +25,37 @@ def test_link_previews_have_whole_addresses_and_a_name():
     assert sphinx["project"] == sphinx["ogp_site_name"] == CONFIG["title"]
     text = (ROOT / "_config.yml").read_text()
     assert text.count(CONFIG["html"]["baseurl"]) == 1, "a fork changes it in one place"
+
+
+def test_colab_is_told_how_to_get_what_a_notebook_needs():
+    assert CONFIG["launch_buttons"]["colab_url"]
+    start, clone, install, end = guide("fork").holding("text", "!git clone").splitlines()
+    address = CONFIG["repository"]["url"]
+    assert clone.split()[-1] == address
+    folder = address.rpartition("/")[2]
+    assert end.split() == ["%cd", folder], "where the notebook finds the repository"
+    assert start == "%cd /content", "the cell may be run again"
+    path, extras = re.search(r"'\./(\w+)\[([\w,]+)\]'", install).groups()
+    assert path == folder
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    assert "fork.md#on-binder-or-colab" in (ROOT / "README.md").read_text()
+    assert "\n## On Binder or Colab\n" in guide("fork").text
+
+
+def test_the_button_of_colab_says_that_a_cell_comes_first():
+    assert CONFIG["sphinx"]["local_extensions"]["launch"] == "book/"
+    buttons = [{"text": "Binder", "tooltip": "a"}, {"text": "Colab", "tooltip": "b"}]
+    launch.told(None, "page", "", {"header_buttons": [{"label": "search"}, {"buttons": buttons}]}, None)
+    assert [button["text"] for button in buttons] == ["Binder", "Colab, after one cell"]
+    assert "Rerun and fork" in buttons[1]["tooltip"]
+    title = guide("fork").text.splitlines()[0]
+    assert title == "# Rerun and fork"
+    launch.told(None, "page", "", {}, None)
+
+
+def test_the_logo_leads_home():
+    assert CONFIG["sphinx"]["config"]["html_theme_options"]["logo"] == {"alt_text": "faithlab, home page"}
 
 
 def test_the_study_is_cited_as_what_it_is():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faithlab.study import places, profiles, reach, weights
+from faithlab.study import places, profiles, provenance, reach, weights
 
 PAGES = places.pages()
 
@@ -40,7 +40,7 @@ def test_recorded_tables_are_those_of_the_page(tmp_path, monkeypatch):
 
 
 def test_a_readers_metrics_are_an_input(monkeypatch):
-    monkeypatch.setenv(reach.FILES, "/somewhere/mine.py")
+    monkeypatch.setenv("FAITHLAB_METRICS", "/somewhere/mine.py")
     assert "/somewhere/mine.py" in reach.inputs("template")
 
 
@@ -57,6 +57,64 @@ def test_files_that_parameters_name_are_inputs(tmp_path):
     assert (reach.notebook("template", given), reach.networks("template", given)) == found[-1]
     (folder / "cats/gone.png").symlink_to(tmp_path / "nowhere")
     assert reach.notebook("template", given) == found[-1][0]
+
+
+@pytest.fixture
+def own(tmp_path) -> Path:
+    """A reader's own metric, which imports a module and a package beside it; there is another module."""
+    files = {
+        "mine.py": "import numpy\nfrom helper import weigh\n\ndef score():\n    from parts import first\n",
+        "helper.py": "import parts.second as second\n\ndef weigh():\n    return 1\n",
+        "parts/__init__.py": "",
+        "parts/first.py": "from . import third\nfrom .fourth import four\n",
+        "parts/second.py": "import helper, mine\n",
+        "parts/third.py": "",
+        "parts/fourth.py": "four = 4\n",
+        "parts/other.py": "",
+        "other.py": "import helper\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_what_a_readers_own_file_imports_is_an_input(own, monkeypatch):
+    given = {"metric": f"{own}/mine.py:score"}
+
+    def asked():
+        with monkeypatch.context() as patch:
+            patch.setenv("FAITHLAB_METRICS", f"{own}/mine.py")
+            registered = provenance.library(), reach.notebook("template", {})
+        return provenance.identity("a", given, "", "")["run"], reach.notebook("template", given), *registered
+
+    for file in sorted(own.rglob("*.py")):
+        before = asked()
+        file.write_text(file.read_text() + "# edited\n")
+        alike = [old == new for old, new in zip(before, asked(), strict=True)]
+        assert alike == [file.name == "other.py"] * 4, file
+
+
+def test_a_readers_own_file_may_be_any_text(own, monkeypatch):
+    (own / "helper.py").write_text("no Python")
+    assert [path.name for path in provenance.neighbours(own / "mine.py")] == [
+        "helper.py",
+        "__init__.py",
+        "first.py",
+        "fourth.py",
+        "third.py",
+    ]
+    (own / "helper.py").write_bytes(b"\0\xff")
+    assert provenance.named({"metric": f"{own}/helper.py", "data": f"{own}/nowhere.py"})
+    monkeypatch.chdir(own)
+    assert [line.split()[1] for line in provenance.named({"metric": "mine.py:score"})] == [
+        "helper.py",
+        "mine.py",
+        "parts/__init__.py",
+        "parts/first.py",
+        "parts/fourth.py",
+        "parts/third.py",
+    ]
 
 
 def test_what_is_stale_follows_from_content(tmp_path):

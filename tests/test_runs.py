@@ -1,6 +1,7 @@
 """Profiles, runs and their results: what is shown of a profile is that profile, and files are whole or not there."""
 
 import dataclasses
+import hashlib
 import json
 import re
 import runpy
@@ -262,6 +263,21 @@ def test_the_id_of_a_run_counts_the_content_of_a_readers_files(tmp_path):
         found.append(run())
     assert len(set(found)) == 6
     assert run() == found[-1]
+
+
+def test_the_readers_files_of_a_run_are_part_of_its_provenance(repository, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("import helper\n")
+    (tmp_path / "helper.py").write_text("")
+    (tmp_path / "metrics.py").write_text("")
+    monkeypatch.setenv("FAITHLAB_METRICS", str(tmp_path / "metrics.py"))
+    run = started(data=f"{tmp_path}/mine.py:score")
+    (tmp_path / "helper.py").write_text("changed = 'while it ran'\n")
+    run.save(FRAME, "scores")
+    run.finish()
+    empty = hashlib.sha256().hexdigest()
+    found = json.loads((run.folder / "provenance.json").read_text())["own_files"]
+    assert [line.split()[1] for line in found] == [f"{tmp_path}/{name}.py" for name in ("helper", "metrics", "mine")]
+    assert [line.split()[0] == empty for line in found] == [True, True, False]
 
 
 def test_tables_come_back_as_they_were_saved(repository):

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+import test_cluster
+
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
 
@@ -90,6 +92,22 @@ def test_it_also_runs_without_a_push():
     times = [entry["cron"] for path in WORKFLOWS for entry in workflow(path)["on"].get("schedule", [])]
     assert times
     assert all(len(time.split()) == 5 for time in times)
+
+
+PACKAGES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "sbatch": "slurm-client"}
+"""Of Debian, by the commands that the test of a cluster needs."""
+
+
+def test_a_real_cluster_is_tried_every_night():
+    (path,) = [path for path in WORKFLOWS if "tests/test_cluster.py" in path.read_text()]
+    (nightly,) = workflow(path)["on"]["schedule"]
+    assert re.fullmatch(r"\d+ \d+ \* \* \*", nightly["cron"])
+    (job,) = workflow(path)["jobs"].values()
+    run = "\n".join(step.get("run", "") for step in steps(job))
+    assert {PACKAGES[command] for command in test_cluster.NEEDED} <= set(run.split())
+    assert "[cluster]" in run, "Snakemake's plugin"
+    assert re.search(r"sudo \S+ -m pytest", run), "it needs root"
+    assert "! grep ' skipped'" in run, "a test that is skipped is none"
 
 
 def test_newer_actions_and_images_are_looked_for():

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +77,6 @@ def examine(
     given = {what: _whole(name) for what, name in named.items() if name}
     overrides = {**(overrides or {}), **given}
     parameters = profiles.resolve(PAGE, profile, overrides)
-    if not model:
-        for name in profiles.needs(PAGE).data:
-            datasets.fetch(name)
-    print("Asking it of two inputs first", file=sys.stderr)
     if (seconds := check(parameters=parameters, **given)) > LONG:
         print(
             f"The metric is slow: the page asks it for about {seconds / 3600:.1f} hours, or less where it is "
@@ -138,6 +134,9 @@ def check(
 ) -> float:
     """Put what is a reader's own to two inputs, so that what is wrong with it is said before the work starts.
 
+    Files and functions that are not there are said first of all, all at once: before data are fetched or a network is
+    built.
+
     Args:
         metric: as in `examine`.
         explainer: as in `examine`.
@@ -156,8 +155,7 @@ def check(
     name, called = metric.rpartition(":")[2], explainer.rpartition(":")[2]
     if metric and name in METRICS:  # before its file is loaded, which may register it by this name
         raise ValueError(f"there is a metric {name!r} already; give your function another name")
-    own = {what: named for what, named in {"metric": metric, "explainer": explainer}.items() if named}
-    found = {what: kinds.own(named, what) for what, named in own.items()}
+    found = _loaded({"metric": metric, "explainer": explainer, "model": model, "data": data})
     asked = ["yours"] if model else list(dict.fromkeys(kinds.named(one)[0] for one in parameters["networks"]))
     there = {RANDOM, *(one for of in asked for one in parameters["explainers"].get(of, []))}
     if explainer and called in there:
@@ -166,6 +164,10 @@ def check(
             f"another name than {', '.join(sorted(there))}"
         )
     mine = {called: _looked_at(found["explainer"])} if explainer else {}
+    if not model:
+        for of in profiles.needs(PAGE).data:
+            datasets.fetch(of)
+    print("Asking it of two inputs first", file=sys.stderr)
     if model:
         one = kinds.yours(model, data, parameters)
         samples = {"yours": (one.subject, {**mine, **one.explainers})}
@@ -191,6 +193,27 @@ def check(
         raise ValueError(f"{error} (asked of {kinds.KINDS[of].about.partition(';')[0]}{fits})") from error
     images, networks = given["images"], 1 if model else len(given["networks"])
     return slow / 2 * images * networks * TIMES * (len(given["explainers"][asked[0]]) + len(mine))
+
+
+def _loaded(named: Mapping[str, str]) -> dict[str, Callable | Metric]:
+    """The metric, the explainer and the network of a reader's own files, by what they are; inputs are looked for.
+
+    Raises:
+        ValueError: what is missing or does not run, a line for each.
+    """
+    found: dict[str, Callable | Metric] = {}
+    wrong = []
+    for what, one in named.items():
+        try:
+            if one and what == "data":
+                kinds.source(one)
+            elif one:
+                found[what] = kinds.own(one, what)
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ValueError("\n".join(dict.fromkeys(wrong)))
+    return found
 
 
 def _ask(metrics: Mapping[str, Metric], subject: Subject, named: str) -> None:
@@ -281,7 +304,7 @@ def summary(tables: Path, metric: str = "", explainer: str = "", model: str = ""
 
 def _whole(named: str) -> str:
     """With the whole path of the file: the page runs in another folder."""
-    path, colon, name = (named, "", "") if named.endswith(".npz") else named.rpartition(":")
+    path, colon, name = (named, "", "") if named.lower().endswith(".npz") else named.rpartition(":")
     return f"{Path(path).expanduser().resolve()}{colon}{name}" if path else named
 
 

@@ -317,15 +317,33 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
     return Asked(Kind("yours", name, about, networks.RESNET9), 0, subject, known, right)
 
 
+def source(data: str) -> Callable | None:
+    """The function of a reader's own that gives inputs; None of an .npz file, which is there and not read.
+
+    Raises:
+        ValueError: no such file or function.
+    """
+    if not data:
+        raise ValueError("expected inputs for your network: DATA=path/to/inputs.npz or DATA=path/to/file.py:function")
+    if data.lower().endswith(".npz"):
+        if not Path(data).expanduser().is_file():
+            raise ValueError(f"{data} cannot be read: there is no such file")
+        return None
+    if ":" not in data:
+        raise ValueError(
+            f"expected DATA=path/to/inputs.npz or DATA=path/to/file.py:function, but got {data!r}; numpy.savez("
+            "'inputs.npz', x=x, y=y) makes such a file of arrays"
+        )
+    return own(data, "data")
+
+
 def inputs(data: str) -> tuple[Tensor, Tensor | None]:
     """The inputs of a reader's own, and their labels where there are some; see `yours`.
 
     Raises:
         ValueError: no such file, or what are no inputs.
     """
-    if not data:
-        raise ValueError("expected inputs for your network: DATA=path/to/inputs.npz or DATA=path/to/file.py:function")
-    if data.lower().endswith(".npz"):
+    if source(data) is None:
         try:
             file = np.load(Path(data).expanduser(), allow_pickle=False)
             if isinstance(file, np.ndarray):
@@ -341,11 +359,6 @@ def inputs(data: str) -> tuple[Tensor, Tensor | None]:
             raise ValueError(
                 f"{data}: expected an array x, and y where there are labels, but it has {', '.join(names)}"
             )
-    elif ":" not in data:
-        raise ValueError(
-            f"expected DATA=path/to/inputs.npz or DATA=path/to/file.py:function, but got {data!r}; numpy.savez("
-            "'inputs.npz', x=x, y=y) makes such a file of arrays"
-        )
     else:
         given = _made(data, "data")
         given = tuple(given) if isinstance(given, tuple | list) else (given,)

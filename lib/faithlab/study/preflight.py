@@ -38,7 +38,10 @@ def missing(profile: str, cluster: str = "") -> list[str]:
 
 def _cluster(kind: str) -> list[str]:
     if kind not in PLUGINS:
-        return [f"Cluster: no profile for {kind!r}; there are {', '.join(PLUGINS)}, in notebooks/cluster."]
+        return [
+            f"Cluster: no profile for {kind!r}; there are {', '.join(PLUGINS)}, in notebooks/cluster. Its README.md"
+            " says what was tried of others."
+        ]
     command, lines = PLUGINS[kind], []
     if not importlib.util.find_spec(f"snakemake_executor_plugin_{kind}"):
         lines.append(

@@ -62,11 +62,69 @@ def script_digest(name: str) -> str:
 
 
 def library() -> str:
-    """SHA-256 of the sources of the library that is imported, and of a reader's files of metrics."""
+    """SHA-256 of the sources of the library that is imported, and of a reader's files of metrics, with `neighbours`."""
     sources = _sources(Path(faithlab.__file__).parent)
-    own = filter(None, os.environ.get("FAITHLAB_METRICS", "").split(os.pathsep))
-    sources |= {f"own {number}": Path(path).expanduser().read_text("utf-8") for number, path in enumerate(own)}
+    for number, path in enumerate(map(Path, metrics())):
+        sources[f"own {number}"] = path.read_text("utf-8")
+        beside = {os.path.relpath(other, path.parent): other for other in neighbours(path)}
+        sources |= {f"own {number} {name}": other.read_text("utf-8") for name, other in beside.items()}
     return hashlib.sha256(json.dumps(sources, sort_keys=True).encode()).hexdigest()
+
+
+def metrics() -> list[str]:
+    """The reader's own files of metrics, which ``FAITHLAB_METRICS`` names."""
+    return [os.path.expanduser(path) for path in os.environ.get("FAITHLAB_METRICS", "").split(os.pathsep) if path]
+
+
+def imports(file: Path) -> set[str]:
+    """The names of modules that the import statements of a Python file may mean, relative ones with their dots.
+
+    Raises:
+        SyntaxError: it is no Python.
+    """
+    asked: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            asked |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            # What is imported from a package may be a module of it, or a name in it.
+            package = "." * node.level + (node.module or "")
+            names = {f"{package}{'.' if node.module else ''}{alias.name}" for alias in node.names}
+            asked |= names | ({package} if node.module else set())
+    return asked
+
+
+def neighbours(path: Path) -> list[Path]:
+    """The modules beside a reader's own file that it imports, and those that they import in turn, sorted.
+
+    Args:
+        path: of a file; one that is not there, or no Python, has none.
+    """
+    path = Path(os.path.abspath(path))
+    found: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        file = waiting.pop()
+        try:
+            asked = imports(file) if file.suffix == ".py" and file.is_file() else set()
+        except (SyntaxError, ValueError):  # ValueError: a null byte. The run itself says what is wrong with it.
+            continue
+        beside = {module for name in asked for module in _modules(name, file, path.parent)} - found - {path}
+        found |= beside
+        waiting += beside
+    return sorted(found)
+
+
+def _modules(name: str, file: Path, folder: Path) -> list[Path]:
+    """The files that are run to import a module from a folder, or, with dots, from where the importing file is."""
+    parts = name.lstrip(".").split(".")
+    if dots := len(name) - len(name.lstrip(".")):
+        folder = file.parents[dots - 1]
+    found = []
+    for count in range(1, len(parts) + 1):  # importing a module runs its packages first
+        module = folder.joinpath(*parts[:count])
+        found += [module / "__init__.py", module.with_name(f"{module.name}.py")]
+    return [one for one in found if one.is_file()]
 
 
 def _sources(folder: Path) -> dict[str, str]:
@@ -119,10 +177,14 @@ def identity(name: str, parameters: Mapping[str, Any], notebook: str, code: str)
 def named(parameters: Mapping[str, Any]) -> list[str]:
     """The reader's own files and folders that parameters name, with SHA-256 of what is in them, a line each.
 
-    A file is given as "path/to/file" or "path/to/file.py:function", at any depth of lists and mappings. Of a folder its
-    listing counts, names, sizes and times: what is in it may be a data set of many gigabytes.
+    A file is given as "path/to/file" or "path/to/file.py:function", at any depth of lists and mappings; the modules
+    beside it that it imports have a line each, too. Of a folder its listing counts, names, sizes and times: what is in
+    it may be a data set of many gigabytes.
     """
     given = {text for value in _texts(parameters) for text in (value, value.rpartition(":")[0]) if text}
+    for text in [text for text in given if text.endswith(".py")]:
+        path = Path(text).expanduser()
+        given |= {os.path.join(os.path.dirname(text), os.path.relpath(one, path.parent)) for one in neighbours(path)}
     return [f"{content}  {text}" for text in sorted(given) if (content := _content(os.path.expanduser(text)))]
 
 

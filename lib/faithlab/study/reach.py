@@ -21,7 +21,6 @@ import grimp
 
 from faithlab.study import places, profiles, provenance
 
-FILES = "FAITHLAB_METRICS"
 CHANGING = ("FAITHLAB_ERROR_RATES", "FAITHLAB_NETWORKS")
 """Variables that change what a notebook finds."""
 
@@ -33,13 +32,7 @@ def _graph() -> grimp.ImportGraph:
 
 def modules(script: Path) -> set[str]:
     """The modules of the library that a script reaches, with the packages that they are in, and others' packages."""
-    asked: set[str] = set()
-    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            asked |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            # What is imported from a package may be a module of it, or a name in it.
-            asked |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    asked = provenance.imports(script)
     return _reached(asked) | {name.partition(".")[0] for name in asked} - {"faithlab"}
 
 
@@ -163,7 +156,7 @@ def inputs(name: str) -> list[str]:
     """The files that a notebook's numbers depend on besides its own script, from the root of the repository.
 
     Modules, published tables that the script or one of the modules loads by name, its own recorded tables and those of
-    pages that it names, what says which networks of its data ship, and a reader's own metrics.
+    pages that it names, what says which networks of its data ship, and a reader's own metrics with their neighbours.
     """
     root, script = places.root(), places.script(name)
     files = _files(modules(script))
@@ -184,7 +177,9 @@ def inputs(name: str) -> list[str]:
         facts for facts in shipped if any(facts.name.startswith(f"{data}-") for data in profiles.needs(name).data)
     ]
     found = sorted(path.relative_to(root).as_posix() for path in files if path.is_file())
-    return found + [os.path.expanduser(path) for path in os.environ.get(FILES, "").split(os.pathsep) if path]
+    return found + [
+        str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))
+    ]
 
 
 @functools.cache

@@ -72,6 +72,7 @@ class Run:
         self._variables = variables
         self._told = provenance.told(name)
         self._code = provenance.library()
+        self._files = provenance.named({"own": provenance.metrics(), **parameters})
         self._commit, self._dirty = provenance.commit()
         if not self._told:  # the pipeline says it where it is started, and not on a page
             provenance.warn()
@@ -240,6 +241,7 @@ class Run:
             "pipeline": bool(self._told),
             "edited": edited,
             "tables": self._tables,
+            "own_files": self._files,
             "networks": origins.used(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.perf_counter() - self._started, 2),
