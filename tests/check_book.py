@@ -94,13 +94,13 @@ FACTS = r"""
 """
 
 
-CURVE = "(slider) => slider.closest('.faithlab-plateau').querySelector('svg').innerHTML"
+CURVE = "(slider) => slider.closest('.faithlab-movable').querySelector('svg[role=img]').innerHTML"
 
 
 def still(page: Page) -> list[str]:
     """The sliders of a page that do not change their figure when a key moves them, and figures that have none."""
     wrong = []
-    for figure in page.locator(".faithlab-plateau").all():
+    for figure in page.locator(".faithlab-movable").all():
         sliders = figure.locator("input[type=range]").all()
         wrong += [] if sliders else ["a movable figure without a slider"]
         for slider in sliders:

@@ -20,7 +20,7 @@ FAULTS = {
     "answer 404": '<script src="gone.js"></script>',
     "asks another host: http://elsewhere.invalid/x.js": '<script src="http://elsewhere.invalid/x.js"></script>',
     "console: broken": "<script>console.error('broken')</script>",
-    "a movable figure without a slider": '<div class="faithlab-plateau"></div>',
+    "a movable figure without a slider": '<div class="faithlab-movable"></div>',
     "script error: broken": "<script>throw new Error('broken')</script>",
     "formula not typeset: \\(x\\)": '<span class="math">\\(x\\)</span>',
     "formula wider than the page: long": '<div class="math" id="long" style="width: 50px"><mjx-container><mjx-math '
