@@ -91,7 +91,7 @@ def test_images_are_removed_step_by_step_beside_their_curves(browser):
     said = figure.inner_text()
     assert "first: 0.50, ✓ still recognised" in said
     assert "<last>: 0.81, ✓ still recognised" in said
-    assert "50 % removed. Mean loss so far: first 0.15, <last> 0.00." in said, "a loss of -0.004 has no sign"
+    assert "50 % removed. Mean loss so far: first: 0.15; <last>: 0.00." in said, "a loss of -0.004 has no sign"
     frames = browser.get_by_role("img", name="the image with 50 % of its pixels removed")
     assert frames.count() == 2
     assert frames.first.evaluate("(node) => getComputedStyle(node).backgroundPosition") == "50% 0%"

@@ -34,13 +34,13 @@
       all.push(make("rect", { class: "band", x: x(from), y: TOP, width: x(to) - x(from), height: HEIGHT - TOP - BOTTOM }));
     const step = longest > 0.7 ? 0.2 : longest > 0.5 ? 0.1 : 0.05;
     for (let k = 0; k * step <= longest + 1e-9; k++)
-      all.push(make("text", { x: x(k * step), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, `${Math.round(100 * k * step)} %`));
+      all.push(make("text", { x: x(k * step), y: HEIGHT - BOTTOM + 22, "text-anchor": "middle" }, `${Math.round(100 * k * step)} %`));
     const rise = [0.01, 0.02, 0.05, 0.1, 0.2].find((size) => highest / size <= 5.01) || 0.25;
     for (let v = 0; v <= highest + 1e-9; v += rise) {
       all.push(make("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(v), y2: y(v) }));
       all.push(make("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, v.toFixed(2)));
     }
-    all.push(make("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, across));
+    all.push(make("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 2, "text-anchor": "middle" }, across));
     marks.forEach(({ at, text, kind }, k) => {
       if (at > longest) return;
       all.push(make("line", { class: `mark ${kind}`, x1: x(at), x2: x(at), y1: TOP, y2: HEIGHT - BOTTOM }));
@@ -188,7 +188,7 @@
         said.textContent = `${name}: ${answer}`;
       });
       says.textContent = `${percent(shares[k])} removed. Mean loss so far: `
-        + ways.map(({ name, answers }) => `${name} ${signed(mean(answers.slice(0, k + 1).map((p) => answers[0] - p)))}`).join(", ") + ".";
+        + ways.map(({ name, answers }) => `${name}: ${signed(mean(answers.slice(0, k + 1).map((p) => answers[0] - p)))}`).join("; ") + ".";
     };
     draw();
   }
