@@ -5,10 +5,13 @@
 Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
 nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
 than the screen, a table or plot that is cut (what is wider than the page has to scroll in a box that shows it), text
-under 9 points in tables and plots, a title that another page has, a serious fault of accessibility, a notebook
-without its provenance, a slider that moves nothing. A screenshot of every page goes to `screenshots/` beside the
-book, for a human to look at. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by
-axe-core, of the package axe-playwright-python; without it this one check is left out, and the end says so.
+under 9 points in tables and under 9 pixels in figures, labels of a figure that run into each other or leave it, a
+page of more than 3 MB, a title that another page has, a serious fault of accessibility, a notebook without its
+provenance, a slider that moves nothing. Every page is opened once, on a screen in the light; then it is turned dark and
+as narrow as a phone, for what depends on colours and on the width. A screenshot of every page goes to `screenshots/`
+beside the book, for a human to look at; those in the dark and of a phone come with `--dark` and `--narrow`. Needs
+Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the package
+axe-playwright-python; without it this one check is left out, and the end says so.
 """
 
 import argparse
@@ -28,6 +31,10 @@ from playwright.sync_api import Page, sync_playwright
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 # Containers have no sandbox and little shared memory; the rest keeps the browser's own traffic out of the picture.
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+
+SCREEN, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+WEIGHT = 3e6
+"""Bytes of a page and of what it alone shows: scripts and styles that all pages share are not counted."""
 
 TYPESET = "() => window.MathJax && MathJax.startup ? MathJax.startup.promise.then(() => true) : true"
 
@@ -89,18 +96,60 @@ FACTS = r"""
     emptyTables: all("article table").filter((node) => !node.querySelector("td, th")).length,
     tables: all("article table").length,
     provenance: all(".faithlab-provenance").length,
+    weight: performance.getEntries().filter((entry) => !/\/_static\/|searchindex\.js/.test(entry.name))
+      .reduce((sum, entry) => sum + (entry.encodedBodySize || 0), 0),
   };
 }
 """
 
+# A picture's text is out of reach, so each is drawn once more, out of sight, as large as it is shown.
+FIGURES = r"""
+async () => {
+  const wrong = [], host = document.body.appendChild(document.createElement("div"));
+  const root = host.attachShadow({mode: "open"});
+  for (const image of document.querySelectorAll("article img")) {
+    if (!/\.svg([?#]|$)|^data:image\/svg/.test(image.src) || !image.clientWidth) continue;
+    const drawing = await (await fetch(image.src)).text(), width = `${image.clientWidth}px`;
+    root.innerHTML = `<div style="position: absolute; visibility: hidden; width: ${width}">${drawing}</div>`;
+    const svg = root.querySelector("svg");
+    if (!svg || !svg.viewBox.baseVal.width) continue;
+    Object.assign(svg.style, {width: "100%", height: "auto"});
+    const frame = svg.getBoundingClientRect(), scale = frame.width / svg.viewBox.baseVal.width;
+    const name = image.closest("figure")?.id || image.alt.slice(0, 30);
+    const texts = [...svg.querySelectorAll("text")].filter((node) => node.textContent.trim()).map((node) => {
+      const {a, b, c, d} = node.getCTM();
+      return {words: node.textContent.trim().slice(0, 30), box: node.getBoundingClientRect(),
+        slanted: Math.min(Math.hypot(b, c), Math.hypot(a, d)) > 0.01 * Math.hypot(a, b),
+        size: parseFloat(getComputedStyle(node).fontSize) * scale};
+    });
+    const smallest = texts.reduce((least, one) => one.size < least.size ? one : least, {size: Infinity});
+    if (smallest.size < 8.99)
+      wrong.push(`text under 9 pixels in the figure ${name}, ${smallest.size.toFixed(1)}: ${smallest.words}`);
+    const beyond = texts.find(({box}) => box.right > frame.right + 3 || box.left < frame.left - 3
+      || box.bottom > frame.bottom + 3 || box.top < frame.top - 3);
+    if (beyond) wrong.push(`a label leaves the figure ${name}: ${beyond.words}`);
+    const straight = texts.filter((one) => !one.slanted);
+    straight.forEach(({words, box: one}, k) => straight.slice(k + 1).forEach(({words: others, box: other}) => {
+      const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+      const down = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+      // Boxes are as high as their font: the words of two lines do not meet where these do a little.
+      if (across > 2 && down > 0.35 * Math.min(one.height, other.height))
+        wrong.push(`labels on each other in the figure ${name}: ${words} / ${others}`);
+    }));
+  }
+  host.remove();
+  return wrong;
+}
+"""
 
-CURVE = "(slider) => slider.closest('.faithlab-plateau').querySelector('svg').innerHTML"
+
+CURVE = "(slider) => slider.closest('.faithlab-movable').querySelector('svg[role=img]').innerHTML"
 
 
 def still(page: Page) -> list[str]:
     """The sliders of a page that do not change their figure when a key moves them, and figures that have none."""
     wrong = []
-    for figure in page.locator(".faithlab-plateau").all():
+    for figure in page.locator(".faithlab-movable").all():
         sliders = figure.locator("input[type=range]").all()
         wrong += [] if sliders else ["a movable figure without a slider"]
         for slider in sliders:
@@ -137,18 +186,36 @@ def axe() -> str:
 
 # What Sphinx itself writes is left out: the lines of a signature, and the list of the bibliography.
 AXE = """
-() => axe.run({
+(only) => axe.run({
   include: [[document.querySelector("main") ? "main" : "body"]],
   exclude: ["dt.sig dl", ".citation-list"].filter((part) => document.querySelector(part)).map((part) => [part]),
-}, {resultTypes: ["violations"], preload: false,
-  runOnly: {type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}).then((found) => found.violations
+}, {resultTypes: ["violations"], preload: false, runOnly: only}).then((found) => found.violations
   .filter((v) => ["serious", "critical"].includes(v.impact))
   .map((v) => `${v.id}, ${v.nodes.length} times, first ${v.nodes[0].html.slice(0, 100)}`))
 """
 
 
-def visit(page: Page, address: str, screenshot: Path | None, axe: str = "") -> tuple[dict, list[str]]:
-    """Open one page; gives what is on it and what went wrong while it loaded."""
+EVERYTHING = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+
+
+def elsewhere(page: Page, axe: bool) -> list[str]:
+    """What is wrong with a page that is open, in the dark and on a phone; it is as before then."""
+    wrong = []
+    page.emulate_media(color_scheme="dark")
+    if axe:
+        wrong += [f"in the dark: accessibility: {line}" for line in page.evaluate(AXE, COLOURS)]
+    page.set_viewport_size(PHONE)
+    wrong += [f"on a phone: {line}" for line in layout(page.evaluate(FACTS)) + page.evaluate(FIGURES)]
+    page.set_viewport_size(SCREEN)
+    page.emulate_media(color_scheme="light")
+    return wrong
+
+
+def visit(
+    page: Page, address: str, screenshot: Path | None, axe: str = "", *, every: bool = False
+) -> tuple[dict, list[str]]:
+    """Open one page; gives what is on it and what went wrong while it loaded, with `every` also in other looks."""
     wrong = []
     here = urlsplit(address).netloc
 
@@ -174,14 +241,26 @@ def visit(page: Page, address: str, screenshot: Path | None, axe: str = "") -> t
     facts = page.evaluate(FACTS)
     if axe:
         page.evaluate(axe)
-        wrong += [f"accessibility: {line}" for line in page.evaluate(AXE)]
+        wrong += [f"accessibility: {line}" for line in page.evaluate(AXE, EVERYTHING)]
+    wrong += page.evaluate(FIGURES)
     if screenshot:
         screenshot.parent.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=screenshot, full_page=True, animations="disabled")
+    wrong += elsewhere(page, bool(axe)) if every else []
     wrong += still(page)
     for event, handler in handlers.items():
         page.remove_listener(event, handler)
     return facts, wrong
+
+
+def layout(facts: dict) -> list[str]:
+    """What does not fit the screen, or is too small on it."""
+    wrong = []
+    if facts["width"] > facts["screen"] + 1:
+        wrong.append(f"wider than the screen: {facts['width']} pixels on {facts['screen']}")
+    wrong += [f"cut, and in no box that scrolls: {text}" for text in facts["wide"]]
+    wrong += [f"words wider than their cell: {text}" for text in dict.fromkeys(facts["squeezed"])]
+    return wrong + [f"text under 9 points, {text}" for text in dict.fromkeys(facts["small"])]
 
 
 def faults(name: str, facts: dict) -> list[str]:
@@ -197,11 +276,9 @@ def faults(name: str, facts: dict) -> list[str]:
             wrong.append(f"formula not typeset: {formula['text']}")
     wrong += [f"formula wider than the page: {name}" for name in facts["cut"]]
     wrong += [f"raw Markdown in the text: {text}" for text in facts["raw"]]
-    if facts["width"] > facts["screen"] + 1:
-        wrong.append(f"wider than the screen: {facts['width']} pixels on {facts['screen']}")
-    wrong += [f"cut, and in no box that scrolls: {text}" for text in facts["wide"]]
-    wrong += [f"words wider than their cell: {text}" for text in dict.fromkeys(facts["squeezed"])]
-    wrong += [f"text under 9 points, {text}" for text in dict.fromkeys(facts["small"])]
+    wrong += layout(facts)
+    if facts["weight"] > WEIGHT:
+        wrong.append(f"weighs {facts['weight'] / 1e6:.1f} MB, without what all pages share")
     if facts["emptyTables"]:
         wrong.append(f"{facts['emptyTables']} empty tables")
     written = name.startswith(("book/", "notebooks/"))
@@ -249,7 +326,7 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
     with served(folder) as origin, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         context = browser.new_context(
-            viewport={"width": 390, "height": 844} if narrow else {"width": 1280, "height": 900},
+            viewport=PHONE if narrow else SCREEN,
             color_scheme="dark" if dark else "light",
         )
         page = context.new_page()
@@ -257,9 +334,9 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
             if name == "index.html" or not name.startswith(only):  # index.html only forwards to the home page
                 continue
             picture = None if name.startswith("_modules/") else (screenshots / name).with_suffix(".png")
-            pages[name], loading = visit(
-                page, f"{origin}/{name}", picture, "" if name.startswith("_modules/") else judge
-            )
+            written = not name.startswith("_modules/")
+            every = written and not (dark or narrow)
+            pages[name], loading = visit(page, f"{origin}/{name}", picture, judge if written else "", every=every)
             wrong += [f"{name}: {line}" for line in loading + faults(name, pages[name])]
         browser.close()
         wrong += [f"{name}: {line}" for name, line in dead_links(folder, origin, pages)]

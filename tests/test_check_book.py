@@ -12,6 +12,10 @@ pytestmark = pytest.mark.skipif(
 
 PAGE = "<!doctype html><html lang=en><meta charset=utf-8><title>t</title><body><article>{}</article></body>"
 SOUND = '<h1 id="top">A</h1><a href="other.html#there">other</a><a href="table.csv">table</a><table><tr><td>1</table>'
+DRAWING = (
+    '<img alt="drawing" style="width: 100px" src="data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22 '
+    'viewBox=%220 0 100 50%22>{}</svg>">'
+)
 FAULTS = {
     "dead link: book/gone.html": '<a href="gone.html">x</a>',
     "dead anchor: book/other.html#gone": '<a href="other.html#gone">x</a>',
@@ -20,7 +24,7 @@ FAULTS = {
     "answer 404": '<script src="gone.js"></script>',
     "asks another host: http://elsewhere.invalid/x.js": '<script src="http://elsewhere.invalid/x.js"></script>',
     "console: broken": "<script>console.error('broken')</script>",
-    "a movable figure without a slider": '<div class="faithlab-plateau"></div>',
+    "a movable figure without a slider": '<div class="faithlab-movable"></div>',
     "script error: broken": "<script>throw new Error('broken')</script>",
     "formula not typeset: \\(x\\)": '<span class="math">\\(x\\)</span>',
     "formula wider than the page: long": '<div class="math" id="long" style="width: 50px"><mjx-container><mjx-math '
@@ -35,6 +39,15 @@ FAULTS = {
     "words wider than their cell: unbreakable": '<table style="table-layout: fixed; width: 40px"><tr><td>unbreakable'
     "</table>",
     "text under 9 points, 11 pixels: tiny": '<table><tr><td style="font-size: 11px">tiny</table>',
+    "text under 9 pixels in the figure drawing, 8.0: low": DRAWING.format(
+        "<text x=%225%22 y=%2230%22 font-size=%228%22>low</text>"
+    ),
+    "labels on each other in the figure drawing: one / two": DRAWING.format(
+        "<text x=%225%22 y=%2230%22 font-size=%2210%22>one</text>"
+        "<text x=%2215%22 y=%2232%22 font-size=%2210%22>two</text>"
+    ),
+    "a label leaves the figure drawing: away": DRAWING.format("<text x=%2290%22 y=%2230%22>away</text>"),
+    "weighs 4.0 MB": '<img alt="heavy" src="heavy.svg">',
     "has the title of book/other.html: t": "",
     "1 empty tables": "<table></table>",
     "2 headings of the first level": "<h1>B</h1>",
@@ -61,6 +74,8 @@ def test_a_sound_book_has_no_faults_and_leaves_screenshots(book):
 def test_every_fault_is_found(book):
     (book / "book/other.html").write_text(PAGE.format('<h1 id="there">B</h1>'))
     (book / "book/page.html").write_text(PAGE.format(SOUND + "".join(FAULTS.values())))
+    heavy = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><!-- {} --></svg>'
+    (book / "book/heavy.svg").write_text(heavy.format(4_000_000 * " "))
     (book / "notebooks").mkdir()
     (book / "notebooks/run.html").write_text(PAGE.format("<h1>C</h1>"))
     wrong = check_book.check(book)
@@ -81,6 +96,30 @@ def test_a_serious_fault_of_accessibility_is_found(book):
     faint = '<p style="color: #ddd; background: #fff">faint</p>'
     (book / "book/page.html").write_text(PAGE.format(SOUND + faint))
     assert any("accessibility: color-contrast, 1 times" in line for line in check_book.check(book))
+
+
+def test_what_can_be_read_in_the_light_must_be_read_in_the_dark(book):
+    pytest.importorskip("axe_playwright_python")
+    dark = "<style>@media (prefers-color-scheme: dark) { body { background: #222; color: #333 } }</style>"
+    (book / "book/page.html").write_text(PAGE.format(SOUND + dark + "<p>gone</p>"))
+    wrong = check_book.check(book)
+    assert [line for line in wrong if "in the dark: accessibility: color-contrast" in line] == wrong != []
+    assert check_book.check(book, dark=True), "and where the dark alone is asked for"
+
+
+def test_what_fits_a_screen_must_fit_a_phone(book):
+    (book / "book/page.html").write_text(PAGE.format(SOUND + '<div style="width: 700px">x</div>'))
+    (line,) = check_book.check(book)
+    assert line.startswith("book/page.html: on a phone: wider than the screen: 7")
+
+
+def test_labels_side_by_side_upright_or_slanted_are_not_on_each_other(book):
+    turned = "<text font-size=%2210%22 transform=%22translate({} 40) rotate({})%22>label</text>"
+    upright = "".join(turned.format(x, -90) for x in (12, 24))
+    slanted = "".join(turned.format(x, -60) for x in (40, 52))
+    lines = "".join(f"<text x=%2270%22 y=%22{y}%22 font-size=%2210%22>line</text>" for y in (15, 25))
+    (book / "book/page.html").write_text(PAGE.format(SOUND + DRAWING.format(upright + slanted + lines)))
+    assert check_book.check(book) == []
 
 
 def test_a_folder_without_a_book_is_an_error_that_says_what_to_do(tmp_path):

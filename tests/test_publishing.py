@@ -1,5 +1,6 @@
 """What a published book says of itself: link previews, citations, and how it comes out on paper."""
 
+import os
 import re
 import shutil
 import tomllib
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 import check_book
-from guides import guide
+from guides import command, guide
 
 ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
@@ -92,7 +93,9 @@ DARK = """<!doctype html><html data-theme="dark"><title>t</title><style>{style}<
 <div class="bd-main"><div class="bd-content"><div class="bd-article-container"><article class="bd-article">
 <h1>Title</h1>
 <div class="cell"><details class="hide"><summary>Show the code</summary><pre>x</pre></details>
-<div class="cell_output"><div class="output"><table class="dataframe"><tr>{cells}</tr></table></div></div></div>
+<div class="cell_output"><div class="output"><table class="dataframe"><thead><tr>{heads}</tr></thead>
+<tr>{cells}</tr></table></div></div></div>
+<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>Our test: a difference.</details>
 <pre>{line}</pre></article></div></div></div></html>"""
 
 
@@ -102,7 +105,8 @@ def test_on_paper_nothing_is_dark_cut_off_or_a_button(tmp_path):
     cells = "".join(f"<td>{number} [-1.00, 1.00]</td>" for number in range(7))
     styles = CONFIG["sphinx"]["config"]["html_css_files"]
     style = "".join((ROOT / "book/_static" / name).read_text() for name in styles)
-    page_file.write_text(DARK.format(style=style, cells=cells, line="a long line of code " * 20))
+    heads = "".join(f"<th>network {number}</th>" for number in range(7))
+    page_file.write_text(DARK.format(style=style, cells=cells, heads=heads, line="a long line of code " * 20))
     with check_book.sync_playwright() as playwright:
         found = next(filter(None, map(shutil.which, check_book.BROWSERS)))
         browser = playwright.chromium.launch(executable_path=found, args=check_book.FLAGS)
@@ -114,12 +118,40 @@ def test_on_paper_nothing_is_dark_cut_off_or_a_button(tmp_path):
         )
         shown = page.locator("body").inner_text()
         width = page.evaluate("document.documentElement.scrollWidth")
+        table = page.evaluate("document.querySelector('table').getBoundingClientRect().right")
+        evidence = page.locator(".faithlab-evidence").bounding_box()["height"]
+        folded = page.locator(".faithlab-evidence summary").bounding_box()["height"]
         browser.close()
     assert background == "rgb(255, 255, 255)"
     assert max(map(int, re.findall(r"\d+", text))) < 60
     assert "contents" not in shown
     assert "Show the code" not in shown
     assert width <= 680
+    assert table <= 680, "a column is cut off"
+    assert evidence > 1.5 * folded, "what is folded cannot be opened on paper"
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium: apt-get install chromium")
+def test_the_book_is_printed_as_its_guide_says(tmp_path):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book/_toc.yml").write_text("format: jb-book\nroot: book/home\nchapters:\n  - file: other/page\n")
+    for name in ("book/home", "other/page"):
+        page = tmp_path / f"build/quick/html/{name}.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"<!doctype html><title>{name}</title><p>{name}</p>")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, does in {
+        "chromium": f'exec {shutil.which("chromium")} {" ".join(check_book.FLAGS)} "$@"',  # as a container needs it
+        "pdfunite": 'echo "$@"',
+    }.items():
+        (tools / name).write_text(f"#!/bin/bash\n{does}\n")
+        (tools / name).chmod(0o755)
+    path = os.pathsep.join([str(tools), os.environ["PATH"]])
+    said = command("bash", "-c", guide("fork").holding("bash", "--print-to-pdf"), folder=tmp_path, PATH=path)
+    printed = sorted((tmp_path / "build/paper").iterdir())
+    assert [file.read_bytes()[:5] for file in printed] == [b"%PDF-", b"%PDF-"]
+    assert " ".join([*(f"build/paper/{file.name}" for file in printed), "build/faithlab.pdf"]) in said.splitlines()
 
 
 def test_the_guide_for_contributors_names_what_is_there():

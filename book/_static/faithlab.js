@@ -2,6 +2,7 @@
    keeps its own fold, and nothing is out of reach. */
 (() => {
   const SHOWN = "faithlab-code-shown";
+  const PHONE = 340;  // pixels that it leaves a figure
   const root = document.documentElement;
   root.classList.add("faithlab-scripted");
 
@@ -19,11 +20,11 @@
     }
   };
 
-  /* A figure much wider than high keeps its text readable on a phone: it scrolls instead of shrinking. */
+  /* A figure that is wider than a phone keeps its text readable there: it scrolls instead of shrinking. */
   const figures = () => {
     for (const image of document.querySelectorAll("article.bd-article figure img")) {
       const judge = () => {
-        if (image.naturalWidth < 1.4 * image.naturalHeight || image.closest(".faithlab-wide")) return;
+        if (image.naturalWidth < PHONE || image.closest(".faithlab-wide")) return;
         const box = document.createElement("div");
         box.className = "faithlab-scroll faithlab-wide";
         const shown = image.closest("a") || image;

@@ -145,11 +145,28 @@ ways = {f"{name}\nmost first": ("AOPC", name), f"{name}\nleast first": ("Comp.",
 steps = [0, 1, 2, 3, 5, 7, 9]
 strip({row: deleted[of][0][steps] for row, of in ways.items()}, [f"{10 * k} % removed" for k in steps], "mean", 4.1)
 
+# %% [markdown]
+# Move the slider: more is removed, and each point walks along its curve. At its right end the mean loss of the first row is
+# **AOPC**, that of the second row **Comp.**
+
+# %% tags=["hide-input"]
+alive = {way: subject.score(hit, "mean", exact=True)(deleted[of][0][None])[0].bool() for way, of in ways.items()}
+shares = {way: (~deleted[of][0]).double().mean(1) for way, of in ways.items()}
+figures.removal(
+    {
+        way.replace("\n", ", "): (colours(seen(deleted[of][0], "mean")), deleted[of][1], alive[way])
+        for way, of in ways.items()
+    },
+    shares["random"],
+    across="share of pixels removed",
+    down="probability of the class",
+    alt="Three rows of eleven copies of the photograph, from whole to wholly removed, as in the figure above.",
+)
+
 # %% mystnb={"figure": {"caption": "How the number comes out. A bar is what the probability has lost at a step; AOPC, and Comp. from the other end, are the mean length of the eleven bars. Crosses: the class is lost. AOPC is better when high, Comp. when low.", "name": "one-image-area"}, "image": {"alt": "Three bar charts of the probability lost against the share of pixels removed, with the remaining probability as a line. The title of each says its mean: AOPC of the explanation, Comp. of the explanation, and AOPC of the random ranking."}} tags=["hide-input"]
 figure, panels = plt.subplots(1, 3, figsize=(7.5, 3.0), sharey=True)
 for axes, (way, of) in zip(panels, ways.items(), strict=True):
-    keep, p, value = deleted[of]
-    share, kept = (~keep).double().mean(1), subject.score(hit, "mean", exact=True)(keep[None])[0].bool()
+    (_, p, value), share, kept = deleted[of], shares[way], alive[way]
     axes.bar(share, p[0] - p, 0.085, bottom=p, color=figures.COLOURS["Random"], alpha=0.35, linewidth=0)
     axes.plot(share, p, color="0.35", linewidth=1)
     axes.plot(share[kept], p[kept], "o", color=figures.COLOURS["F-Fidelity"], label=f"still {label}")

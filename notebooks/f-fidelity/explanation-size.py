@@ -338,7 +338,7 @@ for share, name in dict.fromkeys((share, name) for share, _, attributions in ran
 
 def panels_of(sizes_read, rows=1, truth=None):
     """A panel with the curves of each ranking, and the size that is read, or none."""
-    layout = {"figsize": (9.4, 0.3 + 2.6 * rows), "sharex": True, "sharey": rows == 1, "squeeze": False}
+    layout = {"figsize": (8.6, 0.3 + 2.6 * rows), "sharex": True, "sharey": rows == 1, "squeeze": False}
     figure, panels = plt.subplots(rows, -(-len(sizes_read) // rows), **layout)
     for axes, (name, of) in zip(panels.flat, sizes_read.items(), strict=False):
         figures.plateau(axes, of, truth=truth)

@@ -1,6 +1,8 @@
 """How the study's figures look: one theme, one colour per metric or explainer, readable without colour vision."""
 
+import base64
 import html
+import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -13,6 +15,7 @@ import torch
 from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib_inline.backend_inline import set_matplotlib_formats
+from PIL import Image
 from scipy.cluster import hierarchy
 from scipy.optimize import isotonic_regression
 from torch import Tensor
@@ -456,7 +459,7 @@ def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Fig
 
 
 def movable(sizes: Mapping[str, Size]) -> HTML:
-    """What was read, for a figure with a slider over the caps, which `book/_static/plateau.js` draws.
+    """What was read, for a figure with a slider over the caps, which `book/_static/movable.js` draws.
 
     Args:
         sizes: of `faithlab.metrics.size`, by what a reader chooses them by.
@@ -485,8 +488,40 @@ def movable(sizes: Mapping[str, Size]) -> HTML:
         )
     quoted = html.escape(json.dumps(panels, separators=(",", ":")), quote=True)
     return HTML(
-        f'<div class="faithlab-plateau" data-measured="{quoted}"><noscript>The slider needs scripts; the figures above '
+        f'<div class="faithlab-movable" data-measured="{quoted}"><noscript>The slider needs scripts; the figures above '
         "show the same curves.</noscript></div>"
+    )
+
+
+def removal(
+    rows: Mapping[str, tuple[Tensor, Tensor, Tensor]], shares: Tensor, *, across: str, down: str, alt: str
+) -> HTML:
+    """Images with more and more removed, for a figure with a slider, which `book/_static/movable.js` draws.
+
+    Without scripts it is one strip of all these images.
+
+    Args:
+        rows: by the name of each way to choose what goes first: pictures [K, 3, H, W] in 0..1, what the network answers
+            to each [K], in 0..1, and whether it still recognises the class [K].
+        shares: what is removed in each picture, [K], ascending from 0.
+        across: of what these are shares; the label of the slider and of the horizontal axis.
+        down: what the answers are.
+        alt: what the strip shows, in words.
+    """
+    sheet = torch.cat([torch.cat(list(pictures), 2) for pictures, _, _ in rows.values()], 1)  # [3, rows H, K W]
+    file = io.BytesIO()
+    pixels = (255 * sheet.clamp(0, 1)).round().byte().permute(1, 2, 0).cpu().contiguous().numpy()
+    Image.fromarray(pixels).save(file, "PNG", optimize=True)
+    ways = [
+        {"name": name, "answers": [round(p, 4) for p in answers.tolist()], "kept": kept.bool().tolist()}
+        for name, (_, answers, kept) in rows.items()
+    ]
+    told = {"shares": [round(s, 4) for s in shares.tolist()], "across": across, "down": down, "ways": ways}
+    quoted = html.escape(json.dumps(told, separators=(",", ":"), ensure_ascii=False), quote=True)
+    source = base64.b64encode(file.getvalue()).decode()
+    return HTML(
+        f'<div class="faithlab-movable" data-removed="{quoted}">'
+        f'<img class="strip" alt="{html.escape(alt, quote=True)}" src="data:image/png;base64,{source}"></div>'
     )
 
 

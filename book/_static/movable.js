@@ -1,5 +1,6 @@
-// The movable figures of explanation sizes: plain SVG, native sliders, no library and no request.
-// <div class="faithlab-plateau"></div> draws the closed form, with data-measured="[...]" the curves that a page measured.
+// The movable figures: plain SVG, native sliders, no library and no request.
+// <div class="faithlab-movable"></div> draws the closed form of explanation sizes, with data-measured="[...]" the curves that a
+// page measured. With data-removed="{...}" it shows the images that it holds as one strip, a step at a time, beside their curves.
 (() => {
   "use strict";
   const WIDTH = 640, HEIGHT = 330, LEFT = 52, RIGHT = 24, TOP = 12, BOTTOM = 44;
@@ -24,22 +25,22 @@
     return node;
   }
 
-  // A chart over sizes: lines {points, kind}, marks {at, text, kind}, bands {from, to}, dots [[x, y, error]].
-  function chart(svg, { longest, highest, lines = [], marks = [], bands = [], dots = [] }) {
+  // A chart over shares: lines {points, kind}, marks {at, text, kind}, bands {from, to}, dots [[x, y, error]].
+  function chart(svg, { longest, highest, across = "explanation size s", lines = [], marks = [], bands = [], dots = [] }) {
     const x = (s) => LEFT + s / longest * (WIDTH - LEFT - RIGHT);
     const y = (v) => HEIGHT - BOTTOM - v / highest * (HEIGHT - TOP - BOTTOM);
     const all = [];
     for (const { from, to } of bands)
       all.push(make("rect", { class: "band", x: x(from), y: TOP, width: x(to) - x(from), height: HEIGHT - TOP - BOTTOM }));
-    const step = longest > 0.5 ? 0.1 : 0.05;
+    const step = longest > 0.7 ? 0.2 : longest > 0.5 ? 0.1 : 0.05;
     for (let k = 0; k * step <= longest + 1e-9; k++)
-      all.push(make("text", { x: x(k * step), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, `${Math.round(100 * k * step)} %`));
+      all.push(make("text", { x: x(k * step), y: HEIGHT - BOTTOM + 22, "text-anchor": "middle" }, `${Math.round(100 * k * step)} %`));
     const rise = [0.01, 0.02, 0.05, 0.1, 0.2].find((size) => highest / size <= 5.01) || 0.25;
     for (let v = 0; v <= highest + 1e-9; v += rise) {
       all.push(make("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(v), y2: y(v) }));
       all.push(make("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, v.toFixed(2)));
     }
-    all.push(make("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, "explanation size s"));
+    all.push(make("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 2, "text-anchor": "middle" }, across));
     marks.forEach(({ at, text, kind }, k) => {
       if (at > longest) return;
       all.push(make("line", { class: `mark ${kind}`, x1: x(at), x2: x(at), y1: TOP, y2: HEIGHT - BOTTOM }));
@@ -84,6 +85,8 @@
     return { svg, says, controls };
   }
 
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const signed = (value) => value.toFixed(2).replace(/^-0.00$/, "0.00").replace("-", "−");
   const percent = (value) => `${Math.round(1000 * value) / 10} %`;
 
   function theory(root) {
@@ -148,9 +151,52 @@
     draw();
   }
 
-  window.faithlabPlateau = { law };
-  for (const root of document.querySelectorAll(".faithlab-plateau")) {
+  // Images with more and more removed, each way to choose what is a row of one strip, and what a network says of them.
+  function removed(root, { shares, across, down, ways }) {
+    const strip = root.querySelector("img").src;
+    const { svg, says, controls } = frame(root, `${down} over the ${across}, a line for each way to choose what goes first`);
+    const row = document.createElement("div");
+    row.className = "frames";
+    const shown = ways.map(({ name }, w) => {
+      const figure = document.createElement("div"), picture = document.createElement("span"), said = document.createElement("span");
+      picture.setAttribute("role", "img");
+      Object.assign(picture.style, {
+        backgroundImage: `url("${strip}")`, backgroundSize: `${100 * shares.length}% ${100 * ways.length}%`,
+      });
+      const key = make("svg", { viewBox: "0 0 24 8", "aria-hidden": "true" });
+      key.append(make("path", { class: `curve way-${w}`, d: "M0 4L24 4" }));
+      figure.append(picture, key, said);
+      row.append(figure);
+      return { picture, said, name };
+    });
+    root.prepend(row, controls);
+    const step = slider(controls, across, 0, shares.length - 1, 1, Math.round(0.3 * (shares.length - 1)), (k) => percent(shares[k]), () => draw());
+    const draw = () => {
+      const k = step.get();
+      chart(svg, {
+        longest: 1, highest: 1, across,
+        lines: ways.flatMap(({ answers }, w) => {
+          const points = answers.map((p, j) => [shares[j], p]);
+          return [{ points, kind: `way-${w} ahead` }, { points: points.slice(0, k + 1), kind: `way-${w}` }];
+        }),
+        dots: ways.map(({ answers }) => [shares[k], answers[k], 0]),
+      });
+      shown.forEach(({ picture, said, name }, w) => {
+        const { answers, kept } = ways[w], answer = `${answers[k].toFixed(2)}, ${kept[k] ? "✓ still recognised" : "✗ class lost"}`;
+        picture.style.backgroundPosition = `${100 * k / (shares.length - 1)}% ${ways.length > 1 ? 100 * w / (ways.length - 1) : 0}%`;
+        picture.setAttribute("aria-label", `${name}: the image with ${percent(shares[k])} of its pixels removed`);
+        said.textContent = `${name}: ${answer}`;
+      });
+      says.textContent = `${percent(shares[k])} removed. Mean loss so far: `
+        + ways.map(({ name, answers }) => `${name}: ${signed(mean(answers.slice(0, k + 1).map((p) => answers[0] - p)))}`).join("; ") + ".";
+    };
+    draw();
+  }
+
+  window.faithlabMovable = { law };
+  for (const root of document.querySelectorAll(".faithlab-movable")) {
     if (root.dataset.measured) measured(root, JSON.parse(root.dataset.measured));
+    else if (root.dataset.removed) removed(root, JSON.parse(root.dataset.removed));
     else theory(root);
     root.classList.add("alive");
   }
