@@ -352,7 +352,6 @@ run.claim(
     "beyond the paper",
     "Greedy search from both ends finds better orders for LeRF − MoRF than each of the paper's searches in as many forwards.",
     beats("greedy, both ends", PAPER, "at greedy's forwards"),
-    paper="TRACE",
 )
 
 # %% tags=["hide-input"]
@@ -361,7 +360,6 @@ run.claim(
     "beyond the paper",
     "Refined by insertion, it stays better than each of them, and than annealing from the same start, when all have asked as much.",
     beats("both ends, insertion", [*PAPER, "both ends, annealing"], "in the end"),
-    paper="TRACE",
 )
 
 # %% tags=["hide-input"]

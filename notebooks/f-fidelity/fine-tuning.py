@@ -149,7 +149,7 @@ figures.show(figure)
 # ## What reproduced
 #
 # The paper shows Grad-CAM maps, and says that they "highlight similar regions of importance, with only minor variations". So
-# the claim is judged for Grad-CAM: the maps of the two networks share at least half of their order (a rank correlation of 0.7,
+# the claim is judged for Grad-CAM (on a ResNet; the ViT of Table 9 is not asked): the maps of the two networks share at least half of their order (a rank correlation of 0.7,
 # whose square is a half; the bar is ours), and are more alike than those of networks or images that have nothing to do with
 # each other. For explainers that point at single pixels the table above says what the paper does not ask.
 
@@ -158,7 +158,7 @@ cam = {"explainer": explainers[0], "metric": "rank correlation"}
 run.claim(
     "ff-kept-explanations",
     "Table 9, appendix D.4",
-    "Fine-tuning leaves explanations as they were.",
+    "Fine-tuning leaves the explanations of Grad-CAM as they were.",
     [
         premise(above(scores, 0.5, network="original", metric="accuracy", name="the network recognises most images")),
         above(scores, 0.7, network=TUNED, **cam, name="the maps share at least half of their order"),

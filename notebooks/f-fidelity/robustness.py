@@ -238,7 +238,7 @@ run.claim(
 # %% tags=["hide-input"]
 run.claim(
     "ff-whole-kept",
-    "Figure 1, appendix D.3",
+    "Appendix D.3, Figure 1",
     "Fine-tuning on random masks hardly changes the accuracy on whole images.",
     [
         within(

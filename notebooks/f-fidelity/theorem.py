@@ -163,8 +163,8 @@ run.claim(
 # %% [markdown]
 # ## Is it flat in between?
 #
-# That the curve *stays* between the knees is what the paper says of its Figure 4 (appendix D.8); the theorem says nothing about
-# it. Where the cap's knee comes first, it is exact. Where $c$ comes first, only the *mean* number of removed features of the
+# That the curve *stays* between the knees the paper's introduction says of theory and experiment (*piecewise constant*), and
+# appendix D.8 of Figure 4; Theorem 1 itself does not contain it. Where the cap's knee comes first, it is exact. Where $c$ comes first, only the *mean* number of removed features of the
 # explanation stays, and not its spread.
 
 # %% tags=["hide-input"]

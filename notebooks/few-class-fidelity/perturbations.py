@@ -51,7 +51,7 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import draws, stats
-from faithlab.claims import above, below, better, counted
+from faithlab.claims import above, below, better
 from faithlab.metrics import novelty
 from faithlab.references import perturbed
 from faithlab.scores import Scores
@@ -384,22 +384,17 @@ run.claim(
     [better(scores, every, blur, dataset=data, name=task, **found) for task, data in where.items()],
 )
 
+# %% [markdown]
+# Where the search has a candidate, the next claim holds by its choice; what is asked is whether the images without one spoil the mean.
+# That fixed values and a plain blur leave the model sure is our reading of Figure 1, and no claim: the table above has their *U*.
 
 # %% tags=["hide-input"]
-def undecided(task, name):
-    """The perturbed image leaves the network undecided, others do not; black and white are one image for all."""
-    own, part = {"metric": "U", "reference": name, "dataset": where[task]}, f"{task}: {name}"
-    if name in ("black", "white"):
-        decided = float(stats.estimate(scores, **own)) > delta[task]
-        return counted(part, [decided], reason="one image, the same for all")
-    return (below if name == "perturbed" else above)(scores, delta[task], name=part, **own)
-
-
+own = {"metric": "U", "reference": "perturbed"}
 run.claim(
     "fc-undecided",
-    "Sections 3.2 and 3.4",
-    "Fixed values and a plain blur do not leave the model undecided (U above Δ); the chosen perturbation does.",
-    [undecided(task, name) for task in tests for name in stand_ins],
+    "Section 3.4",
+    "The chosen perturbation leaves the model undecided (U below Δ).",
+    [below(scores, delta[task], dataset=data, name=task, **own) for task, data in where.items()],
 )
 
 # %% tags=["hide-input"]

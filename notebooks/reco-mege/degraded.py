@@ -278,8 +278,8 @@ run.claim(
 )
 
 # %% [markdown]
-# The abstract says that both scores reflect the loss. Of ReCo, the paper's own tables fall with every step for Grad-CAM only,
-# and not with switched labels on CIFAR-100; but the strongest degradation is below none in all cells of Grad-CAM. So this is
+# The abstract says that both scores reflect the loss. Of ReCo, the paper's own tables fall with every step on all four sets for
+# Grad-CAM only, and not with switched labels on CIFAR-100; but the strongest degradation is below none in all cells of Grad-CAM. So this is
 # what we ask.
 
 # %% tags=["hide-input"]

@@ -266,7 +266,7 @@ run.claim(
 # %% tags=["hide-input"]
 run.claim(
     "tr-greedy-beats-explainers",
-    "Section 5.2",
+    "Sections 4 and 5.2, Figure 3b",
     "TRACE-Greedy-Le, too, beats every explainer in LeRF − MoRF.",
     [best(scores, "explainer", "Greedy-Le", **rivals)],
 )

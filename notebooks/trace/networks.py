@@ -243,10 +243,12 @@ tables.styled(pd.DataFrame(shown))
 # ## What reproduced
 #
 # Each claim is judged on the saved scores. A part of it *holds* where the whole interval, and every network's own estimate, lie
-# on the claimed side. The printed numbers are the means of the paper's six networks.
+# on the claimed side. The printed numbers are the means of the paper's six networks, by reference. Of TRACE-Greedy-Le the paper
+# says it for its ResNet-18 and draws a curve; here it is asked of every network.
 
 # %% tags=["hide-input"]
-table_1 = paper.groupby("explainer")["value"].mean().to_dict()
+of_six = published.load("trace_deletion").replace({"reference": {"blurring": "blur"}}).query("table == 1")
+of_six = of_six.groupby(["reference", "explainer"])["lerf_minus_morf_probability_auc"].mean()
 cells = [
     {"network": name, "reference": reference, "name": f"{name}, {reference}"}
     for name in scores.labels("network")
@@ -257,13 +259,16 @@ run.claim(
     "tr-beats-explainers-networks",
     "Table 1",
     "On every network TRACE beats every explainer in LeRF − MoRF.",
-    [best(scores, "explainer", "TRACE-p", printed=table_1, **rivals, **cell) for cell in cells],
+    [
+        best(scores, "explainer", "TRACE-p", printed=of_six[cell["reference"]].to_dict(), **rivals, **cell)
+        for cell in cells
+    ],
 )
 
 # %% tags=["hide-input"]
 run.claim(
     "tr-greedy-beats-networks",
-    "Section 5.2",
+    "Sections 4 and 5.2, Figure 3b (ResNet-18)",
     "On every network TRACE-Greedy-Le beats every explainer in LeRF − MoRF.",
     [best(scores, "explainer", "Greedy-Le", **rivals, **cell) for cell in cells],
 )
