@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -155,6 +156,22 @@ def test_the_printed_agreement_is_the_rank_correlation_of_two_tables():
         assert value == pytest.approx(both[1].corr(both[3], method="spearman"))
 
 
+def test_the_printed_agreement_of_gains_is_that_of_what_refinements_change():
+    paper = refined.printed(published.load("fewclass_scores"))
+    found = refined.printed_agreement(paper, 2, 4, gains=True)
+    assert {model: round(value, 2) for model, value in found.items()} == {"ResNet-50": 0.70, "Xception": 0.81}
+    for model, value in found.items():
+        both = paper[paper["model"] == model].pivot(index=["explainer", "refinement"], columns="table", values="mean")
+        gains = [
+            (both.loc[key] - both.loc[(key[0], "none")])[[2, 4]]
+            for key in both.index
+            if key[1] != "none" and both.loc[key].notna()[[2, 4]].all()
+        ]
+        assert len(gains) == 14  # Deconv and IG(max) have no SG and SG²
+        gains = pd.DataFrame(gains)
+        assert value == pytest.approx(gains[2].corr(gains[4], method="spearman"))
+
+
 def test_areas_are_what_fidelity_is_made_of():
     score = subject(images()).score(reference="mean")
     attribution = torch.rand(6, 144, generator=torch.Generator().manual_seed(0))
@@ -163,6 +180,8 @@ def test_areas_are_what_fidelity_is_made_of():
 
 
 # Statistics
+
+CELLS = [(name, way) for name in "abcd" for way in ("", " + XRAI", " + SG", " + SG²")]
 
 
 def table(
@@ -189,6 +208,20 @@ def test_the_typical_gain_is_the_median_over_explainers():
     assert stats.estimate(t, refined.typical_gain("SG", "abc")).value == pytest.approx(1.0)
     more = t + table({"a + XRAI": 5.0, "b + XRAI": 5.0, "c + XRAI": 5.0}, spread=0.0)
     assert stats.estimate(more, refined.typical_gain("XRAI", "abc", over="SG")).value == pytest.approx(4.0)
+
+
+def test_gains_are_alike_where_refinements_change_both_measures_alike():
+    g = torch.Generator().manual_seed(5)
+    means = [
+        {f"{e}{w}": x for (e, w), x in zip(CELLS, torch.randn(16, generator=g).tolist(), strict=True)} for _ in "12"
+    ]
+    t = table(means[0], spread=0.0) + table(means[1], metric="IoU", spread=0.0)
+    gains = [[of[f"{e}{w}"] - of[e] for e, w in CELLS if w] for of in means]
+    kinds = ({"metric": "Few-class Fidelity"}, {"metric": "IoU"})
+    expected = stats.spearman(*torch.tensor(gains, dtype=torch.float64)).item()
+    assert stats.estimate(t, refined.gains_alike(*kinds, "abcd")).value == pytest.approx(expected)
+    same = table(means[0], spread=0.0) + table({e: 3 * m + 1 for e, m in means[0].items()}, metric="IoU", spread=0.0)
+    assert stats.estimate(same, refined.gains_alike(*kinds, "abcd")).value == pytest.approx(1.0)
 
 
 def test_agreement_is_spearmans_correlation_of_the_means():
@@ -262,6 +295,7 @@ TOLD = stats.Statistic(stats.told_apart, ({"variant": None}, {"variant": "all re
 RULES = {
     "most explainers gain": lambda: claims.above(BOTH, 0, of=refined.typical_gain("SG", "abcdef"), **FIDELITY),
     "ranked alike": lambda: claims.above(BOTH, 0.6, of=stats.agreement(FIDELITY, IOU, "explainer", EXPLAINERS)),
+    "gains alike": lambda: claims.above(BOTH, 0.6, of=refined.gains_alike(FIDELITY, IOU, "abcdef")),
     "networks agree": lambda: claims.above(
         BOTH, 0.6, of=stats.agreement({"network": "net 0"}, {"network": "net 1"}, "explainer", EXPLAINERS), **FIDELITY
     ),

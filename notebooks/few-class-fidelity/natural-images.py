@@ -321,11 +321,16 @@ both = {"metric": "Few-class Fidelity"}, {"metric": "IoU"}
 alike = stats.agreement(*both, "explainer", combinations)
 across = stats.estimate(scores, alike, **here)
 printed = refined.printed_agreement(paper, 1, 3)
+of_gains = refined.gains_alike(*both, [name for name in names if name != "Random"])
+gains = refined.printed_agreement(paper, 1, 3, gains=True)
 Markdown(
     f"Across explainers and refinements the rank correlation is **{tables.number(across, 2)}**; from the numbers that the paper "
     "prints it is "
     + ", ".join(f"{value:+.2f} ({name})" for name, value in printed.items())
-    + f". {tables.across_images(scores, *both, combinations, **here)}"
+    + f". {tables.across_images(scores, *both, combinations, **here)} What a refinement *changes* is the same in both less often: "
+    f"the gains correlate {tables.number(stats.estimate(scores, of_gains, **here), 2)}, in the paper's numbers "
+    + ", ".join(f"{value:+.2f} ({name})" for name, value in gains.items())
+    + "."
 )
 
 # %% mystnb={"figure": {"caption": "Mean fidelity against mean IoU, a point with its 95 % intervals for each explainer (marker) and refinement (colour).", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input"]

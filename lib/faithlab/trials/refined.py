@@ -190,15 +190,22 @@ def printed(paper: pd.DataFrame) -> pd.DataFrame:
     return paper.assign(name=[named(*pair) for pair in paper[["explainer", "refinement"]].to_numpy()])
 
 
-def printed_agreement(paper: pd.DataFrame, one: int, other: int) -> dict[str, float]:
+def printed_agreement(paper: pd.DataFrame, one: int, other: int, *, gains: bool = False) -> dict[str, float]:
     """The rank correlation of two of the paper's tables over explainers and refinements, for each of its models.
 
     Args:
         paper: of `printed`.
         one: number of a table.
         other: number of the other.
+        gains: of what the refinements change, see `gains_alike`.
     """
     found = {}
+    if gains:
+        keys = ["table", "model", "explainer"]
+        paper = paper[paper["explainer"] != "Random"].merge(
+            paper[paper["refinement"] == "none"][[*keys, "mean"]], on=keys, suffixes=("", "_plain")
+        )
+        paper = paper.assign(mean=paper["mean"] - paper["mean_plain"]).query("refinement != 'none'")
     for model, of in paper[paper["table"].isin([one, other])].groupby("model", sort=False):
         of = [torch.tensor(of[of["table"] == number]["mean"].to_numpy(copy=True)) for number in (one, other)]
         found[model] = stats.spearman(*of).item()
@@ -244,3 +251,26 @@ def typical_gain(refinement: str, names: Sequence[str], over: str = "none") -> S
 
     cells = [{"explainer": named(name, way)} for way in (refinement, over) for name in names]
     return Statistic(median, tuple(cells), f"median gain of {refinement} over {over}")
+
+
+def gains_alike(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str]) -> Statistic:
+    """Spearman's correlation, over explainers and refinements, of what a refinement changes in two measures.
+
+    Of two measures that have nothing to do with each other it is above 0.6 for one in a hundred: what the
+    refinements of one explainer gain over it is not independent.
+
+    Args:
+        one: labels of the rows of a measure.
+        other: of the other.
+        names: of the explainers.
+    """
+
+    def correlation(*samples: Sample) -> Tensor:
+        means = torch.stack([sample.mean() for sample in samples], -1).unflatten(-1, (2, len(names), len(REFINEMENTS)))
+        gains = (means[..., 1:] - means[..., :1]).flatten(-2)
+        return stats.spearman(gains[..., 0, :], gains[..., 1, :])
+
+    cells = [
+        {"explainer": named(name, way), **labels} for labels in (one, other) for name in names for way in REFINEMENTS
+    ]
+    return Statistic(correlation, tuple(cells), "rank correlation of gains")
