@@ -295,6 +295,13 @@ tables.estimates(orders, of_network, scores, digits=3, **fidelity)
 # %% tags=["hide-input"]
 table_of(table=3, metric="IoU")
 
+# %% [markdown]
+# What the paper prints of its second network, DenseNet-121, in both tables:
+
+# %% tags=["hide-input"]
+printed = {f"Table {n}": paper[(paper["table"] == n) & (paper["model"] == "DenseNet-121")] for n in (1, 3)}
+tables.compared(printed, rows=["explainer"], columns=["refinement"], order=refined.REFINEMENTS)
+
 # %% mystnb={"figure": {"caption": "Intersection over union with the true box, of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-iou"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 figures.refined(found[found["metric"] == "IoU"], "IoU")
 
