@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from faithlab import engine
+from faithlab import draws, engine
 from faithlab.metrics.fidelity import remaining
 from faithlab.subject import Subject
 from faithlab.trials import examination, peers
@@ -175,9 +175,11 @@ def direct(name, network, maps):
         found = in_quantus(method, network, maps=maps, **options)
         return np.mean(found, axis=1) if method == "PixelFlipping" else found
     if name.startswith("captum"):
+        numbers = draws.uniform(0, torch.arange(4), torch.arange(101), 64) < 0.1  # of every image, not of every batch
+        parts = iter([numbers[:, :64], numbers[:, 64:100]])  # captum repeats four images 64 times, and 36
 
         def remove(inputs):
-            removed = torch.rand(len(inputs), 1, 8, 8) < 0.1
+            removed = next(parts).reshape(len(inputs), 1, 8, 8)
             return inputs * removed, inputs * ~removed
 
         options = {"target": Y, "n_perturb_samples": 100, "max_examples_per_batch": 256, "normalize": True}
@@ -208,6 +210,14 @@ def test_a_peers_row_is_the_peer_called_directly(subject, network, name):
     theirs = np.asarray(direct(name, network, maps), dtype=np.float64)
     np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-5, atol=1e-6)
     assert len(set(mine.tolist())) > 1 or name == "Quantus: Monotonicity"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_captums_infidelity_of_an_image_does_not_depend_on_what_is_asked_with_it(subject):
+    attribution = torch.rand(4, 16, generator=torch.Generator().manual_seed(5))
+    infidelity = peers.PEERS["captum: infidelity"]
+    alone = infidelity(subject.part(torch.arange(2)), attribution[:2])
+    torch.testing.assert_close(alone, infidelity(subject, attribution)[:2], rtol=1e-5, atol=1e-6)
 
 
 @needs("quantus")

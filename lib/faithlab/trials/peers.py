@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from faithlab import arguments, segments, stats
+from faithlab import arguments, draws, segments, stats
 from faithlab.metrics import Metric
 from faithlab.subject import Subject
 
@@ -119,8 +119,14 @@ def captum_infidelity(model: nn.Module, x: Tensor, target: Tensor, maps: Tensor)
     """Infidelity (Yeh et al., 2019) of captum, a tenth of the pixels removed at random, 100 times, scaled at best."""
     import captum.metrics
 
+    places, done = torch.arange(len(x), device=x.device), 0
+
     def remove(inputs: Tensor) -> tuple[Tensor, Tensor]:
-        kept = torch.rand(len(inputs), 1, *inputs.shape[2:], device=inputs.device) >= 0.1
+        # Each image, repeated, has random numbers of its own: they do not depend on how many others are asked with it.
+        nonlocal done
+        each = torch.arange(done, done + len(inputs) // len(x), device=x.device)
+        done += len(each)
+        kept = draws.uniform(0, places, each, x[0, 0].numel()).view(-1, 1, *x.shape[2:]) >= 0.1
         return inputs * ~kept, inputs * kept
 
     many = max(len(x), min(256, 100 * len(x)))  # captum warns of other numbers
