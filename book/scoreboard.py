@@ -288,7 +288,7 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
     grid.columns = [
         f"{explainer}\n{comparison.replace(' vs', chr(10) + 'vs')}" for explainer, comparison in grid.columns
     ]
-    figure, axes = plt.subplots(figsize=(9, 0.55 * len(order) + 1))
+    figure, axes = plt.subplots(figsize=(7.9, 0.55 * len(order) + 1))
     axes.set_facecolor("0.93")  # what shows where there is no correlation
     axes.grid(False)
     for row, column in np.argwhere(grid.isna().to_numpy()):

@@ -109,6 +109,7 @@ async () => {
   const root = host.attachShadow({mode: "open"});
   for (const image of document.querySelectorAll("article img")) {
     if (!/\.svg([?#]|$)|^data:image\/svg/.test(image.src) || !image.clientWidth) continue;
+    if (image.closest(".faithlab-gallery")) continue; // small on purpose: each leads to its figure
     const drawing = await (await fetch(image.src)).text(), width = `${image.clientWidth}px`;
     root.innerHTML = `<div style="position: absolute; visibility: hidden; width: ${width}">${drawing}</div>`;
     const svg = root.querySelector("svg");

@@ -142,12 +142,12 @@ rows = []
 for name, metric in asked.items():
     better, worse = (next(iter(pairs.where(metric=name, explainer=e))).values.mean(1) for e in oracles)
     sign = (metric.better * (better - worse)).sign()
-    rows.append(
-        f"*{name}* right {(sign > 0).double().mean():.0%}, wrong {(sign < 0).double().mean():.0%}, the same {(sign == 0).double().mean():.0%}"
-    )
+    shares = (f"{(sign == way).double().mean():.0%}" for way in (1, -1, 0))
+    rows.append(f"| {name} | {' | '.join(shares)} |")
 solution(
-    "; ".join(rows)
-    + ". A metric that reads off a probability sees every feature that is missing. One that counts hits and misses sees only whether the "
+    "| metric | right | wrong | the same |\n|---|--:|--:|--:|\n"
+    + "\n".join(rows)
+    + "\n\nA metric that reads off a probability sees every feature that is missing. One that counts hits and misses sees only whether the "
     "class changes, and one that draws random subsets adds its noise: both need many inputs. That holds for trained networks too: "
     "[](findings)."
 )

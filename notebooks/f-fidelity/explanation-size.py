@@ -342,7 +342,7 @@ def panels_of(sizes_read, rows=1, truth=None):
     figure, panels = plt.subplots(rows, -(-len(sizes_read) // rows), **layout)
     for axes, (name, of) in zip(panels.flat, sizes_read.items(), strict=False):
         figures.plateau(axes, of, truth=truth)
-        axes.set_title(f"{name}: {'no size' if of.refusal else of}", fontsize="small")
+        axes.set_title(f"{name}\n{'no size' if of.refusal else of}", fontsize="small")
     for axes in panels.flat[len(sizes_read) :]:
         axes.set_axis_off()
     panels[0, 0].set_ylabel("FFid+", fontsize="small")

@@ -140,7 +140,8 @@ for shift, name in zip((-0.27, 0, 0.27), (TUNED, APART, NEXT), strict=True):
     reach = [(of["mean"] - of["low"]).fillna(0), (of["high"] - of["mean"]).fillna(0)]
     axes.bar(torch.arange(len(of)) + shift, of["mean"], 0.26, yerr=reach, label=name, capsize=3)
 axes.axhline(0, color="0.4", linewidth=0.8)
-axes.set(xticks=range(len(explainers)), xticklabels=explainers, ylabel="rank correlation", ylim=(None, 1))
+named = [name.replace("-", "-\n", 1) for name in explainers]
+axes.set(xticks=range(len(explainers)), xticklabels=named, ylabel="rank correlation", ylim=(None, 1))
 axes.tick_params(axis="x", labelsize="small")
 axes.legend(title="compared with", loc="center left", bbox_to_anchor=(1.0, 0.5))
 figures.show(figure)

@@ -729,7 +729,7 @@ def agreement(alike: pd.DataFrame) -> plt.Figure:
     text = square.map("{:.1f}".format).where(sure, "").to_numpy()
     side = 1.8 + 0.31 * len(order)
     figure, axes = plt.subplots(figsize=(side + 0.9, side))
-    look = {"annot": text, "fmt": "", "annot_kws": {"size": 7}, "cbar_kws": {"label": "rank correlation"}}
+    look = {"annot": text, "fmt": "", "annot_kws": {"size": 7.5}, "cbar_kws": {"label": "rank correlation"}}
     sns.heatmap(square, vmin=-1, vmax=1, cmap="RdBu", ax=axes, **look)
     axes.set_facecolor("0.93")  # the diagonal, and what has no correlation
     axes.grid(False)
