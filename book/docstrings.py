@@ -11,6 +11,7 @@ import types
 
 import uses
 from sphinx.application import Sphinx
+from sphinx.ext.autodoc import DataDocumenter
 
 # Code in backticks and what is already escaped stays; the rest of a line loses its accidental markup.
 MARKUP = re.compile(r"(`+[^`]+`+|\\.)|([*|])")
@@ -47,8 +48,18 @@ def skip(app: Sphinx, what: str, name: str, obj: object, skip: bool, options: ob
     return True if type(obj).__name__ == "_tuplegetter" else None
 
 
+class Constant(DataDocumenter):
+    """A module's constant, with its value where that can be read: the table of all data sets is 600 000 letters."""
+
+    def should_suppress_value_header(self) -> bool:
+        """Whether the value is left out."""
+        return super().should_suppress_value_header() or len(repr(self.object)) > 200
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
+    app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", process, priority=100)
     app.connect("autodoc-skip-member", skip)
+    app.add_autodocumenter(Constant, override=True)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

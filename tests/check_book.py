@@ -8,9 +8,9 @@ than the screen, a table or plot that is cut (what is wider than the page has to
 under 9 points in tables and under 9 pixels in figures, labels of a figure that run into each other or leave it, a
 page of more than 3 MB, a title that another page has, a serious fault of accessibility, a notebook without its
 provenance, a slider that moves nothing. Every page is opened once, on a screen in the light; then it is turned dark and
-as narrow as a phone, for what depends on colours and on the width. A screenshot of every page goes to `screenshots/`
-beside the book, for a human to look at; those in the dark and of a phone come with `--dark` and `--narrow`. Needs
-Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the package
+as narrow as a phone, for what depends on colours and on the width; of the API's pages, which are made alike, the first. A
+screenshot of every page goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a
+phone come with `--dark` and `--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the package
 axe-playwright-python; without it this one check is left out, and the end says so.
 """
 
@@ -324,6 +324,7 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
     look = "-".join(["dark" if dark else "light", *(["narrow"] if narrow else [])])
     screenshots = folder.parent / "screenshots" / look
     wrong, pages, judge = [], {}, axe()
+    alike = [name for name in names if name.startswith("book/api/")][1:]  # Sphinx's pages: one is turned for all
     with served(folder) as origin, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         context = browser.new_context(
@@ -336,7 +337,7 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
                 continue
             picture = None if name.startswith("_modules/") else (screenshots / name).with_suffix(".png")
             written = not name.startswith("_modules/")
-            every = written and not (dark or narrow)
+            every = written and not (dark or narrow) and name not in alike
             pages[name], loading = visit(page, f"{origin}/{name}", picture, judge if written else "", every=every)
             wrong += [f"{name}: {line}" for line in loading + faults(name, pages[name])]
         browser.close()
