@@ -241,9 +241,10 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     trust, price = (table if "kind" in table else table.assign(kind="") for table in (trust, price))
     judged = trust[(trust["size"] == "all images") & (trust["verdict"] != "does not apply")]
     images = int(judged.loc[judged["trial"] == "Order", "images"].max())
-    lines = [f"Asked about {images} images, with squares of pixels as features."]
+    asked = f"Asked about {images} images, with squares of pixels as features."
     if many := len(set(judged["kind"])) > 1:
-        lines = [f"Asked about at most {images} inputs of each kind of network."]
+        asked = f"Asked about at most {images} inputs of each kind of network."
+    to_use, lines = [], []
     for kind, of in examination.advice(trust, price).groupby("kind", sort=False):
         clean = "; then ".join(", ".join(at_price["metric"]) for _, at_price in of.groupby("place"))
         count, every = of["place"].notna().sum(), len(of)
@@ -252,7 +253,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
             if count
             else f"Each of the {every} metrics fails a trial."
         )
-        lines.append(f"For *{kind}*, {said[0].lower()}{said[1:]}" if many else said)
+        to_use.append(f"- For *{kind}*, {said[0].lower()}{said[1:]}" if many else said)
     # Of a trial, the metrics that fail it for one kind of network at least.
     worst = judged[judged["verdict"] == "failed"].groupby("trial")["metric"].nunique()
     if len(worst):
@@ -264,7 +265,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     lines.append(
         f"The number of a single image passes the trial Order for {passed} of {single['metric'].nunique()} metrics."
     )
-    return ("\n\n" if many else " ").join(lines) + "\n"
+    parts = [asked, "\n".join(to_use), " ".join(lines)]
+    return ("\n\n" if many else " ").join(parts) + "\n"
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:
@@ -274,7 +276,7 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
     macro["passed"] = macro["mean"] * sign
     ends = pd.DataFrame({"low": macro["low"] * sign, "high": macro["high"] * sign})
     macro["text"] = [
-        "none" if np.isnan(value) else f"{value:.2f}" + ("" if np.isnan(low) else f"\n{low:.2f} to {high:.2f}")
+        "none" if np.isnan(value) else f"{value:.2f}" + ("" if np.isnan(low) else f"\n{low:.2f}\nto {high:.2f}")
         for value, low, high in zip(macro["passed"], ends.min(axis=1), ends.max(axis=1), strict=True)
     ]
     order = list(dict.fromkeys(macro["metric"]))
@@ -288,7 +290,7 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
     grid.columns = [
         f"{explainer}\n{comparison.replace(' vs', chr(10) + 'vs')}" for explainer, comparison in grid.columns
     ]
-    figure, axes = plt.subplots(figsize=(7.9, 0.55 * len(order) + 1))
+    figure, axes = plt.subplots(figsize=(7.9, 0.7 * len(order) + 1))
     axes.set_facecolor("0.93")  # what shows where there is no correlation
     axes.grid(False)
     for row, column in np.argwhere(grid.isna().to_numpy()):

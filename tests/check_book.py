@@ -8,10 +8,10 @@ than the screen, a table or plot that is cut (what is wider than the page has to
 under 9 points in tables and under 9 pixels in figures, labels of a figure that run into each other or leave it, a
 page of more than 3 MB, a title that another page has, a serious fault of accessibility, a notebook without its
 provenance, a slider that moves nothing. Every page is opened once, on a screen in the light; then it is turned dark and
-as narrow as a phone, for what depends on colours and on the width; of the API's pages, which are made alike, the first. A
-screenshot of every page goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a
-phone come with `--dark` and `--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the package
-axe-playwright-python; without it this one check is left out, and the end says so.
+as narrow as a phone, for what depends on colours and on the width; of the API's pages, which are made alike, the first.
+A screenshot of every page goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a
+phone come with `--dark` and `--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is
+judged by axe-core, of the package axe-playwright-python; without it this one check is left out, and the end says so.
 """
 
 import argparse

@@ -114,8 +114,8 @@ def test_the_answer_counts_a_negative_correlation_as_right_where_it_should_be_ne
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     shown = {(t.get_position()[0], t.get_position()[1]): t.get_text() for t in figure.axes[0].texts}
     at = {(name, x): shown[x + 0.5, y + 0.5] for y, name in enumerate(names) for x in range(2)}
-    assert at["F-Fidelity", 0] == "0.60\n0.40 to 0.70"
-    assert at["F-Fidelity", 1] == "-0.60\n-0.70 to -0.40"
+    assert at["F-Fidelity", 0] == "0.60\n0.40\nto 0.70"
+    assert at["F-Fidelity", 1] == "-0.60\n-0.70\nto -0.40"
 
 
 def test_every_metric_is_in_the_answer_by_itself(correlations):
