@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 import tomllib
 from pathlib import Path
 
@@ -166,3 +167,20 @@ def test_the_guide_for_contributors_names_what_is_there():
     assert {"lint", "test", "book", "check", "sync", "lock"} <= targets
     for target in ("lint", "test", "test-foreign", "book", "check", "sync", "lock"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_the_api_shows_a_constant_s_value_where_it_can_be_read(tmp_path):
+    (tmp_path / "shelf.py").write_text(
+        'FEW = {"a": 1}\n"""Few."""\n\nMANY = dict.fromkeys(range(999), 1)\n"""Many."""\n'
+    )
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path[:0] = [{str(ROOT / 'book')!r}, {str(tmp_path)!r}]\nextensions = ['docstrings']\n"
+    )
+    (tmp_path / "index.rst").write_text(".. automodule:: shelf\n   :members:\n")
+    built = command(
+        sys.executable, "-m", "sphinx", "-q", "-b", "text", str(tmp_path), str(tmp_path / "out"), folder=ROOT
+    )
+    text = (tmp_path / "out/index.txt").read_text()
+    assert "FEW = {'a': 1}" in text.replace("shelf.", ""), (text, built)
+    assert "MANY" in text
+    assert "998" not in text
