@@ -639,19 +639,23 @@ Markdown(text)
 # ## Is it the size at which deletion curves flatten?
 #
 # Deletion curves have a bend, too, and people read sizes off it. We take the size by which nine tenths of the whole change
-# have happened: of the answer when the features ranked first are removed (MoRF), and of the answer when only they are left
-# (LeRF). If removal did nothing but take away what explains, both would stand near the known explanation's size.
+# have happened, divided by 0.9: where a curve that changes evenly would end. One curve is the answer when the features ranked first
+# are removed (MoRF), the other when only they are left (LeRF). If removal did nothing but take away what explains, and all of it
+# mattered equally, both would stand at the known explanation's size.
 
 
 # %% tags=["hide-input"]
+most = 0.9  # of the change
+
+
 def flattens(sample):
-    """The statistic: the size by which a mean curve has made nine tenths of its change from end to end."""
+    """The statistic: where a mean curve would end, by the size at which it has made nine tenths of its whole change."""
     curve = sample.mean()
     done = (curve - curve[:, :1]) / (curve[:, -1:] - curve[:, :1])
-    after = (done >= 0.9).double().argmax(1, keepdim=True).clamp(min=1)
+    after = (done >= most).double().argmax(1, keepdim=True).clamp(min=1)
     low, high = done.gather(1, after - 1), done.gather(1, after)
     first, last = sample.sizes[after - 1], sample.sizes[after]
-    return (first + ((0.9 - low) / (high - low)).clamp(0, 1) * (last - first))[:, 0]
+    return ((first + ((most - low) / (high - low)).clamp(0, 1) * (last - first)) / most).clamp(max=1)[:, 0]
 
 
 bends = []
@@ -678,7 +682,7 @@ def draw_bends(axes, row, at):
         axes.plot(row["size"], at, "D", color="C0", markersize=7, zorder=1)
 
 
-# %% mystnb={"figure": {"caption": "The size by which nine tenths of a deletion curve's change have happened: removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up), with 95 % intervals over the inputs. Diamonds: sizes that are named. Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Six panels: for each ranking, where its two deletion curves flatten. Every ranking has such bends, the random one too. Those of the known explanation stand near or before the dashed line; those of explainers, of text above all, long before it."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Where deletion curves flatten: removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up), with 95 % intervals over the inputs. Diamonds: sizes that are named. Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Six panels: for each ranking, where its two deletion curves flatten. Every ranking has such bends, the random one too. Most of those of the known explanation stand near the dashed line; those of explainers of text stand long before it."}} tags=["hide-input"]
 figure = panels(draw_bends, "share of the features that is removed, or left")
 looks = {"MoRF": ("v", "C1"), "LeRF": ("^", "C2"), "size, where named": ("D", "C0")}
 handles = [plt.Line2D([], [], marker=m, color=c, linestyle="", label=says) for says, (m, c) in looks.items()]
@@ -706,7 +710,7 @@ for way, part in own.groupby("curve", sort=False):
     lines.append(line + "; ".join(f"{data} {shown_as(*of)}, true {known:.2f}" for data, known, *of in at) + ".")
 of_words = bends[(bends["curve"] == "MoRF") & (bends["data"] == "sentences") & (bends["ranking"] != "random")]
 lengths = ", ".join(
-    f"{name} {sentences.inputs.shape[1] * at:.1f}"
+    f"{name} {sentences.inputs.shape[1] * most * at:.1f}"
     for name, at in zip(of_words["ranking"], of_words["bend"], strict=True)
 )
 lines.append(f"- **Sentences** have made nine tenths of their loss with so many tokens: {lengths}.")
