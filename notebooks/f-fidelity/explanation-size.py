@@ -302,7 +302,7 @@ run.claim(
 kept = {"margin": 0.05, "reason": "the tolerance within which the study calls an accuracy kept"}
 run.claim(
     "ff-theorem-flat",
-    "Section 1, appendix D.8, Figure 4",
+    "Appendix D.8, Figure 4; section 1",
     "Between the two knees FFid+ is flat.",
     at_each_share(within, "flat", {}, **kept),
 )

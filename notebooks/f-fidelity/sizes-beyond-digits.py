@@ -501,9 +501,10 @@ for (data, network, name), part in groups:
     low, high = (float(end) for end in stats.exact(rate, torch.tensor(len(part))))
     line = f"- **{data}, network {network}, {name}**: {float(rate):.0%} of {len(part)} images have a size [{low:.0%}, {high:.0%}]"
     middle = part["size"].dropna()
-    line += (
-        f"; their median is {middle.median():.2f}, from {middle.min():.2f} to {middle.max():.2f}" if len(middle) else ""
-    )
+    if len(middle) == 1:
+        line += f", of {middle.iloc[0]:.2f}"
+    elif len(middle):
+        line += f"; their median is {middle.median():.2f}, from {middle.min():.2f} to {middle.max():.2f}"
     lines.append(line + ".")
 Markdown("\n".join(lines))
 
@@ -524,7 +525,8 @@ classes = pd.DataFrame(classes)
 run.save(classes, "classes")
 sized_so = zip(classes["size"], classes["low"], classes["high"], strict=True)
 classes["text"] = [f"{size:.2f} [{low:.2f}, {high:.2f}]" if size == size else "no size" for size, low, high in sized_so]
-wide = classes.pivot(index=["data", "training_seed", "class"], columns="ranking", values="text")
+wide = classes.rename(columns={"training_seed": "seed"})
+wide = wide.pivot(index=["data", "seed", "class"], columns="ranking", values="text")
 tables.styled(wide[list(dict.fromkeys(classes["ranking"]))].fillna("not asked"))
 
 # %% tags=["hide-input"]
@@ -618,7 +620,8 @@ if len(of_true := comparable.merge(sure, on="data", suffixes=("", "_true"))):
     text += f"Of their {len(of_true)} named size{'s' * (len(of_true) > 1)} {less} {'is' if less == 1 else 'are'} surely below "
     text += "the true one: what is read is a ranking's own first block, not all that explains. "
 one_sizes = each[each["data"].isin(true["data"]) & (each["ranking"] != "truth") & each["size"].notna()]
-text += f"**Between images** whose truth is known {len(one_sizes)} maps of explainers have a size"
+text += f"**Between images** whose truth is known {len(one_sizes)} "
+text += "map of an explainer has a size" if len(one_sizes) == 1 else "maps of explainers have a size"
 said = []
 for (data, network, name), part in one_sizes.groupby(["data", "training_seed", "ranking"], sort=False):
     if len(part) >= 10:
