@@ -13,13 +13,14 @@ import pandas as pd
 from judged import SYMBOLS, Page, anchor, folder, ordered
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
+from faithlab.claims.verdicts import BETWEEN, POOLED
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
 DECIDES = {
     REPRODUCED: ("holds",),
     CONTRADICTED: ("fails",),
     PARTLY: ("depends on the network", "fails"),
-    UNDECIDED: ("open",),
+    UNDECIDED: ("fails", "open"),
     UNTESTED: ("fails", "depends on the network"),
 }
 """Which part speaks for a verdict: the first with the first of these outcomes. Of what is not tested, a premise."""
@@ -36,7 +37,10 @@ TESTS = {
     "counted": "a count: every case as claimed",
 }
 """What is looked at, by the kind of a part; see the page on how a verdict is reached."""
-POOLED, BETWEEN = "pooled", "between networks"
+ROUNDING = 1e-6
+"""What is smaller is the rounding of sums."""
+SHOWN_AT = 0.9501
+"""Parts that are judged at a higher level say so."""
 ROWS = 8
 """Parts of a claim in the open; the rest is folded."""
 CHARACTER = 4.3
@@ -47,9 +51,10 @@ FAR = 3.0
 
 
 def number(value: float) -> str:
-    """A number of the book: three digits, a minus that is one; what could not be measured is none."""
+    """A number of the book: three digits, a minus that is one, 0 for rounding; what could not be measured is none."""
     if math.isnan(value):
         return "none"
+    value = 0.0 if abs(value) < ROUNDING else value
     text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return "0" if text in ("-0", "0") else text.replace("-", "−")
 
@@ -87,15 +92,23 @@ def badge(verdict: str, text: str, href: str = "") -> str:
 def deciding(contrasts: pd.DataFrame) -> pd.Series:
     """Of the pooled contrasts of a part the one that lies worst for the claim: a part holds if this one does.
 
-    Where not all have to hold, of a part that holds it is one that does.
+    Where not all have to hold, of a part that holds it is one that does, with its interval where there is such a one.
     """
     margin = pd.concat(
         [contrasts["value"] - contrasts["claimed_low"], contrasts["claimed_high"] - contrasts["value"]], axis=1
     )
     margin = margin.min(axis=1).fillna(math.inf)
-    if contrasts["outcome"].iloc[0] == "holds" and (margin > 0).any():
-        margin = margin[margin > 0]
+    if contrasts["outcome"].iloc[0] == "holds":
+        for held in (inside(contrasts), margin > 0):
+            if held.any():
+                margin = margin[held]
+                break
     return contrasts.loc[margin.idxmin()]
+
+
+def inside(contrasts: pd.DataFrame) -> pd.Series:
+    """Which contrasts have their whole 95 % interval on the claimed side."""
+    return (contrasts["low"] > contrasts["claimed_low"]) & (contrasts["high"] < contrasts["claimed_high"])
 
 
 def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
@@ -113,36 +126,51 @@ def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
 def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     """A claim, its verdict, and the number that decides it, in a sentence (HTML)."""
     said = claim["claim"].rstrip(".")
-    text = f"“{html.escape(said)}” is <strong>{claim['verdict']}</strong>"
-    if claim["verdict"] == UNDECIDED:
-        text = text.replace(" is <strong>", " is still <strong>")
+    still = "still " if claim["verdict"] == UNDECIDED else ""
+    text = f"“{html.escape(said)}” is {still}<strong>{claim['verdict']}</strong>"
     if parts.empty:
         return text + "."
+    text += _counts(parts)
     part = speaking(claim["verdict"], parts)
     row = deciding(part)
     name = html.escape(row["part"]) + (f", {html.escape(row['contrast'])}" if len(part) > 1 else "")
     if row["kind"] == "counted":
-        return f"{text}: {name} holds in {row['value']:.0f} of {row['images']:.0f} cases."
+        return f"{text}: {name}, in {row['value']:.0f} of {row['images']:.0f} cases."
     at = "" if math.isnan(row["low"]) else f", 95&nbsp;% interval {number(row['low'])} to {number(row['high'])}"
     asks = side(row["claimed_low"], row["claimed_high"])
-    return f"{text}: {name} is <strong>{number(row['value'])}</strong>{at}, where the claim asks for {asks}."
+    if row["outcome"] == "holds" and not inside(part).all():
+        asks += f" in {row['needed']:.0f} of {len(part)} comparisons"
+    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}."
+
+
+def _counts(parts: pd.DataFrame) -> str:
+    """How many parts of a claim hold, fail and are open, in brackets; nothing where there is one part."""
+    own = parts[~parts["premise"]].drop_duplicates("part")["outcome"].value_counts()
+    if own.sum() < 2:
+        return ""
+    words = {"holds": ("holds", "hold"), "fails": ("fails", "fail"), "open": ("is open", "are open")}
+    words["depends on the network"] = ("depends on the network", "depend on the network")
+    found = [f"{own[of]} {words[of][int(own[of] > 1)]}" for of in words if of in own]
+    if len(found) == 1:
+        return f" (all {own.sum()} parts {words[own.index[0]][1]})"
+    return f" (of {own.sum()} parts {', '.join(found)})"
 
 
 def spoken_of(parts: pd.DataFrame) -> dict[str, str]:
     """The networks, the data and the number of inputs that the parts of a page's claims speak of, without premises."""
+    parts = parts[~parts["premise"]]
     each = parts[~parts["network"].isin((POOLED, BETWEEN, ""))]
     names = list(dict.fromkeys(one for name in each["network"] for one in name.split(" and ")))
     sets = list(dict.fromkeys(one for name in parts["datasets"] if name for one in name.split(", ")))
-    asked = parts.loc[(parts["kind"] != "counted") & ~parts["premise"], "images"].dropna()
+    asked = parts.loc[parts["kind"] != "counted", "images"].dropna()
     asked = sorted(asked[asked > 0].astype(int).unique()) if len(asked) else []
     found = {}
     if names:
         found["networks"] = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     if asked:
         span = f"{asked[0]:,}" if len(asked) == 1 else f"{asked[0]:,} to {asked[-1]:,}"
-        found["inputs"] = f"{span} input{'s' if asked[-1] != 1 else ''}" + (
-            f" of {', '.join(sets[:3])}" if sets else ""
-        )
+        shown = ", ".join(sets[:4]) + (f" and {len(sets) - 4} more" if len(sets) > 4 else "")
+        found["inputs"] = f"{span} input{'s' if asked[-1] != 1 else ''}" + (f" of {shown}" if sets else "")
     return found
 
 
@@ -217,6 +245,11 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> 
         rows.append(f"<dt>This build</dt><dd>{told}</dd>")
     if caveats:
         rows.append("<dt>Bear in mind</dt><dd>" + " ".join(html.escape(f"{s}: {w}") for s, w in caveats) + "</dd>")
+    if (levels := parts.loc[parts["judged_at"] > SHOWN_AT, "judged_at"]).any():
+        rows.append(
+            f"<dt>Level</dt><dd>Shown are 95&nbsp;% intervals. Of so many parts each is judged at {levels.max():.1%}, "
+            "which is wider: what looks decided may be open.</dd>"
+        )
     if reasons := list(dict.fromkeys(reason for reason in parts["reason"] if reason)):
         rows.append(f"<dt>Margins</dt><dd>{html.escape('; '.join(reasons))}</dd>")
     rows.append(f'<dt>Measured in</dt><dd><a href="{link}">{html.escape(claim["page"])}</a></dd>')
@@ -289,7 +322,8 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         worst = deciding(pooled)
         text = interval(worst)
         if len(pooled) > 1:
-            text = f"{len(pooled)} comparisons, the least {worst['contrast']}: {text}"
+            held = f", {int(worst['needed'])} are enough" if worst["needed"] < len(pooled) else ""
+            text = f"{len(pooled)} comparisons{held}, the least {worst['contrast']}: {text}"
         if math.isfinite(worst["printed"]):
             text += f"; printed {number(worst['printed'])}"
         own = built[(built["network"] == POOLED) & (built["contrast"] == worst["contrast"])]

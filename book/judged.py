@@ -14,13 +14,14 @@ from typing import Any
 
 import pandas as pd
 
-from faithlab.claims import VERDICTS
+from faithlab.claims import VERDICTS, evidence
 from faithlab.study import places
 from faithlab.study.results import RECORDED_ORDER, Recorded, recorded
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
 ABSTRACT = (0, 0, 0, 0)
-NUMBERS = ("value", "low", "high", "printed", "images", "missing", "claimed_low", "claimed_high")
+NUMBERS = ("value", "low", "high", "printed", "images", "missing", "claimed_low", "claimed_high", "images_needed")
+NUMBERS += ("needed", "judged_at")
 SHOWN = ("verdict", "evidence", "hold", "fail", "depend", "open", "images_needed")
 WORDS = ("claim", "part", "kind", "outcome", "contrast", "network", "datasets", "reason")
 
@@ -36,6 +37,7 @@ class Page:
         parts: the parts of these claims, a row for each contrast and network, by the same evidence.
         built: the parts of this build where a recorded run has taken its place.
         provenance: of the run that heads.
+        build: the provenance of this build's run.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Page:
     parts: pd.DataFrame
     built: pd.DataFrame
     provenance: Mapping[str, Any]
+    build: Mapping[str, Any]
 
 
 def better(folder: Path, page: str, table: str) -> Recorded | None:
@@ -55,13 +58,14 @@ def better(folder: Path, page: str, table: str) -> Recorded | None:
 
 def page(folder: Path, name: str) -> Page:
     """What the run of a page, whose tables are in `folder`, and the recorded run say of its claims."""
+    build = _provenance(folder)
     if not (folder / "claims.csv").is_file():
-        return Page(name, pd.DataFrame(columns=["id", "verdict"]), _whole(None), _whole(None), _provenance(folder))
+        return Page(name, pd.DataFrame(columns=["id", "verdict"]), _whole(None), _whole(None), build, build)
     claims = pd.read_csv(folder / "claims.csv").assign(page=name, best="", built_verdict="", built="")
     parts = _whole(folder / "parts.csv")
     kept = better(folder, name, "claims")
     if kept is None:
-        return Page(name, claims, parts, _whole(None), _provenance(folder))
+        return Page(name, claims, parts, _whole(None), build, build)
     other = kept.frame.set_index("id").reindex(claims["id"])
     known = other["verdict"].notna().to_numpy()
     claims.loc[known, ["built_verdict", "built"]] = claims.loc[known, ["verdict", "evidence"]].to_numpy()
@@ -71,7 +75,9 @@ def page(folder: Path, name: str) -> Page:
     of_other = parts["claim"].isin(claims.loc[known, "id"])
     theirs = _whole(places.recorded(name, kept.profile) / "parts.csv")
     theirs = theirs[theirs["claim"].isin(claims.loc[known, "id"])]
-    return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_other], kept.provenance)
+    of_theirs = {of: evidence(own) for of, own in theirs.groupby("claim")}  # in today's words
+    claims["evidence"] = [of_theirs.get(of, said) for of, said in zip(claims["id"], claims["evidence"], strict=True)]
+    return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_other], kept.provenance, build)
 
 
 def pages(results: Path) -> list[Page]:
@@ -92,7 +98,14 @@ def _whole(path: Path | None) -> pd.DataFrame:
     numbers = {name: table.get(name, pd.Series(math.nan, table.index, dtype=float)) for name in NUMBERS}
     words = {name: table.get(name, pd.Series("", table.index, dtype=object)).fillna("") for name in WORDS}
     premise = table.get("premise", pd.Series(False, table.index)).astype(bool)
-    return pd.DataFrame(words | numbers | {"premise": premise})
+    found = pd.DataFrame(words | numbers | {"premise": premise})
+    # Runs from before it was saved: all contrasts are needed, or of a part that holds without all as many as do.
+    pooled = found["network"].eq("pooled")
+    inside = found["value"].gt(found["claimed_low"]) & found["value"].lt(found["claimed_high"])
+    counted = inside.where(found["outcome"].eq("holds"), True) & pooled
+    return found.assign(
+        needed=found["needed"].fillna(counted.groupby([found["claim"], found["part"]]).transform("sum"))
+    )
 
 
 def folder(paper: str) -> str:

@@ -171,14 +171,27 @@ def _whom(page: Page) -> str:
     kept = bool(len(page.claims)) and bool((page.claims["best"] != "").any())
     run = f"recorded run, {p['profile']} profile" if kept else f"this build, {p['profile']} profile"
     found = forest.spoken_of(page.parts)
-    if "inputs" not in found:
-        given = p.get("parameters", {})
-        counted = [f"{given[of]:,} {of}" for of in ("images", "series", "texts") if isinstance(given.get(of), int)]
-        found |= {"inputs": " and ".join(counted)} if counted else {}
+    if "inputs" not in found and (counted := _counted(p)):
+        found |= {"inputs": counted}
     words = [html.escape(found[key]) for key in ("networks", "inputs") if key in found] + [html.escape(run)]
     if not len(page.claims) and (larger := _larger(page)):
         words.append(html.escape(larger))
-    return "Speaks of " + " · ".join(words) + "."
+    said = "Speaks of " + " · ".join(words) + "."
+    if kept:
+        size = ", ".join(word for word in (f"{page.build['profile']} profile", _counted(page.build)) if word)
+        said += f" Figures and tables below are of this build where they do not say “recorded”: {html.escape(size)}."
+    return said
+
+
+COUNTED = ("images", "series", "texts", "vehicles", "photographs")
+"""Parameters that say how many inputs of a kind a page asks about."""
+
+
+def _counted(run: Mapping[str, Any]) -> str:
+    """How many inputs of each kind a run asked about."""
+    given = run.get("parameters", {})
+    found = [f"{given[of]:,} {of}" for of in COUNTED if isinstance(given.get(of), int)]
+    return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + "".join(found[-1:])
 
 
 def _larger(page: Page) -> str:
@@ -186,7 +199,6 @@ def _larger(page: Page) -> str:
     for profile in ("paper", "study"):
         told = places.recorded(page.name, profile) / "provenance.json"
         if told.is_file() and page.provenance["profile"] != profile:
-            given = json.loads(told.read_text(encoding="utf-8"))["parameters"]
-            counted = [f"{given[of]:,} {of}" for of in ("images", "series", "texts") if isinstance(given.get(of), int)]
-            return ", ".join([f"a recorded run, {profile} profile", *counted])
+            counted = _counted(json.loads(told.read_text(encoding="utf-8")))
+            return ", ".join([f"a recorded run, {profile} profile", *([counted] if counted else [])])
     return ""

@@ -237,36 +237,56 @@ def _cell(row: Any) -> str:
 
 
 def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
-    """Which metric to use for what kind of network, by the trials that it does not fail, and what most fail."""
+    """Which metric to use for what kind of network, by the trials that it passes and fails, and what most fail."""
     trust, price = (table if "kind" in table else table.assign(kind="") for table in (trust, price))
     judged = trust[(trust["size"] == "all images") & (trust["verdict"] != "does not apply")]
     images = int(judged.loc[judged["trial"] == "Order", "images"].max())
     asked = f"Asked about {images} images, with squares of pixels as features."
     if many := len(set(judged["kind"])) > 1:
-        asked = f"Asked about at most {images} inputs of each kind of network."
-    to_use, lines = [], []
+        asked = f"Asked about at most {images} inputs of each kind of network, and {examination.BUILT} about its own."
+    asked += " In brackets: how many of the network's own trials a metric passed, are open, and could not be put to it."
+    own = [trial for trial in examination.TRIALS if trial != examination.BUILT]
+    to_use, lines, named = [], [], set()
     for kind, of in examination.advice(trust, price).groupby("kind", sort=False):
-        clean = "; then ".join(", ".join(at_price["metric"]) for _, at_price in of.groupby("place"))
-        count, every = of["place"].notna().sum(), len(of)
-        said = (
-            f"{count} of {every} metrics fail no trial: {clean}, the cheapest first."
-            if count
-            else f"Each of the {every} metrics fails a trial."
+        of = of.assign(
+            **{said: [[t for t in own if t in text.split(", ")] for text in of[said]] for said in ("passed", "open")}
         )
+        used, every = of[of["place"].notna()], len(of)
+        named |= {(kind, name) for name in used["metric"]}
+        clean = "; then ".join(", ".join(map(_tried, at.itertuples())) for _, at in used.groupby("place"))
+        said = (
+            f"{len(used)} of {every} metrics pass a trial and fail none: {clean}, the cheapest first."
+            if len(used)
+            else f"None of {every} metrics passes a trial and fails none."
+        )
+        fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
+        said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
         to_use.append(f"- For *{kind}*, {said[0].lower()}{said[1:]}" if many else said)
     # Of a trial, the metrics that fail it for one kind of network at least.
     worst = judged[judged["verdict"] == "failed"].groupby("trial")["metric"].nunique()
     if len(worst):
-        lines.append(f"The trial that most fail is {worst.idxmax()} ({worst.max()} of them).")
+        of = judged[judged["trial"] == worst.idxmax()]
+        every, put = of["metric"].nunique(), len(named & set(zip(of["kind"], of["metric"], strict=True)))
+        lines.append(
+            f"The trial that most fail is {worst.idxmax()}: {worst.max()} of the {every} metrics that can be put to "
+            f"it, for one kind of network at least; of the {len(named)} recommendations above it could try {put}."
+        )
     single = trust[
         (trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != "does not apply")
     ]
     passed = single[single["verdict"] == "passed"]["metric"].nunique()
     lines.append(
-        f"The number of a single image passes the trial Order for {passed} of {single['metric'].nunique()} metrics."
+        f"The number of a *single* input is right often enough to pass Order for {passed or 'none'} of "
+        f"{single['metric'].nunique()} metrics: read means."
     )
     parts = [asked, "\n".join(to_use), " ".join(lines)]
     return ("\n\n" if many else " ").join(parts) + "\n"
+
+
+def _tried(row: Any) -> str:
+    """A metric with how many of the network's own trials it passed, are open, and could not be put to it."""
+    missing = len(examination.TRIALS) - 1 - len(row.passed) - len(row.open)
+    return f"{row.metric} ({len(row.passed)} passed, {len(row.open)} open, {missing} not)"
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:
@@ -286,10 +306,8 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
         macro.pivot(index="metric", columns=["explainer", "comparison"], values=of).loc[order, columns]
         for of in ("passed", "text")
     )
-    # Three lines each: the columns are narrow.
-    grid.columns = [
-        f"{explainer}\n{comparison.replace(' vs', chr(10) + 'vs')}" for explainer, comparison in grid.columns
-    ]
+    names = [explainer for explainer, _ in grid.columns]
+    grid.columns = [comparison.replace(" vs", "\nvs") for _, comparison in grid.columns]
     figure, axes = plt.subplots(figsize=(7.9, 0.7 * len(order) + 1))
     axes.set_facecolor("0.93")  # what shows where there is no correlation
     axes.grid(False)
@@ -297,7 +315,7 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
         axes.text(column + 0.5, row + 0.5, "none", ha="center", va="center", color="0.4", fontsize="small")
     sns.heatmap(
         grid,
-        annot=text.to_numpy(),
+        annot=text.map(lambda shown: shown.replace("-", "−")).to_numpy(),
         annot_kws={"fontsize": "xx-small"},
         fmt="",
         cmap="vlag_r",
@@ -310,4 +328,8 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
     axes.set(xlabel="", ylabel="")
     axes.tick_params(axis="x", rotation=0, labelsize="x-small")
     axes.tick_params(axis="y", rotation=0)
+    for explainer in dict.fromkeys(names):
+        at = [k for k, name in enumerate(names) if name == explainer]
+        axes.text((at[0] + at[-1] + 1) / 2, -0.12, explainer, ha="center", va="bottom", fontsize="small")
+        axes.axvline(at[-1] + 1, color="white", linewidth=5)
     return figures.show(figure)

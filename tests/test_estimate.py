@@ -247,6 +247,59 @@ def test_a_sample_without_spread_is_not_certainty(images):
     assert str(e) == "0.3 (no interval)"
 
 
+@pytest.mark.parametrize("images", [5, 50, 200])
+def test_a_bounded_mean_without_spread_knows_how_many_other_images_can_be_unseen(images):
+    of = stats.Statistic(stats.mean, bounds=(-1.0, 1.0))
+    e = stats.estimate(table(torch.full((1, 1, images), 0.5)), of)
+    # A share of others of which n images show none once in forty studies, all of them at a bound.
+    unseen = 1 - 0.025 ** (1 / images)
+    assert (1 - unseen) ** images == pytest.approx(0.025)
+    assert [float(e.low), float(e.high)] == pytest.approx([0.5 - 1.5 * unseen, 0.5 + 0.5 * unseen])
+    assert METHODS[int(e.method)] == "bounds"
+
+
+def test_no_interval_reaches_beyond_the_bounds():
+    of = stats.Statistic(stats.mean, bounds=(0.0, 1.0))
+    values = 1 - 0.2 * (torch.arange(12) == 3).double().expand(1, 1, -1)
+    free, bound = stats.estimate(table(values)), stats.estimate(table(values), of)
+    assert float(free.high) > 1 == float(bound.high)
+    assert float(free.low) == float(bound.low)
+    paired = stats.estimate(
+        table(values.repeat(1, 2, 1) - 0.9), of, cells=[X, Y], contrasts=torch.tensor([[1.0, -1.0]])
+    )
+    assert -1 <= float(paired.low[0]) <= float(paired.high[0]) <= 1
+
+
+def test_an_order_in_which_all_resamples_agree_is_rarely_the_wrong_one():
+    """Heavy ties, rare large differences: where 100 images show one order in every resample, others do, too."""
+    generator = torch.Generator().manual_seed(0)
+    of = stats.pairs_in_order([0.0, 0.5])
+    wrong = sure = 0
+    for share in (0.02, 0.05, 0.1, 0.5):
+        for _ in range(50):
+            differs = torch.rand(100, generator=generator) < share
+            gap = torch.where(torch.rand(100, generator=generator) < 0.6, 1.0, -1.0) * differs  # the first is better
+            rows = [
+                Scores.of(
+                    values,
+                    images=torch.arange(100),
+                    dataset="d",
+                    network="n",
+                    training_seed=0,
+                    metric="m",
+                    explainer="e",
+                    **level,
+                )
+                for values, level in ((gap, {}), (torch.zeros(100), {"level": 0.5, "noise_seed": 0}))
+            ]
+            e = stats.estimate(Scores.concat(rows), of)
+            if float(e.low) == float(e.high):
+                sure += 1
+                wrong += float(e) < 0
+    assert sure > 20
+    assert wrong <= 0.025 * 200
+
+
 def test_one_image_has_no_interval():
     assert stats.estimate(table(normal(2, 1, 1))).low.isnan()
 

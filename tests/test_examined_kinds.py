@@ -133,6 +133,9 @@ def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place(
             row("bad", "Order", "failed"),
             row("bad", "Chance", "passed"),
             row("cheap", "Order", "open"),
+            row("cheap", "Chance", "passed"),
+            row("unknown", "Order", "open"),
+            row("unknown", "Truth", "passed"),  # on a network of its own
             row("cheap", "Gaming", "failed", "one image"),  # of single images: another question
             row("near", "Order", "passed"),
             row("near", "Chance", "passed"),
@@ -151,7 +154,9 @@ def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place(
     found = examination.advice(trust, price)
     assert list(found.columns) == ["kind", "metric", "place", "passed", "failed", "open"]
     own = found[found["kind"] == "k"].set_index("metric")
-    assert list(own.index) == ["cheap", "near", "dear", "bad"]
+    assert list(own.index) == ["cheap", "near", "dear", "bad", "unknown"]
+    assert math.isnan(own.loc["unknown", "place"])
+    assert own.loc["unknown", "failed"] == ""
     assert own["place"].tolist()[:3] == [0, 0, 1]
     assert math.isnan(own.loc["bad", "place"])
     assert own.loc["near", ["place", "passed", "failed", "open"]].tolist() == [0, "Order, Chance", "", ""]

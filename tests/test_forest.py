@@ -16,7 +16,7 @@ from faithlab.claims import CONTRADICTED, REPRODUCED, UNDECIDED, UNTESTED
 def row(part, value, low=math.nan, high=math.nan, **more):
     """A row of a table of parts, claimed above 0."""
     known = {"claim": "c", "part": part, "kind": "above", "outcome": "holds", "contrast": "x", "network": "pooled"}
-    known |= {"datasets": "digits test", "reason": "", "printed": math.nan, "images": 20, "missing": 0}
+    known |= {"datasets": "digits test", "reason": "", "printed": math.nan, "images": 20, "missing": 0, "needed": 2}
     return known | {"claimed_low": 0.0, "claimed_high": math.inf, "premise": False, "value": value} | {
         "low": low, "high": high
     } | more  # fmt: skip
@@ -72,19 +72,19 @@ def test_a_part_is_judged_by_the_contrast_that_lies_worst_for_it(parts):
 @pytest.mark.parametrize(
     ("verdict", "said"),
     [
-        (REPRODUCED, "first is <strong>0.3</strong>, 95&nbsp;% interval 0.1 to 0.5, where the claim asks for above 0"),
-        (UNDECIDED, "steps, 2 - 3 is <strong>−0.1</strong>, 95&nbsp;% interval −0.2 to 0.1"),
-        (CONTRADICTED, "always holds in 5 of 6 cases"),
+        (REPRODUCED, "first: <strong>0.3</strong>, 95&nbsp;% interval 0.1 to 0.5; the claim asks for above 0."),
+        (UNDECIDED, "always, in 5 of 6 cases."),  # what fails is known, whatever the rest may be
+        (CONTRADICTED, "always, in 5 of 6 cases."),
         (
             UNTESTED,
-            "is it right is <strong>0.9</strong>, 95&nbsp;% interval 0.8 to 1, where the claim asks for above 0.5",
+            "is it right: <strong>0.9</strong>, 95&nbsp;% interval 0.8 to 1; the claim asks for above 0.5.",
         ),
     ],
 )
 def test_the_sentence_has_the_number_that_speaks_for_the_verdict(parts, verdict, said):
     text = forest.sentence(pd.Series({"claim": "A < B.", "verdict": verdict}), parts)
-    assert f"<strong>{verdict}</strong>" in text
-    assert said in text
+    assert f"<strong>{verdict}</strong> (of 3 parts 1 holds, 1 fails, 1 is open): " in text
+    assert text.endswith(said)
     assert text.startswith("“A &lt; B”")
 
 
@@ -126,6 +126,7 @@ def test_what_is_printed_far_away_stands_at_the_edge_and_leaves_room_for_ours(pa
 
 def test_a_number_is_one_that_a_reader_knows():
     assert [forest.number(x) for x in (0.12345, -0.5, -0.0, 12345.6, 563)] == ["0.123", "−0.5", "0", "12,346", "563"]
+    assert forest.number(-1.73e-18) == "0"
 
 
 def test_what_could_not_be_measured_is_none_and_has_no_mark(parts):
@@ -157,5 +158,11 @@ def test_every_kind_of_part_is_said_in_words():
 
 
 def test_of_a_part_for_which_most_are_enough_a_contrast_speaks_that_is_as_claimed(parts):
-    most = parts[parts["part"] == "steps"].assign(outcome="holds")
-    assert forest.deciding(most)["contrast"] == "1 - 2"
+    steps = parts[parts["part"] == "steps"]
+    clear, unclear = steps.iloc[0], steps.iloc[0].to_dict() | {"value": 0.15, "low": -0.1, "contrast": "0 - 1"}
+    most = pd.concat([steps, pd.DataFrame([unclear])], ignore_index=True).assign(outcome="holds", needed=1)
+    found = "<strong>0.2</strong>, 95&nbsp;% interval 0.1 to 0.3; the claim asks for above 0 in 1 of 3 comparisons."
+    assert forest.deciding(most)["contrast"] == clear["contrast"] == "1 - 2"
+    text = forest.sentence(pd.Series({"claim": "A.", "verdict": REPRODUCED}), most)
+    assert text.endswith(f"steps, 1 - 2: {found}")
+    assert "3 comparisons, 1 are enough" in forest.plot(most, most.iloc[:0])

@@ -1,5 +1,6 @@
 """What staging makes of an executed notebook: the box, the answer, and parameters at the end; titles of the book."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -50,7 +51,8 @@ def notebook():
 
 def page(claims=RESULTS, name="saco/one", **parameters):
     parts = judged._whole(None)
-    return judged.Page(name, claims, parts, parts, {"profile": "quick", "parameters": parameters})
+    run = {"profile": "quick", "parameters": parameters}
+    return judged.Page(name, claims, parts, parts, run, run)
 
 
 def test_the_answer_comes_first_and_the_parameters_last(notebook):
@@ -117,6 +119,13 @@ def test_a_page_without_claims_says_that_a_larger_run_is_recorded(tmp_path, monk
     (tmp_path / "study").mkdir()
     (tmp_path / "study/provenance.json").write_text(json.dumps({"parameters": {"images": 2000}}))
     assert "64 images · this build, quick profile · a recorded run, study profile, 2,000 images." in reader.box(without)
+
+
+def test_where_a_recorded_run_heads_the_box_says_of_what_the_figures_below_are():
+    recorded = dataclasses.replace(page(RESULTS.assign(best="study"), images=64), provenance={"profile": "study"})
+    assert "recorded run, study profile. Figures and tables below are of this build" in reader.box(recorded)
+    assert "quick profile, 64 images." in reader.box(recorded)
+    assert "Figures and tables below" not in reader.box(page(images=64))
 
 
 def test_a_claim_whose_paper_has_no_verdict_page_is_no_link():

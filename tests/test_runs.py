@@ -716,7 +716,7 @@ def test_the_files_must_say_what_the_page_says(repository, paper):
         table.where(explainer=one).labelled(explainer=other) for one, other in (("a", "b"), ("b", "a"))
     )
     swapped.save(run.folder / "scores.parquet")
-    with pytest.raises(ValueError, match=r"the saved tables say of 'c1': 0 of 1 part hold, .*The page says: 1 of 1"):
+    with pytest.raises(ValueError, match=r"the saved tables say of 'c1': 0 of 1 parts hold, .*The page says: 1 of 1"):
         run.finish()
 
 

@@ -110,12 +110,13 @@ def correlations() -> pd.DataFrame:
 def test_the_answer_counts_a_negative_correlation_as_right_where_it_should_be_negative(correlations):
     figure = scoreboard._answer(correlations)
     columns = [label.get_text().replace("\n", " ") for label in figure.axes[0].get_xticklabels()]
-    assert columns == ["SG MoRF vs GT", "SG LeRF vs GT"]
+    assert columns == ["MoRF vs GT", "LeRF vs GT"]
+    assert [t.get_text() for t in figure.axes[0].texts].count("SG") == 1  # above its columns
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     shown = {(t.get_position()[0], t.get_position()[1]): t.get_text() for t in figure.axes[0].texts}
     at = {(name, x): shown[x + 0.5, y + 0.5] for y, name in enumerate(names) for x in range(2)}
     assert at["F-Fidelity", 0] == "0.60\n0.40\nto 0.70"
-    assert at["F-Fidelity", 1] == "-0.60\n-0.70\nto -0.40"
+    assert at["F-Fidelity", 1] == "−0.60\n−0.70\nto −0.40"
 
 
 def test_every_metric_is_in_the_answer_by_itself(correlations):
@@ -151,9 +152,19 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     )
     text = scoreboard._examined(pd.DataFrame(rows), price)
     assert "about 20 images" in text
-    assert "1 of 2 metrics fail no trial: A, the cheapest first." in text
-    assert "Order (1 of them)" in text
+    # Order is passed; Truth is open, but says nothing of this network; five trials could not be put to it.
+    assert (
+        "1 of 2 metrics pass a trial and fail none: A (1 passed, 0 open, 5 not), the cheapest first. 1 fail one."
+        in text
+    )
+    assert "Order: 1 of the 2 metrics that can be put to it" in text
+    assert "of the 1 recommendations above it could try 1" in text
     assert "for 1 of 2 metrics" in text
+
+    elsewhere = [row("A", "Truth", "passed", 40), row("A", "Order", "open", 20), *rows[2:]]
+    assert "None of 2 metrics passes a trial and fails none. 1 fail one, and of 1 it is not known." in (
+        scoreboard._examined(pd.DataFrame(elsewhere), price)
+    )
 
 
 def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():

@@ -222,9 +222,9 @@ def test_the_sentence_names_counts_networks_data_and_images():
     assert verdict.outcome == "undecided"
     assert verdict.counts == {HOLDS: 2, OPEN: 1}
     assert verdict.sentence.startswith(
-        "2 of 3 parts hold, 1 open, 0 fail. On net 0 and net 1, 200 images of digits. About "
+        "2 of 3 parts hold, 1 open, 0 fail. On net 0 and net 1, 200 inputs of digits. About "
     )
-    assert f"About {verdicts._round(verdict.needed)} images would decide it." in verdict.sentence
+    assert f"About {verdicts._round(verdict.needed)} inputs would decide it." in verdict.sentence
     assert str(verdict).splitlines()[0] == f"all (Table 1): {CLAIM}"
 
 
@@ -234,7 +234,7 @@ def test_missing_scores_and_failing_printed_numbers_are_said():
     values[7] = torch.nan
     t = Scores.of(values, images=range(200), **t.blocks[0].labels)
     sentence = claims.Claim("x", "Table 1", "x", [claims.above(t, 0.5, printed=0.1)]).verdict.sentence
-    assert "; 1 missing scores left out." in sentence
+    assert "; 1 missing score left out." in sentence
     assert "The paper's own numbers do not satisfy 1 part: SaCo" not in sentence
     assert "do not satisfy 1 part" in sentence
 
@@ -251,7 +251,7 @@ def test_a_sample_without_spread_is_undecided_unless_counted():
     t = table([[1.0]], noise=0.0)
     constant = claims.Claim("x", "Table 1", "x", [claims.above(t, 0.5)]).verdict
     assert constant.outcome == "undecided"
-    assert constant.sentence.endswith("How many images would decide it cannot be told.")
+    assert constant.sentence.endswith("How many inputs would decide it cannot be told.")
     fact = claims.Claim("x", "Table 1", "x", [claims.counted("all above", t.blocks[0].values > 0.5)]).verdict
     assert fact.outcome == "reproduced"
     assert fact.sentence == "1 of 1 part holds, 0 open, 0 fail."

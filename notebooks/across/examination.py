@@ -192,11 +192,15 @@ for kind, of in advice.groupby("kind", sort=False):
         ", ".join(f"**{row.metric}** (passes {row.passed or 'none yet'})" for row in at_price.itertuples())
         for _, at_price in of.groupby("place")
     )
-    failing = "; ".join(f"{row.metric} ({row.failed})" for row in of[of["place"].isna()].itertuples())
-    lines.append(f"- *{kind}*: no failure is seen of {clean or 'none'}. The others fail: {failing or 'none'}.")
+    failing = "; ".join(f"{row.metric} ({row.failed})" for row in of[of["failed"] != ""].itertuples())
+    unknown = ", ".join(of[of["place"].isna() & (of["failed"] == "")]["metric"])
+    lines.append(
+        f"- *{kind}*: {clean or 'none'}. A trial is failed by {failing or 'none'}. Of {unknown or 'none'} it is not known yet."
+    )
 Markdown(
-    f"**Which one, then?** With at most {images} inputs of each network, the cheapest first; metrics before a *then* cannot be told "
-    "apart by their price. Cells that are open may still fail.\n\n" + "\n".join(lines)
+    f"**Which one, then?** These fail no trial and pass one that the network itself was put to ({examination.BUILT} has a network "
+    f"of its own), with at most {images} inputs of each network, the cheapest first; metrics before a *then* cannot be told apart "
+    "by their price. Cells that are open may still fail.\n\n" + "\n".join(lines)
 )
 
 # %% [markdown]
@@ -222,6 +226,7 @@ run.claim(
         below(
             each,
             examination.PASS,
+            of=examination.SINGLE,
             metric=row.metric,
             variant="Order",
             name=f"{row.metric}, {row.kind}",

@@ -72,7 +72,7 @@ Markdown(
 # ## What to use on Monday
 #
 # You have two explanations of a network's answers and want to know which one is better, on the mean over many inputs. Take a
-# metric that fails no trial, and of those a cheap one. The price is what it takes to tell an explanation from one with 40 %
+# metric that fails no trial and passes one that such a network was put to (*Truth* has a network of its own), and of those a cheap one. The price is what it takes to tell an explanation from one with 40 %
 # of its scores shuffled and from a random order.
 
 # %% mystnb={"figure": {"caption": "Metrics that fail no trial, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many trials the metric passed. The dashed line is what you can spend.", "name": "fi-use"}, "image": {"alt": "Four panels, one for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
@@ -120,7 +120,8 @@ def not_put_to(row):
 
 
 lines = []
-for kind, of in usable.groupby("kind", sort=False):
+for kind in here:
+    of = usable[usable["kind"] == kind]
     paid = of[of["most"] <= forwards].sort_values(["passes", "forwards"], ascending=[False, True])
     best = paid.iloc[0] if len(paid) else None
     lines.append(
@@ -144,7 +145,7 @@ Markdown(
 # What the others fail, and on how many kinds of network:
 
 # %% tags=["hide-input"]
-failed = advice[advice["place"].isna()].assign(trial=lambda f: f["failed"].str.split(", ")).explode("trial")
+failed = advice[advice["failed"] != ""].assign(trial=lambda f: f["failed"].str.split(", ")).explode("trial")
 run.save(failed.drop(columns="place"), "failed")
 counts = failed.groupby(["trial", "metric"]).size().reset_index(name="kinds").sort_values("kinds", ascending=False)
 counts["metric"] = [f"{m} ({k} of {len(here)})" for m, k in zip(counts["metric"], counts["kinds"], strict=True)]

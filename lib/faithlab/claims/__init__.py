@@ -27,4 +27,5 @@ from faithlab.claims.verdicts import (
     Claim,
     Judged,
     Verdict,
+    evidence,
 )

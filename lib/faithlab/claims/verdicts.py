@@ -51,8 +51,11 @@ VERDICTS = (REPRODUCED, CONTRADICTED, PARTLY, UNDECIDED, UNTESTED)
 
 FALSE_PARTLY = 0.10
 POWER = 0.8
-MANY = 1e7
-"""So many images are as good as never."""
+FAR_MORE = 100
+"""So many times more inputs are more than a study asks."""
+POOLED, BETWEEN = "pooled", "between networks"
+"""What stands for all networks together in a table of parts."""
+COUNTED = "counted"
 ROUNDING = 1e-12
 """An end that is nearer to the bar than this lies on it: rounding decides no verdict."""
 
@@ -198,12 +201,66 @@ class Claim:
         return max(1, sum(part.gathered is not None and not part.premise for part in self.parts))
 
 
+def evidence(frame: pd.DataFrame) -> str:
+    """A claim's counts, the networks, data and inputs they speak of, and what would decide it.
+
+    Args:
+        frame: of `Verdict.frame`, or what a run has saved of it. Premises count where they do not hold.
+    """
+    pooled = frame[frame["network"] == POOLED]
+    parts = pooled.drop_duplicates("part").set_index("part")
+    own = parts[~parts["premise"].astype(bool)]
+    counts, total = Counter(own["outcome"]), len(own)
+    text = f"{counts[HOLDS]} of {total} part{'s' * (total != 1 or not counts[HOLDS])} hold{'s' * (counts[HOLDS] == 1)}"
+    text += f", {counts[OPEN]} open, {counts[FAILS]} fail{'s' * (counts[FAILS] == 1)}"
+    text += f", {counts[DEPENDS]} {'depends' if counts[DEPENDS] == 1 else 'depend'} on the network" * (
+        counts[DEPENDS] > 0
+    )
+    for name, outcome in parts.loc[parts["premise"].astype(bool), "outcome"].items():
+        if outcome != HOLDS:
+            text += f"; the premise {name!r} {'is open' if outcome == OPEN else outcome}"
+    estimated = own[own["kind"] != COUNTED]
+    if len(estimated):
+        lines = frame[frame["part"].isin(estimated.index) & ~frame["network"].isin((POOLED, BETWEEN))]
+        # A statistic of several networks names them together.
+        networks = list(dict.fromkeys(one for name in lines["network"] for one in name.split(" and ")))
+        datasets = list(dict.fromkeys(one for names in estimated["datasets"] for one in names.split(", ")))
+        images = sorted({int(n) for n in estimated["images"]})
+        span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
+        text += f". On {_listed(networks)}, {span} input{'s' * (images[-1] != 1)} of {_listed(datasets)}"
+        lost = int(estimated["missing"].sum())
+        text += f"; {lost} missing score{'s' * (lost > 1)} left out" * (lost > 0)
+    text += "."
+    undecided = parts.loc[parts["outcome"] == OPEN, "images_needed"]
+    if len(undecided):
+        needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
+        if needed < FAR_MORE * asked:
+            text += f" About {_round(needed)} inputs would decide it."
+        elif needed < math.inf:
+            text += f" More than {FAR_MORE} times as many inputs would be needed to decide it."
+        else:
+            text += " How many inputs would decide it cannot be told."
+    failing = [name for name, of in pooled[pooled["kind"] != COUNTED].groupby("part", sort=False) if _printed_fails(of)]
+    if failing:
+        text += f" The paper's own numbers do not satisfy {len(failing)} part{'s' * (len(failing) != 1)}: "
+        text += f"{_listed(failing)}."
+    return text
+
+
+def _printed_fails(contrasts: pd.DataFrame) -> bool:
+    """Whether the paper prints numbers of all contrasts of a part, and too few are on the claimed side."""
+    low, high = contrasts["claimed_low"], contrasts["claimed_high"]
+    inside = (contrasts["printed"] > low) & (contrasts["printed"] < high)
+    return bool(contrasts["printed"].notna().all() and inside.sum() < contrasts["needed"].iloc[0])
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its parts judged."""
+    """A claim with its parts judged; `beside` is said with it, such as what a larger run has found."""
 
     claim: Claim
     judged: tuple[Judged, ...]
+    beside: str = ""
 
     @property
     def outcome(self) -> str:
@@ -226,36 +283,7 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The counts, the networks, data and images they speak of, and what would decide it."""
-        counts, total = self.counts, sum(self.counts.values())
-        text = f"{counts[HOLDS]} of {total} part{'s' * (total != 1)} hold{'s' * (counts[HOLDS] == 1)}"
-        text += f", {counts[OPEN]} open, {counts[FAILS]} fail{'s' * (counts[FAILS] == 1)}"
-        text += f", {counts[DEPENDS]} {'depends' if counts[DEPENDS] == 1 else 'depend'} on the network" * (
-            counts[DEPENDS] > 0
-        )
-        premises = [j for j in self.judged if j.part.premise and j.outcome != HOLDS]
-        for j in premises:
-            text += f"; the premise {j.part.name!r} {'is open' if j.outcome == OPEN else j.outcome}"
-        estimates = [j.part.estimate for j in self.judged if j.part.gathered is not None]
-        if estimates:
-            # A statistic of several networks names them together.
-            networks = list(dict.fromkeys(one for e in estimates for name in e.networks for one in name.split(" and ")))
-            datasets = list(dict.fromkeys(name for e in estimates for name in e.datasets))
-            images = sorted({e.images for e in estimates})
-            span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
-            text += f". On {_listed(networks)}, {span} image{'s' * (images[-1] != 1)} of {_listed(datasets)}"
-            lost = sum(sum(e.missing) for e in estimates)
-            text += f"; {lost} missing scores left out" * (lost > 0)
-        text += "."
-        if any(j.outcome == OPEN for j in self.judged):
-            if self.needed < MANY:
-                text += f" About {_round(self.needed)} images would decide it."
-            else:
-                text += " How many images would decide it cannot be told."
-        failing = [j.part.name for j in self.judged if j.part.printed_holds is False]
-        if failing:
-            text += f" The paper's own numbers do not satisfy {len(failing)} part{'s' * (len(failing) != 1)}: "
-            text += f"{_listed(failing)}."
-        return text
+        return evidence(self.frame())
 
     def row(self) -> dict[str, Any]:
         """The claim as a row of a table: id, where, claim, verdict, evidence, and the counts."""
@@ -274,26 +302,28 @@ class Verdict:
         """Everything that a page draws: a row for every part, contrast and network.
 
         `network` is a name, "pooled", or "between networks" (Student's interval over networks). `claimed_low` and
-        `claimed_high` are the claimed side. Intervals are the 95 % ones, whatever level judged the part, which is
-        `judged_at`. A counted fact has `value` = cases as claimed and `images` = cases.
+        `claimed_high` are the claimed side, where `needed` of the contrasts must lie. Intervals are the 95 % ones,
+        whatever level judged the part, which is `judged_at`. A counted fact has `value` = cases as claimed and
+        `images` = cases.
         """
         rows = []
         for j in self.judged:
             p = j.part
             head = {"claim": self.claim.id, "part": p.name, "kind": p.kind, "premise": p.premise, "outcome": j.outcome}
             end = {"claimed_low": p.low, "claimed_high": p.high, "reason": p.reason, "images_needed": j.needed}
+            end["needed"] = len(p.contrasts) if p.needed is None else p.needed
             if p.gathered is None:
-                rows.append(head | {"contrast": "", "network": "pooled", "value": p.count, "images": p.cases} | end)
+                rows.append(head | {"contrast": "", "network": POOLED, "value": p.count, "images": p.cases} | end)
                 continue
             e = p.estimate
             end["judged_at"] = 1 - 2 * tail(self.claim.size)
             for q, contrast in enumerate(p.contrasts):
                 printed = p.printed[q] if p.printed else math.nan
-                lines = [("pooled", e.pooled, e.images, sum(e.missing), METHODS[int(e.method[q])])]
+                lines = [(POOLED, e.pooled, e.images, sum(e.missing), METHODS[int(e.method[q])])]
                 each = zip(e.networks, map(Interval, *e.each), e.images_each, e.missing, strict=True)
                 lines += [(*line, "") for line in each]
                 if len(e.networks) > 1:
-                    lines.append(("between networks", e.between, e.images, sum(e.missing), "Student"))
+                    lines.append((BETWEEN, e.between, e.images, sum(e.missing), "Student"))
                 for network, interval, images, missing, method in lines:
                     value, low, high = (float(x[q]) for x in interval)
                     rows.append(
@@ -319,8 +349,11 @@ class Verdict:
             shown = "<br>".join(html.escape(text.replace(" - ", " − ")) for text in own)
             return f"<tr><td>{kind}{html.escape(j.part.name)}</td><td>{j.outcome}</td><td>{shown}</td></tr>"
 
+        verdict = f"<strong>{self.outcome}</strong>"
+        if self.beside:
+            verdict = f"This build: {verdict}, {html.escape(self.beside)}."
         return (
-            f"<p><strong>{self.outcome}</strong> {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
+            f"<p>{verdict} {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
             f"{html.escape(self.sentence)}</p><table class='faithlab-text'>{''.join(map(line, self.judged))}</table>"
         )
 

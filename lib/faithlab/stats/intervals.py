@@ -20,8 +20,12 @@ Which interval (`METHODS`), decided by simulation (tests/test_coverage.py):
   of independent trials is about p (1 - p) / (standard error)^2, between the images and all their hits;
 - for a paired difference of two such rates, under the same condition on the images that differ, Wald's interval with
   one more image for and one against (Bonett and Price, 2012);
+- where all images are alike, but the statistic is bounded: of a mean, as far as the share of other images can reach of
+  which n images show none (1 - 0.025^(1 / n)); of an order of means at its bound, the value itself, if every resample
+  of the bootstrap has it, because then each pair of means is more than three standard errors apart;
 - none where all images are alike and no such rule knows more: a sample without spread does not tell how far the next
-  image would be. The ends are NaN, and a claim is undecided there.
+  image would be. The ends are NaN, and a claim is undecided there;
+- no interval reaches beyond the bounds of a statistic that has some, as the mean of hits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +48,7 @@ RARE = 20
 """A rate with fewer images than this on its rarer side is near 0 or 1."""
 BIASED = 0.25
 """A bias of less than this share of the standard error is left alone."""
-METHODS = ("bootstrap", "Student", "Clopper and Pearson", "Bonett and Price", "none")
+METHODS = ("bootstrap", "Student", "Clopper and Pearson", "Bonett and Price", "none", "bounds")
 
 
 class Interval(NamedTuple):
@@ -277,6 +281,18 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
             here = applies & (few | (informative < RARE)) & ~own_low.isnan()
             low, high = torch.where(here, own_low, low), torch.where(here, own_high, high)
             method = torch.where(here, METHODS.index(name), method)
+    bounds = _bounds(gathered, matrix)
+    if bounds is not None:
+        least, most = (end.reshape(1, -1, *[1] * (point.ndim - 2)) for end in bounds)
+        if gathered.statistic.function is mean:
+            unseen = 1 - TAIL ** (1 / n)
+            known = alike, point - unseen * (point - least), point + unseen * (most - point)
+        else:
+            known = alike & ((point - least).minimum(most - point) <= 1e-9) & (not few), point, point
+        here = known[0] & low.isnan()
+        low, high = torch.where(here, known[1], low), torch.where(here, known[2], high)
+        method = torch.where(here, METHODS.index("bounds"), method)
+        low, high = low.maximum(least), high.minimum(most)  # NaN stays
     method = torch.where(low.isnan(), METHODS.index("none"), method)
     networks = len(gathered.networks)
     spread = point[1:].std(0) / networks**0.5 if networks > 1 else torch.full_like(point[0], torch.nan)
@@ -293,6 +309,17 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         undefined,
         method[0],
     )
+
+
+def _bounds(gathered: Gathered, matrix: Tensor) -> tuple[Tensor, Tensor] | None:
+    """The least and the largest value of each contrast, [contrasts]; None: not known."""
+    bounds = gathered.statistic.bounds
+    if gathered.hits and gathered.statistic.function is mean:
+        bounds = (0.0, 1.0)
+    if bounds is None:
+        return None
+    up, down = matrix.clamp(min=0).sum(1), matrix.clamp(max=0).sum(1)
+    return up * bounds[0] + down * bounds[1], up * bounds[1] + down * bounds[0]
 
 
 def _t(freedom: Tensor) -> Tensor:

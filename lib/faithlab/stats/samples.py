@@ -67,6 +67,8 @@ class Statistic:
         difference: it is a difference of two statistics of one kind, so that their biases cancel.
         steps: it moves in steps, as the order of means does. To leave out one image then moves it rarely and says
             little, so that its interval is the bootstrap's with few images too.
+        bounds: the least and the largest value that it can have; None: not known. Of an order of means they are reached
+            only where no two means are equal.
     """
 
     function: Function
@@ -74,6 +76,7 @@ class Statistic:
     name: str = ""
     difference: bool = False
     steps: bool = False
+    bounds: tuple[float, float] | None = None
 
 
 def statistic(given: "Statistic | Function") -> Statistic:
@@ -235,7 +238,7 @@ def found_order(
         return found.nanmean(1) if each_size else found.flatten(1).nanmean(1)
 
     over = tuple(_degraded(levels, seeds, **labels))
-    return Statistic(correlation, over, f"{'micro' if micro else 'macro'} correlation")
+    return Statistic(correlation, over, f"{'micro' if micro else 'macro'} correlation", bounds=(-1.0, 1.0))
 
 
 def same_order(
@@ -276,7 +279,7 @@ def pairs_in_order(
         means = _means(samples, len(levels), micro)
         return -better * means.diff(dim=-1).sign().flatten(1).mean(1)
 
-    return Statistic(share, tuple(_degraded(levels, seeds)), "pairs in the right order")
+    return Statistic(share, tuple(_degraded(levels, seeds)), "pairs in the right order", bounds=(-1.0, 1.0))
 
 
 def micro_rank(of: str, better: Mapping[str, int], levels: Sequence[float], seeds: Sequence[int] = (0,)) -> Statistic:

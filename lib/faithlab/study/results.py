@@ -19,7 +19,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -164,7 +164,7 @@ class Run:
             paper: its name in the book; None: that of the notebook's folder.
 
         Returns:
-            The verdict, to end a cell with.
+            The verdict, to end a cell with, beside that of a larger run that is recorded.
 
         Raises:
             ValueError: a claim of this name was judged before; a part looks at scores that this run has not saved.
@@ -181,7 +181,10 @@ class Run:
                     "run.save first, and choose rows of it by labels"
                 )
         self._claims.append((paper, claim))
-        return claim.verdict
+        larger = RECORDED_ORDER[: [*RECORDED_ORDER, self.profile].index(self.profile)]
+        kept = recorded(self.name, "claims")
+        known = kept.frame.set_index("id")["verdict"] if kept and kept.profile in larger else {}
+        return replace(claim.verdict, beside=f"recorded ({kept.profile}): {known[id]}" if id in known else "")
 
     def _judged(self) -> None:
         """Save the verdicts and everything that they rest on, computed again from the files.

@@ -57,6 +57,9 @@ from faithlab.zoo.degradation import layers, randomised
 TRIALS = ("Order", "Chance", "Truth", "Own model", "Gaming", "Stand-in", "Repeat")
 """The judged trials."""
 
+BUILT = "Truth"
+"""The trial that has a network of its own, whose truth is known by construction, and says nothing of another one."""
+
 SIZES = ("all images", "one image")
 """Whose scores are compared: means over the images, or those of a single one."""
 
@@ -766,6 +769,10 @@ def _nothing(asked: Question, size: str) -> str:
     return "it draws nothing: asked again of the same image, it says the same" if one else ""
 
 
+SINGLE = Statistic(stats.mean, name="T", bounds=(-1.0, 1.0))
+"""T of single images: the mean of those of `of_images`."""
+
+
 def judged(asked: Question, table: Scores, size: str = "all images") -> tuple[float, float, float, int, int]:
     """T with the ends of its interval, the images, and on how many of them a score is undefined.
 
@@ -780,7 +787,7 @@ def judged(asked: Question, table: Scores, size: str = "all images") -> tuple[fl
     count = sum(len(images) for _, images, _ in each)
     undefined = sum(int(values.isnan().any(1).sum()) for *_, values in each)
     if size == "one image" or undefined == count:
-        of = stats.estimate(of_images(asked, table))
+        of = stats.estimate(of_images(asked, table), SINGLE)
     else:
         of = stats.estimate(table, asked.statistic("T"))
     value, low, high = (float(x) for x in of.pooled)
@@ -929,16 +936,19 @@ def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: f
 
 
 def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
-    """Which metrics fail no trial, the cheapest first, and which trials the others fail: of the means over the images.
+    """Which metrics to use, the cheapest first, and which trials the others fail: of the means over the images.
+
+    To be used is what fails no trial and passes one that the network itself was put to; `BUILT` has its own.
 
     Args:
         trust: of `trust`, with a column "kind" (of network).
         price: of `price`, likewise.
 
     Returns:
-        A row for each kind and each metric that was put to a trial: kind, metric, place (0: those that fail nothing and
-        that no other is cheaper than, 1: the next; metrics whose prices their intervals do not tell apart share a
-        place; NaN: it fails a trial), and the trials that it passed, failed and left open, as texts.
+        A row for each kind and each metric that was put to a trial: kind, metric, place (0: those to be used that no
+        other is cheaper than, 1: the next; metrics whose prices their intervals do not tell apart share a place; NaN:
+        it fails a trial, or passes none of the network's own), and the trials that it passed, failed and left open, as
+        texts.
     """
     judged = trust[(trust["size"] == SIZES[0]) & (trust["verdict"] != NONE)]
     costs, rows = price.set_index(["kind", "metric"]), []
@@ -947,7 +957,8 @@ def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
             name: {said: ", ".join(own.loc[own["verdict"] == said, "trial"]) for said in (PASSED, FAILED, OPEN)}
             for name, own in of.groupby("metric", sort=False)
         }
-        told = costs.loc[[(kind, name) for name in trials if not trials[name][FAILED]]].reset_index()
+        clean = [name for name, said in trials.items() if not said[FAILED] and said[PASSED] not in ("", BUILT)]
+        told = costs.loc[[(kind, name) for name in clean]].reset_index()
         # A metric that asks nothing costs nothing, whatever the images.
         ends = [(told["each"] * told[end]).where(told["each"] > 0, 0.0) for end in ("images_low", "images_high")]
         groups = tied(told["metric"], *ends, told["forwards"])
