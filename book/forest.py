@@ -196,6 +196,8 @@ def overview(claims: pd.DataFrame) -> str:
         page = f"{folder(paper)}/verdict.html"
         counts = of["verdict"].value_counts()
         said = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v in counts)
+        facts = int((of["verdict"].eq(REPRODUCED) & of["counted"]).sum()) if "counted" in of else 0
+        said += f"; {facts} of those reproduced {'is' if facts == 1 else 'are'} counted and not estimated" * (facts > 0)
         blocks.append(
             f'<div class="faithlab-paper"><p><a href="{page}"><strong>{html.escape(paper)}</strong></a> '
             f"{len(of)} claim{'s' * (len(of) > 1)}: {said}</p>{tiles(of, page)}</div>"

@@ -33,7 +33,8 @@ class Page:
     Attributes:
         name: the notebook.
         claims: a row for each claim, by the best evidence; `best` names the profile of the recorded run that it is of,
-            or nothing; then `built_verdict` and `built` are verdict and evidence of this build.
+            or nothing; then `built_verdict` and `built` are verdict and evidence of this build. `counted`: all its
+            parts are facts, without chance.
         parts: the parts of these claims, a row for each contrast and network, by the same evidence.
         built: the parts of this build where a recorded run has taken its place.
         provenance: of the run that heads.
@@ -63,6 +64,8 @@ def page(folder: Path, name: str) -> Page:
         return Page(name, pd.DataFrame(columns=["id", "verdict"]), _whole(None), _whole(None), build, build)
     claims = pd.read_csv(folder / "claims.csv").assign(page=name, best="", built_verdict="", built="")
     parts = _whole(folder / "parts.csv")
+    estimated = parts.loc[~parts["premise"] & parts["kind"].ne("counted"), "claim"]
+    claims["counted"] = ~claims["id"].isin(estimated) & claims["id"].isin(parts["claim"])
     kept = better(folder, name, "claims")
     if kept is None:
         return Page(name, claims, parts, _whole(None), build, build)

@@ -24,8 +24,8 @@ PARAMETERS = ("parameters", "injected-parameters")
 
 RERUN = """## Parameters
 
-These are the parameters of this page. To run it with others, name what differs, here for example with the same values:
-`make notebook NAME={name}{params}`. [](/book/fork) says more.
+These are the parameters of this page. To run it with others, name what differs, here for example with the values of
+this build: `make notebook NAME={name}{params}`. [](/book/fork) says more.
 """
 
 
@@ -58,9 +58,7 @@ def arranged(notebook: NotebookNode, page: Page, caveats: Sequence[tuple[str, st
         head.append(_text("introduction", introduction.strip()))
     end = [cells.pop()] if cells and cells[-1].cell_type == "code" else []  # run.finish(), the provenance
     if parameters:
-        given = " ".join(
-            f"{key}={value}" for key, value in page.provenance.get("parameters", {}).items() if _plain(value)
-        )
+        given = " ".join(f"{key}={value}" for key, value in page.build.get("parameters", {}).items() if _plain(value))
         sample = f' PARAMS="{" ".join(given.split()[:2])}"' if given else ""
         cells += [_text("parameters-last", RERUN.format(name=page.name, params=sample)), *parameters]
     arrangement = copy.copy(notebook)

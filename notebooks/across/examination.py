@@ -362,7 +362,8 @@ tables.styled(plan.set_axis(["forwards each", "images needed", "10 images show",
 #
 # ## Do they agree?
 #
-# For each image a metric ranks the explainers. Metrics that measure the same thing would rank them alike.
+# For each image a metric ranks the explainers. Metrics that measure the same thing would rank them alike. LeRF and Insertion *are* one
+# thing, the same inputs in the other order ([](../trace/optimality)); they have a row each, because both names are in use.
 
 # %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A number stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
 alike = pd.concat([examination.agreement(of.scores, metrics).assign(kind=kind) for kind, of in found.items()])

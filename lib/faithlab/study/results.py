@@ -366,8 +366,8 @@ class Stamp:
 
 
 def _listed(values: Mapping[str, Any]) -> str:
-    """Names and values as a line of HTML."""
-    return ", ".join(f"<code>{html.escape(f'{key}={value}')}</code>" for key, value in values.items()) or "none"
+    """Names and values as a line of HTML; an empty text is none."""
+    return ", ".join(f"<code>{html.escape(f'{k}={v}')}</code>" for k, v in values.items() if v != "") or "none"
 
 
 def _networks(used: list[Mapping[str, Any]]) -> str:
