@@ -117,7 +117,8 @@ run.save(split, "split")
 # ## Where the variance is
 #
 # The variance of the answer to a single forward, split into what differs between images, between the sizes of an image, and
-# between the subsets of a size. Only the last is what more draws take away.
+# between the subsets of a size. Only the last is what more draws take away. Each component is an unbiased estimate, what is seen
+# less what the draws add to it, so that where there is next to none it may come out a little below zero.
 
 # %% tags=["hide-input"]
 trapezoid = torch.ones_like(sizes)
@@ -156,7 +157,7 @@ for kind in KINDS:
     found[difference, f"{kind}, not shared by the explainers"] = components(both[0] - both[1].roll(1, 0))
 variance = pd.DataFrame(found).T.rename_axis(["of", "asked"])
 run.save(variance, "variance")
-tables.styled(variance.map("{:.4f}".format))
+tables.styled(variance.map(lambda component: f"{component:.4f}".replace("-", "−")))
 
 # %% tags=["hide-input"]
 level, told = variance.loc[one], variance.loc[difference]
@@ -289,7 +290,8 @@ for d in decisions:
     called = f"are told apart, **{d.verdict}** is the more faithful one,"
     text.append(
         f"{' and '.join(d.names)} {'are **not told apart**' if d.verdict == UNDECIDED else called} after {d.images} images and **{d.forwards:,} forwards**: "
-        f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}]. With the published draws as many images take "
+        + f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}]".replace("-", "−")
+        + ". With the published draws as many images take "
         f"{2 * d.images * len(sizes) * published_draws:,}."
     )
 text.append(

@@ -227,9 +227,9 @@ deletion = Scores.concat(rows)
 run.save(deletion, "random_deletion")
 shown = {
     f"{reference}, {share:.0%} removed": {
-        f"{side} × {side}": f"{e.value[k]:.2f} [{e.low[k]:.2f}, {e.high[k]:.2f}]"
+        f"{side} × {side}": tables.number(stats.estimate(deletion, lambda s, k=k: s.mean()[:, k], **of))
         for side in deletion_sides
-        for e in [stats.estimate(deletion, level=side, reference=reference)]
+        for of in [{"level": side, "reference": reference}]
     }
     for reference in metrics
     for k, share in enumerate(deletion_shares)
