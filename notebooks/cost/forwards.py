@@ -430,7 +430,7 @@ levels, pairs = (stats.Statistic(share_of_forwards, of, "share of the forwards")
 run.claim(
     "forwards-twentieth",
     "this page",
-    "One random subset a size, of as many more images as that takes, gives the interval of the published fifty with at most "
+    "With F-Fidelity, one random subset a size, of as many more images as that takes, gives the interval of the published fifty with at most "
     "a twentieth of the forwards.",
     [below(split, 1 / 20, of=levels, name=e, metric=KINDS[1], explainer=e) for e in explainers]
     + [below(split, 1 / 20, of=pairs, name=difference, metric=KINDS[1])],
@@ -444,7 +444,7 @@ same = {"of": stats.area, "margin": 0.02, "reason": "ours: the second digit of a
 run.claim(
     "forwards-others",
     "this page",
-    "For other metrics, too, fewer subsets or sizes of more images give the same interval in fewer forwards.",
+    "For metrics other than F-Fidelity, too, fewer subsets or sizes of more images give the same interval in fewer forwards.",
     [above(others, 1, of=times_fewer(name), name=name, metric=name) for name in ("RFid+", "µFidelity", "AOPC")],
 )
 
@@ -452,7 +452,7 @@ run.claim(
 run.claim(
     "forwards-unbiased",
     "this page",
-    "One random subset a size estimates the same area as the published fifty.",
+    "One random subset a size estimates the same area of F-Fidelity as the published fifty.",
     [within(unbiased, *pair, explainer=e, **same) for e in explainers],
 )
 

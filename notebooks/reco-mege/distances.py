@@ -58,9 +58,9 @@ from faithlab.zoo import datasets
 figures.theme()
 run = Run("reco-mege/distances", globals())
 device = "cuda" if torch.cuda.is_available() else "cpu"
-# Blue, orange, green, black, purple, sky blue: of the palette those that are told apart where lines lie close.
-palette = dict(zip(DISTANCES, [sns.color_palette("colorblind")[k] for k in (0, 1, 2)] + ["black"], strict=False))
-palette |= dict(zip([*DISTANCES][4:], [sns.color_palette("colorblind")[k] for k in (4, 9)], strict=False))
+colours = sns.color_palette("colorblind")
+# Told apart where lines lie close, which neighbours of the palette are not.
+palette = dict(zip(DISTANCES, [*colours[:3], "black", colours[4], colours[9], *colours[5:9]], strict=False))
 
 # %% [markdown]
 # ## The six candidates
@@ -216,10 +216,11 @@ for column, (title, level) in enumerate([("no noise", 0.0), *((f"sd {noise[k]:.2
 axes = figure.add_subplot(grid[1, :])
 for name, colour in palette.items():
     e = stats.estimate(scores, metric=name, cells=[{"level": level} for level in noise])
-    axes.plot(noise, e.value / e.value.max(), marker="o", color=colour, label=name)
+    line = "--" if name == "ℓ2" else "-"  # ℓ1 lies below it
+    axes.plot(noise, e.value / e.value.max(), line, marker="o", color=colour, label=name)
     axes.fill_between(noise, e.low / e.value.max(), e.high / e.value.max(), color=colour, alpha=0.15, linewidth=0)
 axes.set(xlabel="standard deviation of the noise", ylabel="distance (share of its largest)")
-axes.legend(title=None)
+axes.legend(title=None, loc="upper left", bbox_to_anchor=(1, 1))
 figures.show(figure)
 
 # %% [markdown]

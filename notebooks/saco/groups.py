@@ -141,7 +141,7 @@ printed = (fall[few] - fall[many]).to_dict()
 pair = {"metric": few}, {"metric": many}
 parts = [better(scores, *pair, explainer=name, printed=fall.loc[name].to_list()) for name in explainers]
 falling = most(parts, "explainers whose SaCo falls")
-run.claim("saco-groups", "Section 5.5, Table 2", "With more groups most scores fall.", [falling])
+run.claim("saco-groups", "Section 5.5, Table 2", "With more groups the SaCo of most explainers falls.", [falling])
 
 # %% tags=["hide-input"]
 steep, steady = ["Partial LRP", "Transformer Attribution", "Transformer-MM"], ["IG", "ATTCAT"]
@@ -158,7 +158,8 @@ for name in steady:
 run.claim(
     "saco-groups-who",
     "Section 5.5, Table 2",
-    "Partial LRP, Transformer Attribution and Transformer-MM fall most; IG and ATTCAT hardly change.",
+    "With more groups the SaCo of Partial LRP, Transformer Attribution and Transformer-MM falls most; that of IG and ATTCAT hardly "
+    "changes.",
     parts,
 )
 
@@ -184,7 +185,7 @@ def behind(gradients):
 run.claim(
     "saco-ig-signed",
     "Table 2, K = 10",
-    "Integrated Gradients, as the signed sum over the colours, is less faithful than the six explainers above it.",
+    "Integrated Gradients, as the signed sum over the colours, is less faithful than the six explainers above it in Table 2.",
     behind("IG"),
 )
 
@@ -192,7 +193,7 @@ run.claim(
 run.claim(
     "saco-ig-magnitude",
     "Table 2, K = 10",
-    "Integrated Gradients, as a magnitude, is less faithful than the six explainers above it.",
+    "Integrated Gradients, as a magnitude, is less faithful than the six explainers above it in Table 2.",
     behind("|IG|"),
 )
 

@@ -193,7 +193,7 @@ beaten = (
 Markdown(
     f"The network gives the class a probability of {whole[case].item():.2f}. Without the first {third} of {groups} groups it has "
     "lost "
-    + ", ".join(f"{value:.2f} ({name})" for name, value in early.items())
+    + ", ".join(f"{round(value, 2) + 0.0:.2f} ({name})".replace("-", "−") for name, value in early.items())
     + ". Where this is nearly all there is to "
     "lose, what comes later makes no difference any more: a cumulative metric cannot see it. SaCo asks each group on its own."
     + beaten
