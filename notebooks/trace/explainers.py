@@ -244,7 +244,8 @@ Markdown(
     "**Is that more than choosing?** A search that looks at the metric's own answers must beat explainers that do not. So here is "
     "a control, the explainer that is best on each image, chosen with hindsight: TRACE is ahead of it by "
     + ", its greedy start by ".join(
-        f"{value:.1f} [{low:.1f}, {high:.1f}]".replace("-", "−") for value, low, high in zip(*rival.pooled, strict=True)
+        "{:.1f} [{:.1f}, {:.1f}]".format(*(round(float(x), 1) + 0.0 for x in found)).replace("-", "−")  # no −0.0
+        for found in zip(*rival.pooled, strict=True)
     )
     + ". The best order says what the metric wants, not that it is an explanation."
 )
