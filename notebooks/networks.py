@@ -20,8 +20,14 @@
 # Which networks does the study explain, how good are they, and would they come out again?
 #
 # A metric is judged on a network, so every machine must explain the same one. These networks were trained once and ship with
-# the repository, in `data/networks`. Training on another processor rounds differently and ends elsewhere; how far, the last
-# table tells.
+# the repository, in `data/networks`. Training on another processor rounds differently and ends elsewhere; how far, is told
+# below for those that were trained anew.
+#
+# Not listed are networks that do not ship. Small ones are trained where a page runs: LSTMs and CNNs of
+# [time series](f-fidelity/time-series), LSTMs and Transformers of [texts](f-fidelity/text), those of digits
+# ([here](f-fidelity/explanation-size) and [here](few-class-fidelity/digits)) and of
+# [vehicles](few-class-fidelity/natural-images), and the families of [ReCo and MeGe](reco-mege/normal). Large ones of other
+# makers are asked on [](trace/networks) and [](saco/beyond-vits).
 
 # %% tags=["parameters", "hide-cell"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
@@ -58,6 +64,19 @@ def kind(recipe):
     return ", ".join(words)
 
 
+def details(recipe, keys):
+    """What else tells two networks of a kind and seed apart; stored orders are named after network and explainer."""
+    words = [] if recipe.start else [f"{recipe.epochs} epochs"]
+    if recipe.mask_channels:
+        words.append(f"{recipe.mask_channels} channel masked")
+    if recipe.mask_exactly:
+        words.append("exactly that share")
+    if recipe.orders:
+        network = next((key for key in keys if recipe.orders.name.startswith(key)), "")
+        words.append(recipe.orders.name.removeprefix(f"{network}-").rpartition("-")[0])
+    return words
+
+
 HEADS = {
     "accuracy_unrounded": "unrounded",
     "accuracy_anew": "anew",
@@ -84,6 +103,7 @@ def places(frame):
 
 
 rows, anew = [], []
+keys = [network.facts["key"] for network in shipped.every()]
 for network in shipped.every():
     network.weights()  # an error where the file is not the one that was committed
     facts, recipe = network.facts, Recipe.read(network.facts["recipe"])
@@ -93,7 +113,7 @@ for network in shipped.every():
     named = {
         "data": recipe.data,
         "network": " ".join([recipe.model, *(f"{key} {value}" for key, value in own.items())]),
-        "training": kind(recipe),
+        "training": ", ".join([kind(recipe), *details(recipe, keys)]),
         "seed": recipe.seed,
     }
     rounding = facts["rounding"]
@@ -106,6 +126,7 @@ for network in shipped.every():
             "loss_unrounded": rounding["loss"][0],
             "same_class": rounding["agreement"],
             **{f"maps_{name}": r for name, r in rounding["maps"].items()},
+            "kind": kind(recipe),
             "test_examples": rounding["examples"],
             "parameters": facts["parameters"],
             "megabytes": facts["bytes"] / 1e6,
@@ -157,10 +178,10 @@ Markdown(text)
 
 # %% mystnb={"figure": {"caption": "Accuracy on the whole test split of each network that ships, one mark a seed.", "name": "networks-accuracy"}, "image": {"alt": "Dots: a row for each data set and network, the accuracy of each seed, coloured by how it was trained."}} tags=["hide-input"]
 if rows:
-    height = 1.4 + 0.5 * networks.groupby(names[:2]).ngroups + 0.25 * networks["training"].nunique()
+    height = 1.4 + 0.5 * networks.groupby(names[:2]).ngroups + 0.25 * networks["kind"].nunique()
     figure, axes = plt.subplots(figsize=(7.2, height))
     placed = networks.assign(place=networks["data"] + ", " + networks["network"])
-    sns.stripplot(placed, x="accuracy", y="place", hue="training", dodge=True, jitter=False, size=7, ax=axes)
+    sns.stripplot(placed, x="accuracy", y="place", hue="kind", dodge=True, jitter=False, size=7, ax=axes)
     axes.set(xlabel="test accuracy", ylabel="")
     sns.move_legend(axes, "lower left", bbox_to_anchor=(0, 1), title=None)
     display(figures.show(figure))
@@ -168,7 +189,9 @@ if rows:
 # %% [markdown]
 # ## Accuracy, size, and where they were trained
 #
-# Accuracy is that of the rounded weights, which are what ships and what the study explains, on the whole test split.
+# Accuracy is that of the rounded weights, which are what ships and what the study explains, on the whole test split. *1 channel
+# masked* and *exactly that share* are fine-tuned as [the public code](f-fidelity/public-code) of F-Fidelity does it; fresh
+# weights with fewer epochs are its ROAR, which sees whole images.
 # *I x G* and *IG* are mean rank correlations of explanations before and after rounding, by input x gradient and by integrated
 # gradients.
 
@@ -193,5 +216,5 @@ if anew:
 else:
     display(Markdown("No training anew was kept yet."))
 
-# %%
+# %% tags=["hide-input"]
 run.finish()

@@ -346,7 +346,7 @@ figures.show(figure)
 #
 # ## All of them, on this image
 
-# %% mystnb={"figure": {"caption": "One photograph through six metrics. Left: three of the images that each asks about, made with an explanation, and the probability of the class that is left. Right: the question, and the number that comes out, beside that of a random ranking; for all six higher is better. RFid+ and FFid+ are read as a probability, at one size.", "name": "one-image-all"}, "image": {"alt": "Six rows, one for each family of metrics: three altered copies of the photograph and beside them the question that is asked and the number that comes out, for the explanation and for a random ranking."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "One photograph through six metrics. Left: three of the images that each asks about, made with an explanation, and the probability of the class that is left. Right: the question, and the number that comes out, beside that of a random ranking; for all six higher is better. This is one image: a single image's number is noise, and may prefer the random ranking; the trials Chance and Order (one image) of the examination count how often. RFid+ and FFid+ are read as a probability, at one size.", "name": "one-image-all"}, "image": {"alt": "Six rows, one for each family of metrics: three altered copies of the photograph and beside them the question that is asked and the number that comes out, for the explanation and for a random ranking."}} tags=["hide-input", "answer"]
 some = {  # of the images that a metric asks about, and what is changed in them
     "AOPC": {"top 10 %": 1, "top 30 %": 3, "top 50 %": 5},
     "RFid+": (draws := {"draw 1": 0, "draw 2": 1, "draw 3": 2}),

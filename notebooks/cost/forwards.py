@@ -117,7 +117,8 @@ run.save(split, "split")
 # ## Where the variance is
 #
 # The variance of the answer to a single forward, split into what differs between images, between the sizes of an image, and
-# between the subsets of a size. Only the last is what more draws take away.
+# between the subsets of a size. Only the last is what more draws take away. Each component is an unbiased estimate, what is seen
+# less what the draws add to it, so that where there is next to none it may come out a little below zero.
 
 # %% tags=["hide-input"]
 trapezoid = torch.ones_like(sizes)
@@ -156,7 +157,7 @@ for kind in KINDS:
     found[difference, f"{kind}, not shared by the explainers"] = components(both[0] - both[1].roll(1, 0))
 variance = pd.DataFrame(found).T.rename_axis(["of", "asked"])
 run.save(variance, "variance")
-tables.styled(variance.map("{:.4f}".format))
+tables.styled(variance.map(lambda component: f"{component:.4f}".replace("-", "−")))
 
 # %% tags=["hide-input"]
 level, told = variance.loc[one], variance.loc[difference]
@@ -289,7 +290,8 @@ for d in decisions:
     called = f"are told apart, **{d.verdict}** is the more faithful one,"
     text.append(
         f"{' and '.join(d.names)} {'are **not told apart**' if d.verdict == UNDECIDED else called} after {d.images} images and **{d.forwards:,} forwards**: "
-        f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}]. With the published draws as many images take "
+        + f"{d.value:.3f} [{d.low:.3f}, {d.high:.3f}]".replace("-", "−")
+        + ". With the published draws as many images take "
         f"{2 * d.images * len(sizes) * published_draws:,}."
     )
 text.append(
@@ -428,7 +430,7 @@ levels, pairs = (stats.Statistic(share_of_forwards, of, "share of the forwards")
 run.claim(
     "forwards-twentieth",
     "this page",
-    "One random subset a size, of as many more images as that takes, gives the interval of the published fifty with at most "
+    "With F-Fidelity, one random subset a size, of as many more images as that takes, gives the interval of the published fifty with at most "
     "a twentieth of the forwards.",
     [below(split, 1 / 20, of=levels, name=e, metric=KINDS[1], explainer=e) for e in explainers]
     + [below(split, 1 / 20, of=pairs, name=difference, metric=KINDS[1])],
@@ -442,7 +444,7 @@ same = {"of": stats.area, "margin": 0.02, "reason": "ours: the second digit of a
 run.claim(
     "forwards-others",
     "this page",
-    "For other metrics, too, fewer subsets or sizes of more images give the same interval in fewer forwards.",
+    "For metrics other than F-Fidelity, too, fewer subsets or sizes of more images give the same interval in fewer forwards.",
     [above(others, 1, of=times_fewer(name), name=name, metric=name) for name in ("RFid+", "µFidelity", "AOPC")],
 )
 
@@ -450,7 +452,7 @@ run.claim(
 run.claim(
     "forwards-unbiased",
     "this page",
-    "One random subset a size estimates the same area as the published fifty.",
+    "One random subset a size estimates the same area of F-Fidelity as the published fifty.",
     [within(unbiased, *pair, explainer=e, **same) for e in explainers],
 )
 

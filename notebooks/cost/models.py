@@ -192,8 +192,9 @@ def compared(entry):
 found = pd.DataFrame([compared(entry) for entry in networks])
 run.save(found, "models")
 worst = found.loc[found["difference"].idxmax()]
+largest = f"{worst['difference']:.0e}".replace("-", "−")
 Markdown(
-    f"{len(found)} networks. The largest difference between the engine and a network is **{worst['difference']:.0e}** of the "
+    f"{len(found)} networks. The largest difference between the engine and a network is **{largest}** of the "
     f"spread of its logits ({worst['library']}'s {worst['network']}). {(found['folded'] > 0).sum()} of the "
     f"{(found['batchnorms'] > 0).sum()} networks with BatchNorm run with some or all of it folded."
 )
@@ -212,9 +213,11 @@ figures.show(figure)
 # %% tags=["hide-input"]
 tables.prose(
     found.assign(
-        difference=found["difference"].map("{:.0e}".format),
-        depends=found["depends"].map("{:.0e}".format),
-        folded=found["folded"].astype(str) + " of " + found["batchnorms"].astype(str),
+        difference=found["difference"].map("{:.0e}".format).str.replace("-", "−"),
+        depends=found["depends"].map("{:.1g}".format),
+        folded=(found["folded"].astype(str) + " of " + found["batchnorms"].astype(str)).replace(
+            "0 of 0", "none to fold"
+        ),
     )[["library", "network", "difference", "depends", "folded", "why not", "said"]]
 )
 

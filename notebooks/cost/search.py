@@ -205,7 +205,7 @@ if before and before.profile != profile:
 Markdown(
     text
     + "\nIn float32 both searches find the same: their best values differ by at most "
-    + ", ".join(f"{of:.0e} ({name})" for name, of in alike.items())
+    + ", ".join(f"{of:.0e} ({name})".replace("-", "−", 1) for name, of in alike.items())
     + "."
 )
 
@@ -358,7 +358,8 @@ run.claim(
 run.claim(
     "tr-insertion-refines",
     "beyond the paper",
-    "Refined by insertion, it stays better than each of them, and than annealing from the same start, when all have asked as much.",
+    "Refined by insertion, greedy search from both ends stays better for LeRF − MoRF than each of the paper's searches, and than "
+    "annealing from the same start, when all have asked as much.",
     beats("both ends, insertion", [*PAPER, "both ends, annealing"], "in the end"),
 )
 

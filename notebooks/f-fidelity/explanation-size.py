@@ -303,7 +303,7 @@ kept = {"margin": 0.05, "reason": "the tolerance within which the study calls an
 run.claim(
     "ff-theorem-flat",
     "Appendix D.8, Figure 4; section 1",
-    "Between the two knees FFid+ is flat.",
+    "FFid+ is flat between its two knees, at the sizes c and βd/α.",
     at_each_share(within, "flat", {}, **kept),
 )
 
@@ -470,7 +470,7 @@ right = [NAMES[name] for name in explainers if of_digit[NAMES[name]] >= 0.95]
 run.claim(
     "ff-size-real",
     "Section 4",
-    "Continuous scores, too, of a real explainer that ranks the digit first, let the size be recovered.",
+    "The explanation size can be read off FFid+ curves of a real explainer with continuous scores, too, where it ranks the digit first.",
     [*recognised, enough, *map(sizes_named, right), *near_the_truth(right)],
 )
 

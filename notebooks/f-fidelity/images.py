@@ -243,7 +243,9 @@ figures.order_by_size(scores, metrics, **trial, size="explanation size (share of
 # ## What reproduced
 #
 # Each claim is judged on the saved scores. A part of it *holds* where the whole interval, and every network's own estimate, lie
-# on the claimed side. *Printed* is the mean over the paper's two data sets, where it has both.
+# on the claimed side. *Printed* is the mean over the paper's two data sets, where it has both. Where metrics are compared our
+# value is a difference of shares: of the neighbouring pairs that a metric puts in the right order, from −1 to 1. Printed is a
+# difference of correlations, which has the same ends and sign: compare the sign, not the digits.
 
 # %% tags=["hide-input"]
 falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
@@ -263,7 +265,8 @@ run.claim(
 run.claim(
     "ff-gradcam-sign",
     "Table 1",
-    "With Grad-CAM, F-Fidelity keeps the right sign under MoRF where Fidelity has the wrong one.",
+    "With Grad-CAM, F-Fidelity keeps the right sign under MoRF where Fidelity has the wrong one (Table 1; in the paper's Table 2 "
+    "both have the right one).",
     [
         trend(scores, metric="FFid+", explainer="GradCAM", name="F-Fidelity falls with noise", **falls),
         trend(scores, metric="Fid+", explainer="GradCAM", name="Fidelity rises with noise", rises=True, **falls),
@@ -312,7 +315,7 @@ unused = premise(
         of=stats.area,
         metric="Fid+",
         network="ResNet-9 original",
-        name="missing pixels cost the original network accuracy",
+        name="missing pixels cost the original network accuracy, the mean of 5 and 10 % missing",
     )
 )
 run.claim(

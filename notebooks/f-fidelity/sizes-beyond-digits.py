@@ -374,12 +374,13 @@ def draw_size(axes, row, at):
     axes.errorbar(row["size"], at, xerr=ends, fmt="D", color="C0", capsize=3, markersize=7)
 
 
-# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (crosses) explains the curves as well; triangles: for another reason. Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Nearly all other rankings are open marks: they have none."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Nearly all other rankings are open marks: they have none."}} tags=["hide-input", "answer"]
 figure = panels(draw_size, "explanation size (of the features)")
+other_reason = not {*table["why"]} <= {"", *MARKS}
 handles = [plt.Line2D([], [], marker="D", color="C0", linestyle="", label="named")]
 handles += [
     plt.Line2D([], [], marker=m, color="0.5", markerfacecolor="none", linestyle="", label=f"refused: {says}")
-    for m, says in MARKS.values()
+    for m, says in [*MARKS.values(), *([("^", "another reason")] if other_reason else [])]
 ]
 figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
 figures.show(figure)

@@ -372,7 +372,7 @@ for name, architecture, unit in itertools.product(data, architectures, units):
     hits = torch.stack([block.values.double() for block in blocks]).mean(0)  # over masks and networks
     advice = advise(hits, torch.tensor(tested), alpha=alpha, beta=beta)
     key = (NAMES[name][0], ARCHITECTURES[architecture], f"IG of {unit}s")
-    warranted.append((*key, f"{advice.bearable:.0%}", advice.metric))
+    warranted.append((*key, f"{advice.bearable:.0%}" if advice.bearable else "none", advice.metric))
 foreseen = pd.DataFrame(warranted, columns=[*keys, "bears the loss of", "warranted"])
 tables.prose(foreseen.merge(order.astype(str).reset_index(), on=keys))
 

@@ -333,10 +333,10 @@ gains = refined.printed_agreement(paper, 1, 3, gains=True)
 Markdown(
     f"Across explainers and refinements the rank correlation is **{tables.number(across, 2)}**; from the numbers that the paper "
     "prints it is "
-    + ", ".join(f"{value:+.2f} ({name})" for name, value in printed.items())
+    + ", ".join(f"{value:+.2f}".replace("-", "−") + f" ({name})" for name, value in printed.items())
     + f". {tables.across_images(scores, *both, combinations, **here)} What a refinement *changes* is the same in both less often: "
     f"the gains correlate {tables.number(stats.estimate(scores, of_gains, **here), 2)}, in the paper's numbers "
-    + ", ".join(f"{value:+.2f} ({name})" for name, value in gains.items())
+    + ", ".join(f"{value:+.2f}".replace("-", "−") + f" ({name})" for name, value in gains.items())
     + "."
 )
 

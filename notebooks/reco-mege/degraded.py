@@ -259,7 +259,7 @@ run.claim(
 run.claim(
     "rc-degraded-labels",
     "Figure 4, Tables 8, 10, 12, 14",
-    "It falls with every further share of labels that is switched.",
+    "The MeGe of Grad-CAM falls with every further share of labels that is switched.",
     [
         *cross_trained.known(scores, *with_kind("switched"), variant=None),
         *(falls("MeGe", mege, data, "switched") for data in with_kind("switched")),
@@ -270,7 +270,7 @@ run.claim(
 run.claim(
     "rc-degraded-data",
     "Tables 8, 10, 12, 14",
-    "It falls with every further limit of the training data.",
+    "The MeGe of Grad-CAM falls with every further limit of the training data.",
     [
         *cross_trained.known(scores, *with_kind("limited"), variant=None),
         *(falls("MeGe", mege, data, "limited") for data in with_kind("limited")),
@@ -306,7 +306,7 @@ def lost(measure, of, data, kind, explainer):
 run.claim(
     "rc-degraded-reco",
     "Abstract, Tables 7, 9, 11, 13",
-    "ReCo, too, reflects the degradation: that of Grad-CAM is lower at the strongest level of each.",
+    "ReCo, like MeGe, reflects the degradation: that of Grad-CAM is lower at the strongest level of each.",
     [
         *cross_trained.known(scores, *sets, variant=None),
         *(lost("ReCo", reco, data, kind, "GradCAM") for data, kind in panels),

@@ -130,7 +130,11 @@ figures.show(figure)
 # well, and a little sum shows how: with true rates the area is the mean of $S^{\neq}$ less the mean of $S^=$.
 
 # %% tags=["hide-input"]
-tables.styled(mirrored.set_index(["example", "measure"]).map("{:.2f}".format).rename_axis([None, None]))
+tables.styled(
+    mirrored.set_index(["example", "measure"])
+    .map(lambda value: f"{value:.2f}".replace("-", "−"))
+    .rename_axis([None, None])
+)
 
 # %% [markdown]
 # ## What is ReCo when there is nothing to find?
@@ -244,7 +248,7 @@ run.claim(
 run.claim(
     "rc-w1-blind",
     "Appendix A.2, Figure 8",
-    "The 1-Wasserstein distance cannot tell them apart either; ReCo can.",
+    "The 1-Wasserstein distance cannot tell a consistent family from an inconsistent one either; ReCo can.",
     blind("W1"),
 )
 

@@ -205,7 +205,7 @@ run.claim(
 run.claim(
     "saco-gradient-more",
     "Section 5.4, Table 1",
-    "The gradient matters more than aggregation.",
+    "For the faithfulness of attention the gradient matters more than aggregation over the layers.",
     [learned, step("gradient, last layer", "Rollout", "the gradient alone against aggregation alone")],
 )
 

@@ -141,7 +141,7 @@ printed = (fall[few] - fall[many]).to_dict()
 pair = {"metric": few}, {"metric": many}
 parts = [better(scores, *pair, explainer=name, printed=fall.loc[name].to_list()) for name in explainers]
 falling = most(parts, "explainers whose SaCo falls")
-run.claim("saco-groups", "Section 5.5, Table 2", "With more groups most scores fall.", [falling])
+run.claim("saco-groups", "Section 5.5, Table 2", "With more groups the SaCo of most explainers falls.", [falling])
 
 # %% tags=["hide-input"]
 steep, steady = ["Partial LRP", "Transformer Attribution", "Transformer-MM"], ["IG", "ATTCAT"]
@@ -158,7 +158,8 @@ for name in steady:
 run.claim(
     "saco-groups-who",
     "Section 5.5, Table 2",
-    "Partial LRP, Transformer Attribution and Transformer-MM fall most; IG and ATTCAT hardly change.",
+    "With more groups the SaCo of Partial LRP, Transformer Attribution and Transformer-MM falls most; that of IG and ATTCAT hardly "
+    "changes.",
     parts,
 )
 
@@ -184,7 +185,7 @@ def behind(gradients):
 run.claim(
     "saco-ig-signed",
     "Table 2, K = 10",
-    "Integrated Gradients, as the signed sum over the colours, is less faithful than the six explainers above it.",
+    "Integrated Gradients, as the signed sum over the colours, is less faithful than the six explainers above it in Table 2.",
     behind("IG"),
 )
 
@@ -192,7 +193,7 @@ run.claim(
 run.claim(
     "saco-ig-magnitude",
     "Table 2, K = 10",
-    "Integrated Gradients, as a magnitude, is less faithful than the six explainers above it.",
+    "Integrated Gradients, as a magnitude, is less faithful than the six explainers above it in Table 2.",
     behind("|IG|"),
 )
 
@@ -241,7 +242,8 @@ for subject, maps in zip(chosen, attributions, strict=True):
 scale = pd.DataFrame(rows, columns=["network", "explainer", "weight", "change", "largest", "undefined"])
 run.save(scale, "scale")
 largest = scale.groupby(["weight", "change"])["largest"].max()
-tables.styled(largest.unstack().map("{:.1e}".format).rename_axis(index=None, columns="largest change of a coefficient"))
+said = largest.unstack().map(lambda change: f"{change:.2f}" if change > 1e-9 else "rounding alone")
+tables.styled(said.rename_axis(index=None, columns="largest change of a coefficient"))
 
 # %% tags=["hide-input"]
 by_difference = scale[scale["weight"] == "difference"].groupby("change")["largest"]
@@ -260,7 +262,7 @@ run.claim(
 run.claim(
     "saco-ratio",
     "Section 5.5",
-    "With ratios in place of differences it would depend on the scale.",
+    "With ratios in place of differences SaCo would depend on the scale.",
     [
         counted(f"{change}: a coefficient changes by more than 0.001", [bool(of > 1e-3)], reason=how)
         for change, of in largest["ratio"].items()
@@ -270,9 +272,9 @@ run.claim(
 # %% tags=["hide-input"]
 Markdown(
     "The paper's word is *scale*, but a ratio does not mind a scale: the factor cancels "
-    f"(largest change {largest['ratio', 'multiplied by 1000']:.0e}). What it minds is a shift: bringing the same attribution into "
+    f"(largest change: {said.loc['ratio', 'multiplied by 1000']}). What it minds is a shift: bringing the same attribution into "
     f"[0, 1] changes a coefficient by up to {largest['ratio', 'brought into [0, 1]']:.2f}, where differences change by "
-    f"{largest['difference', 'brought into [0, 1]']:.0e}. And it minds signs: an attribution with negative scores has groups whose "
+    f"{said.loc['difference', 'brought into [0, 1]']}. And it minds signs: an attribution with negative scores has groups whose "
     "salience is near zero or negative, and ratios of any size and sign. The conclusion stands, with another reason."
 )
 
@@ -404,7 +406,7 @@ for name in built:
     )
 Markdown(
     " ".join(lines)
-    + f" The loop and the engine compute the same coefficients up to {max(agree.values()):.0e}; they differ where rounding turns "
+    + f" The loop and the engine compute the same coefficients up to {max(agree.values()):.1g}; they differ where rounding turns "
     "the sign of two losses that are nearly equal."
 )
 

@@ -243,8 +243,11 @@ rival = stats.estimate(
 Markdown(
     "**Is that more than choosing?** A search that looks at the metric's own answers must beat explainers that do not. So here is "
     "a control, the explainer that is best on each image, chosen with hindsight: TRACE is ahead of it by "
-    f"{rival.value[0]:.1f} [{rival.low[0]:.1f}, {rival.high[0]:.1f}], its greedy start by {rival.value[1]:.1f} "
-    f"[{rival.low[1]:.1f}, {rival.high[1]:.1f}]. The best order says what the metric wants, not that it is an explanation."
+    + ", its greedy start by ".join(
+        "{:.1f} [{:.1f}, {:.1f}]".format(*(round(float(x), 1) + 0.0 for x in found)).replace("-", "−")  # no −0.0
+        for found in zip(*rival.pooled, strict=True)
+    )
+    + ". The best order says what the metric wants, not that it is an explanation."
 )
 
 # %% [markdown]

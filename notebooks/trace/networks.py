@@ -227,9 +227,10 @@ deletion = Scores.concat(rows)
 run.save(deletion, "random_deletion")
 shown = {
     f"{reference}, {share:.0%} removed": {
-        f"{side} × {side}": f"{e.value[k]:.2f} [{e.low[k]:.2f}, {e.high[k]:.2f}]"
+        f"{side} × {side}": "{:.2f} [{:.2f}, {:.2f}]".format(*found).replace("-", "−")
         for side in deletion_sides
         for e in [stats.estimate(deletion, level=side, reference=reference)]
+        for found in [[round(float(x[k]), 2) + 0.0 for x in (e.value, e.low, e.high)]]  # no −0.00
     }
     for reference in metrics
     for k, share in enumerate(deletion_shares)

@@ -336,10 +336,15 @@ def apart(explainer, metric):
 
 
 pairs = {"LeRF": apart("TRACE", "LeRF"), "MoRF": apart("TRACE, reversed", "MoRF")}
+most = max(float(of.max()) for of in pairs.values())
 Markdown(
-    "The areas of insertion and deletion differ by at most "
-    + ", ".join(f"{of.max():.1e} ({metric})" for metric, of in pairs.items())
-    + f", on sums of up to {features + 1} probabilities."
+    f"The areas of insertion and deletion, on sums of up to {features + 1} probabilities, "
+    + (
+        "differ by at most " + ", ".join(f"{of.max():.1e} ({metric})".replace("-", "−") for metric, of in pairs.items())
+        if most
+        else f"are the same to the last bit, on every image ({' and '.join(pairs)})"
+    )
+    + "."
 )
 
 # %% [markdown]
