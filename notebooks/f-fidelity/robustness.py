@@ -269,8 +269,7 @@ advice = pd.DataFrame(
     for block in scores.where(metric="accuracy")
 )
 run.save(advice, "advice")
-none_borne = {"the loss of 0% of its features": "the loss of none of its features"}
-tables.prose(advice[["network", "metric", "reason"]].replace({"reason": none_borne}, regex=True))
+tables.prose(advice[["network", "metric", "reason"]])
 
 # %% tags=["hide-input"]
 run.finish()

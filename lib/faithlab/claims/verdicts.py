@@ -359,7 +359,7 @@ class Verdict:
 
 
 def _ends(interval: Interval, q: int) -> str:
-    value, low, high = (float(x[q]) for x in interval)
+    value, low, high = (0.0 if abs(x[q]) < ROUNDING else float(x[q]) for x in interval)
     return f"{value:.3g}" + (" (no interval)" if math.isnan(low) else f" [{low:.3g}, {high:.3g}]")
 
 

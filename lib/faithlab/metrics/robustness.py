@@ -115,7 +115,8 @@ def advise(
     bearable = shares[borne].max().item()
     at = {"Fidelity": largest, "R-Fidelity": alpha * largest, "F-Fidelity": beta}
     metric = next((name for name in ("Fidelity", "R-Fidelity") if at[name] <= bearable + 1e-9), "F-Fidelity")
-    said = f"the network bears the loss of {bearable:.0%} of its features within {tolerance:.0%} of accuracy; "
+    share = f"{bearable:.0%}" if bearable else "none"
+    said = f"the network bears the loss of {share} of its features within {tolerance:.0%} of accuracy; "
     reason = {
         "Fidelity": f"sizes up to {largest:.0%} need no more, so plain removal can be trusted",
         "R-Fidelity": f"removing a random {alpha:.0%} of sizes up to {largest:.0%} stays within that",

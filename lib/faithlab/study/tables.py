@@ -116,13 +116,13 @@ def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digit
 
 def share(estimate: Estimate) -> str:
     """An estimate in percent with its interval, for a sentence."""
-    value, low, high = (100 * float(x) for x in estimate.pooled)
-    return f"{value:.1f} % [{low:.1f}, {high:.1f}]" if low == low else f"{value:.1f} %"
+    value, low, high = (round(100 * float(x), 1) + 0.0 for x in estimate.pooled)  # no -0.0
+    return f"{value:.1f} %".replace("-", "−") + (f" [{low:.1f}, {high:.1f}]".replace("-", "−") if low == low else "")
 
 
 def number(estimate: Estimate, digits: int = 2) -> str:
     """An estimate of one number with its interval, for a sentence."""
-    value, low, high = (round(float(x.flatten()[0]), digits) + 0.0 for x in estimate.pooled)  # no -0.00
+    value, low, high = (float(x.flatten()[0]) for x in estimate.pooled)
     return _text({"mean": value, "low": low, "high": high}, digits)
 
 
@@ -212,9 +212,10 @@ def _text(row: Mapping, digits: int) -> str:
     """One cell."""
     if pd.isna(row["mean"]):
         return f"none ({int(row['missing'])} missing)" if row.get("missing") else "–"
-    text = f"{row['mean']:.{digits}f}"
-    if not pd.isna(row.get("low", float("nan"))):
-        text += f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
+    mean, low, high = (round(row.get(end, float("nan")), digits) + 0.0 for end in ("mean", "low", "high"))  # no -0.00
+    text = f"{mean:.{digits}f}"
+    if not pd.isna(low):
+        text += f" [{low:.{digits}f}, {high:.{digits}f}]"
     if not pd.isna(row.get("std", float("nan"))):
         text += f" ± {row['std']:.{digits}f}"
     if row.get("missing"):
