@@ -7,9 +7,20 @@ import pytest
 import torch
 from scipy.special import ndtr
 
-from faithlab import masks
-from faithlab.metrics import tiers
-from faithlab.metrics.size import LEAST_ROWS, SETTINGS, SIZES, Setting, explanation_size, law, read, readings
+from faithlab import masks, segments
+from faithlab.metrics import evaluate, size, tiers
+from faithlab.metrics.size import (
+    LEAST_ROWS,
+    SETTINGS,
+    SIZES,
+    Setting,
+    explanation_size,
+    law,
+    read,
+    readings,
+    sweep,
+)
+from faithlab.subject import Subject
 
 F = 400
 COUNTS = masks.counts(SIZES, F)
@@ -158,6 +169,27 @@ def test_a_user_gets_the_size_of_many_images_and_of_one():
     assert one.low - 1e-9 <= 0.2 <= one.high + 1e-9
     blind = explanation_size(score, torch.rand(1, F, generator=torch.Generator().manual_seed(0)), draws=150)
     assert blind.refusal
+
+
+def test_a_sweep_asks_each_setting_with_subsets_of_its_own_and_its_curves_are_read_back():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
+    x = torch.rand(5, 1, 8, 8)
+    subject = Subject(model, x, model(x).argmax(1), segments.pixels(8, 8), tuned=model)
+    settings, sizes = [Setting(0.5, 0.1), Setting(1.0, None)], [0.25, 0.5, 1.0]
+    metrics = sweep(settings, sizes, draws=20, seed=3)
+    assert list(metrics) == ["FFid+, α 0.5, β 0.1", "FFid+, α 1, no cap"]
+    explanations = {name: torch.rand(5, 64) for name in ("one", "other")}
+    scores = evaluate(metrics, subject, explanations)
+    read_back = size.curves(scores, settings, explainer="other")
+    assert read_back.shape == (5, 2, 3)
+    assert read_back.dtype == torch.float64
+    for j, metric in enumerate(metrics.values()):
+        assert torch.allclose(
+            read_back[:, j], metric(subject, explanations["other"]).double(), atol=1e-6
+        )  # saved in float32
+    same = [sweep(settings, sizes, draws=20, seed=s)[settings[0].metric](subject, explanations["one"]) for s in (3, 4)]
+    assert not torch.equal(*same), "another seed, other subsets"
 
 
 def test_the_law_is_the_closed_form_of_a_linear_response():

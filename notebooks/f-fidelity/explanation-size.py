@@ -65,8 +65,8 @@ from faithlab import draws as counter
 from faithlab import masks, stats
 from faithlab.claims import above, below, counted, premise, within
 from faithlab.explainers import refine
-from faithlab.metrics import METRICS, evaluate
-from faithlab.metrics.size import Setting, explanation_size, read, readings
+from faithlab.metrics import evaluate
+from faithlab.metrics.size import Setting, curves, explanation_size, read, readings, sweep
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
@@ -186,22 +186,9 @@ one_figure("random")
 # From here on the measured metric is the paper's: the share of images whose class is lost.
 
 # %% tags=["hide-input"]
-
-
-def named(setting):
-    """What FFid+ with a setting is called in tables."""
-    return f"FFid+, α {setting.alpha:g}, β {setting.cap:g}"
-
-
-def asked_with(chosen_settings):
-    """FFid+ with each setting; sizes and settings have random subsets of their own, so that they err independently."""
-    apart = METRICS["FFid+"].given(sizes=sizes, draws=draws, subset=masks.remove_apart_from_top)
-    return {named(s): apart.given(**s._asdict(), seed=seed + j) for j, s in enumerate(chosen_settings)}
-
-
 parts = []
 for share, subject, attributions in rankings:
-    parts.append(evaluate(asked_with(settings), subject, attributions))
+    parts.append(evaluate(sweep(settings, sizes, draws=draws, seed=seed), subject, attributions))
     # Of the pixels ranked first, as many as the digit has, which are the digit's?
     truth = tests[share].masks[subject.images].flatten(1).to(subject.x.device)
     for name, attribution in attributions.items():
@@ -215,7 +202,7 @@ run.save(scores, "scores")
 figure = figures.curves(
     scores,
     rows={set_of(share): {"dataset": set_of(share), "explainer": "oracle"} for share in digit_shares},
-    lines={f"β {beta:g}": {"metric": named(Setting(alphas[0], beta))} for beta in betas},
+    lines={f"β {beta:g}": {"metric": Setting(alphas[0], beta).metric} for beta in betas},
     x="explanation size (share of pixels)",
     y="FFid+",
     ordered=True,
@@ -249,7 +236,7 @@ def change(stretch, share):
         curves = [sample.mean() for sample in samples]
         return torch.stack([c[:, last] - c[:, first] for c, (_, first, last) in zip(curves, ends, strict=True)]).mean(0)
 
-    return stats.Statistic(mean_change, tuple({"metric": named(s)} for s, *_ in ends), stretch)
+    return stats.Statistic(mean_change, tuple({"metric": s.metric} for s, *_ in ends), stretch)
 
 
 order = ["rise", "flat", "fall"]
@@ -322,18 +309,10 @@ run.claim(
 # sharp end; it does not mean that the network has none.
 
 # %% tags=["hide-input"]
-
-
-def curves_of(table, chosen_settings, **labels):
-    """FFid+ of each image [images, settings, sizes]; of several networks, one after another."""
-    each = [table.where(metric=named(s), **labels).blocks for s in chosen_settings]
-    return torch.stack([torch.cat([block.values for block in blocks]).double() for blocks in each], 1)
-
-
 found = {}
 for share, name in dict.fromkeys((share, name) for share, _, attributions in rankings for name in attributions):
-    curves = curves_of(scores, settings, dataset=set_of(share), explainer=name)
-    found[name, share] = read(curves, sizes, settings, size**2, seed=seed)
+    of = curves(scores, settings, dataset=set_of(share), explainer=name)
+    found[name, share] = read(of, sizes, settings, size**2, seed=seed)
 
 
 def panels_of(sizes_read, rows=1, truth=None):
@@ -430,7 +409,7 @@ def at_the_knee(*samples):
     return readings(torch.stack([s.values for s in samples], 1), samples[0].weights, sizes, settings, size**2)
 
 
-of_curves = stats.Statistic(at_the_knee, tuple({"metric": named(s)} for s in settings), "explanation size", steps=True)
+of_curves = stats.Statistic(at_the_knee, tuple({"metric": s.metric} for s in settings), "explanation size", steps=True)
 
 
 def sizes_named(name):
@@ -519,12 +498,12 @@ real = {NAMES[name]: name for name in explainers if name != "input-x-gradient"}
 of_photographs = subjects.attributions(photograph, real | {"random": ("random", {"seed": seed})})
 photograph_settings = [Setting(alphas[0], beta) for beta in photograph_betas]
 photograph_settings += [Setting(alpha, photograph_betas[-1]) for alpha in (alphas[1], alphas[-1])]
-natural = evaluate(asked_with(photograph_settings), photograph, of_photographs)
+natural = evaluate(sweep(photograph_settings, sizes, draws=draws, seed=seed), photograph, of_photographs)
 run.save(natural, "photographs")
 read_there = {}
 for name in of_photographs:
-    curves = curves_of(natural, photograph_settings, explainer=name)
-    read_there[name] = read(curves, sizes, photograph_settings, 32**2, seed=seed)
+    of = curves(natural, photograph_settings, explainer=name)
+    read_there[name] = read(of, sizes, photograph_settings, 32**2, seed=seed)
 
 # %% mystnb={"figure": {"caption": "CIFAR-10: FFid+ over size for a sweep of caps, one panel for each explainer. Bands: two standard errors over the images; lines: the best fit of the family that explains them.", "name": "ff-size-photographs"}, "image": {"alt": "Panels of FFid+ curves over size on CIFAR-10, one for each explainer, with the size that is read or the words no size."}} tags=["hide-input"]
 panels_of(read_there)

@@ -73,7 +73,7 @@ from faithlab import draws as counter
 from faithlab import masks, segments, stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, evaluate, fidelity
-from faithlab.metrics.size import Setting, explanation_size, read, readings
+from faithlab.metrics.size import Setting, curves, explanation_size, read, readings, sweep
 from faithlab.readouts import hit, probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
@@ -88,7 +88,7 @@ run = Run("f-fidelity/sizes-beyond-digits", globals())
 sizes = torch.arange(1, round(longest / step) + 1, dtype=torch.float64) * step
 
 
-def sweep(largest):
+def settings_to(largest):
     """Settings whose caps end at what a network is used to."""
     caps = [beta * largest / max(betas) for beta in betas]
     return [Setting(alphas[0], cap) for cap in caps] + [Setting(alpha, caps[len(caps) // 2]) for alpha in alphas[1:]]
@@ -138,7 +138,7 @@ def case(name, tuned, most, data, places=None, known=None, left=None, largest=No
     chosen = dataclasses.replace(subject.part(at), dataset=name)
     known = None if known is None else known[at.cpu()]
     about |= {"groups": chosen.segments if groups is None else groups, "classes": data.classes}
-    return Case(chosen, known, sweep(largest or max(betas)), **about)
+    return Case(chosen, known, settings_to(largest or max(betas)), **about)
 
 
 ig = {"steps": integration_steps}
@@ -224,21 +224,15 @@ def ranked(case):
     return found | subjects.attributions(subject, case.explainers) | {"random": anyhow}
 
 
-def named(setting):
-    """What FFid+ with a setting is called in tables."""
-    return f"FFid+, α {setting.alpha:g}, β {setting.cap:g}"
-
-
 def asked_with(case):
-    """FFid+ with each setting, with random subsets of its own."""
-    apart = METRICS["FFid+"].given(sizes=sizes, draws=case.draws, subset=masks.remove_apart_from_top)
-    return {named(s): apart.given(**s._asdict(), seed=seed + j) for j, s in enumerate(case.settings)}
+    """FFid+ with each of its settings."""
+    return sweep(case.settings, sizes, draws=case.draws, seed=seed)
 
 
 def curves_of(case, **labels):
     """FFid+ of each input [inputs, settings, sizes]."""
     of = {"dataset": case.subject.dataset, "training_seed": case.subject.training_seed, "variant": None} | labels
-    return torch.stack([scores.where(metric=named(s), **of).blocks[0].values.double() for s in case.settings], 1)
+    return curves(scores, case.settings, **of)
 
 
 ends = {
@@ -560,7 +554,7 @@ def knee_of(case):
 def moved(case, level):
     """How far the best knee moves when a share of the known explanation is shuffled."""
     J, knee, both = len(case.settings), knee_of(case), ({"variant": "shuffled", "level": level}, {"variant": None})
-    over = tuple({"metric": named(s), **of} for of in both for s in case.settings)
+    over = tuple({"metric": s.metric, **of} for of in both for s in case.settings)
     difference = stats.Statistic(lambda *of: knee(*of[:J]) - knee(*of[J:]), over, "knee moved", steps=True)
     return stats.estimate(scores, difference, dataset=case.subject.dataset, explainer="truth")
 

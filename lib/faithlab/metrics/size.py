@@ -31,7 +31,9 @@ from torch import Tensor
 
 from faithlab import arguments, masks, stats
 from faithlab.engine import Score
+from faithlab.metrics import METRICS, Metric
 from faithlab.metrics.fidelity import fidelity
+from faithlab.scores import Label, Scores
 
 LEAST_ROWS = 20
 """Fewer images (draws of one image) are not resampled: a bootstrap of them is no measure of anything."""
@@ -46,6 +48,11 @@ class Setting(NamedTuple):
 
     alpha: float
     cap: float | None
+
+    @property
+    def metric(self) -> str:
+        """What FFid+ with them is called in tables."""
+        return f"FFid+, α {self.alpha:g}, " + ("no cap" if self.cap is None else f"β {self.cap:g}")
 
 
 SETTINGS = (*(Setting(0.5, cap) for cap in (0.025, 0.05, 0.1, 0.15, 0.2)), Setting(0.3, 0.1), Setting(1.0, 0.1))
@@ -186,6 +193,33 @@ def explanation_size(
         for j, setting in enumerate(settings)
     ]
     return read(torch.stack(curves, 1), fractions, settings, features)
+
+
+def sweep(settings: Sequence[Setting], sizes: Sequence[float] | Tensor, *, draws: int, seed: int) -> dict[str, Metric]:
+    """FFid+ with each setting, by its name, as `faithlab.metrics.evaluate` takes metrics.
+
+    Sizes and settings have random subsets of their own, so that they err independently, as `read` expects it.
+
+    Args:
+        settings: of the curves.
+        sizes: [K] fractions of the features.
+        draws: random subsets of each image, setting and size.
+        seed: of the first setting's subsets; the next has the next.
+    """
+    apart = METRICS["FFid+"].given(sizes=sizes, draws=draws, subset=masks.remove_apart_from_top)
+    return {s.metric: apart.given(alpha=s.alpha, cap=s.cap, seed=seed + j) for j, s in enumerate(settings)}
+
+
+def curves(scores: Scores, settings: Sequence[Setting], **labels: Label) -> Tensor:
+    """The scores of `sweep` as `read` takes them, [images, J, K] float64; of several networks, one after another.
+
+    Args:
+        scores: the long table.
+        settings: of the curves.
+        **labels: of the scores, such as the explainer.
+    """
+    each = [scores.where(metric=s.metric, **labels).blocks for s in settings]
+    return torch.stack([torch.cat([block.values for block in blocks]).double() for blocks in each], 1)
 
 
 def read(
