@@ -313,7 +313,7 @@ Markdown(" ".join(text))
 #
 # For equal intervals of the difference the number of images goes as its variance between images. Each costs two maps, and
 # the questions about both. SaCo is not among them: nothing in it is random, and its 11 questions are all of different groups. What
-# can be saved there is images ([decide](#until-two-explainers-are-told-apart)), not questions about one.
+# can be saved there is images ({py:func}`faithlab.decide.decide`), not questions about one.
 
 
 # %% tags=["hide-input"]
