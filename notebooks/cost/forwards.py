@@ -397,7 +397,7 @@ tables.prose(pd.DataFrame(rows))
 text = f"The thrifty way gives the same interval in surely fewer forwards for {', '.join(cheaper) or 'none of them'}"
 text += f", and takes surely more for **{', '.join(dearer)}**" if dearer else ""
 text += ". A metric with random numbers of its own at every size needs one draw, because the sizes average it. Where all draws "
-text += "together make *one* number, as in µFidelity, few of them blur it more than they save."
+text += "together make *one* number, as in µFidelity, fewer of them save little or nothing: what is saved is lost again in more images."
 Markdown(text)
 
 # %% [markdown]
