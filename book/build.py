@@ -60,7 +60,9 @@ def stage(profile: str, site: Path) -> None:
         results.copy(places.results(name, profile), tables / name)
         says = judged.page(tables / name, name)
         executed = nbformat.read(places.executed(name, profile), as_version=4)
-        pages[name] = reader.arranged(executed, says, reader.caveats(says))
+        matrix = judged.better(tables / name, name, "trust")  # of the examination
+        shown = scoreboard.recorded_matrix(matrix) if matrix else ""
+        pages[name] = reader.arranged(executed, says, reader.caveats(says), shown)
         nbformat.write(pages[name], page)
     gallery.write(pages.items(), site / "book" / "_measured" / "gallery.md", site / "extra" / "gallery")
     scoreboard.write(tables, site / "book" / "_measured")

@@ -133,7 +133,8 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     text += _counts(parts)
     part = speaking(claim["verdict"], parts)
     row = deciding(part)
-    name = html.escape(row["part"]) + (f", {html.escape(row['contrast'])}" if len(part) > 1 else "")
+    contrast = html.escape(row["contrast"].replace(" - ", " − "))
+    name = html.escape(row["part"]) + (f", {contrast}" if len(part) > 1 else "")
     if row["kind"] == "counted":
         return f"{text}: {name}, in {row['value']:.0f} of {row['images']:.0f} cases."
     at = "" if math.isnan(row["low"]) else f", 95&nbsp;% interval {number(row['low'])} to {number(row['high'])}"
@@ -325,7 +326,8 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         text = interval(worst)
         if len(pooled) > 1:
             held = f", {int(worst['needed'])} are enough" if worst["needed"] < len(pooled) else ""
-            text = f"{len(pooled)} comparisons{held}, the least {worst['contrast']}: {text}"
+            least = worst["contrast"].replace(" - ", " − ")
+            text = f"{len(pooled)} comparisons{held}, the least {least}: {text}"
         if math.isfinite(worst["printed"]):
             text += f"; printed {number(worst['printed'])}"
         own = built[(built["network"] == POOLED) & (built["contrast"] == worst["contrast"])]

@@ -29,16 +29,20 @@ this build: `make notebook NAME={name}{params}`. [](/book/fork) says more.
 """
 
 
-def arranged(notebook: NotebookNode, page: Page, caveats: Sequence[tuple[str, str]] = ()) -> NotebookNode:
+def arranged(
+    notebook: NotebookNode, page: Page, caveats: Sequence[tuple[str, str]] = (), recorded: str = ""
+) -> NotebookNode:
     """A copy of an executed notebook in the order in which it is read.
 
-    Title, box, the cells that are tagged as the answer, the text below the title, the rest, the parameters, and what
-    ends the page (its provenance). A page most of whose code is in the open is about its code, and stays as it is.
+    Title, box, what a recorded run has to show, the cells that are tagged as the answer, the text below the title, the
+    rest, the parameters, and what ends the page (its provenance). A page most of whose code is in the open is about its
+    code, and stays as it is.
 
     Args:
         notebook: executed.
         page: what its run says of claims.
         caveats: what a reader should know before the numbers, as pairs of a badge and a sentence.
+        recorded: of a recorded run what this build cannot show, in Markdown.
 
     Raises:
         ValueError: the notebook does not begin with its title.
@@ -53,7 +57,9 @@ def arranged(notebook: NotebookNode, page: Page, caveats: Sequence[tuple[str, st
     parameters, cells = _parameters(cells)
     answers = [cell for cell in cells if _tagged(cell, ANSWER)]
     cells = [cell for cell in cells if not _tagged(cell, ANSWER)]
-    head = [_text("title", title), _text("box", box(page, caveats)), *answers]
+    head = [_text("title", title), _text("box", box(page, caveats))]
+    head += [_text("recorded", recorded)] if recorded else []
+    head += answers
     if introduction.strip():
         head.append(_text("introduction", introduction.strip()))
     end = [cells.pop()] if cells and cells[-1].cell_type == "code" else []  # run.finish(), the provenance

@@ -21,7 +21,7 @@ import yaml
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
 from faithlab.study import figures, places, published
-from faithlab.study.results import UNHASHED, recorded, recorded_runs
+from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.trials import examination
 from faithlab.trials.degraded import IDEAL
 
@@ -225,6 +225,20 @@ def _matrix(trust: pd.DataFrame) -> str:
     others = [name for name in dict.fromkeys(of["metric"]) if name not in names]
     left = f"No trial applies to {', '.join(others)}.\n" if others else ""
     return "\n\n".join(tables) + f"\n\n{left}"
+
+
+def recorded_matrix(kept: Recorded) -> str:
+    """The matrix of a recorded run for the page of the examination, in Markdown.
+
+    Args:
+        kept: its table of trust.
+    """
+    given, kinds = kept.provenance["parameters"], kept.frame["kind"].nunique()
+    return (
+        f"**The recorded matrix**, profile *{kept.profile}*: {len(given['networks'])} networks of {kinds} kinds, at "
+        f"most {given['images']} inputs of each. ✓ passed, ✗ failed, ? open; the number is T.\n\n{_matrix(kept.frame)}\n"
+        "**This build** asks fewer inputs and networks, so that more is open; all that follows is its own."
+    )
 
 
 def _cell(row: Any) -> str:

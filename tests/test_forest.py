@@ -104,7 +104,7 @@ def test_marks_stand_where_their_numbers_are_on_the_scale_of_their_side(parts):
     assert step > 0
     assert [at - bar, *(n - bar for n in networks)] == pytest.approx([3 * step, 3 * step, 4 * step], abs=0.3)
     assert "0.3 [0.1, 0.5]; printed 0.2" in first
-    assert "2 comparisons, the least 2 - 3: −0.1 [−0.2, 0.1]" in html
+    assert "2 comparisons, the least 2 − 3: −0.1 [−0.2, 0.1]" in html
     assert html.index("always") < html.index("premise: is it right"), "premises come last"
     assert '<i class="count" style="width:83.3%">' in html
 
@@ -164,5 +164,5 @@ def test_of_a_part_for_which_most_are_enough_a_contrast_speaks_that_is_as_claime
     found = "<strong>0.2</strong>, 95&nbsp;% interval 0.1 to 0.3; the claim asks for above 0 in 1 of 3 comparisons."
     assert forest.deciding(most)["contrast"] == clear["contrast"] == "1 - 2"
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": REPRODUCED}), most)
-    assert text.endswith(f"steps, 1 - 2: {found}")
+    assert text.endswith(f"steps, 1 − 2: {found}")
     assert "3 comparisons, 1 are enough" in forest.plot(most, most.iloc[:0])

@@ -68,6 +68,12 @@ def test_the_answer_comes_first_and_the_parameters_last(notebook):
     nbformat.validate(reader.arranged(notebook, page()))
 
 
+def test_what_a_recorded_run_shows_stands_between_the_box_and_this_builds_answer(notebook):
+    sources = [cell.source for cell in reader.arranged(notebook, page(images=8), recorded="its matrix").cells]
+    assert [sources.index("its matrix"), sources.index("draw()")] == [2, 3]
+    assert "its matrix" not in [cell.source for cell in reader.arranged(notebook, page(images=8)).cells]
+
+
 def test_parameters_are_folded_and_say_so(notebook):
     cells = reader.arranged(notebook, page()).cells
     for cell in (c for c in cells if c.source.startswith("images =")):

@@ -9,6 +9,7 @@ import scoreboard
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
 from faithlab.metrics import METRICS
 from faithlab.study import places
+from faithlab.study.results import Recorded
 
 
 @pytest.fixture
@@ -180,6 +181,25 @@ def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():
 
 
 TRIALS = ("Order", "Chance")
+
+
+def test_the_recorded_matrix_says_on_what_it_rests():
+    rows = [
+        {
+            "metric": "A",
+            "trial": "Order",
+            "size": "all images",
+            "verdict": "passed",
+            "T": 0.9,
+            "home": False,
+            "kind": kind,
+        }
+        for kind in ("one", "two")
+    ]
+    parameters = {"networks": ["x 0", "x 1", "y 0"], "images": 50}
+    text = scoreboard.recorded_matrix(Recorded(pd.DataFrame(rows), "study", {"parameters": parameters}))
+    assert "profile *study*: 3 networks of 2 kinds, at most 50 inputs of each" in text
+    assert text.count("<table") == 2
 
 
 def test_the_matrix_names_what_it_leaves_out_and_puts_first_what_fails_least():
