@@ -236,7 +236,8 @@ def recorded_matrix(kept: Recorded) -> str:
     given, kinds = kept.provenance["parameters"], kept.frame["kind"].nunique()
     return (
         f"**The recorded matrix**, profile *{kept.profile}*: {len(given['networks'])} networks of {kinds} kinds, at "
-        f"most {given['images']} inputs of each. ✓ passed, ✗ failed, ? open; the number is T.\n\n{_matrix(kept.frame)}\n"
+        f"most {given['images']} inputs of each. ✓ passed, ✗ failed, ? open; the number is T.\n\n"
+        f"{_matrix(kept.frame)}\n"
         "**This build** asks fewer inputs and networks, so that more is open; all that follows is its own."
     )
 
