@@ -196,6 +196,9 @@ AXE = """
 """
 
 
+# The page's own script hears of another size of the window before the next frame is drawn.
+SETTLED = "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))"
+
 EVERYTHING = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 
@@ -207,6 +210,7 @@ def elsewhere(page: Page, axe: bool) -> list[str]:
     if axe:
         wrong += [f"in the dark: accessibility: {line}" for line in page.evaluate(AXE, COLOURS)]
     page.set_viewport_size(PHONE)
+    page.evaluate(SETTLED)
     wrong += [f"on a phone: {line}" for line in layout(page.evaluate(FACTS)) + page.evaluate(FIGURES)]
     page.set_viewport_size(SCREEN)
     page.emulate_media(color_scheme="light")
