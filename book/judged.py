@@ -78,7 +78,12 @@ def page(folder: Path, name: str) -> Page:
     of_other = parts["claim"].isin(claims.loc[known, "id"])
     theirs = _whole(places.recorded(name, kept.profile) / "parts.csv")
     theirs = theirs[theirs["claim"].isin(claims.loc[known, "id"])]
-    of_theirs = {of: evidence(own) for of, own in theirs.groupby("claim")}  # in today's words
+    # Numbers are the recorded run's, words are today's: a margin's reason, where the margin is still the same.
+    margin = ["claim", "part", "claimed_low", "claimed_high"]
+    today = parts.drop_duplicates(margin).set_index(margin)["reason"]
+    reasons = [today.get(tuple(row), said) for *row, said in theirs[[*margin, "reason"]].itertuples(index=False)]
+    theirs = theirs.assign(reason=reasons)
+    of_theirs = {of: evidence(own) for of, own in theirs.groupby("claim")}
     claims["evidence"] = [of_theirs.get(of, said) for of, said in zip(claims["id"], claims["evidence"], strict=True)]
     return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_other], kept.provenance, build)
 

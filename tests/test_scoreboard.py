@@ -2,6 +2,7 @@
 
 import json
 
+import judged
 import pandas as pd
 import pytest
 import scoreboard
@@ -86,6 +87,43 @@ def test_the_verdict_is_that_of_the_best_run_and_this_build_stands_beside(result
     provenance.write_text(provenance.read_text().replace('"quick"', '"paper"'))
     scoreboard.write(results, tmp_path / "larger")
     assert "a .faithlab-claim}\n**✓ reproduced** Claim a" in (tmp_path / "larger/claims-saco.md").read_text()
+
+
+def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
+    def parts(folder, part, values, **more):
+        frame = pd.DataFrame({"value": values, "contrast": [f"x - {k}" for k in range(len(values))]})
+        known = {
+            "claim": "a",
+            "part": part,
+            "kind": "within",
+            "premise": False,
+            "outcome": "holds",
+            "network": "pooled",
+        }
+        known |= {"low": frame["value"] - 0.01, "high": frame["value"] + 0.01, "claimed_low": -0.1, "claimed_high": 0.1}
+        known |= {"printed": [0.0] * (len(values) - 1) + [0.5], "images": 900, "missing": 0, "datasets": "digits test"}
+        frame = frame.assign(**known | more)
+        frame = pd.concat([frame, frame.assign(network="ViT")])
+        frame.to_csv(folder / "parts.csv", index=False)
+        told = json.loads((folder / "provenance.json").read_text())
+        told["tables"]["parts"] = {"rows": len(frame)}
+        (folder / "provenance.json").write_text(json.dumps(told))
+
+    build, record = results / "saco/one", places.recorded("saco/one", "study")
+    parts(build, "one", [0.05, 0.0], reason="today's")
+    parts(record, "one", [0.02, 0.03], reason="yesterday's")
+    found = judged.page(build, "saco/one")
+    assert found.parts["value"].tolist() == 2 * [0.02, 0.03]
+    assert set(found.parts["reason"]) == {"today's"}
+    evidence = found.claims.set_index("id").loc["a", "evidence"]
+    assert "On ViT, 900 inputs of digits test" in evidence
+    assert "do not satisfy 1 part: one" in evidence, "all contrasts are needed, and one printed number is outside"
+    # Of another margin the reason is the recorded one; where a part held without a contrast, the others were enough.
+    parts(record, "one", [0.02, 0.3], reason="yesterday's", claimed_high=0.2)
+    found = judged.page(build, "saco/one")
+    assert set(found.parts["reason"]) == {"yesterday's"}
+    assert set(found.parts["needed"]) == {1}
+    assert "do not satisfy" not in found.claims.set_index("id").loc["a", "evidence"]
 
 
 def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
