@@ -26,8 +26,7 @@
 # Not listed are networks that do not ship. Small ones are trained where a page runs: LSTMs and CNNs of
 # [time series](f-fidelity/time-series), LSTMs and Transformers of [texts](f-fidelity/text), those of digits
 # ([here](f-fidelity/explanation-size) and [here](few-class-fidelity/digits)) and of
-# [vehicles](few-class-fidelity/natural-images), and the families of [ReCo and MeGe](reco-mege/normal). Large ones of other
-# makers are asked on [](trace/networks) and [](saco/beyond-vits).
+# [vehicles](few-class-fidelity/natural-images). Large ones of other makers are asked on [](trace/networks) and [](saco/beyond-vits).
 
 # %% tags=["parameters", "hide-cell"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
@@ -56,7 +55,7 @@ def kind(recipe):
     if recipe.orders:
         words.append("ROAR")
     if recipe.fold:
-        words.append(f"without block {recipe.fold[0] + 1} of {recipe.fold[1]}")
+        words.append(f"one of {recipe.fold[1]} folds")
     if recipe.switched:
         words.append(f"{recipe.switched:.0%} of the labels switched")
     if recipe.limit:
@@ -67,6 +66,8 @@ def kind(recipe):
 def details(recipe, keys):
     """What else tells two networks of a kind and seed apart; stored orders are named after network and explainer."""
     words = [] if recipe.start else [f"{recipe.epochs} epochs"]
+    if recipe.fold:
+        words.append(f"block {recipe.fold[0] + 1} left out")
     if recipe.mask_channels:
         words.append(f"{recipe.mask_channels} channel masked")
     if recipe.mask_exactly:
@@ -176,7 +177,7 @@ if rows:
     )
 Markdown(text)
 
-# %% mystnb={"figure": {"caption": "Accuracy on the whole test split of each network that ships, one mark a seed.", "name": "networks-accuracy"}, "image": {"alt": "Dots: a row for each data set and network, the accuracy of each seed, coloured by how it was trained."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Accuracy on the whole test split of each network that ships, one mark a seed or fold.", "name": "networks-accuracy"}, "image": {"alt": "Dots: a row for each data set and network, the accuracy of each seed, coloured by how it was trained."}} tags=["hide-input"]
 if rows:
     height = 1.4 + 0.5 * networks.groupby(names[:2]).ngroups + 0.25 * networks["kind"].nunique()
     figure, axes = plt.subplots(figsize=(7.2, height))

@@ -39,7 +39,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def family(folder):
-    return cross_trained.family(folds.comparable(RECIPE, K, images(), tolerance=1.0), 50, name="net")
+    return cross_trained.family(folds.comparable(RECIPE, K, tolerance=1.0), 50, name="net")
 
 
 BOTH = {name: METRICS[name] for name in ("MeGe", "ReCo")}
@@ -231,18 +231,16 @@ def test_a_set_with_fewer_images_than_are_asked_for_says_so(folder, monkeypatch,
 
 def test_a_fold_that_is_not_comparable_starts_anew(folder, monkeypatch):
     accuracies = {0: 0.8, 1: 0.6, 2: 0.81, 4: 0.79}  # by seed
-    monkeypatch.setattr(training, "trained", lambda recipe: recipe)
-    monkeypatch.setattr(training, "accuracy", lambda recipe, test: accuracies[recipe.seed])
-    found = folds.comparable(RECIPE, K, images(), tolerance=0.03)
+    monkeypatch.setattr(training, "accuracy_of", lambda recipe: accuracies[recipe.seed])
+    found = folds.comparable(RECIPE, K, tolerance=0.03)
     assert [recipe.seed for recipe in found] == [0, 4, 2]
     assert [recipe.fold for recipe in found] == [(0, 3), (1, 3), (2, 3)]
 
 
 def test_folds_that_never_become_comparable_are_an_error(folder, monkeypatch):
-    monkeypatch.setattr(training, "trained", lambda recipe: recipe)
-    monkeypatch.setattr(training, "accuracy", lambda recipe, test: 0.5 if recipe.fold[0] == 1 else 0.8)
+    monkeypatch.setattr(training, "accuracy_of", lambda recipe: 0.5 if recipe.fold[0] == 1 else 0.8)
     with pytest.raises(RuntimeError, match=r"after 2 attempts: accuracies 80.0%, 50.0%, 80.0%, allowed 3"):
-        folds.comparable(RECIPE, K, images(), tolerance=0.03, attempts=2)
+        folds.comparable(RECIPE, K, tolerance=0.03, attempts=2)
 
 
 # The networks of the paper

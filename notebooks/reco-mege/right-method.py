@@ -48,7 +48,7 @@ permutations = 1  # of SHAP
 pictures = 4  # in the figure of SmoothGrad
 picture_samples = 50  # noisy copies there; the paper has 200
 picture_noise = 0.1
-precision = "bfloat16"  # of training, where the device computes it natively; else float32
+precision = "bfloat16"  # of training
 training_seeds = [0]  # each is two sets of folds: fold i starts from weights of seed + i
 seed = 0  # of what explainers draw
 
@@ -82,7 +82,7 @@ test = datasets.load(data, "test", standardised=False).take(slice(test_limit))
 models = {"ResNet-18": networks.resnet, "1-Lipschitz": networks.lipschitz}
 families = {
     (name, s): cross_trained.family(
-        networks.comparable(recipe(data, run.parameters, s), folds, test, tolerance=tolerance),
+        networks.comparable(recipe(data, run.parameters, s), folds, tolerance=tolerance),
         images,
         name=name,
         training_seed=s,

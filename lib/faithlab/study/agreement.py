@@ -16,7 +16,7 @@ import torch
 from faithlab.scores import Block, Scores
 from faithlab.study import places, profiles, results
 
-INPUTS = ("images", "series", "texts", "photographs_judged")
+INPUTS = ("images", "series", "texts", "photographs_judged", "fidelity_images", "test_limit")
 """Parameters that say how many inputs are asked about: a run with fewer asks about the first of them."""
 
 NEAR = 0.05

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import engine, masks
+from faithlab import masks
 from faithlab.zoo import training
-from faithlab.zoo.sets import LabelledSet
 from faithlab.zoo.training import Recipe
 
 
@@ -22,21 +21,20 @@ def folds(recipe: Recipe, k: int) -> list[Recipe]:
     return [dataclasses.replace(recipe, fold=(i, k), seed=recipe.seed + i) for i in range(k)]
 
 
-def comparable(recipe: Recipe, k: int, test: LabelledSet, *, tolerance: float, attempts: int = 3) -> list[Recipe]:
+def comparable(recipe: Recipe, k: int, *, tolerance: float, attempts: int = 3) -> list[Recipe]:
     """The folds of a recipe, trained until they are comparable: one that is too far from their median starts anew.
 
     Args:
         recipe: without a fold.
         k: number of folds.
-        test: examples that no fold is trained on.
-        tolerance: largest distance of a test accuracy from the median of all.
+        tolerance: largest distance of an accuracy on the whole test split from the median of all.
         attempts: how often a fold is trained at most, each time from other weights.
 
     Raises:
         RuntimeError: some folds are still too far from the others.
     """
     recipes = folds(recipe, k)
-    accuracies = [training.accuracy(training.trained(fold), test) for fold in recipes]
+    accuracies = [training.accuracy_of(fold) for fold in recipes]
     for attempt in range(1, attempts + 1):
         middle = statistics.median(accuracies)
         outside = [i for i, accuracy in enumerate(accuracies) if abs(accuracy - middle) > tolerance]
@@ -45,7 +43,7 @@ def comparable(recipe: Recipe, k: int, test: LabelledSet, *, tolerance: float, a
         if attempt < attempts:
             for i in outside:
                 recipes[i] = dataclasses.replace(recipes[i], seed=recipes[i].seed + k)
-                accuracies[i] = training.accuracy(training.trained(recipes[i]), test)
+                accuracies[i] = training.accuracy_of(recipes[i])
     raise RuntimeError(
         f"the {k} folds of {recipe.data}, {recipe.model} are not comparable after {attempts} attempts: accuracies "
         f"{', '.join(f'{a:.1%}' for a in accuracies)}, allowed {tolerance:.1%} around their median; "
@@ -109,8 +107,6 @@ def resnet(data: str, parameters: Parameters, seed: int = 0) -> Recipe:
         "width": parameters["width"] or task.filters,
         "dropout": task.dropout,
     }
-    fast = engine.native_precision("cuda" if torch.cuda.is_available() else "cpu")
-    mixed = parameters["precision"] == "bfloat16" and fast == torch.bfloat16
     return Recipe(
         data=data,
         data_options={"standardised": False},
@@ -121,7 +117,7 @@ def resnet(data: str, parameters: Parameters, seed: int = 0) -> Recipe:
         decay=parameters["decay"],
         batch=parameters["batch"],
         limit=parameters["train_limit"],
-        precision="bfloat16" if mixed else "float32",
+        precision=parameters["precision"],
         seed=seed,
     )
 
