@@ -88,6 +88,7 @@ ATTRIBUTION_METRICS = {
     "degrade": lambda a: degrade(a, 0.5),
     "iou": lambda a: alignment.iou(a, BOX, 2, 2),
     "dice": lambda a: alignment.dice(a, REGIONS[:, 0]),
+    "overlap": lambda a: alignment.overlap(a, REGIONS[:, 0]),
     "order": masks.order,
 }
 BAD_ATTRIBUTIONS = {

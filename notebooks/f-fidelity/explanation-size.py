@@ -24,7 +24,8 @@
 #
 # This page shows plateaus on one image and on many, with explanations that are known to be right and with those of real
 # explainers; reads sizes off them, or says why there is none; and tests Theorem 1 of the paper, on classifiers that can be
-# solved on paper and on trained networks. [](../../book/plateaus) has the law to play with.
+# solved on paper and on trained networks. [](../../book/plateaus) has the law to play with; [](sizes-beyond-digits) asks other data,
+# and [](what-a-size-is-good-for) says what a size tells.
 
 # %% [markdown]
 # ## Parameters
