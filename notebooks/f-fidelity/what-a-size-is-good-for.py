@@ -227,7 +227,8 @@ worse[["moved", "moved_low", "moved_high"]] = [moved(c, name) for c, name, _ in 
 run.save(worse, "shuffled")
 true = table[table["ranking"] == "truth"]
 up, down = (worse["moved_low"] > 0).sum(), (worse["moved_high"] < 0).sum()
-moves = [f"{r.data}, {r.ranking}: {r.moved:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}]" for r in worse.itertuples()]
+known_moves = worse.dropna(subset="moved").itertuples()
+moves = [f"{r.data}, {r.ranking}: {r.moved:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}]" for r in known_moves]
 text = f"The best knee of the shuffled truth is surely at a larger size in {up} of {len(worse)} comparisons, surely at a smaller one in "
 text += f"{down} ({'; '.join(moves)}). ".replace("-", "−")
 text += (
@@ -236,7 +237,7 @@ text += (
 text += f"{len(true)} unshuffled ones. "
 if 2 * max(up, down) > len(worse):
     text += f"**So here a {'larger' if up > down else 'smaller'} size is the sign of a worse ranking** of the same explanation."
-else:
+elif true["size"].count():
     text += "**So a size does not say which ranking is worse**: what shuffling takes away first is its certainty."
 sized = table[table["size"].notna() & ~table["ranking"].str.startswith("truth")]
 pairs = sized.merge(sized, on="data", suffixes=("", "_other")).query("overlap < overlap_other")
