@@ -88,6 +88,7 @@ ATTRIBUTION_METRICS = {
     "degrade": lambda a: degrade(a, 0.5),
     "iou": lambda a: alignment.iou(a, BOX, 2, 2),
     "dice": lambda a: alignment.dice(a, REGIONS[:, 0]),
+    "overlap": lambda a: alignment.overlap(a, REGIONS[:, 0]),
     "order": masks.order,
 }
 BAD_ATTRIBUTIONS = {
@@ -117,7 +118,9 @@ def test_a_map_that_was_not_pooled_is_an_error(metric):
         ATTRIBUTION_METRICS[metric](MAPS)
 
 
-@pytest.mark.parametrize("metric", [m for m in ATTRIBUTION_METRICS if m not in ("degrade", "iou", "dice", "order")])
+@pytest.mark.parametrize(
+    "metric", [m for m in ATTRIBUTION_METRICS if m not in ("degrade", "iou", "dice", "overlap", "order")]
+)
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -541,7 +544,7 @@ def test_maps_without_a_distance_are_an_error(name, a, b, message):
 # What is no error
 
 
-@pytest.mark.parametrize("metric", [m for m in ATTRIBUTION_METRICS if m not in ("iou", "dice")])
+@pytest.mark.parametrize("metric", [m for m in ATTRIBUTION_METRICS if m not in ("iou", "dice", "overlap")])
 def test_no_images_give_no_values(metric):
     found = ATTRIBUTION_METRICS[metric](A[:0])
     assert len(found.value if hasattr(found, "value") else found) == 0

@@ -24,7 +24,8 @@
 #
 # This page shows plateaus on one image and on many, with explanations that are known to be right and with those of real
 # explainers; reads sizes off them, or says why there is none; and tests Theorem 1 of the paper, on classifiers that can be
-# solved on paper and on trained networks. [](../../book/plateaus) has the law to play with.
+# solved on paper and on trained networks. [](../../book/plateaus) has the law to play with; [](sizes-beyond-digits) asks other data,
+# and [](what-a-size-is-good-for) says what a size tells.
 
 # %% [markdown]
 # ## Parameters
@@ -62,7 +63,7 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import draws as counter
-from faithlab import masks, stats
+from faithlab import stats
 from faithlab.claims import above, below, counted, premise, within
 from faithlab.explainers import refine
 from faithlab.metrics import evaluate
@@ -71,7 +72,7 @@ from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
-from faithlab.trials import masking, subjects
+from faithlab.trials import masking, subjects, truth
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
 
@@ -139,11 +140,11 @@ middle = digit_shares[len(digit_shares) // 2]
 
 def explained(share, subject):
     """Attributions by name: the true one, no one's, and those of the explainers."""
-    truth = tests[share].masks[subject.images].flatten(1).to(subject.x.device)
+    digit = tests[share].masks[subject.images].flatten(1).to(subject.x.device)
     # Half a random number keeps every pixel of the digit above every pixel of the background.
-    anyhow = counter.uniform(seed, subject.images, torch.tensor([0]), truth.shape[1])[:, 0].to(subject.x) / 2
+    anyhow = counter.uniform(seed, subject.images, torch.tensor([0]), digit.shape[1])[:, 0].to(subject.x) / 2
     real = subjects.attributions(subject, {NAMES[name]: refine.magnitude(name) for name in explainers})
-    return {"oracle": truth + anyhow} | ({"random": anyhow} if share == middle else {}) | real
+    return {"oracle": digit + anyhow} | ({"random": anyhow} if share == middle else {}) | real
 
 
 def one_size(subject, image, attribution):
@@ -190,11 +191,7 @@ parts = []
 for share, subject, attributions in rankings:
     parts.append(evaluate(sweep(settings, sizes, draws=draws, seed=seed), subject, attributions))
     # Of the pixels ranked first, as many as the digit has, which are the digit's?
-    truth = tests[share].masks[subject.images].flatten(1).to(subject.x.device)
-    for name, attribution in attributions.items():
-        first = masks.order(attribution)[:, : int(masks.counts([share], truth.shape[1]))]
-        labels = subject.labels | {"explainer": name, "metric": "overlap"}
-        parts.append(Scores.of(truth.gather(1, first).float().mean(1), images=subject.images, **labels))
+    parts.append(truth.aligned("overlap", subject, attributions, tests[share].masks[subject.images]))
 scores = Scores.concat(parts)
 run.save(scores, "scores")
 

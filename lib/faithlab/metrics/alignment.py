@@ -1,7 +1,7 @@
 """Where a person would look: how well an attribution finds the box or the region that is known to matter.
 
-The two measures that Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt, 2025, section 4.3) compares itself with.
-They say whether an explanation agrees with people, not whether it agrees with the model.
+Two of the measures are those that Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt, 2025, section 4.3) compares
+itself with. They say whether an explanation agrees with people, not whether it agrees with the model.
 """
 
 import numpy as np
@@ -91,15 +91,39 @@ def dice(attribution: Tensor, truth: Tensor, *, steps: int = 100) -> Tensor:
             without a pixel; fewer than one step.
     """
     arguments.whole("steps", steps, 1)
+    hits = _hits(attribution, truth)
+    sizes = masks.counts(torch.arange(1, steps + 1, dtype=torch.float64) / steps, hits.shape[1]).to(hits.device)
+    sizes = sizes[sizes > 0]
+    agreement = 2 * hits[:, sizes - 1].double() / (sizes + hits[:, -1:])
+    return agreement.amax(1)
+
+
+def overlap(attribution: Tensor, truth: Tensor) -> Tensor:
+    """The share of the true region that is among the most relevant features, as many as the region has.
+
+    Args:
+        attribution: [B, F].
+        truth: [B, F] bool, or [B, H, W].
+
+    Returns:
+        [B] float64, never NaN; by chance it is the region's share of all features.
+
+    Raises:
+        ValueError: as `faithlab.masks.order`; regions that are not boolean or not of the attribution's shape, or one
+            without a pixel.
+    """
+    hits = _hits(attribution, truth)
+    own = hits[:, -1:]
+    return (hits.gather(1, own - 1).double() / own)[:, 0]
+
+
+def _hits(attribution: Tensor, truth: Tensor) -> Tensor:
+    """Of the k most relevant features, how many are of the region, for every k, [B, F]."""
     _check(truth)
     order = masks.order(attribution)
     if truth.flatten(1).shape != order.shape:
         raise ValueError(f"expected true regions of {tuple(order.shape)} features, but got {tuple(truth.shape)}")
-    hits = truth.to(order.device).flatten(1).gather(1, order).cumsum(1)  # [B, F] of the first k, how many are true
-    sizes = masks.counts(torch.arange(1, steps + 1, dtype=torch.float64) / steps, order.shape[1]).to(order.device)
-    sizes = sizes[sizes > 0]
-    overlap = 2 * hits[:, sizes - 1].double() / (sizes + hits[:, -1:])
-    return overlap.amax(1)
+    return truth.to(order.device).flatten(1).gather(1, order).cumsum(1)
 
 
 def _largest(chosen: Tensor) -> Tensor:

@@ -19,8 +19,9 @@ from faithlab.subject import Subject
 MEASURES = {
     "IoU": lambda attribution, regions: alignment.iou(attribution, alignment.boxes(regions), *regions.shape[1:]),
     "Dice": alignment.dice,
+    "overlap": alignment.overlap,
 }
-"""Attributions [B, H * W], regions [B, H, W] -> [B]; see `faithlab.metrics.alignment`."""
+"""Attributions [B, F], regions [B, H, W], or [B, F] but for IoU -> [B]; see `faithlab.metrics.alignment`."""
 
 
 def aligned(
@@ -32,7 +33,7 @@ def aligned(
         measure: of `MEASURES`; it is the metric of the rows.
         subject: the images.
         attributions: by explainer, [B, H * W].
-        regions: [B, H, W] bool.
+        regions: [B, H, W] bool; where a region needs no shape, [B, F].
         **labels: of all rows.
     """
     about = {**subject.labels, "metric": measure, **labels}
@@ -43,10 +44,10 @@ def aligned(
 
 
 def known(regions: Tensor, images: Tensor, seed: int = 0) -> dict[str, Tensor]:
-    """The region first, and the region last, [B, H * W] each; in random order within and without.
+    """The region first, and the region last, [B, F] each; in random order within and without.
 
     Args:
-        regions: [B, H, W] bool.
+        regions: [B, H, W] bool, or [B, F].
         images: [B] identities, which decide the random order.
         seed: of the random order.
     """
