@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.special import ndtr
 
-from faithlab import masks, segments
+from faithlab import masks, segments, stats
 from faithlab.metrics import evaluate, size, tiers
 from faithlab.metrics.size import (
     LEAST_ROWS,
@@ -20,6 +20,7 @@ from faithlab.metrics.size import (
     readings,
     sweep,
 )
+from faithlab.scores import Scores
 from faithlab.subject import Subject
 
 F = 400
@@ -190,6 +191,36 @@ def test_a_sweep_asks_each_setting_with_subsets_of_its_own_and_its_curves_are_re
         )  # saved in float32
     same = [sweep(settings, sizes, draws=20, seed=s)[settings[0].metric](subject, explanations["one"]) for s in (3, 4)]
     assert not torch.equal(*same), "another seed, other subsets"
+
+
+def test_a_stretch_is_the_change_that_the_law_says():
+    """Rise and fall are those of the closed form, and between the knees nothing changes."""
+    places = torch.arange(1, 21, dtype=torch.float64) / 20
+    settings = [Setting(0.5, 0.1), Setting(0.5, 0.2), Setting(1.0, 0.4)]  # the knees of the caps: 0.2, 0.4, 0.4
+    curves = {s.metric: law(places, s, [0.3], [1.0]) for s in settings}
+    about = {"explainer": "truth", "dataset": "law", "network": "law", "training_seed": 0}
+    scores = Scores.concat(
+        Scores.of(curve.expand(5, -1), images=range(5), sizes=places.tolist(), metric=metric, **about)
+        for metric, curve in curves.items()
+    )
+
+    def asked(name):
+        return float(stats.estimate(scores, size.stretch(name, 0.3, settings, places)))
+
+    at = [round(20 * share) - 1 for share in (0.05, 0.2, 0.3, 0.4, 1.0)]
+    first, low, known, high, last = (torch.stack([*curves.values()])[:, i] for i in at)
+    assert asked("rise") == pytest.approx(float(((low - first)[0] + (known - first)[1:].sum()) / 3))
+    assert asked("rise") > 0.1
+    assert asked("flat") == pytest.approx(0, abs=1e-12)
+    assert asked("fall") == pytest.approx(float(((last - known)[0] + (last - high)[1:].sum()) / 3))
+    assert asked("fall") < -0.05
+
+
+def test_a_stretch_that_no_curve_has_is_an_error():
+    with pytest.raises(ValueError, match="rise, flat or fall, but got 'bend'"):
+        size.stretch("bend", 0.3, [Setting(0.5, 0.1)], torch.tensor([0.1, 0.2]))
+    with pytest.raises(ValueError, match="no setting has a flat with two of the sizes"):
+        size.stretch("flat", 0.2, [Setting(0.5, 0.1)], torch.tensor([0.1, 0.2]))
 
 
 def test_the_law_is_the_closed_form_of_a_linear_response():

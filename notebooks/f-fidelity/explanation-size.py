@@ -67,7 +67,7 @@ from faithlab import stats
 from faithlab.claims import above, below, counted, premise, within
 from faithlab.explainers import refine
 from faithlab.metrics import evaluate
-from faithlab.metrics.size import Setting, curves, explanation_size, read, readings, sweep
+from faithlab.metrics.size import Setting, curves, explanation_size, read, readings, stretch, sweep
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
@@ -218,30 +218,17 @@ figure
 
 
 # %% tags=["hide-input"]
-def change(stretch, share):
-    """The statistic: FFid+ at the end of a stretch minus FFid+ at its beginning, the mean over the settings that have it."""
-    ends = []
-    for setting in settings:
-        low, high = sorted((share, setting.cap / setting.alpha))
-        inside = {"rise": sizes <= low + 1e-9, "flat": (sizes >= low - 1e-9) & (sizes <= high + 1e-9)}
-        inside["fall"] = sizes >= high - 1e-9
-        at = inside[stretch].nonzero().flatten().tolist()
-        if len(at) > 1:
-            ends.append((setting, at[0], at[-1]))
-
-    def mean_change(*samples):
-        curves = [sample.mean() for sample in samples]
-        return torch.stack([c[:, last] - c[:, first] for c, (_, first, last) in zip(curves, ends, strict=True)]).mean(0)
-
-    return stats.Statistic(mean_change, tuple({"metric": s.metric} for s, *_ in ends), stretch)
+def change(name, share):
+    """The statistic: how much FFid+ changes over a stretch."""
+    return stretch(name, share, settings, sizes)
 
 
 order = ["rise", "flat", "fall"]
 asked = [*(("oracle", share) for share in digit_shares), ("random", middle)]
 rows = [
-    {"stretch": stretch, "explainer": explainer, "digits": set_of(share)}
-    | tables.interval(stats.estimate(scores, change(stretch, share), dataset=set_of(share), explainer=explainer))
-    for (explainer, share), stretch in itertools.product(asked, order)
+    {"stretch": name, "explainer": explainer, "digits": set_of(share)}
+    | tables.interval(stats.estimate(scores, change(name, share), dataset=set_of(share), explainer=explainer))
+    for (explainer, share), name in itertools.product(asked, order)
 ]
 changes = pd.DataFrame(rows)
 run.save(changes, "changes")
@@ -259,11 +246,11 @@ recognised = [
 ]
 
 
-def at_each_share(kind, stretch, *bar, **margin):
+def at_each_share(kind, name, *bar, **margin):
     """The premises, and a part for each share: how the oracle's curves change over a stretch."""
     oracle = {"explainer": "oracle", **margin}
     return recognised + [
-        kind(scores, *bar, of=change(stretch, s), name=set_of(s), dataset=set_of(s), **oracle) for s in digit_shares
+        kind(scores, *bar, of=change(name, s), name=set_of(s), dataset=set_of(s), **oracle) for s in digit_shares
     ]
 
 

@@ -222,6 +222,41 @@ def curves(scores: Scores, settings: Sequence[Setting], **labels: Label) -> Tens
     return torch.stack([torch.cat([block.values for block in blocks]).double() for blocks in each], 1)
 
 
+def stretch(name: str, size: float, settings: Sequence[Setting], sizes: Tensor) -> stats.Statistic:
+    """The statistic: by how much FFid+ changes over a stretch of its curve, from the first of its sizes to the last.
+
+    For an explanation of known size the law names three (theorem 1 and appendix D.8): up to the smaller one of that
+    size and the knee cap / alpha the curve rises, from the larger one on it falls, and between them it stays. It is the
+    mean over the settings whose curves have at least two sizes there.
+
+    Args:
+        name: "rise", "flat" or "fall".
+        size: the known size, a fraction of the features.
+        settings: of the curves, as `sweep` asks them, each with a cap.
+        sizes: [K] fractions of the features.
+
+    Raises:
+        ValueError: another name; no setting has such a stretch.
+    """
+    if name not in ("rise", "flat", "fall"):
+        raise ValueError(f"expected the stretch rise, flat or fall, but got {name!r}")
+    ends = []
+    for setting in settings:
+        low, high = sorted((size, setting.cap / setting.alpha))
+        first, last = {"rise": (0.0, low), "flat": (low, high), "fall": (high, 1.0)}[name]
+        at = ((sizes >= first - 1e-9) & (sizes <= last + 1e-9)).nonzero().flatten().tolist()
+        if len(at) > 1:
+            ends.append((setting, at[0], at[-1]))
+    if not ends:
+        raise ValueError(f"no setting has a {name} with two of the sizes {sizes.tolist()}, for a knee at {size:g}")
+
+    def change(*samples: stats.Sample) -> Tensor:
+        means = [sample.mean() for sample in samples]
+        return torch.stack([m[:, last] - m[:, first] for m, (_, first, last) in zip(means, ends, strict=True)]).mean(0)
+
+    return stats.Statistic(change, tuple({"metric": s.metric} for s, *_ in ends), name)
+
+
 def read(
     curves: Tensor,
     fractions: Tensor | Sequence[float],
