@@ -1,6 +1,7 @@
 # What is stale is made again, and only that. `make book` is the way in; see the Makefile.
 #
 #   data sets --> networks, where they are trained ahead --> notebooks (one job each) --> the book
+#                                    blocks of a notebook's images, where they are asked ahead ^
 #
 # What is stale is decided by content, see faithlab.study.reach. `wanted/` holds what each page is to be made of and `made/`
 # what it was made of, a line for each file: `diff` of the two says why a page is made again.
@@ -83,12 +84,15 @@ except (ValueError, FileNotFoundError) as error:
 
 
 @functools.cache
-def wanted(made, of=None, name=None, run=None):
-    """The file, an input, that says what a product is to be made of; `made` keeps what it was made of."""
+def wanted(made, of=None, name=None, run=None, into=None):
+    """The file, an input, that says what a product is to be made of; `made` keeps what it was made of.
+
+    Where it is gone, `into` does: what it went into.
+    """
     path = f"{BUILD}/wanted/{os.path.relpath(made, BUILD)}"
     if workflow.is_main_process:  # one that runs a job of its finds the file
         text = of(name, resolved(name, run)) if of else reach.listed(SHOWN, docstrings=True)
-        reach.want(Path(path), Path(made), text)
+        reach.want(Path(path), Path(made if into is None or os.path.exists(made) else into), text)
     return path
 
 
@@ -190,9 +194,50 @@ def trained(name, run):
     return own + (trained(needs.shares, run) if needs.shares and not ONE else [])
 
 
+def asked(name, run):
+    """Markers of the jobs that ask about a notebook's images in this profile, a part each, and of one before them."""
+    parts = profiles.needs(name).parts.get(PROFILE)
+    return [f"{BUILD}/{run}/asked/{name}/{part}-of-{parts}" for part in range(parts + 1)] if parts else []
+
+
+# A part of what a notebook asks about its images; only where profiles.yml says parts. See faithlab.study.results.Run.by_images.
+# The first one, 0, has no images: it trains what is not trained ahead, and makes other steps that all parts need.
+rule ask:
+    input:
+        lambda w: trained(w.name, w.run),
+        lambda w: asked(w.name, w.run)[: 0 if w.part == "0" else 1],
+        wanted=lambda w: wanted(
+            f"{BUILD}/{w.run}/asked/{w.name}/{w.part}-of-{w.parts}",
+            reach.notebook,
+            w.name,
+            w.run,
+            into=f"{BUILD}/{w.run}/made/notebooks/{w.name}",
+        ),
+        data=lambda w: ancient(fetched(w.name, w.run)),
+    params:
+        given=given,
+    output:
+        # What it has made goes away when the notebook is finished, and so does the marker.
+        temp(f"{BUILD}/{{run}}/asked/{{name}}/{{part}}-of-{{parts}}"),
+    threads: lambda w: threads()
+    resources:
+        gpu=1 if os.environ.get("FAITHLAB_GPUS") else 0,
+        mem_mb=lambda w: profiles.needs(w.name).memory,
+    message:
+        "images of {wildcards.name} ({wildcards.run}), part {wildcards.part} of {wildcards.parts}"
+    # Others may wait for networks; a notebook waits for these.
+    priority: 5
+    shell:
+        "wanted=$(cat {input.wanted:q});"
+        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.execute {wildcards.name:q}"
+        " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given};"
+        ' echo "$wanted" >{output:q}'
+
+
 rule notebook:
     input:
         lambda w: trained(w.name, w.run),
+        lambda w: asked(w.name, w.run),
         # The resolved values count, not profiles.yml: editing that file reruns only the notebooks that it changes.
         wanted=lambda w: wanted(f"{BUILD}/{w.run}/made/notebooks/{w.name}", reach.notebook, w.name, w.run),
         data=lambda w: ancient(fetched(w.name, w.run)),

@@ -325,3 +325,78 @@ def test_a_build_goes_on_after_an_interrupt_and_after_a_failure(tmp_path):
     project.edit("notebooks/profiles.yml", "seconds: -1", "seconds: 0")
     assert project.make() == ["part/b", "book"]
     assert not (tmp_path / "build/quick/executed/part/b.failed.ipynb").exists()
+
+
+ASKS = """
+import os
+import torch
+
+from faithlab.scores import Scores
+from faithlab.subject import Subject
+
+
+def ask(subject):
+    with Path("ran.log").open("a") as log:
+        log.write(f"images {subject.images[0]}-{subject.images[-1]}\\n")
+    while subject.images[0] == 3 and Path("waits").exists():
+        time.sleep(0.1)
+    return Scores.of(subject.x.sum(1), images=subject.images, metric="sum", **subject.labels)
+
+
+x = torch.rand(9, 2, generator=torch.Generator().manual_seed(0))
+subject = Subject(torch.nn.Identity(), x, torch.zeros(9, dtype=torch.int64), torch.arange(2))
+run.save(run.by_images("scores", [subject], ask), "scores")
+"""
+
+
+def test_parts_of_a_page_are_jobs_that_it_waits_for(tmp_path):
+    project = Project(tmp_path)
+    project.build_pages_quickly()
+    project.edit("notebooks/a.py", 'run.download("values")', ASKS)
+    project.edit("notebooks/profiles.yml", "a: {data: [digits]}", "a: {data: [digits], parts: {quick: 3}}")
+
+    # One part waits, and is killed; the others are made, and nothing is published.
+    project.write("waits", "")
+    process = project.start()
+    log = tmp_path / "ran.log"
+    made = [tmp_path / f"build/quick/asked/a/{part}-of-3" for part in (0, 1, 3)]
+    deadline = time.monotonic() + 300
+    while not (log.exists() and "images 3-5" in log.read_text() and all(path.exists() for path in made)):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert not (tmp_path / "build/quick/results/a").exists()
+    assert log.read_text().count("images") == 3
+
+    # The same again: that part alone is asked.
+    (tmp_path / "waits").unlink()
+    ran = project.make()
+    assert [line for line in ran if line in ("a", "images 0-2", "images 3-5", "images 6-8")] == ["a", "a", "images 3-5"]
+    assert not list((tmp_path / "build/unfinished").rglob("*.step"))
+    cut = project.results()["a/scores.parquet"]
+    assert project.make() == [], "its parts are gone, and not missed"
+
+    # A page that is made anew has its parts made anew.
+    again = [tmp_path / "build/quick" / file for file in ("executed/a.ipynb", "html/index.html")]
+    for file in again:
+        file.unlink()
+    ran = project.make()
+    assert ran.count("a") == 5, "four jobs, of which one has no images, and the page"
+    assert [line for line in ran if "images" in line] == ["images 0-2", "images 3-5", "images 6-8"]
+    project.edit("notebooks/profiles.yml", ", parts: {quick: 3}", "")
+    for file in again:
+        file.unlink()
+    assert "images 0-8" in project.make()
+    assert project.results()["a/scores.parquet"] == cut
+
+
+def test_parts_that_cannot_be_stop_a_build_in_a_line(tmp_path):
+    project = Project(tmp_path)
+    project.edit("notebooks/profiles.yml", "a: {data: [digits]}", "a: {data: [digits], parts: {quick: 3}}")
+    process = project.start()
+    output = process.communicate()[0]
+    assert process.returncode
+    assert "notebooks/profiles.yml, a: parts cuts what a page asks with run.by_images" in output
+    assert "Traceback" not in output

@@ -54,7 +54,6 @@ from faithlab.claims import above, better, premise
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS
 from faithlab.readouts import probability
-from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
 from faithlab.trials import degraded, subjects
@@ -71,7 +70,6 @@ chosen = [
     for r in recipes
 ]
 explainers = {"SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed})}
-attributions = [subjects.attributions(subject, explainers) for subject in chosen]
 
 # %% [markdown]
 # ## Ablation (Figure 3)
@@ -93,8 +91,10 @@ for way in "+-":
     metrics[f"FFid{way}, original"] = full.given(network="original", family=CAPPED)
     metrics[f"FFid{way}"] = full
 trial = {"levels": noise_shares, "seeds": seeds}
-scores = Scores.concat(
-    degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)
+scores = run.by_images(
+    "scores",
+    chosen,
+    lambda subject: degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial),
 )
 run.save(scores, "scores")
 measured = degraded.correlations(scores, metrics, **trial)

@@ -49,6 +49,7 @@ seed = 0  # of the random subsets and of SG-SQ
 # %% tags=["hide-input"]
 import dataclasses
 
+import torch
 from IPython.display import Markdown
 
 from faithlab import engine, stats
@@ -79,18 +80,21 @@ chosen = [
 
 # %% tags=["hide-input"]
 random_pixels = METRICS["Fid+"].given(sizes=(0.05, 0.1))
-masking = Scores.concat(
-    evaluate(
-        {"Fid+": random_pixels.given(network=asked)},
-        subject,
-        subjects.attributions(subject, {"random": ("random", {"seed": seed})}),
-        network=f"ResNet-9 {asked}",
-    )
-    for recipe in recipes
-    for subject in [
-        subjects.subject(recipe["original"], max(images, min(2000, 10 * images)), tuned=recipe["fine-tuned"])
-    ]
-    for asked in ("original", "fine-tuned")
+masking = run.kept(
+    "masking",
+    lambda: Scores.concat(
+        evaluate(
+            {"Fid+": random_pixels.given(network=asked)},
+            subject,
+            subjects.attributions(subject, {"random": ("random", {"seed": seed})}),
+            network=f"ResNet-9 {asked}",
+        )
+        for recipe in recipes
+        for subject in [
+            subjects.subject(recipe["original"], max(images, min(2000, 10 * images)), tuned=recipe["fine-tuned"])
+        ]
+        for asked in ("original", "fine-tuned")
+    ),
 )
 run.save(masking, "masking")
 lost = {
@@ -121,10 +125,10 @@ explainers = {
     "GradCAM": "gradcam",
     "LayerCAM": "layercam",
 }
-attributions = [subjects.attributions(subject, explainers) for subject in chosen]
+six = chosen[0].part(torch.arange(min(6, images)))
 
 # %% mystnb={"figure": {"caption": "Six test images and the pixels that the explainers call relevant (brighter is more relevant). The CAMs look at regions, SG-SQ at single pixels.", "name": "ff-images-examples"}, "image": {"alt": "Four rows of six small pictures: photographs, their SmoothGrad-squared maps, their Grad-CAM maps, their LayerCAM maps."}} tags=["hide-input"]
-figures.maps(test.inputs[:6].permute(0, 2, 3, 1), attributions[0])
+figures.maps(test.inputs[:6].permute(0, 2, 3, 1), subjects.attributions(six, explainers))
 
 # %% [markdown]
 # ## Four metrics, one function
@@ -164,8 +168,10 @@ metrics = (
     fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own()
 )  # and metrics of yours, see the guide to forks
 trial = {"levels": noise_shares, "seeds": seeds}
-scores = Scores.concat(
-    degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)
+scores = run.by_images(
+    "scores",
+    chosen,
+    lambda subject: degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial),
 )
 run.save(scores, "scores")
 change = engine.agreement(chosen[0].model, chosen[0].x, chosen[0].target, chosen[0].precision)

@@ -93,8 +93,8 @@ integrals = gradients | {"SG-SQ": (of_integrals, {"steps": integration_steps})}
 for_roar = gradients | {"SG-SQ": ("smoothgrad-squared", {"samples": roar_samples, "seed": seed})}
 
 
-def asked(training_seed):
-    """The subjects that the variants ask, which differ in the networks beside the original; and the explanations."""
+def known(training_seed):
+    """The images with their network; the networks beside it, in which variants differ; whose explanations are judged."""
     recipes = networks.pair(networks.RESNET9, training_seed, beta=beta, training=training, tuning=tuning)
     original, tuned = recipes["original"], recipes["fine-tuned"]
     paper = subjects.subject(original, images, tuned=tuned, name="ResNet-9", precision=precision)
@@ -102,23 +102,17 @@ def asked(training_seed):
     again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
     with_tuned = {"first channel": {"mask_channels": 1}, "exact number": {"mask_exactly": True}}
     with_tuned["both"] = with_tuned["first channel"] | with_tuned["exact number"]
-    found = {
-        name: dataclasses.replace(paper, tuned=trained(dataclasses.replace(tuned, **changes)))
-        for name, changes in with_tuned.items()
-    }
-    found["paper"] = dataclasses.replace(paper, retrained=roar.networks(again, original, for_roar))
-    found["whole images"] = dataclasses.replace(paper, retrained=dict.fromkeys(gradients, trained(again)))
+    found = {name: {"tuned": trained(dataclasses.replace(tuned, **changes))} for name, changes in with_tuned.items()}
+    found["paper"] = {"retrained": roar.networks(again, original, for_roar)}
+    found["whole images"] = {"retrained": dict.fromkeys(gradients, trained(again))}
 
     of_networks = {
         "original": (paper.model, gradients),
         "fine-tuned": (paper.tuned, gradients),
         "over IG": (paper.model, integrals),
-        "as in the code": (found["both"].tuned, integrals),
+        "as in the code": (found["both"]["tuned"], integrals),
     }
-    return found, {
-        name: subjects.attributions(dataclasses.replace(paper, model=network), explainers)
-        for name, (network, explainers) in of_networks.items()
-    }
+    return paper, found, of_networks
 
 
 # %% [markdown]
@@ -191,13 +185,24 @@ def metric(name, way):
 
 
 metrics = {name: {f"{name} {way}": metric(name, way) for way in "+-"} for name in variants}
-parts = []
-for training_seed in training_seeds:
-    of_networks, explained = asked(training_seed)
-    for name, (_, networks_, judged, _) in variants.items():
-        subject, own = of_networks[networks_], explained[judged]
-        parts.append(degraded.degraded(metrics[name], subject, own, levels=noise_shares, seeds=seeds))
-scores = Scores.concat(parts)
+of_seed = {training_seed: known(training_seed) for training_seed in training_seeds}
+
+
+def ask(subject):
+    """Every variant of the explanations that it judges, as they are and degraded."""
+    _, beside, explained = of_seed[subject.training_seed]
+    maps = {
+        name: subjects.attributions(dataclasses.replace(subject, model=network), explainers)
+        for name, (network, explainers) in explained.items()
+    }
+    asked = {name: dataclasses.replace(subject, **networks_) for name, networks_ in beside.items()}
+    return Scores.concat(
+        degraded.degraded(metrics[name], asked[networks_], maps[judged], levels=noise_shares, seeds=seeds)
+        for name, (_, networks_, judged, _) in variants.items()
+    )
+
+
+scores = run.by_images("scores", [paper for paper, *_ in of_seed.values()], ask)
 run.save(scores, "scores")
 
 # %% [markdown]
@@ -375,8 +380,9 @@ tables.compared({"change": accuracies}, rows=["difference"], columns=columns, or
 #   last hidden layer is dropped at random in every answer. Our network has no such layer. Dropped before its last layer:
 
 # %% tags=["hide-input"]
-network = of_networks["paper"].tuned
-test = datasets.load(of_networks["paper"].dataset.split()[0], "test").take(slice(images))
+paper, *_ = of_seed[training_seeds[-1]]
+network = paper.tuned
+test = datasets.load(paper.dataset.split()[0], "test").take(slice(images))
 before = accuracy(network, test)
 *_, last = (layer for layer in network.modules() if isinstance(layer, torch.nn.Linear))
 torch.manual_seed(seed)

@@ -78,7 +78,10 @@ def asked(recipe, count):
 
 
 many = max(images, min(2000, 10 * images))  # a mask costs one forward: more images than are explained
-bears = Scores.concat(masking.masked(asked(recipe, many), (0.0, 0.05, 0.1), seed=seed) for recipe in recipes)
+bears = run.kept(
+    "masking",
+    lambda: Scores.concat(masking.masked(asked(recipe, many), (0.0, 0.05, 0.1), seed=seed) for recipe in recipes),
+)
 run.save(bears, "masking")
 table8 = masking.by_architecture(bears, {"cifar10 test": "CIFAR-10"})
 run.save(table8.drop(columns="explainer"), "robustness")
@@ -126,8 +129,10 @@ for recipe in recipes:
 
 metrics = fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own()
 trial = {"levels": noise_shares, "seeds": seeds}
-scores = Scores.concat(
-    degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial) for subject in chosen
+scores = run.by_images(
+    "scores",
+    chosen,
+    lambda subject: degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial),
 )
 run.save(scores, "scores")
 

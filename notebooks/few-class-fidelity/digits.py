@@ -139,18 +139,33 @@ figures.pictures(
 
 # %% tags=["hide-input"]
 known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background))
-maps, scores = {}, []
-for (name, s), subject in chosen.items():
-    own = {"layer": architectures[name][2], "background": known.to(subject.x.device)}
-    own = refined.explainers(**own, steps=integration_steps, seed=seed)
-    del own["IG(zero)"]
-    explainers = refined.refined(own, samples=smooth_samples, noise=noise[name, s], seed=seed)
-    maps[name, s], asked = refined.judged(metrics, subject, explainers, "Dice", regions, seed=seed)
-    scores.append(asked)
-scores = Scores.concat(scores)
+refinements = {}
+for key, subject in chosen.items():
+    own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
+    plain = refined.explainers(**own, steps=integration_steps, seed=seed)
+    del plain["IG(zero)"]
+    refinements[key] = refined.refined(plain, samples=smooth_samples, noise=noise[key], seed=seed)
+
+
+def overlap(attribution, regions):
+    """Of the pixels that come first, as many as the digit has, the share that is the digit's."""
+    on_digit = regions.flatten(1).gather(1, masks.order(attribution.cpu()))
+    first = torch.arange(on_digit.shape[1]) < regions.sum((1, 2))[:, None]
+    return (on_digit & first).sum(1) / regions.sum((1, 2))
+
+
+def ask(subject):
+    """What the metric says of every explanation, and how well it finds the digit."""
+    own, regions = refinements[subject.network, subject.training_seed], test.masks[subject.images]
+    maps, judged = refined.judged(metrics, subject, own, "Dice", regions, seed=seed)
+    about = {"images": subject.images, "metric": "overlap", **subject.labels}
+    return judged + Scores.concat(Scores.of(overlap(of, regions), explainer=e, **about) for e, of in maps.items())
+
+
+asked = run.by_images("scores", list(chosen.values()), ask)
+scores = asked.where(metric=[name for name in asked.labels("metric") if name != "overlap"])
 run.save(scores, "scores")
-names = list(own)
-combinations = list(explainers)
+names, combinations = list(plain), list(refinements[next(iter(chosen))])
 first, *_, second = chosen.values()
 change = engine.agreement(first.model, first.x, first.target, first.precision)
 Markdown(
@@ -161,9 +176,10 @@ Markdown(
 
 # %% mystnb={"figure": {"caption": "Six digits and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-digits-maps"}, "image": {"alt": "Rows of small pictures: coloured digits and their maps by plain gradients, refined gradients, integrated gradients from black, Grad-CAM."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "IG(min)", "GradCAM")
+explainers = refined.controls(seed=seed) | refinements[next(iter(chosen))]
 figures.maps(
     references.intensities(test, places[:6]).permute(0, 2, 3, 1).expand(-1, -1, -1, 3),
-    {name: next(iter(maps.values()))[name] for name in shown},
+    subjects.attributions(first.part(torch.arange(min(6, images))), {name: explainers[name] for name in shown}),
 )
 
 # %% [markdown]
@@ -201,20 +217,7 @@ of_network = {subject.network: {"network": subject.network} for subject in chose
 tables.estimates({name: {"explainer": name} for name in rows}, of_network, scores, **fidelity)
 
 # %% tags=["hide-input"]
-covered = regions.sum((1, 2))  # pixels of each digit
-
-
-def overlap(attribution):
-    """Of the pixels that come first, as many as the digit has, the share that is the digit's."""
-    on_digit = regions.flatten(1).gather(1, masks.order(attribution.cpu()))
-    return (on_digit & (torch.arange(on_digit.shape[1]) < covered[:, None])).sum(1).div(covered)
-
-
-hits = Scores.concat(
-    Scores.of(overlap(of), images=subject.images, metric="overlap", explainer=name, **subject.labels)
-    for key, subject in chosen.items()
-    for name, of in maps[key].items()
-)
+hits = asked.where(metric="overlap")
 run.save(hits, "overlap")
 share = regions.double().mean().item()
 black = stats.estimate(hits, explainer="IG(min)")

@@ -82,16 +82,21 @@ corners = {  # whether over all layers, whether with the gradient
 }
 ways = {False: "rollout", True: "transformer-mm"}
 saco = {"SaCo": METRICS["SaCo"].given(groups=groups)}
-found = []
-for subject in chosen:
+
+
+def ask(subject):
+    """SaCo of the four corners, and of what lies between one layer and all."""
     deep = len(subject.model.blocks)
     ends = {name: (ways[gradient], {"layers": deep if every else 1}) for (every, gradient), name in corners.items()}
-    found.append(evaluate(saco, subject, subjects.attributions(subject, ends)))
+    found = [evaluate(saco, subject, subjects.attributions(subject, ends))]
     for layers in range(2, deep):
         between = {corners[True, gradient]: (way, {"layers": layers}) for gradient, way in ways.items()}
         maps = subjects.attributions(subject, between)
         found.append(evaluate(saco, subject, maps, variant="last layers only", level=layers))
-scores = Scores.concat(found)
+    return Scores.concat(found)
+
+
+scores = run.by_images("scores", chosen, ask)
 run.save(scores, "scores")
 
 # %% [markdown]

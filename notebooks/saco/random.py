@@ -76,13 +76,17 @@ Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")
 names = ["SaCo", "AUC", "AOPC", "LOdds", "Comp."]
 metrics = {name: METRICS[name] for name in names} | {"SaCo": METRICS["SaCo"].given(groups=groups)} | own()
 explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
-attributions = [subjects.attributions(subject, explainers) for subject in chosen]
 seeds = range(seed, seed + random_seeds)
-scores = Scores.concat(
-    chance(metrics, subject, maps, seeds=seeds)
-    + evaluate({"SaCo": metrics["SaCo"]}, subject, transformers.magnitudes(maps))
-    for subject, maps in zip(chosen, attributions, strict=True)
-)
+
+
+def ask(subject):
+    """Every metric of the explanations and of random ones, and SaCo of the magnitudes."""
+    maps = subjects.attributions(subject, explainers)
+    magnitudes = evaluate({"SaCo": metrics["SaCo"]}, subject, transformers.magnitudes(maps))
+    return chance(metrics, subject, maps, seeds=seeds) + magnitudes
+
+
+scores = run.by_images("scores", chosen, ask)
 run.save(scores, "scores")
 
 # %% [markdown]
@@ -149,8 +153,8 @@ whole = subject.score(reference="mean", exact=True)(everything)[:, 0]
 case = int(whole.argmax())
 photograph = subject.part(torch.tensor([case]))
 score = photograph.score(reference="mean", exact=True)
-maps = {name: attributions[0][name][case : case + 1] for name in ("Transformer Attribution", "Raw Attention")}
-maps |= subjects.attributions(photograph, {RANDOM: ("random", {"seed": seed})})
+compared = {name: explainers[name] for name in ("Transformer Attribution", "Raw Attention")}
+maps = subjects.attributions(photograph, compared | {RANDOM: ("random", {"seed": seed})})
 removed, at, rows = torch.arange(groups + 1) / groups, np.arange(1, groups + 1), []
 figure, grid = plt.subplots(3, 3, figsize=(8, 6.4), height_ratios=[1.5, 1, 1.2], sharey="row", sharex=False)
 for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):

@@ -49,7 +49,6 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.claims import above, agrees
 from faithlab.metrics import METRICS, evaluate
-from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
 from faithlab.study.networks import introduced, vits
 from faithlab.study.results import Run, recorded
@@ -72,12 +71,12 @@ Markdown(introduced(recognised, images, kept and kept.frame))
 
 # %% tags=["hide-input"]
 explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
-attributions = [subjects.attributions(subject, explainers) for subject in chosen]
+five = chosen[0].part(torch.arange(min(5, images)))
 
 # %% mystnb={"figure": {"caption": "Five test images and what the ten explainers call relevant for the predicted class (brighter is more relevant; each map has its own scale). Maps of attention are made of patches, enlarged to pixels. Integrated Gradients, LRP and Conservative LRP score the pixels one by one.", "name": "saco-maps"}, "image": {"alt": "Five rows of pictures: a photograph and ten maps of relevance, one for each explainer."}} tags=["hide-input"]
-x = chosen[0].x[:5].cpu()
+x = five.x.cpu()
 low, high = x.amin((1, 2, 3), keepdim=True), x.amax((1, 2, 3), keepdim=True)
-figures.maps(((x - low) / (high - low)).permute(0, 2, 3, 1), attributions[0], across=True)
+figures.maps(((x - low) / (high - low)).permute(0, 2, 3, 1), subjects.attributions(five, explainers), across=True)
 
 # %% [markdown]
 # ## Five numbers for each explanation
@@ -98,7 +97,7 @@ metrics = {name: METRICS[name] for name in compared} | {
     "SaCo": METRICS["SaCo"].given(groups=groups),
     recut: METRICS["SaCo"].given(groups=groups - 1),
 }
-scores = Scores.concat(evaluate(metrics, subject, maps) for subject, maps in zip(chosen, attributions, strict=True))
+scores = run.by_images("scores", chosen, lambda of: evaluate(metrics, of, subjects.attributions(of, explainers)))
 run.save(scores, "scores")
 flat = {name: own.missing for name in explainers if (own := scores.where(metric="SaCo", explainer=name)).missing}
 Markdown(

@@ -32,8 +32,12 @@ class CellError(RuntimeError):
 
 
 def execute(
-    name: str, profile: str = "quick", out: Path | None = None, overrides: Mapping[str, Any] | None = None
-) -> Path:
+    name: str,
+    profile: str = "quick",
+    out: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    part: tuple[int, int] | None = None,
+) -> Path | None:
     """Run a notebook from the repository root and write its executed copy.
 
     Args:
@@ -42,13 +46,15 @@ def execute(
         out: where the executed copy goes; by default into the build folder. Anywhere else it is a run by hand, and its
             tables do not replace those of the page that stays in the build folder.
         overrides: parameters that differ from the profile's.
+        part: its number, from 1, and how many there are: make only these blocks of images for the page, see
+            `faithlab.study.results.Run.by_images`. Part 0 has no blocks: it makes what all of them need before.
 
     Returns:
-        The path of the executed copy.
+        The path of the executed copy; None: a part was made.
 
     Raises:
         ValueError: a parameter which the notebook does not have, or a value which it cannot have; files of the reader's
-            own that it needs are missing.
+            own that it needs are missing; no such part, or a part of a run by hand.
         CellError: a cell raised, or none finished the run. The partly executed copy is beside ``out`` as
             ``<name>.failed.ipynb``.
     """
@@ -61,16 +67,19 @@ def execute(
     code = provenance.digest(provenance.cells(notebook))
     known = provenance.identity(name, parameters, code, provenance.library())
     pipeline = out.resolve() == built.resolve()
+    if part and not (pipeline and 0 <= part[0] <= part[1] > 0):
+        raise ValueError(f"--part takes I and N with 0 <= I <= N, and no --out, but got {part[0]} {part[1]}.")
     if pipeline:  # else the run says it itself
         provenance.warn()
     for index, cell in enumerate(notebook.cells):
         cell.id = f"cell-{index}"  # jupytext draws random ids
     given = {k: v for k, v in parameters.items() if k == "profile" or v != profiles.defaults(name)[k]}
-    failed = out.with_suffix(".failed.ipynb")
+    failed = out.with_suffix(f".part-{part[0]}-of-{part[1]}.failed.ipynb" if part else ".failed.ipynb")
     failed.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
     try:
-        announced = provenance.announced(name, known) if pipeline else contextlib.nullcontext()
+        said = {"part": part} if part else {}
+        announced = provenance.announced(name, known | said) if pipeline else contextlib.nullcontext()
         with announced, gpu(), tempfile.TemporaryDirectory(prefix="faithlab-") as sockets:
             ran = papermill.execute_notebook(
                 notebook,
@@ -87,6 +96,9 @@ def execute(
                 config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"}),
             )
     except PapermillExecutionError as error:
+        if part and error.ename == provenance.PartMade.__name__:
+            failed.unlink()
+            return None
         raise CellError(f"{error}\n{name} failed in the cell above. The copy up to there: {failed}") from None
     except DeadKernelError:
         raise CellError(_killed(name)) from None
@@ -203,17 +215,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name", help="notebook, for example f-fidelity/images")
     parser.add_argument("--profile", default="quick", choices=profiles.PROFILES)
     parser.add_argument("--out", type=Path, help="executed copy (default: in the build folder)")
+    parser.add_argument(
+        "--part", nargs=2, type=int, metavar=("I", "N"), help="only the I-th of N parts of its images; 0: what all need"
+    )
     add_parameter_option(parser)
     options = parser.parse_args(arguments)
     try:
-        out = execute(options.name, options.profile, options.out, read_parameters(options.parameter))
+        out = execute(options.name, options.profile, options.out, read_parameters(options.parameter), options.part)
     except (ValueError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
     except CellError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"Executed copy: {out}")
+    print(f"Executed copy: {out}" if out else f"{options.name}: part {options.part[0]} of {options.part[1]} is made")
     return 0
 
 

@@ -13,6 +13,7 @@ change, and what a notebook needs to run::
       memory: 8000           # megabytes, for a scheduler
       trains: zoo.folds.degraded  # function below faithlab: parameters -> recipes of its networks
       jobs: {paper: 5}       # so many jobs train them before it runs; else it trains them itself
+      parts: {paper: 100}    # so many jobs ask about its images before it runs, where it says `run.by_images`
       shares: f-fidelity/other  # it uses networks of that notebook, and does not start before they are trained
       smoke: {images: 8}     # parameters that differ from the notebook's defaults
       paper: {images: 1000}
@@ -58,6 +59,8 @@ class Needs:
         trains: `room.module.function` below `faithlab` that gives the recipes of its networks (`module.function`: of
             `faithlab.study`), see `study.train`.
         jobs: profile -> number of jobs that train these networks before it runs.
+        parts: profile -> number of blocks of images that it asks about, a job each, see
+            `faithlab.study.results.Run.by_images`.
         shares: a notebook with `jobs` whose networks it uses, too: in a build it waits for these jobs, where it would
             otherwise hold a processor and wait for the network.
     """
@@ -69,6 +72,7 @@ class Needs:
     memory: int = 4000
     trains: str = ""
     jobs: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, int] = field(default_factory=dict)
     shares: str = ""
 
 
@@ -126,6 +130,19 @@ def _entry(name: str) -> Mapping[str, Any]:
         raise ValueError(
             f"notebooks/profiles.yml, {name}: unknown {', '.join(sorted(unknown))}."
             f" Known: {', '.join([*Needs.__dataclass_fields__, *PROFILES])}."
+        )
+    for key in ("jobs", "parts"):
+        counts = entry.get(key, {})
+        known = isinstance(counts, Mapping) and counts.keys() <= set(PROFILES)
+        if not (known and all(type(count) is int and count > 0 for count in counts.values())):
+            raise ValueError(
+                f"notebooks/profiles.yml, {name}: {key} says for each profile how many jobs there are, such as"
+                f" {key}: {{paper: 100}}, but it is {parameters.written(counts)}."
+            )
+    if "parts" in entry and ".by_images(" not in places.script(name).read_text(encoding="utf-8"):
+        raise ValueError(
+            f"notebooks/profiles.yml, {name}: parts cuts what a page asks with run.by_images, but this one does not"
+            " say so."
         )
     return entry
 

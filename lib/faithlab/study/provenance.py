@@ -32,6 +32,10 @@ BY_HAND = "by-hand"
 """What the folder of a profile's tables is called where the pipeline did not run the notebook, after a plus sign."""
 
 
+class PartMade(Exception):  # noqa: N818, for it is none
+    """A job has made its part of a page, and ends; see `faithlab.study.results.Run.by_images`."""
+
+
 def cells(notebook: NotebookNode) -> list[str]:
     """The code of a notebook: its cells, without empty ones and without what papermill injected."""
     return [
@@ -215,12 +219,12 @@ def _listing(folder: str) -> list[tuple[str, int, int]]:
 
 
 @contextlib.contextmanager
-def announced(name: str, known: Mapping[str, str]) -> Iterator[None]:
+def announced(name: str, known: Mapping[str, Any]) -> Iterator[None]:
     """While this holds, a kernel that is started is told that it runs a notebook for the pipeline.
 
     Args:
         name: the notebook.
-        known: its `identity`.
+        known: its `identity`; and `part`, where it is to make only a part of its blocks of images.
     """
     os.environ[VARIABLE] = json.dumps({"notebook": name, **known})
     try:
@@ -229,8 +233,8 @@ def announced(name: str, known: Mapping[str, str]) -> Iterator[None]:
         os.environ.pop(VARIABLE, None)
 
 
-def told(name: str) -> dict[str, str] | None:
-    """What the pipeline said about this run, its `identity`; ``None`` in a run by hand.
+def told(name: str) -> dict[str, Any] | None:
+    """What the pipeline said about this run, as `announced` has it; ``None`` in a run by hand.
 
     It is said once: what the notebook starts in its turn does not run for the pipeline.
 

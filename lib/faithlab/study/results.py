@@ -28,11 +28,13 @@ from typing import Any, TypeVar
 import nbformat
 import numpy as np
 import pandas as pd
+import torch
 
 from faithlab.claims import Claim, Part, Verdict, error_rate
 from faithlab.fetch import origins
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import places, profiles, provenance
+from faithlab.subject import Subject
 
 Made = TypeVar("Made")
 
@@ -71,6 +73,7 @@ class Run:
         self._label = profiles.label(name, parameters["profile"], parameters)
         self._variables = variables
         self._told = provenance.told(name)
+        self._part = self._told.pop("part", None) if self._told else None
         self._code = provenance.library()
         self._files = provenance.named({"own": provenance.metrics(), **parameters})
         self._commit, self._dirty = provenance.commit()
@@ -79,14 +82,16 @@ class Run:
         self.profile = parameters.pop("profile")
         self.parameters = parameters
         self.folder = places.unfinished(name, self._label)
-        if not self._told:  # of which any number may run at once
-            self.folder = self.folder / f"{platform.node()}-{os.getpid()}"
+        self._steps = self.folder
+        self._process = f"{platform.node()}-{os.getpid()}"
+        if not self._told or self._part:  # of which any number may run at once
+            self.folder = self.folder / self._process
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in _tables_in(self.folder):
             left.unlink()
-        for step in self.folder.glob("*.step"):
-            if not self._told or self._told["run"] not in step.name:
-                step.unlink()
+        for step in self._steps.glob("*.step") if self._told else ():
+            if self._told["run"] not in step.name:
+                step.unlink(missing_ok=True)  # another part may have done so
         self._tables: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, Scores] = {}
         self._saved: dict[str, pd.DataFrame | Scores] = {}
@@ -142,16 +147,48 @@ class Run:
         """
         if not self._told:
             return make()
-        path = self.folder / f"{hashlib.sha256(step.encode()).hexdigest()[:16]}-{self._told['run']}.step"
+        path = self._steps / f"{hashlib.sha256(step.encode()).hexdigest()[:16]}-{self._told['run']}.step"
         content = path.read_bytes() if path.is_file() else b""
         if hashlib.sha256(content[32:]).digest() == content[:32]:  # whole; nobody else writes into the build folder
             return pickle.loads(content[32:])
         made = make()
         content = pickle.dumps(made)
-        unfinished = path.with_suffix(".partial")
+        unfinished = path.with_suffix(f".{self._process}.partial")
         unfinished.write_bytes(hashlib.sha256(content).digest() + content)
         unfinished.replace(path)
         return made
+
+    def by_images(self, step: str, subjects: Sequence[Subject], ask: Callable[[Subject], Scores]) -> Scores:
+        """The long table of what is asked about every image of some subjects: the longest step of a page.
+
+        `parts` in ``notebooks/profiles.yml`` says in how many blocks of images it is made; each of every subject is
+        `kept`. Jobs of the pipeline make the blocks ahead, a part each. Such a job ends here, so that a page calls this
+        once, and what stands above it is made by every job: what is long of that is `kept`, too.
+
+        Args:
+            step: its name on this page.
+            subjects: a network each, with all images.
+            ask: the rows of a subject. It is given parts of the above, see `Subject.part`. What it says of an image
+                does not depend on the others, beyond rounding.
+
+        Returns:
+            The blocks below each other: the images of each subject in their order.
+
+        Raises:
+            PartMade: this is the job of a part, and the part is made.
+        """
+        part, parts = self._part or (None, profiles.needs(self.name).parts.get(self.profile, 1))
+        tables = []
+        for number, subject in enumerate(subjects, start=1):
+            blocks = torch.arange(len(subject.x)).tensor_split(min(parts, len(subject.x)))
+            for block, images in enumerate(blocks, start=1):
+                if part in (None, block):
+                    make = partial(lambda of, images: ask(of.part(images) if parts > 1 else of), subject, images)
+                    tables.append(self.kept(f"{step} of network {number}, {block} of {parts}", make))
+        if self._part:
+            shutil.rmtree(self.folder)
+            raise provenance.PartMade(f"{self.name}: part {part} of {parts} is made")
+        return Scores.concat(tables)
 
     def claim(self, id: str, where: str, sentence: str, parts: Sequence[Part], *, paper: str | None = None) -> Verdict:
         """Judge a claim of a paper, below the table that it is about.
@@ -232,7 +269,12 @@ class Run:
         """Stop the clock, put the tables in their place with ``provenance.json`` and return the stamp for the page.
 
         Tables of an earlier run which this one did not save are removed. A run by hand prints where its tables are.
+
+        Raises:
+            ValueError: this is the job of a part, but the page has not asked by images.
         """
+        if self._part:
+            raise ValueError(f"{self.name} is cut into parts by notebooks/profiles.yml, but ran to its end")
         self._judged()
         place, identity, edited = self._place()
         _, dirty = provenance.commit()
@@ -281,7 +323,7 @@ class Run:
     def _settle(self, place: Path) -> None:
         """Move the tables, and nothing else stays in either folder of what was there."""
         before, self.folder = self.folder, place
-        for step in before.glob("*.step"):
+        for step in (*before.glob("*.step"), *before.glob("*.partial")):
             step.unlink()
         if before != place:
             place.mkdir(parents=True, exist_ok=True)
