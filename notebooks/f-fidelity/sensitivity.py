@@ -188,7 +188,7 @@ tables.styled(
         {"this build": measured},
         rows=["parameter", "value"],
         columns=["level", "comparison"],
-        order=[*signs.values(), *(f"{v:g}" for values in varied.values() for v in values)],
+        order=[*signs.values(), *(f"{v:g}" for v in sorted({v for values in varied.values() for v in values}))],
     )
 )
 
