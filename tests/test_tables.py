@@ -29,6 +29,11 @@ def test_sources_stand_side_by_side_and_one_table_alone_has_no_header_of_a_sourc
     assert tables.compared(FOUND, **asked).data.equals(alone)
 
 
+def test_a_value_that_two_columns_share_may_stand_twice_in_the_order():
+    table = tables.side_by_side(FOUND, rows=["explainer"], columns=["metric"], order=["AUC", "SaCo", "AUC"])
+    assert list(table.columns) == ["AUC", "SaCo"]
+
+
 def test_means_of_a_long_table_are_those_of_its_cells():
     labels = {"network": "n", "metric": "m"}
     of = {name: torch.full((4,), value) for name, value in (("IG", 0.25), ("SG", 0.5))}

@@ -33,7 +33,8 @@ def side_by_side(
             table alone has no header with its name.
         rows: columns that make the table's rows, in the order of their first appearance.
         columns: columns that make the table's column groups.
-        order: values that come first, in this order, in whichever column they are.
+        order: values that come first, in this order, in whichever column they are; of a value that is there twice the
+            first place counts.
         digits: after the point.
 
     Returns:
@@ -53,7 +54,7 @@ def side_by_side(
     tidy = pd.concat(parts, ignore_index=True)
     for key in [*keys, "source"]:
         seen = list(tidy[key].unique())
-        first = [value for value in order if value in seen]
+        first = [value for value in dict.fromkeys(order) if value in seen]
         categories = first + [value for value in seen if value not in first]
         tidy[key] = pd.Categorical(tidy[key], categories=categories, ordered=True)
     table = tidy.pivot(index=list(rows), columns=[*columns, "source"], values="text").sort_index().sort_index(axis=1)
