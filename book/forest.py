@@ -299,13 +299,14 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
     rows.append(f"<dt>Run it again</dt><dd><code>make notebook NAME={claim['page']}{profile}</code></dd>")
     address = f"#{anchor(claim['id'])}"
     rows.append(f'<dt>Its address</dt><dd><a href="{address}">{address}</a></dd>')
+    between = f"\n{related}\n"  # an empty line ends HTML, and Markdown begins
     folded = plot(parts, built, slice(ROWS, None))
     more = f"<p>The other parts:</p>{folded}" if folded else ""
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
         f"**{sign(claim)} {claim['verdict']}{', counted' * bool(claim.get('counted', False))}** {claim['claim']}\n\n"
         f"{plot(parts, built, slice(ROWS))}\n"
-        f"{related}\n"
+        f"{related and between}"
         f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'
         f"{more}<dl>{''.join(rows)}</dl></details>\n"
     )

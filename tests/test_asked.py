@@ -71,6 +71,16 @@ def test_other_numbers_stand_below_the_claim_with_how_they_differ(pages):
     assert "- [Home](../../book/home) is no number." in found["one"]
 
 
+def test_what_is_said_below_a_claim_is_markdown_of_its_own(pages, monkeypatch):
+    monkeypatch.setattr(judged, "grouped", lambda claims: [judged.Group("", claims.assign(own=""))])
+    monkeypatch.setattr(forest, "grouped", judged.grouped)
+    pages[0].claims["where"], pages[0].claims["page"] = "Table 1", "a"
+    pages[0].claims[["evidence", "built", "built_verdict"]] = "", "", REPRODUCED
+    pages[0].parts[["reason", "judged_at", "needed"]] = "", 0.95, 1
+    text = forest.verdicts(pages[:1], "SaCo", related={"one": "**It** is.\n"})
+    assert "</div>\n\n**It** is.\n\n<details" in text
+
+
 def test_a_number_like_the_answer_of_which_nothing_is_said_is_an_error(pages):
     with pytest.raises(ValueError, match="how they differ, got nothing: .'two'"):
         asked.related(pages, [QUESTION | {"others": {}}])
