@@ -130,7 +130,7 @@ def _images(pooled: pd.DataFrame) -> str:
 def _row(claim: pd.Series, rows: pd.DataFrame, differs: str) -> str:
     """A claim with numbers that look like the answer, as a row of a table (HTML)."""
     address = f"../{folder(claim['paper'])}/verdict.html#{anchor(claim['id'])}"
-    several = rows["part"].nunique() > 1
+    several = len(set(rows["part"])) > 1
     numbers = "<br>".join(
         html.escape((f"{row['part']}: " if several else "") + forest.interval(row)) for _, row in rows.iterrows()
     )
