@@ -72,7 +72,7 @@ SMALLEST = 9.0
 COLUMN = 704 / 96
 """What the column of a page is wide on a screen of 1280 pixels, in inches; a wider figure is shown smaller there."""
 WIDER = 1.1
-"""Up to so many times the column text is enlarged for that. A wider figure is left as it is: its labels would collide."""
+"""Up to so many times the column text is enlarged for that. A wider figure stays as it is: its labels would collide."""
 
 
 def show(figure: plt.Figure) -> plt.Figure:
