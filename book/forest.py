@@ -7,10 +7,11 @@ colours follow the page's, in the dark too. Nothing in it needs a script.
 import html
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
-from judged import SYMBOLS, Page, anchor, folder, ordered
+from judged import COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
 from faithlab.claims.verdicts import BETWEEN, POOLED
@@ -82,10 +83,10 @@ def slug(text: str) -> str:
     return text.split()[0] if text != UNTESTED else "untested"
 
 
-def badge(verdict: str, text: str, href: str = "") -> str:
-    """A badge of a verdict, a link where it has somewhere to lead."""
-    inside = f'<span aria-hidden="true">{SYMBOLS[verdict]}</span> {html.escape(text)}'
-    kind = f'class="faithlab-badge {slug(verdict)}"'
+def badge(verdict: str, text: str, href: str = "", *, counted: bool = False) -> str:
+    """A badge of a verdict, a link where it has somewhere to lead; with a sign of its own where it is only counted."""
+    inside = f'<span aria-hidden="true">{COUNTED * counted}{SYMBOLS[verdict]}</span> {html.escape(text)}'
+    kind = f'class="faithlab-badge {slug(verdict)}{" counted" * counted}"'
     return f'<a {kind} href="{html.escape(href)}">{inside}</a>' if href else f"<span {kind}>{inside}</span>"
 
 
@@ -176,18 +177,32 @@ def spoken_of(parts: pd.DataFrame) -> dict[str, str]:
 
 
 def tiles(claims: pd.DataFrame, page: str) -> str:
-    """The claims of a paper as small links in the paper's order, each with the share of its parts that hold or fail."""
+    """The claims of a paper as small links in the paper's order, each with the share of its parts that hold or fail.
+
+    Claims that say nearly the same are one group; those that are only counted have a sign and a border of their own.
+    """
     cells = []
-    for c in ordered(claims).itertuples():
-        href = f"{page}#{anchor(c.id)}"
-        shares = {name: getattr(c, name, 0) for name in ("hold", "depend", "open", "fail")}
-        bar = "".join(f'<i class="{name}" style="flex:{count:g}"></i>' for name, count in shares.items() if count > 0)
-        label = html.escape(f"{c.verdict}: {c.claim}", quote=True)
-        cells.append(
-            f'<a class="faithlab-tile {slug(c.verdict)}" href="{href}" title="{label}" aria-label="{label}">'
-            f'<span aria-hidden="true">{SYMBOLS[c.verdict]}</span><span class="bar" aria-hidden="true">{bar}</span></a>'
-        )
+    for group in grouped(claims):
+        own = "".join(_tile(c, page) for c in group.claims.itertuples())
+        label = html.escape(f"{len(group.claims)} claims alike: {group.says}", quote=True)
+        head = f'<span class="faithlab-alike" role="group" aria-label="{label}" title="{label}">'
+        cells.append(f"{head}{own}</span>" if group.says else own)
     return f'<div class="faithlab-tiles">{"".join(cells)}</div>'
+
+
+def _tile(claim: Any, page: str) -> str:
+    """A claim as a small link; of a row of claims."""
+    href = f"{page}#{anchor(claim.id)}"
+    shares = {name: getattr(claim, name, 0) for name in ("hold", "depend", "open", "fail")}
+    bar = "".join(f'<i class="{name}" style="flex:{count:g}"></i>' for name, count in shares.items() if count > 0)
+    counted = bool(getattr(claim, "counted", False))
+    said = claim.verdict + ", counted and not estimated" * counted
+    label = html.escape(f"{said}: {claim.claim}", quote=True)
+    kind = f"faithlab-tile {slug(claim.verdict)}{' counted' * counted}"
+    return (
+        f'<a class="{kind}" href="{href}" title="{label}" aria-label="{label}">'
+        f'<span aria-hidden="true">{sign(claim)}</span><span class="bar" aria-hidden="true">{bar}</span></a>'
+    )
 
 
 def overview(claims: pd.DataFrame) -> str:
@@ -197,8 +212,11 @@ def overview(claims: pd.DataFrame) -> str:
         page = f"{folder(paper)}/verdict.html"
         counts = of["verdict"].value_counts()
         said = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v in counts)
-        facts = int((of["verdict"].eq(REPRODUCED) & of["counted"]).sum()) if "counted" in of else 0
-        said += f"; {facts} of those reproduced {'is' if facts == 1 else 'are'} counted and not estimated" * (facts > 0)
+        facts = int(of["counted"].sum()) if "counted" in of else 0
+        said += f"; {COUNTED} {facts} of them {'is' if facts == 1 else 'are'} counted and not estimated" * (facts > 0)
+        groups = grouped(of)
+        if any(group.says for group in groups):
+            said += f". They say {len(groups)} different thing{'s' * (len(groups) > 1)}"
         blocks.append(
             f'<div class="faithlab-paper"><p><a href="{page}"><strong>{html.escape(paper)}</strong></a> '
             f"{len(of)} claim{'s' * (len(of) > 1)}: {said}</p>{tiles(of, page)}</div>"
@@ -216,22 +234,44 @@ MARKS = {
 LEGEND = "".join(f'<span><i class="key {kind}"></i> {text}</span>' for kind, text in MARKS.items())
 
 
-def verdicts(pages: Sequence[Page], paper: str, caveats=lambda page: []) -> str:
+def verdicts(
+    pages: Sequence[Page], paper: str, caveats=lambda page: [], related: Mapping[str, str] | None = None
+) -> str:
     """The verdict page of a paper: all claims small, then each with its address, its forest plot and its evidence.
 
     Args:
         pages: all pages with claims.
         paper: its name.
         caveats: gives the caveats of a page, as pairs of a short text and a longer one.
+        related: by the claim, what is said of other numbers that look like its own, in Markdown.
     """
     of = pd.concat([p.claims[p.claims["paper"] == paper] for p in pages if len(p.claims)], ignore_index=True)
-    by = {p.name: p for p in pages}
-    shown = [_claim(c, by[c["page"]], caveats(by[c["page"]])) for _, c in ordered(of).iterrows()]
+    by, related = {p.name: p for p in pages}, related or {}
+    shown = []
+    for group in grouped(of):
+        own = [
+            _claim(c, by[c["page"]], caveats(by[c["page"]]), related.get(c["id"], ""))
+            for _, c in group.claims.iterrows()
+        ]
+        shown += [f"::::{{container}} faithlab-alike\n{_alike(group)}\n", *own, "::::"] if group.says else own
     return "\n\n".join([tiles(of, ""), f'<p class="faithlab-legend">{LEGEND}</p>', *shown])
 
 
-def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> str:
-    """A claim: its sentence as text that is searched, its plot, and what is folded."""
+def _alike(group: Group) -> str:
+    """What claims that are nearly the same share, how many they are, and each by what is its own."""
+    named = "".join(
+        f'<a class="{slug(c.verdict)}" href="#{anchor(c.id)}">'
+        f'<b aria-hidden="true">{sign(c)}</b><span class="sr-only">{c.verdict}: </span> {html.escape(c.own)}</a>'
+        for c in group.claims.itertuples()
+    )
+    return (
+        f'<p class="faithlab-alike-head"><strong>{html.escape(group.says)}</strong> '
+        f"<span>{len(group.claims)} claims alike:</span> {named}</p>\n"
+    )
+
+
+def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], related: str = "") -> str:
+    """A claim: its sentence as text that is searched, its plot, other numbers like its own, and what is folded."""
     parts = page.parts[page.parts["claim"] == claim["id"]]
     built = page.built[page.built["claim"] == claim["id"]]
     link = f"../../notebooks/{claim['page']}.html"
@@ -259,12 +299,14 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]]) -> 
     rows.append(f"<dt>Run it again</dt><dd><code>make notebook NAME={claim['page']}{profile}</code></dd>")
     address = f"#{anchor(claim['id'])}"
     rows.append(f'<dt>Its address</dt><dd><a href="{address}">{address}</a></dd>')
+    between = f"\n{related}\n"  # an empty line ends HTML, and Markdown begins
     folded = plot(parts, built, slice(ROWS, None))
     more = f"<p>The other parts:</p>{folded}" if folded else ""
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
-        f"**{SYMBOLS[claim['verdict']]} {claim['verdict']}** {claim['claim']}\n\n"
+        f"**{sign(claim)} {claim['verdict']}{', counted' * bool(claim.get('counted', False))}** {claim['claim']}\n\n"
         f"{plot(parts, built, slice(ROWS))}\n"
+        f"{related and between}"
         f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'
         f"{more}<dl>{''.join(rows)}</dl></details>\n"
     )

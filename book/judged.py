@@ -7,18 +7,21 @@ a larger profile than the build's, its verdicts and numbers head, and those of t
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from faithlab.claims import VERDICTS, evidence
 from faithlab.study import places
 from faithlab.study.results import RECORDED_ORDER, Recorded, recorded
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
+COUNTED = "#"
+"""Before a verdict's sign where all parts of a claim are facts that are counted, and none is an estimate."""
 ABSTRACT = (0, 0, 0, 0)
 NUMBERS = ("value", "low", "high", "printed", "images", "missing", "claimed_low", "claimed_high", "images_needed")
 NUMBERS += ("needed", "judged_at")
@@ -47,6 +50,19 @@ class Page:
     built: pd.DataFrame
     provenance: Mapping[str, Any]
     build: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Claims that say nearly the same, or one claim alone.
+
+    Attributes:
+        says: what they share; empty for one alone.
+        claims: their rows, with a column `own`: what is each one's own.
+    """
+
+    says: str
+    claims: pd.DataFrame
 
 
 def better(folder: Path, page: str, table: str) -> Recorded | None:
@@ -153,6 +169,33 @@ def ordered(claims: pd.DataFrame) -> pd.DataFrame:
         return (*behind[0], -1, number) if behind else (1, 0, 0, 0, 0, number)
 
     return claims.iloc[sorted(range(len(claims)), key=lambda i: (place(claims["where"].iloc[i]), i))]
+
+
+def grouped(claims: pd.DataFrame, alike: Sequence[Mapping[str, Any]] | None = None) -> list[Group]:
+    """The claims of a paper in the paper's order, those that are nearly the same together at the place of the first.
+
+    Args:
+        claims: of one paper.
+        alike: what is declared in `alike.yml` for the paper, instead of that file; what is not here is left out.
+    """
+    if alike is None and len(claims):
+        declared = yaml.safe_load((places.root() / "book" / "alike.yml").read_text(encoding="utf-8")) or {}
+        alike = declared.get(folder(claims["paper"].iloc[0]), ())
+    rows = ordered(claims)
+    group_of = {name: k for k, group in enumerate(alike or ()) for name in group["claims"]}
+    found: dict[Any, Group] = {}
+    for name in rows["id"]:
+        k = group_of.get(name)
+        members = alike[k]["claims"] if k is not None else {name: ""}
+        own = rows[rows["id"].isin(members)]
+        own = own.assign(own=own["id"].map(members)).sort_values("id", key=lambda ids: ids.map(list(members).index))
+        found.setdefault(name if k is None else k, Group(alike[k]["says"] if len(own) > 1 else "", own))
+    return list(found.values())
+
+
+def sign(claim: Any) -> str:
+    """The sign of a claim's verdict, and whether it is only counted; of a row with `verdict` and perhaps `counted`."""
+    return COUNTED * bool(getattr(claim, "counted", False)) + SYMBOLS[claim.verdict]
 
 
 def _sections(where: str) -> list[tuple[int, ...]]:

@@ -12,6 +12,7 @@ from typing import Any
 import forest
 import nbformat
 import yaml
+from judged import COUNTED as SIGN
 from judged import Page, anchor, folder
 from nbformat import NotebookNode
 
@@ -138,7 +139,10 @@ def box(page: Page, caveats: Sequence[tuple[str, str]] = ()) -> str:
     badges = []
     for verdict in (v for v in VERDICTS if v in counts):
         first = page.claims.loc[page.claims["verdict"] == verdict, "id"].iloc[0]
-        badges.append(forest.badge(verdict, f"{counts[verdict]} {verdict}", linked[first]))
+        of = page.claims[page.claims["verdict"] == verdict]
+        facts = int(of["counted"].sum()) if "counted" in of else 0
+        text = f"{counts[verdict]} {verdict}" + (f", {SIGN} {facts} counted" if 0 < facts < len(of) else "")
+        badges.append(forest.badge(verdict, text, linked[first], counted=facts == len(of)))
     if badges:
         what = f"claim{'s' * (len(page.claims) > 1)} judged here"
         lines.append(f'<p class="faithlab-badges">{"".join(badges)} <span class="what">{what}</span></p>')
@@ -146,7 +150,7 @@ def box(page: Page, caveats: Sequence[tuple[str, str]] = ()) -> str:
         lines.append(f"<p>{forest.sentence(lead, page.parts[page.parts['claim'] == lead['id']])}</p>")
     if len(page.claims) > 1:
         items = "".join(
-            f"<li>{forest.badge(c['verdict'], c['verdict'], linked[c['id']])} "
+            f"<li>{forest.badge(c['verdict'], c['verdict'], linked[c['id']], counted=bool(c.get('counted', False)))} "
             f"{forest.sentence(c, page.parts[page.parts['claim'] == c['id']])}</li>"
             for _, c in page.claims.iloc[1:].iterrows()
         )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import asked
 import choices
 import forest
 import judged
@@ -33,8 +34,8 @@ def write(results: Path, target: Path) -> None:
 
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
-        target: a folder, made if need be: `claims.md`, `claims-<paper>.md`, `choices-<paper>.md`, `answer.svg`,
-            `matrix.md`, `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`,
+        target: a folder, made if need be: `asked.md`, `claims.md`, `claims-<paper>.md`, `choices-<paper>.md`,
+            `answer.svg`, `matrix.md`, `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`,
             `error-rates.md`, `metrics.md`.
     """
     figures.theme()
@@ -55,8 +56,10 @@ def write(results: Path, target: Path) -> None:
     claims = claims[[(places.root() / "book" / judged.folder(p) / "verdict.md").is_file() for p in claims["paper"]]]
     if len(claims):
         (target / "claims.md").write_text(forest.overview(claims), encoding="utf-8")
+        (target / "asked.md").write_text(asked.answers(pages), encoding="utf-8")
+        relations = asked.related(pages)
         for paper in claims["paper"].unique():
-            text = forest.verdicts(pages, paper, reader.caveats)
+            text = forest.verdicts(pages, paper, reader.caveats, relations)
             (target / f"claims-{judged.folder(paper)}.md").write_text(text, encoding="utf-8")
 
     masked = [pd.read_csv(path) for path in sorted((results / "f-fidelity").rglob("robustness.csv"))]
@@ -205,7 +208,10 @@ def _metrics() -> str:
 
 
 def _matrix(trust: pd.DataFrame) -> str:
-    """Metrics by trials as tables that a phone can show, one for each kind of network, all in one order."""
+    """Metrics by trials as tables that a phone can show, one for each kind of network, all in one order.
+
+    The first is open, the others are folded behind what they come to. Of a kind only metrics that a trial applies to.
+    """
     of = trust[trust["size"] == "all images"]
     of = of if "kind" in of else of.assign(kind="")
     applies = of.groupby("metric")["verdict"].agg(lambda verdicts: verdicts.isin(figures.VERDICTS).any())
@@ -215,13 +221,18 @@ def _matrix(trust: pd.DataFrame) -> str:
     tables = []
     for kind, own in of.groupby("kind", sort=False):
         found = {(row.metric, row.trial): row for row in own.itertuples()}
-        rows = "".join(
-            f'<tr><th scope="row">{html.escape(name)}</th>{"".join(_cell(found.get((name, t))) for t in trials)}</tr>'
-            for name in names
-        )
-        caption = f"<caption>{html.escape(kind)}</caption>" if kind else ""
-        body = f"{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody>"
-        tables.append(f'<table class="faithlab-matrix">{body}</table>')
+        asked_of = own[own["verdict"].isin(figures.VERDICTS)].groupby("metric")["verdict"].agg(set)
+        of_its_own = own[(own["verdict"] == "passed") & (own["trial"] != examination.BUILT)]["metric"]
+        cells = {name: "".join(_cell(found.get((name, t)), t) for t in trials) for name in names if name in asked_of}
+        rows = "".join(f'<tr><th scope="row">{html.escape(name)}</th>{own}</tr>' for name, own in cells.items())
+        table = f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        if kind:
+            clean = sum("failed" not in asked_of[name] for name in of_its_own.unique())
+            summary = f"{html.escape(kind)}: {clean} of {len(asked_of)} metrics pass a trial and fail none"
+            # The first is open: a reader sees one, and that there are more.
+            opened = "" if tables else " open"
+            table = f'<details class="faithlab-kind"{opened}><summary>{summary}</summary>{table}</details>'
+        tables.append(table)
     others = [name for name in dict.fromkeys(of["metric"]) if name not in names]
     left = f"No trial applies to {', '.join(others)}.\n" if others else ""
     return "\n\n".join(tables) + f"\n\n{left}"
@@ -242,13 +253,14 @@ def recorded_matrix(kept: Recorded) -> str:
     )
 
 
-def _cell(row: Any) -> str:
-    """A cell of the matrix, of a row of the table of trust."""
+def _cell(row: Any, trial: str) -> str:
+    """A cell of the matrix, of a row of the table of trust; a phone, which has no columns, shows its trial in it."""
     if row is None or row.verdict not in figures.VERDICTS:
         return '<td class="none"><span class="sr-only">does not apply</span></td>'
     value = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
     sign = f'<b aria-hidden="true">{figures.VERDICTS[row.verdict][1]}</b><span class="sr-only">{row.verdict}</span>'
-    return f'<td class="{row.verdict}{" home" if row.home else ""}">{sign} {value}</td>'
+    kind = f'class="{row.verdict}{" home" if row.home else ""}"'
+    return f'<td {kind} data-label="{html.escape(trial, quote=True)}">{sign} {value}</td>'
 
 
 def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:

@@ -177,7 +177,7 @@ if rows:
     )
 Markdown(text)
 
-# %% mystnb={"figure": {"caption": "Accuracy on the whole test split of each network that ships, one mark a seed or fold.", "name": "networks-accuracy"}, "image": {"alt": "Dots: a row for each data set and network, the accuracy of each seed, coloured by how it was trained."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Accuracy on the whole test split of each network that ships, one mark a seed or fold.", "name": "networks-accuracy"}, "image": {"alt": "Dots: a row for each data set and network, the accuracy of each seed, coloured by how it was trained."}} tags=["hide-input", "answer"]
 if rows:
     height = 1.4 + 0.5 * networks.groupby(names[:2]).ngroups + 0.25 * networks["kind"].nunique()
     figure, axes = plt.subplots(figsize=(7.2, height))

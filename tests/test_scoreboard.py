@@ -11,6 +11,7 @@ from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
 from faithlab.metrics import METRICS
 from faithlab.study import places
 from faithlab.study.results import Recorded
+from faithlab.trials import examination
 
 
 @pytest.fixture
@@ -23,6 +24,8 @@ def results(tmp_path, monkeypatch):
     (tmp_path / "book").mkdir()
     (tmp_path / "book/caveats.yml").write_text("saco: [{badge: Small, says: It is small.}]\n")
     (tmp_path / "book/choices.yml").write_text("saco: {unit: SaCo, measured: []}\n")
+    (tmp_path / "book/alike.yml").write_text("saco: [{says: The same, claims: {b: on b, gone: not here, a: on a}}]\n")
+    (tmp_path / "book/asked.yml").write_text("[]\n")
     (tmp_path / "book/_toc.yml").write_text(
         "root: book/home\nparts: [{chapters: [{file: notebooks/saco/one}, {file: notebooks/trace/two}]}]\n"
     )
@@ -61,7 +64,8 @@ def run(folder, profile, claims, **more):
 def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     text = (tmp_path / "out/claims.md").read_text()
-    assert '<a href="saco/verdict.html"><strong>SaCo</strong></a> 2 claims: 1 contradicted, 1 partly</p>' in text
+    said = "2 claims: 1 contradicted, 1 partly. They say 1 different thing</p>"
+    assert f'<a href="saco/verdict.html"><strong>SaCo</strong></a> {said}' in text
     assert '<a href="trace/verdict.html"><strong>TRACE</strong></a> 1 claim: 1 not tested</p>' in text
     assert text.count("faithlab-paper") == 2, "what has no page for its verdict is not counted"
     tile = '<a class="faithlab-tile partly" href="saco/verdict.html#claim-a" title="partly: Claim a"'
@@ -70,7 +74,7 @@ def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
 
 def test_the_verdict_is_that_of_the_best_run_and_this_build_stands_beside(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
-    first, second = (tmp_path / "out/claims-saco.md").read_text().split("{#claim-")[1:]
+    second, first = (tmp_path / "out/claims-saco.md").read_text().split("{#claim-")[1:]  # as they are declared alike
     assert first.startswith("a .faithlab-claim}\n**◐ partly** Claim a\n\n")
     assert "<dt>Recorded, study</dt><dd>study a</dd><dt>This build</dt><dd>✓ reproduced. quick a</dd>" in first
     assert '<a href="../../notebooks/saco/one.html">saco/one</a>' in first
@@ -248,6 +252,26 @@ def test_the_matrix_names_what_it_leaves_out_and_puts_first_what_fails_least():
     rows = [row(name, trial, v, name == "B") for name, of in said.items() for trial, v in zip(TRIALS, of, strict=True)]
     trust = pd.DataFrame(rows)
     text = scoreboard._matrix(trust)
+    assert "<details" not in text
     assert text.index('<th scope="row">B') < text.index('<th scope="row">A')
-    assert '<td class="open home"><b aria-hidden="true">?</b><span class="sr-only">open</span> 0.00</td>' in text
+    assert '<td class="open home" data-label="Order"><b aria-hidden="true">?</b>' in text, "a phone has no columns"
+    assert '<span class="sr-only">open</span> 0.00</td>' in text
     assert text.endswith("No trial applies to C.\n")
+
+
+def test_the_matrix_opens_one_kind_and_says_of_the_others_what_they_come_to():
+    def row(metric, trial, verdict, kind):
+        return {"metric": metric, "trial": trial, "size": "all images", "verdict": verdict, "home": False, "T": 0.9} | {
+            "kind": kind
+        }
+
+    rows = [row("A", "Order", "passed", "images"), row("B", "Order", "failed", "images")]
+    rows += [row("A", "Order", "open", "text"), row("A", examination.BUILT, "passed", "text")]
+    rows += [row("B", "Order", "does not apply", "text")]
+    first, second = scoreboard._matrix(pd.DataFrame(rows)).split("<details")[1:]
+    assert " open>" in first.partition("<summary>")[0]
+    assert " open>" not in second.partition("<summary>")[0]
+    assert "<summary>images: 1 of 2 metrics pass a trial and fail none</summary>" in first
+    # What it passed is about a network of its own, and B, which nothing could be asked about, is left out.
+    assert "<summary>text: 0 of 1 metrics pass a trial and fail none</summary>" in second
+    assert '<th scope="row">B' not in second

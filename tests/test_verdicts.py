@@ -270,6 +270,15 @@ def test_a_verdict_can_be_drawn_from_its_frame():
     assert "<strong>undecided</strong>" in verdict._repr_html_()
 
 
+@pytest.mark.parametrize(("parts", "folded"), [(verdicts.LINES, False), (verdicts.LINES + 1, True)])
+def test_many_numbers_are_folded_and_none_is_lost(parts, folded):
+    facts = [claims.counted(f"fact {k}", [True]) for k in range(parts)]
+    page = claims.Claim("x", "Table 1", "x", facts).verdict._repr_html_()
+    assert ("<details" in page) == folded
+    assert page.count("<tr>") == parts
+    assert (f"{parts} numbers of {parts} parts" in page) == folded
+
+
 X, Y = {"explainer": "a"}, {"explainer": "b"}
 
 

@@ -36,24 +36,40 @@
     }
   };
 
+  /* The cells of a table as rows of equal length: one that spans several stands in each of them. */
+  const spread = (table) => {
+    const rows = [...table.rows].map(() => []);
+    [...table.rows].forEach((row, r) => [...row.cells].forEach((cell) => {
+      const free = Array.from({ length: rows[r].length + 1 }, (_, c) => c).find((c) => rows[r][c] === undefined);
+      for (let i = 0; i < cell.rowSpan && r + i < rows.length; i++)
+        for (let j = 0; j < cell.colSpan; j++) rows[r + i][free + j] = cell;
+    }));
+    return rows;
+  };
+  const said = (cell) => cell.textContent.trim().replace(/\s+/g, " ");
+
+  /* Where a table becomes a list, every number needs the name of its column. */
+  const labels = () => {
+    for (const table of document.querySelectorAll("article.bd-article table.faithlab-few")) {
+      const rows = spread(table), above = rows.slice(0, table.tHead ? table.tHead.rows.length : 0);
+      rows.slice(above.length).forEach((row) => row.forEach((cell, c) => {
+        if (cell.tagName === "TD") cell.dataset.label = [...new Set(above.map((head) => said(head[c])))].filter(Boolean).join(", ");
+      }));
+    }
+  };
+
   /* Every table of numbers, as it is shown, as CSV. */
   const csv = () => {
-    const quoted = (cell) => `"${cell.innerText.trim().replaceAll("\n", " ").replaceAll('"', '""')}"`;
+    const quoted = (cell) => `"${said(cell).replaceAll('"', '""')}"`;
     for (const table of document.querySelectorAll("article.bd-article .cell_output table.dataframe")) {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "faithlab-csv";
       button.textContent = "this table as CSV";
       button.addEventListener("click", () => {
-        // A cell that spans several says its text in each of them.
-        const rows = [...table.rows].map(() => []);
-        [...table.rows].forEach((row, r) => [...row.cells].forEach((cell) => {
-          const free = Array.from({ length: rows[r].length + 1 }, (_, c) => c).find((c) => rows[r][c] === undefined);
-          for (let i = 0; i < cell.rowSpan && r + i < rows.length; i++)
-            for (let j = 0; j < cell.colSpan; j++) rows[r + i][free + j] = quoted(cell);
-        }));
+        const rows = spread(table).map((row) => row.map(quoted).join(","));
         const link = document.createElement("a");
-        link.href = URL.createObjectURL(new Blob([rows.map((row) => row.join(",")).join("\n") + "\n"], { type: "text/csv" }));
+        link.href = URL.createObjectURL(new Blob([rows.join("\n") + "\n"], { type: "text/csv" }));
         link.download = "table.csv";
         link.click();
         URL.revokeObjectURL(link.href);
@@ -92,6 +108,7 @@
   };
   const ready = () => {
     code();
+    labels();
     csv();
     figures();
     scrolls();

@@ -191,7 +191,7 @@ table = table.reindex(
 )
 tables.styled(table.fillna("–").rename_axis([None, None]))
 
-# %% mystnb={"figure": {"caption": "Wall time to judge explainers, against their number, as it follows from the stages: what is done once, and the mean of what is done for each explainer.", "name": "cost-roar"}, "image": {"alt": "Line chart: number of explainers against seconds, one line for ROAR and one for F-Fidelity."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Wall time to judge explainers, against their number, as it follows from the stages: what is done once, and the mean of what is done for each explainer.", "name": "cost-roar"}, "image": {"alt": "Line chart: number of explainers against seconds, one line for ROAR and one for F-Fidelity."}} tags=["hide-input", "answer"]
 numbers = range(1, 11)
 of = stages[stages["stage"] != "total"]
 once = of[of["explainer"] == "both"].groupby("metric")["seconds"].sum().reindex(totals.index, fill_value=0)

@@ -176,7 +176,7 @@ Markdown(
 # From the split follows the width of every way of asking: with $v_b$ between images, $v_w$ within and $N$ draws, the mean of $n$
 # images has the variance $(v_b + v_w / N) / n$. The dots are intervals that were measured.
 
-# %% mystnb={"figure": {"caption": "Half-width of the 95 % interval against forwards for each explainer. Left: the area of one explainer. Right: the difference of two. Dots: measured.", "name": "cost-forwards-width"}, "image": {"alt": "Two line charts with logarithmic axes of half-width against forwards; the published protocol lies highest, one size an image lowest."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Half-width of the 95 % interval against forwards for each explainer. Left: the area of one explainer. Right: the difference of two. Dots: measured.", "name": "cost-forwards-width"}, "image": {"alt": "Two line charts with logarithmic axes of half-width against forwards; the published protocol lies highest, one size an image lowest."}} tags=["hide-input", "answer"]
 WAYS = {  # name -> (kind of subsets, draws a size, sizes an image)
     "published": (KINDS[1], published_draws, len(sizes)),
     "one subset for all sizes": (KINDS[0], 1, len(sizes)),

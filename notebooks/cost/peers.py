@@ -297,7 +297,7 @@ Markdown(
     f"{like.min():.1f} to {like.max():.1f} times as long where both run in float32."
 )
 
-# %% mystnb={"figure": {"caption": "Wall time over the bare forwards (or explanations) that a metric needs, in the form in which the engine runs the network: the dashed line is the floor. Logarithmic scale. Where there is one dot only, the book does not have the metric.", "name": "cost-peers"}, "image": {"alt": "Dot chart of metrics of three libraries: for each the library's time, the engine's in float32, and the engine's in its fast form, as multiples of the floor."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Wall time over the bare forwards (or explanations) that a metric needs, in the form in which the engine runs the network: the dashed line is the floor. Logarithmic scale. Where there is one dot only, the book does not have the metric.", "name": "cost-peers"}, "image": {"alt": "Dot chart of metrics of three libraries: for each the library's time, the engine's in float32, and the engine's in its fast form, as multiples of the floor."}} tags=["hide-input", "answer"]
 dots = ratios.reset_index()
 dots["label"] = dots["metric"] + " (" + dots["library"] + ")"
 names = {"theirs / fast floor": "the library", "ours, float32 / fast floor": "the engine, float32"}

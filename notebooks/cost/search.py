@@ -298,7 +298,7 @@ for metric, top in (("bound", bound), ("limit", limit)):
 scores = Scores.concat(rows)
 run.save(scores, "searches")
 
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the image, mean over the images with its 95 % interval, against the forwards that were needed, those of the greedy start included. Points: greedy searches, which end there. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line chart: forwards per image against the part of the best value; eight searches."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the image, mean over the images with its 95 % interval, against the forwards that were needed, those of the greedy start included. Points: greedy searches, which end there. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line chart: forwards per image against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
 figure, axes = plt.subplots(figsize=(7.2, 3.8))
 for i, name in enumerate(SEARCHES):
     used, value = paths[name][0]

@@ -173,7 +173,7 @@ for subject in (*small, large):
 scores = Scores.concat(parts)
 run.save(scores, "scores")
 
-# %% mystnb={"figure": {"caption": "Accuracy lost when a random part of the pixels that an explainer calls relevant is removed (FFid+, higher is better), and when a part of the others is (FFid\u2212, lower is better), against the explanation size. Bands: 95 % intervals over the images. The scales differ.", "name": "ff-explainers-curves"}, "image": {"alt": "Four line charts, settings by scores: explanation size against lost accuracy, one line each for Grad-CAM, the saliency map and three controls."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Accuracy lost when a random part of the pixels that an explainer calls relevant is removed (FFid+, higher is better), and when a part of the others is (FFid\u2212, lower is better), against the explanation size. Bands: 95 % intervals over the images. The scales differ.", "name": "ff-explainers-curves"}, "image": {"alt": "Four line charts, settings by scores: explanation size against lost accuracy, one line each for Grad-CAM, the saliency map and three controls."}} tags=["hide-input", "answer"]
 figures.curves(
     scores,
     rows={name: {"dataset": dataset} for name, dataset in settings.items()},

@@ -133,7 +133,7 @@ kept = recorded("f-fidelity/fine-tuning", "alike")
 sources = {"recorded": kept.frame if kept else None, "this build": alike}
 tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["compared with"], order=explainers))
 
-# %% mystnb={"figure": {"caption": "Rank correlation between explanations of the original network and other explanations, mean over the images with 95 % intervals.", "name": "ff-fine-tuning-alike"}, "image": {"alt": "Bar chart: explainers against rank correlation, a bar each for the fine-tuned network, a network trained apart, and another image."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation between explanations of the original network and other explanations, mean over the images with 95 % intervals.", "name": "ff-fine-tuning-alike"}, "image": {"alt": "Bar chart: explainers against rank correlation, a bar each for the fine-tuned network, a network trained apart, and another image."}} tags=["hide-input", "answer"]
 figure, axes = plt.subplots(figsize=(7.2, 3))
 for shift, name in zip((-0.27, 0, 0.27), (TUNED, APART, NEXT), strict=True):
     of = alike[alike["compared with"] == name]

@@ -173,7 +173,7 @@ run.claim(
 # share of images to which both give the same class. F-Fidelity wants both: robust up to $\beta$, and still the model that
 # was to be explained.
 
-# %% mystnb={"figure": {"caption": "Left: accuracy on test images that lack a random share of their pixels. Right: agreement with the original network's answer to the whole image. One line for each beta of fine-tuning, and one for the original. Bands: 95 % intervals over the images.", "name": "ff-robustness-beta"}, "image": {"alt": "Two line charts against the share of masked pixels, accuracy and agreement, one line for each beta."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Left: accuracy on test images that lack a random share of their pixels. Right: agreement with the original network's answer to the whole image. One line for each beta of fine-tuning, and one for the original. Bands: 95 % intervals over the images.", "name": "ff-robustness-beta"}, "image": {"alt": "Two line charts against the share of masked pixels, accuracy and agreement, one line for each beta."}} tags=["hide-input", "answer"]
 figures.curves(
     scores,
     columns={name: {"metric": name} for name in ("accuracy", "agreement")},

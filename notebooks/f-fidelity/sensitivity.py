@@ -165,7 +165,7 @@ measured = pd.concat(
 )
 run.save(measured, "correlations")
 
-# %% mystnb={"figure": {"caption": "Macro correlation of F-Fidelity with the true order, for each value of one parameter while the others keep theirs, with 95 % intervals over the images. 1 is the ideal in all three comparisons.", "name": "ff-sensitivity"}, "image": {"alt": "Three line charts: number of draws, alpha and beta against correlation times ideal, one line per comparison."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Macro correlation of F-Fidelity with the true order, for each value of one parameter while the others keep theirs, with 95 % intervals over the images. 1 is the ideal in all three comparisons.", "name": "ff-sensitivity"}, "image": {"alt": "Three line charts: number of draws, alpha and beta against correlation times ideal, one line per comparison."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 3, figsize=(8.6, 2.9), sharey=True)
 macro = measured[measured["level"] == "macro_correlation"]
 for axes, parameter in zip(panels, varied, strict=True):

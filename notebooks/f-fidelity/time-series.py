@@ -237,7 +237,7 @@ Markdown(
     + ("all whole series." if min(agree) == 1 else f"{min(agree):.1%} of the whole series or more.")
 )
 
-# %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, time steps unless the page was run with values only, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, time steps unless the page was run with values only, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input", "answer"]
 pairs = {  # what a figure calls a pair of data set and network, and where its rows are
     f"{NAMES[name][0]}, {network}": {"dataset": f"{name} test", "network": network, "explainer": f"IG of {units[0]}s"}
     for name, network in itertools.product(data, map(ARCHITECTURES.get, architectures))

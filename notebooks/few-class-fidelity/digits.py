@@ -200,7 +200,7 @@ table_of(table=2, metric="Few-class Fidelity")
 other = {"model": "Xception", "network": second.network}
 table_of(table=2, metric="Few-class Fidelity", **other)
 
-# %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement, a panel for each network: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-digits-fidelity"}, "image": {"alt": "Two panels of points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement, a panel for each network: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-digits-fidelity"}, "image": {"alt": "Two panels of points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input", "answer"]
 figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
 
 # %% [markdown]

@@ -186,7 +186,7 @@ figure
 # Each stand-in ranks the same combinations of explainer and refinement. The rank correlation of two rankings is 1 where both
 # agree. The last row is the alignment with what is known: the box of the vehicle (IoU), the pixels of the digit (Dice).
 
-# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two stand-ins, and with the alignment to the known box or region.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five stand-ins and the alignment measure against each other."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two stand-ins, and with the alignment to the known box or region.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five stand-ins and the alignment measure against each other."}} tags=["hide-input", "answer"]
 rows = []
 for task, own in here.items():
     kinds = {name: {**fidelity, "reference": name} for name in names} | {"alignment": {"metric": measure[task]}}

@@ -138,7 +138,7 @@ effects.columns = ["step", "given", "mean", "low", "high"]
 run.save(effects, "effects")
 tables.styled(tables.side_by_side({"adds to SaCo": effects}, rows=["step", "given"], columns=[], digits=3))
 
-# %% mystnb={"figure": {"caption": "SaCo when only the last layers are aggregated, from one to all. Points: means over the images; bars: 95 % intervals. The ends of both lines are the four numbers of Table 1.", "name": "saco-layers"}, "image": {"alt": "Line chart for each network: number of last layers aggregated against SaCo, one line for attention alone and one with the gradient."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "SaCo when only the last layers are aggregated, from one to all. Points: means over the images; bars: 95 % intervals. The ends of both lines are the four numbers of Table 1.", "name": "saco-layers"}, "image": {"alt": "Line chart for each network: number of last layers aggregated against SaCo, one line for attention alone and one with the gradient."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(1, len(chosen), figsize=(3.4 + 3 * len(chosen), 3.6), squeeze=False, sharey=True)
 rows = []
 for axes, subject in zip(grid[0], chosen, strict=True):

@@ -186,7 +186,7 @@ scores = Scores.concat(found)
 run.save(scores, "scores")
 Markdown(f"In all {len(scores):,} numbers.")
 
-# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input", "answer"]
 estimates = tables.summary(scores, ["dataset", "network", "explainer", "metric"])
 run.save(estimates, "estimates")
 figure, panels = plt.subplots(1, 3, figsize=(8.4, 3), sharex=True)

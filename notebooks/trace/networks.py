@@ -181,7 +181,7 @@ sources = {"published": printed, "recorded": parts(before.frame) if before else 
 order = ["six networks", "TRACE-p", "TRACE-y", "Greedy-Le", *explainers, "Random"]
 tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["network"], order=order))
 
-# %% mystnb={"figure": {"caption": "Attainable share of each explainer, mean over the images with its 95 % interval. With a few photographs the intervals are wide, and say so.", "name": "tr-networks"}, "image": {"alt": "Dot plot with intervals: explainers against the attainable share, one colour per network."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Attainable share of each explainer, mean over the images with its 95 % interval. With a few photographs the intervals are wide, and say so.", "name": "tr-networks"}, "image": {"alt": "Dot plot with intervals: explainers against the attainable share, one colour per network."}} tags=["hide-input", "answer"]
 cells = [(name, reference) for name in scores.labels("network") for reference in references]
 groups = {n if len(references) == 1 else f"{n}, {r}": {"network": n, "reference": r} for n, r in cells}
 figures.dots(scores, groups, label="attainable share", metric=optimum.SHARE, marks={0: "chance", 1: "TRACE"})

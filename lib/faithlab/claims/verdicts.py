@@ -58,6 +58,8 @@ POOLED, BETWEEN = "pooled", "between networks"
 COUNTED = "counted"
 ROUNDING = 1e-12
 """An end that is nearer to the bar than this lies on it: rounding decides no verdict."""
+LINES = 8
+"""Numbers of a verdict that a page shows in the open; more are folded."""
 
 
 def tail(parts: int, networks: int = 1) -> float:
@@ -352,9 +354,13 @@ class Verdict:
         verdict = f"<strong>{self.outcome}</strong>"
         if self.beside:
             verdict = f"This build: {verdict}, {html.escape(self.beside)}."
+        table = f"<table class='faithlab-text'>{''.join(map(line, self.judged))}</table>"
+        if (lines := sum(len(j.part.contrasts) if j.part.gathered is not None else 1 for j in self.judged)) > LINES:
+            what = f"{lines} numbers of {len(self.judged)} part{'s' * (len(self.judged) > 1)}, each with its interval"
+            table = f"<details class='faithlab-evidence'><summary>{what}</summary>{table}</details>"
         return (
             f"<p>{verdict} {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
-            f"{html.escape(self.sentence)}</p><table class='faithlab-text'>{''.join(map(line, self.judged))}</table>"
+            f"{html.escape(self.sentence)}</p>{table}"
         )
 
 

@@ -14,6 +14,7 @@ import seaborn as sns
 import torch
 from IPython.display import HTML
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from PIL import Image
 from scipy.cluster import hierarchy
@@ -66,11 +67,40 @@ def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1
         axes.annotate(text, (1.0, at), (-3, 3), ("axes fraction", "data"), ha="right", **look)
 
 
+SMALLEST = 9.0
+"""The smallest text of a figure, in points, where the column of a page shows it."""
+COLUMN = 704 / 96
+"""What the column of a page is wide on a screen of 1280 pixels, in inches; a wider figure is shown smaller there."""
+WIDER = 1.1
+"""Up to so many times the column text is enlarged for that. A wider figure stays as it is: its labels would collide."""
+
+
 def show(figure: plt.Figure) -> plt.Figure:
-    """A laid-out figure to end a cell with, drawn once."""
+    """A laid-out figure to end a cell with, drawn once, without text that is too small (see `SMALLEST`)."""
     figure.tight_layout()
+    if _enlarge(figure):
+        figure.tight_layout()
     plt.close(figure)
     return figure
+
+
+def _enlarge(figure: plt.Figure) -> bool:
+    """Bring small text to the smallest size that a page should show; whether there was any."""
+    figure.draw_without_rendering()
+    wide = (figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"]) / COLUMN
+    if wide > WIDER:
+        return False
+    least, found = SMALLEST * max(wide, 1.0), False
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        for which in ("major", "minor"):
+            if any(label.get_fontsize() < least for label in axis.get_ticklabels(which=which) if label.get_text()):
+                axis.set_tick_params(which=which, labelsize=least)  # of ticks that are still to come, too
+                found = True
+    for text in figure.findobj(Text):
+        if text.get_text() and text.get_fontsize() < least:
+            text.set_fontsize(least)
+            found = True
+    return found
 
 
 def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool = False) -> plt.Figure:

@@ -1,5 +1,6 @@
 """Tables for the book: what a paper prints beside what was measured."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -194,19 +195,46 @@ def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:
     return ", ".join(f"{name} {number(estimate, digits)}" for name, estimate in estimates.items())
 
 
+MANY = 6
+"""Columns, with those of names, that a page shows beside each other; a table of more has a look of its own."""
+FEW = 4
+"""Rows of a table of many columns that a phone shows as lists, one below the other."""
+
+
 def styled(table: pd.DataFrame) -> Styler:
-    """A table of numbers as the book shows it: merged headers in words, its look in the book's style sheet."""
+    """A table of numbers as the book shows it: merged headers in words, its look in the book's style sheet.
+
+    In a table of more than `MANY` columns an interval may stand below its number, and the names of its rows stay in
+    view where it is scrolled; one of at most `FEW` rows is a list on a phone.
+    """
 
     def words(name: Any) -> Any:
         return name.replace("_", " ") if name in LEVELS else name
 
-    style = table.style.format_index(words, axis="index").format_index(words, axis="columns")
-    return style.set_table_attributes('class="dataframe"')
+    looks = _looks(table, table.index.nlevels)
+    shown = table.map(_together) if len(looks) > 1 else table
+    style = shown.style.format_index(words, axis="index").format_index(words, axis="columns")
+    return style.set_table_attributes(f'class="{" ".join(looks)}"')
 
 
 def prose(frame: pd.DataFrame) -> Styler:
-    """A table of sentences as the book shows it: text in lines, no index."""
-    return frame.style.hide(axis="index").set_table_attributes('class="dataframe faithlab-text"')
+    """A table of sentences as the book shows it: text in lines, no index; many columns and few rows as in `styled`."""
+    looks = [look for look in _looks(frame, 0) if look != "faithlab-many"]
+    return frame.style.hide(axis="index").set_table_attributes(f'class="{" ".join([*looks, "faithlab-text"])}"')
+
+
+def _looks(table: pd.DataFrame, names: int) -> list[str]:
+    """The classes of a table with so many columns of names."""
+    if names + len(table.columns) <= MANY:
+        return ["dataframe"]
+    return ["dataframe", "faithlab-few" if len(table) <= FEW else "faithlab-many"]
+
+
+def _together(cell: Any) -> Any:
+    """A cell whose interval, or spread, is never broken within."""
+    if not isinstance(cell, str):
+        return cell
+    return re.sub(r"(?<=\[)[^\]]*(?=\])|(?<=±) ", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), cell)
 
 
 def _text(row: Mapping, digits: int) -> str:

@@ -1,0 +1,147 @@
+"""Questions that readers bring: one number is the answer, and every other that looks like one says how it differs."""
+
+import html
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import forest
+import pandas as pd
+import yaml
+from judged import Page, anchor, folder, sign
+
+from faithlab.claims import CONTRADICTED, REPRODUCED
+from faithlab.claims.verdicts import BETWEEN, POOLED
+from faithlab.study import places
+
+SAYS = {REPRODUCED: "Yes", CONTRADICTED: "No"}
+"""What a verdict answers; any other, that it is not known."""
+
+
+def declared() -> list[dict[str, Any]]:
+    """What `asked.yml` declares; it says there what its words mean."""
+    return yaml.safe_load((places.root() / "book" / "asked.yml").read_text(encoding="utf-8")) or []
+
+
+def answers(pages: Sequence[Page], questions: Sequence[Mapping[str, Any]] | None = None) -> str:
+    """Each question with its one answer, in Markdown for the home page; of the claims that are in the build.
+
+    Args:
+        pages: all pages with claims.
+        questions: instead of `asked.yml`.
+    """
+    found = []
+    for of in declared() if questions is None else questions:
+        if known := _claim(pages, of["claim"]):
+            claim, parts = known
+            address = f"{folder(claim['paper'])}/verdict.html#{anchor(claim['id'])}"
+            found.append(
+                f"## {of['question']}\n\n{forest.badge(claim['verdict'], claim['verdict'], address)} "
+                f"{_answer(of, claim, parts)}\n\n{of['means']}\n\n{_page(of['unsure'], '')}\n\n"
+                f'<a href="{address}">The claim with its plot, and how every other number of the book that compares '
+                f"the two relates to this one</a>.\n"
+            )
+    return "\n".join(found)
+
+
+def related(pages: Sequence[Page], questions: Sequence[Mapping[str, Any]] | None = None) -> dict[str, str]:
+    """By the claim that answers a question, in Markdown: that it does, and how other numbers differ from its own.
+
+    Args:
+        pages: all pages with claims.
+        questions: instead of `asked.yml`.
+
+    Raises:
+        ValueError: a number of another claim looks like the answer, and nothing is said of how it differs.
+    """
+    found = {}
+    for of in declared() if questions is None else questions:
+        if not (known := _claim(pages, of["claim"])):
+            continue
+        like = [(claim, rows) for claim, rows in _like(pages, of["contrasts"]) if claim["id"] != of["claim"]]
+        unsaid = [claim["id"] for claim, _ in like if claim["id"] not in of["others"]]
+        if unsaid:
+            raise ValueError(
+                f"asked.yml, {of['question']!r}: expected in others how they differ, got nothing: {unsaid}"
+            )
+        order = list(of["others"])
+        like.sort(key=lambda pair: order.index(pair[0]["id"]))
+        table = "".join(_row(claim, rows, of["others"][claim["id"]]) for claim, rows in like)
+        head = "<thead><tr><th>Asked of</th><th>Difference</th><th>Inputs</th></tr></thead>"
+        besides = "".join(f"- {_page(text, '../')}\n" for text in of.get("besides", ()))
+        found[of["claim"]] = (
+            f"**The answer to “{of['question']}”** {_answer(of, *known)}\n\n{of['means']}\n\n"
+            f"{_page(of['unsure'], '../')}\n\nOther numbers of the book that compare the two, and how they differ:\n\n"
+            f'<div class="faithlab-scroll"><table class="faithlab-asked">{head}<tbody>{table}</tbody></table></div>\n\n'
+            f"{besides}\n"
+        )
+    return found
+
+
+def _claim(pages: Sequence[Page], name: str) -> tuple[pd.Series, pd.DataFrame] | None:
+    """A claim and its parts without premises."""
+    for page in pages:
+        for _, claim in page.claims[page.claims["id"] == name].iterrows():
+            return claim, page.parts[(page.parts["claim"] == name) & ~page.parts["premise"]]
+    return None
+
+
+def _like(pages: Sequence[Page], contrasts: str) -> list[tuple[pd.Series, pd.DataFrame]]:
+    """Claims with pooled differences whose names match."""
+    found = []
+    for page in pages:
+        rows = page.parts[(page.parts["network"] == POOLED) & page.parts["contrast"].str.fullmatch(contrasts)]
+        for name, own in rows.groupby("claim", sort=False):
+            if known := _claim([page], name):
+                found.append((known[0], own))
+    return found
+
+
+def _answer(of: Mapping[str, Any], claim: pd.Series, parts: pd.DataFrame) -> str:
+    """Verdict, numbers with their intervals, and on what they rest, in a sentence or two (HTML)."""
+    pooled = parts[parts["network"] == POOLED]
+    each = []
+    for row in pooled.to_dict("records"):
+        text = f"for {html.escape(row['part'])} by <strong>{forest.number(row['value'])}</strong> of {of['most']}"
+        if math.isfinite(row["low"]):
+            text += f", 95&nbsp;% interval {forest.number(row['low'])} to {forest.number(row['high'])}"
+            text += ", the same however the images are drawn again" * (row["low"] == row["high"])
+        if math.isfinite(row["printed"]):
+            text += f" (printed: {forest.number(row['printed'])})"
+        each.append(text)
+    on = forest.spoken_of(parts)
+    networks = set(parts["network"]) - {POOLED, BETWEEN, ""}
+    rests = f"{on.get('inputs', 'no inputs')} and {len(networks)} network{'s' * (len(networks) != 1)}"
+    rests += f" ({html.escape(on['networks'])})" * ("networks" in on)
+    run = f"the recorded run, profile {claim['best']}" if claim["best"] else "this build"
+    said = SAYS.get(claim["verdict"], "It is not known")
+    return f"{said}: {html.escape(of['short'])}, {'; '.join(each)}. That is {run}, on {rests}. {_images(pooled)}"
+
+
+def _images(pooled: pd.DataFrame) -> str:
+    """Whether more images would tell more: not where every interval is further from the bar than it is wide."""
+    bar = pooled["claimed_low"].where(pooled["claimed_low"].map(math.isfinite), pooled["claimed_high"])
+    far = pd.concat([pooled["low"] - bar, bar - pooled["high"]], axis=1).max(axis=1)
+    sure = (far > pooled["high"] - pooled["low"]).all()
+    return f"More images {'would hardly' if sure else 'might'} change it."
+
+
+def _row(claim: pd.Series, rows: pd.DataFrame, differs: str) -> str:
+    """A claim with numbers that look like the answer, as a row of a table (HTML)."""
+    address = f"../{folder(claim['paper'])}/verdict.html#{anchor(claim['id'])}"
+    several = len(set(rows["part"])) > 1
+    numbers = "<br>".join(
+        html.escape((f"{row['part']}: " if several else "") + forest.interval(row)) for _, row in rows.iterrows()
+    )
+    inputs = sorted({int(count) for count in rows["images"]})
+    return (
+        f"<tr><td>{html.escape(differs[0].upper() + differs[1:])}. "
+        f'<a href="{address}">{sign(claim)} {claim["verdict"]}, as a whole</a></td>'
+        f"<td>{numbers}</td><td>{', '.join(f'{count:,}' for count in inputs)}</td></tr>"
+    )
+
+
+def _page(text: str, up: str) -> str:
+    """A text whose links name pages from the root, for a page in `book` (`up` is empty) or in a folder of it."""
+    return re.sub(r"\]\((?=book/|notebooks/)", f"](../{up}", text)

@@ -1,0 +1,32 @@
+"""Text of a figure that a page can show in full is never under 9 points there."""
+
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib.text import Text
+
+from faithlab.study import figures
+
+
+def smallest(width: float) -> tuple[float, float]:
+    """The smallest text of a figure with small words and ticks, and how wide it came out beside the column."""
+    figure, axes = plt.subplots(figsize=(width, 3))
+    axes.plot([0, 1], [0, 1])
+    axes.text(0.5, 0.5, "small", fontsize=6)
+    axes.tick_params(labelsize=7)
+    axes.set_title("large", fontsize=14)
+    figures.show(figure)
+    figure.draw_without_rendering()
+    sizes = [text.get_fontsize() for text in figure.findobj(Text) if text.get_text()]
+    assert max(sizes) == 14, "what is large enough stays as it is"
+    return min(sizes), figure.get_tightbbox().width / figures.COLUMN
+
+
+@pytest.mark.parametrize("share", [0.5, 1.05])
+def test_small_text_is_nine_points_where_the_page_shows_it(share):
+    size, wide = smallest(share * figures.COLUMN)
+    assert size / max(wide, 1.0) >= figures.SMALLEST - 0.01
+    assert size < 1.15 * figures.SMALLEST
+
+
+def test_a_figure_that_the_page_shrinks_much_is_left_as_it_is():
+    assert smallest(1.3 * figures.WIDER * figures.COLUMN)[0] == 6
