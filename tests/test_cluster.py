@@ -57,7 +57,7 @@ def study(place):
         project.write(f"notebooks/{page}.py", (ROOT / f"notebooks/{page}.py").read_text())
     wanted = {page: known[page] for page in PAGES}
     wanted[CUT] |= {"jobs": {"smoke": 1}, "parts": {"smoke": PARTS}}
-    project.write("notebooks/profiles.yml", yaml.safe_dump(wanted))
+    project.write("notebooks/profiles.yml", yaml.safe_dump(wanted, sort_keys=False))
     chapters = [{"file": f"notebooks/{page}"} for page in PAGES]
     project.write("book/_toc.yml", yaml.safe_dump({"format": "jb-book", "root": "book/home", "chapters": chapters}))
     shutil.copytree(ROOT / "notebooks/cluster", place / "notebooks/cluster")
