@@ -364,6 +364,11 @@ def reached(path, limit, like):
     return next((value for used, value in reversed(path) if used <= limit), torch.zeros_like(like))
 
 
+def part_of(top, values):
+    """Values as parts of the best; NaN for an input where no search found an order better than chance."""
+    return values / top.masked_fill(top <= 0, torch.nan)
+
+
 rows, paths, tops, chosen = [], {}, {}, {}
 for network, features, readout, count, most, moves in compared:
     subject = asked_about(network, features, count, readout)
@@ -375,12 +380,14 @@ for network, features, readout, count, most, moves in compared:
     both = found["greedy, both ends"]
     for of, path in found.items():
         about = {"images": subject.images, "explainer": of, "reference": "zero", **subject.labels}
-        part = torch.stack([reached(path, share * most, like) / tops[name] for share in SPENT], 1)
+        part = torch.stack([part_of(tops[name], reached(path, share * most, like)) for share in SPENT], 1)
         rows.append(Scores.of(part, sizes=SPENT, metric="part of the best by forwards", **about))
         for metric, spent in (("at greedy's forwards", both[0][0] if both else 0), ("in the end", most)):
             if both and both[0][0] <= most:
                 rows.append(
-                    Scores.of(reached(path, spent, like) / tops[name], metric=f"part of the best {metric}", **about)
+                    Scores.of(
+                        part_of(tops[name], reached(path, spent, like)), metric=f"part of the best {metric}", **about
+                    )
                 )
 
 # %% [markdown]
@@ -427,7 +434,7 @@ for axes, (name, of), (*_, most, _) in zip(grid.flat, paths.items(), compared, s
             continue
         used, value = path[0]
         if len(path) == 1:
-            axes.plot(used, (value / tops[name]).mean(), marker="o", linestyle="", **look)
+            axes.plot(used, part_of(tops[name], value).nanmean(), marker="o", linestyle="", **look)
             continue
         since = next((k for k, share in enumerate(SPENT) if share * most >= used), None)  # the first order is there
         if since is None:
@@ -485,9 +492,15 @@ Markdown(
 
 # %% tags=["hide-input"]
 def beats(winner, rivals, metric):
-    """A search is better than each of some others."""
+    """A search is better than each of some others, on each data set."""
     ours, metric = {"explainer": winner}, f"part of the best {metric}"
-    return [better(scores, ours, {"explainer": name}, metric=metric, name=name) for name in rivals]
+    return [
+        better(
+            scores, ours, {"explainer": name}, metric=metric, dataset=data, name=f"{name}, {data.removesuffix(' test')}"
+        )
+        for data in scores.where(metric=metric).labels("dataset")
+        for name in rivals
+    ]
 
 
 run.claim(
