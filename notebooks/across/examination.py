@@ -404,8 +404,13 @@ for kind, of in found.items():
             said[-1] += "" if r.real or not r.ahead else ", which may be noise"
             if r.attainable < 0:
                 said[-1] += "; further from the best order than a random one"
+            elif r.attainable > 1:
+                said[-1] += (
+                    f"; {r.attainable:.0%} of the way from a random order to the best that was found: the search is short"
+                )
             elif r.attainable == r.attainable:
-                said[-1] += f"; {r.attainable:.0%} of the way from a random order to the best"
+                within = f"[{r.attainable_low:.0%}, {r.attainable_high:.0%}]"
+                said[-1] += f"; {r.attainable:.0%} {within} of the way from a random order to the best that was found"
 if cards:
     run.save(pd.concat(cards), "report")
 Markdown("\n".join(f"- {line}." for line in said) or "This run examined nobody's own metric or explainer.")

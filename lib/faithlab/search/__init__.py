@@ -12,9 +12,9 @@ the readout of the score.
 
 The paper's searches are `greedy`, `anneal` and the complete search, `bound`. Ours is `best`: greedy search from both
 ends, refined by `insert`. It finds more in fewer forwards. How far that is from the optimum say `optimum`, exact for a
-few features, `ceiling`, a bound for any number, and `limit`, an estimate. `tabu`
-and `genetic` are searches that the paper names beside its own. Another search is a function from a step and
-a state to the next state: `faithlab.search.chains` asks, keeps the best, and takes it up again after an interrupt.
+few features, `ceiling`, a bound for any number, and `limit`, an estimate. Another search is a function from a step and
+a state to the next state, as tabu search and the genetic algorithm in the notebook `cost/search`, which the paper names
+beside its own: `faithlab.search.chains` asks, keeps the best, and takes it up again after an interrupt.
 
 What is fast: an order is a chain of subsets, and a step asks only about the subsets that it changes. The chains of all
 images and restarts go in lock-step, so that their questions fill whole forwards. Annealing of a probability gives a
@@ -34,6 +34,5 @@ from faithlab.search.chains import OBJECTIVES, Trajectory
 from faithlab.search.construction import best, greedy
 from faithlab.search.insertion import insert
 from faithlab.search.memory import Remembered
-from faithlab.search.metaheuristics import genetic, tabu
 from faithlab.search.orders import NEIGHBOURS, heat_map, random_orders
 from faithlab.search.subsets import answers, bound, ceiling, limit, lookup, optimum

@@ -63,9 +63,6 @@ def anneal(
     # A chain makes the same proposals however many others there are.
     stream = torch.arange(restarts, device=order.device) << 32
 
-    def begin() -> State:
-        return {"order": start, "table": problem.start(owner, start)}
-
     def advance(step: int, state: State) -> State:
         u = draws.uniform(seed, identity, stream + step, 4).flatten(0, 1)  # [N, 4]
         here, known = state["order"], state["table"]
@@ -78,4 +75,4 @@ def anneal(
         return problem.after(state, order=proposed, table=torch.where(taken[:, None, None], table, known))
 
     about = (temperature, cooling, neighbour, restarts, score_range, seed, identity.tolist())
-    return run("annealing", problem, begin, advance, steps, start=start, about=about, resume=resume, progress=progress)
+    return run("annealing", problem, start, advance, steps, about=about, resume=resume, progress=progress)

@@ -58,8 +58,7 @@ class Problem:
     """An objective on a score, for chains that belong to images."""
 
     def __init__(self, score: Score, objective: str, count: int, score_range: tuple[float, float] | None = None):
-        check_objective(objective)
-        weights = OBJECTIVES[objective]
+        weights = weights_of(objective)
         self.score, self.objective = score, objective
         # Side 0 keeps all but the prefix, side 1 only the prefix.
         self.sides = [side for side, weight in enumerate(weights) if weight]
@@ -71,6 +70,10 @@ class Problem:
             raise ValueError(f"expected a score range from a lower to a higher number, but got {score_range}")
         # A little wider, for the score may be rounded, and so are sums over prefixes.
         self.range = score_range and (score_range[0] - ROUNDING, score_range[1] + ROUNDING)
+
+    def chains(self, order: Tensor) -> int:
+        """How many chains of orders, [N, F], belong to each image."""
+        return max(1, len(order) // max(1, len(self.asked)))
 
     def gain(self, table: Tensor) -> Tensor:
         """What is maximised: [..., S, F + 1] -> [...]."""
@@ -108,13 +111,7 @@ class Problem:
             )
 
     def follow(
-        self,
-        positions: Tensor,
-        order: Tensor,
-        low: Tensor,
-        high: Tensor,
-        table: Tensor,
-        least: Tensor | None = None,
+        self, positions: Tensor, order: Tensor, low: Tensor, high: Tensor, table: Tensor, least: Tensor | None = None
     ) -> Tensor:
         """The table of orders that differ from known ones in the prefixes of lengths low + 1 .. high only.
 
@@ -161,11 +158,9 @@ class Problem:
         The earlier of equal ones counts.
         """
         state = {**state, **changed}
-        chains = len(state["order"]) // max(1, len(self.asked))
-        gain = self.gain(state["table"]).view(len(self.asked), max(1, chains))
+        gain = self.gain(state["table"]).view(len(self.asked), self.chains(state["order"]))
         best, chain = gain.max(1)
-        orders = state["order"].view(*gain.shape, state["order"].shape[1])
-        order = orders[torch.arange(len(gain), device=gain.device), chain]
+        order = state["order"].unflatten(0, gain.shape)[torch.arange(len(gain), device=gain.device), chain]
         if "best" in state:
             same = best <= state["best"]
             best = torch.where(same, state["best"], best)
@@ -198,14 +193,14 @@ def several(order: Tensor, chains: int, seed: int, images: Tensor | None, steps:
 def run(
     name: str,
     problem: Problem,
-    begin: Callable[[], State],
+    start: Tensor,
     advance: Callable[[int, State], State],
     steps: int,
     *,
-    start: Tensor,
     about: tuple,
-    resume: Trajectory | Path | None,
-    progress: bool,
+    begin: Callable[[], State] | None = None,
+    resume: Trajectory | Path | None = None,
+    progress: bool = False,
 ) -> Trajectory:
     """Take the steps of a search, from the start or from where an earlier one stands.
 
@@ -214,19 +209,24 @@ def run(
     Args:
         name: what it is called.
         problem: what is asked, and how often.
-        begin: its chains before the first step.
+        start: [N, F] the orders it starts at.
         advance: the number of a step and the state before it -> that after it.
         steps: those of an earlier search included.
-        start: [N, F] the orders it starts at.
         about: all else that decides its steps, but for their number and the score.
+        begin: the state before the first step; None: the orders it starts at, and the answers along them.
         resume: where an earlier one stands, or the file in which the search is kept as it goes.
         progress: show a progress bar.
+
+    Raises:
+        ValueError: to be resumed is a search of other chains; the file holds another search, or one of another score.
     """
     file = resume if isinstance(resume, Path) else None
-    kept = Kept(file, (name, problem.objective, *about), start)
-    found = kept.read(problem) if file else resume
+    decided = (name, problem.objective, *about, tuple(start.shape))
+    digest = hashlib.sha256(repr(decided).encode() + start.cpu().numpy().tobytes()).hexdigest()
+    found = _read(file, digest, problem) if file else resume
     if found is None:
-        state = problem.after(begin())
+        owner = torch.arange(len(problem.asked), device=start.device).repeat_interleave(problem.chains(start))
+        state = problem.after(begin() if begin else {"order": start, "table": problem.start(owner, start)})
         history = [state["best"]]
     else:
         if found.state is None or found.state["order"].shape != start.shape:
@@ -237,6 +237,7 @@ def run(
         state, history = found.state, list((problem.sign * found.history).unbind(1))
         problem.asked += found.asked
     done = first = len(history) - 1
+    written = time.monotonic()
 
     def reached() -> Trajectory:
         values = problem.sign * torch.stack(history[: done + 1], 1)
@@ -247,59 +248,44 @@ def run(
             after = advance(step, state)
             history.append(after["best"])
             state, done = after, step + 1
-            kept.write(reached, BLOCK)
+            if file and time.monotonic() - written >= BLOCK:
+                _write(file, digest, reached())
+                written = time.monotonic()
     except KeyboardInterrupt:
         _log.warning("%s interrupted after %d of %d steps; its best so far is returned", name, done, steps)
-    kept.write(reached)
+    if file:
+        _write(file, digest, reached())
     return reached()
 
 
-class Kept:
-    """A search in a file, so that a killed run goes on from there.
-
-    Args:
-        path: None: it is not kept.
-        about: what decides its steps, beside the score and their number.
-        start: the orders it starts at.
-    """
-
-    def __init__(self, path: Path | None, about: tuple, start: Tensor):
-        digest = hashlib.sha256(repr((about, tuple(start.shape))).encode() + start.cpu().numpy().tobytes())
-        self.path, self.about, self.last = path, digest.hexdigest(), time.monotonic()
-
-    def read(self, problem: Problem) -> Trajectory | None:
-        """What the file holds; None: there is none.
-
-        Raises:
-            ValueError: it holds another search, or one of another score.
-        """
-        if not self.path.exists():
-            return None
-        kept = torch.load(self.path, weights_only=True)
-        if kept.pop("about") != self.about:
-            raise ValueError(f"{self.path} holds another search; name another file, or delete it")
-        found = Trajectory(**kept)
-        # The answers to an empty prefix show another network or other images; rounded as they may be elsewhere.
-        count, (chains, features) = len(problem.asked), found.state["order"].shape
-        known = found.state["table"][:: chains // count, :, 0]
-        keep = torch.tensor([side == 0 for side in problem.sides], device=known.device)[:, None, None]
-        now = [problem.score(k.expand(count, features), torch.arange(count, device=known.device)) for k in keep]
-        if not torch.allclose(torch.stack(now, 1).to(known), known, rtol=0.05, atol=0.05):
-            raise ValueError(f"{self.path} holds a search of another score; name another file, or delete it")
-        return found
-
-    def write(self, reached: Callable[[], Trajectory], block: float = 0.0) -> None:
-        """Write what was reached, whole or not at all, if the last time is so many seconds ago."""
-        if self.path is None or time.monotonic() - self.last < block:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        part = self.path.with_name(self.path.name + ".part")
-        torch.save({"about": self.about, **vars(reached())}, part)
-        os.replace(part, self.path)
-        self.last = time.monotonic()
+def _read(file: Path, digest: str, problem: Problem) -> Trajectory | None:
+    """The search that a file holds; None: there is no file."""
+    if not file.exists():
+        return None
+    kept = torch.load(file, weights_only=True)
+    if kept.pop("about") != digest:
+        raise ValueError(f"{file} holds another search; name another file, or delete it")
+    found = Trajectory(**kept)
+    # The answers to an empty prefix show another network or other images; rounded as they may be elsewhere.
+    order = found.state["order"]
+    known = found.state["table"][:: problem.chains(order), :, 0]  # [B, S]
+    image = torch.arange(len(known), device=known.device)
+    now = [problem.score(torch.full_like(order[image], side == 0, dtype=torch.bool), image) for side in problem.sides]
+    if not torch.allclose(torch.stack(now, 1).to(known), known, rtol=0.05, atol=0.05):
+        raise ValueError(f"{file} holds a search of another score; name another file, or delete it")
+    return found
 
 
-def check_objective(objective: str) -> None:
-    """Raise a ValueError if it is not one of `OBJECTIVES`."""
+def _write(file: Path, digest: str, found: Trajectory) -> None:
+    """Keep a search in a file, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(file.name + ".part")
+    torch.save({"about": digest, **vars(found)}, part)
+    os.replace(part, file)
+
+
+def weights_of(objective: str) -> tuple[float, float]:
+    """Those of `OBJECTIVES`; a ValueError if it is none of them."""
     if objective not in OBJECTIVES:
         raise ValueError(f"expected an objective among {', '.join(OBJECTIVES)}, but got {objective!r}")
+    return OBJECTIVES[objective]

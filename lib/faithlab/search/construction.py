@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from faithlab import arguments
+from faithlab import arguments, masks
 from faithlab.engine import Score
 from faithlab.search.chains import Problem, State, Trajectory, run
 from faithlab.search.insertion import insert
@@ -66,32 +66,26 @@ def greedy(
     def begin() -> State:
         table = (-torch.inf * weights.sign()).expand(len(owner), -1, features + 1).clone()  # worst until it is known
         table[..., [0, -1]] = ask(torch.stack([start < 0, start >= 0], 1))
-        return {"order": start, "table": table, "prefix": ~top.expand_as(start)}
+        return {"order": start, "table": table}
 
     def advance(step: int, state: State) -> State:
-        prefix = state["prefix"]
-        left = (
-            (prefix != top).nonzero()[:, 1].view(len(owner), features - step)
-        )  # [N, n] features without a place, by their index
+        here = state["order"]
+        left = torch.where(top, here[:, step:], here[:, : features - step])  # [N, n] without a place yet, by index
+        prefix = masks.place(here) < torch.where(top, step, features - step)
         tried = prefix[:, None].repeat(1, left.shape[1], 1)
         tried = tried.scatter(2, left[..., None], top[..., None].expand(*left.shape, 1))
         found = ask(tried)
         best = (weights * found).sum(1).argmax(1, keepdim=True)  # the first of equal ones
-        chosen, rest = left.gather(1, best), torch.ones_like(left, dtype=torch.bool).scatter(1, best, False)
-        rest = left[rest].view(len(owner), features - step - 1)
-        placed = state["order"]
-        order = torch.where(
-            top,
-            torch.cat([placed[:, :step], chosen, rest], 1),
-            torch.cat([rest, chosen, placed[:, features - step :]], 1),
-        )
+        chosen = left.gather(1, best)
+        rest = left[left != chosen].view(len(owner), features - step - 1)
+        down = torch.cat([here[:, :step], chosen, rest], 1)
+        up = torch.cat([rest, chosen, here[:, features - step :]], 1)
         length = torch.where(top, step + 1, features - 1 - step)[:, None].expand(-1, len(sides), 1)
         table = state["table"].scatter(2, length, found.gather(2, best[:, None].expand(-1, len(sides), 1)))
-        return problem.after(state, order=order, table=table, prefix=prefix.scatter(1, chosen, top))
+        return problem.after(state, order=torch.where(top, down, up), table=table)
 
     # The last feature has no choice.
-    kept = {"start": start, "about": (ends,), "resume": resume, "progress": False}
-    found = run("greedy search", problem, begin, advance, features - 1, **kept)
+    found = run("greedy search", problem, start, advance, features - 1, about=(ends,), begin=begin, resume=resume)
     if found.history.shape[1] < features:
         raise KeyboardInterrupt  # half an order has no value
     return replace(found, history=found.value[:, None])
@@ -133,8 +127,7 @@ def best(
     arguments.number("sweeps", sweeps, "above 0", lambda v: v > 0)
     score = score if isinstance(score, Remembered) else Remembered(score)
     first = resume and resume.with_name(resume.name + ".greedy")
-    options = {"objective": objective, "device": device, "resume": first}
-    start = greedy(score, count, features, ends=("top", "bottom"), **options)
+    start = greedy(score, count, features, objective=objective, ends=("top", "bottom"), device=device, resume=first)
     steps = max(1, round(sweeps * features))
     options = {"objective": objective, "steps": steps, "seed": seed, "images": images}
     found = insert(score, start.order, **options, resume=resume, progress=progress)

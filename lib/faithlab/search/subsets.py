@@ -1,13 +1,11 @@
 """What all subsets, or all subsets of some sizes, say: the exact optimum, and bounds that hold for every order."""
 
-import itertools
-
 import torch
 from torch import Tensor
 
 from faithlab import arguments, masks
 from faithlab.engine import Score
-from faithlab.search.chains import OBJECTIVES, Problem, Trajectory, check_objective
+from faithlab.search.chains import Problem, Trajectory, weights_of
 
 
 def answers(score: Score, count: int, features: int, *, device: torch.device | str = "cpu") -> Tensor:
@@ -71,13 +69,13 @@ def ceiling(
     *,
     score_range: tuple[float, float],
     objective: str = "Le-Mo",
-    size: int = 1,
     device: torch.device | str = "cpu",
 ) -> Tensor:
     """A bound on every order where not all subsets can be asked, [B, F + 1] float64 by size of the prefix, as `bound`.
 
-    All prefixes of at most `size` features, and all that lack at most so many, are asked, and the best of each size
-    counts. No prefix of another size can gain more than the range of the score allows.
+    All prefixes of at most one feature, and all that lack at most one, are asked, and the best of each size counts: 2 F
+    + 2 questions for each side of the objective. No prefix of another size can gain more than the range of the score
+    allows.
 
     Args:
         score: see `faithlab.engine.scorer`.
@@ -86,23 +84,20 @@ def ceiling(
         score_range: lowest and highest number that the score can give, (0, 1) for probabilities. A logit has none, and
             so no such bound.
         objective: one of `OBJECTIVES`.
-        size: of the subsets that are all asked: 2 F questions for each side of the objective for 1, F^2 + F for 2.
         device: of the masks.
 
     Raises:
         ValueError: no range; a score that is NaN or outside its range.
     """
-    arguments.whole("size", size, 0, features)
     problem = Problem(score, objective, count, score_range)
     if score_range is None:
         raise ValueError("a bound needs the range of the score, (0, 1) for probabilities; logits have none")
     weights = problem.weights.to(device)
     low, high = (weights * end for end in score_range)
     best = torch.maximum(low, high).sum().expand(count, features + 1).clone()
-    for k in sorted({*range(size + 1), *range(features - size, features + 1)}):
-        few = torch.tensor(list(itertools.combinations(range(features), min(k, features - k))), device=device)
-        prefix = torch.zeros(len(few), features, dtype=torch.bool, device=device)
-        prefix = prefix.scatter(1, few.long().view(len(few), -1), True) ^ (k > features - k)
+    one = torch.eye(features, dtype=torch.bool, device=device)
+    none = torch.zeros_like(one[:1])
+    for k, prefix in {0: none, 1: one, features - 1: ~one, features: ~none}.items():
         gain = torch.zeros(count, len(prefix), dtype=torch.float64, device=device)
         at = torch.arange(count, device=device).repeat_interleave(len(prefix))
         for side, weight in zip(problem.sides, weights, strict=True):
@@ -164,8 +159,7 @@ def optimum(table: Tensor, objective: str) -> Trajectory:
 def _prefix_gains(table: Tensor, objective: str) -> Tensor:
     """What a prefix adds to what is maximised, for every subset as prefix: [B, 2^F] float64."""
     _check_table(table)
-    check_objective(objective)
-    without, only = OBJECTIVES[objective]
+    without, only = weights_of(objective)
     # The subset that is kept where a prefix is removed is the complement, whose number counts from the other end.
     return without * table.double().flip(1) + only * table.double()
 
