@@ -71,7 +71,7 @@ from faithlab.metrics.size import Setting, explanation_size, stretch
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 from faithlab.trials import sizes
 from faithlab.zoo.training import Recipe
 
@@ -208,9 +208,10 @@ run.claim(
 read = [(c, name, c.read(scores, name)) for c, own in zip(cases, rankings, strict=True) for name in own]
 table = pd.DataFrame([c.row(scores, name, of) for c, name, of in read])
 run.save(table, "sizes")
+kept = recorded("f-fidelity/sizes-beyond-digits", "sizes")
+best = kept.frame.fillna({"refusal": ""}) if kept else table
 real = table[~table["ranking"].isin(["truth", "random"])]
 true = table[table["ranking"] == "truth"]
-sized, sure = real[real["size"].notna()], true[true["size"].notna()]
 
 
 def listed(rows):
@@ -220,30 +221,40 @@ def listed(rows):
     return f" ({'; '.join(said)})" if said else ""
 
 
-known_to = sure["truth"].round(2)  # as the reading, which knows hundredths
-held = int((sure["low"].le(known_to) & sure["high"].ge(known_to)).sum())
-text = f"Named are the sizes of **{len(sized)} of {len(real)}** rankings by explainers and by search{listed(sized)}; up to "
-text += (
-    f"{0.05 * len(real):.1f} would be by chance, if all were smooth decays. The known explanation has a named size in "
-)
-text += f"**{len(sure)} of {len(true)}** kinds of data{listed(sure)}, and its interval holds the true one in {held}. "
-if 2 * len(sized) > len(real):
-    text += "Most rankings have an end."
-elif len(sure):
-    text += "So a size can be seen in such data where a ranking has one; what most rankings lack is an end."
+def named(sizes, run_of):
+    """Which rankings have a size, in words."""
+    others, own = sizes[~sizes["ranking"].isin(["truth", "random"])], sizes[sizes["ranking"] == "truth"]
+    sure, known_to = own[own["size"].notna()], own["truth"].round(2)  # as the reading, which knows hundredths
+    held = int((sure["low"].le(known_to[sure.index]) & sure["high"].ge(known_to[sure.index])).sum())
+    text = f"- **{run_of}**, up to {sizes['inputs'].max()} inputs of a kind: the sizes of **{others['size'].count()} of {len(others)}** "
+    text += f"rankings by explainers and by search are named{listed(others)}; up to {0.05 * len(others):.1f} would be by chance, if "
+    text += (
+        f"all were smooth decays. The known explanation has a named size in **{len(sure)} of {len(own)}** kinds of data"
+    )
+    return text + f"{listed(sure)}, and its interval holds the true one in {held}."
+
+
+sure, most = best.query("ranking == 'truth'")["size"].count(), best.query("ranking not in ('truth', 'random')")["size"]
+lines = [named(best, f"The recorded run ({kept.profile})")] if kept else []
+lines.append(named(table, "This build"))
+if 2 * most.count() > len(most):
+    lines.append("- Most rankings have an end.")
+elif sure:
+    lines.append("- So a size can be seen in such data where a ranking has one; what most rankings lack is an end.")
 else:
-    text += "So many inputs say nothing about the other rankings: not even the known end is seen."
-Markdown(text)
+    lines.append("- So many inputs say nothing about the other rankings: not even the known end is seen.")
+Markdown("\n".join(lines))
 
 # %% [markdown]
-# Each panel is a kind of data, each row a ranking. The photographs' networks stand one below the other.
+# Each panel is a kind of data, each row a ranking, of the recorded run where there is one. The photographs' networks stand one below
+# the other.
 
 # %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Nearly all other rankings are open marks: they have none."}} tags=["hide-input", "answer"]
-rows = -(-len(kinds) // 2)
+rows = -(-best["data"].nunique() // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.1 * rows), sharex=True)
 refused = {"smooth": ("o", "a smooth decay does as well"), "random": ("X", "a random ranking does as well")}
 other = ("^", "another reason")
-for axes, (name, of) in zip(grid.flat, table.groupby("data", sort=False), strict=False):
+for axes, (name, of) in zip(grid.flat, best.groupby("data", sort=False), strict=False):
     order, nets = [*of["ranking"].unique()], [*of["training_seed"].unique()]
     for _, row in of.iterrows():
         at = order.index(row["ranking"]) + 0.25 * (nets.index(row["training_seed"]) - (len(nets) - 1) / 2)
@@ -255,7 +266,7 @@ for axes, (name, of) in zip(grid.flat, table.groupby("data", sort=False), strict
             axes.errorbar(row["size"], at, xerr=reach, fmt="D", color="C0", capsize=3, markersize=7)
     axes.set_yticks(range(len(order)), order, fontsize="small")
     axes.set(title=name, ylim=(len(order) - 0.5, -0.5), xlim=(0, longest + 0.03))
-    if kinds[name].known is not None:
+    if of["truth"].notna().any():
         axes.axvline(of["truth"].iloc[0], color=figures.COLOURS["truth"], linestyle="--", linewidth=1.2)
 handles = [plt.Line2D([], [], marker="D", color="C0", linestyle="", label="named")]
 handles += [
@@ -267,9 +278,10 @@ figure.supxlabel("explanation size (of the features)", fontsize="small")
 figures.show(figure)
 
 # %% [markdown]
-# The curves behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
+# The curves of this build behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
 
 # %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: measured, with two standard errors over the inputs; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size, where one is named.", "name": "ff-beyond-curves"}, "image": {"alt": "Six panels of curves of FFid+ over size. Those of a known explanation stay high up to its size and then fall; those of an explainer are highest at the first sizes and fall from there."}} tags=["hide-input"]
+rows = -(-len(kinds) // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.5 * rows), sharex=True, squeeze=False)
 for axes, (name, of) in zip(grid.flat, table.groupby("data", sort=False), strict=False):
     at = of.loc[of["ranking"] != "random", "largest_loss"].idxmax() if kinds[name].known is None else of.index[0]
