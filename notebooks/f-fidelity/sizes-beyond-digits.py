@@ -100,6 +100,12 @@ def tuned(recipe, blank=0.0, **training):
     return networks.pair(recipe, 0, beta=max(betas) + blank, training=training)["fine-tuned"]
 
 
+def centre(model, x, target, images):
+    """The middle of the image first, whatever it shows."""
+    rows, columns = (torch.linspace(-1, 1, side, device=x.device) for side in x.shape[-2:])
+    return -(rows[:, None] ** 2 + columns**2).expand(len(x), 1, -1, -1)
+
+
 sorting = Recipe("cifar10-vehicles", "resnet9", epochs, rate=0.01, decay=1e-5, batch=64, precision=precision)
 of_vehicles = {"model_options": {"width": width, "classes": 3}, "limit": train_limit}
 brief = {"epochs": tuning_epochs, "rate": 0.004}
@@ -109,7 +115,8 @@ ig, sg = {"steps": integration_steps}, {"samples": smooth_samples, "seed": seed}
 gradients = {"SG-SQ": ("smoothgrad-squared", sg), "Integrated Gradients": ("integrated-gradients", ig)}
 embedded = {"Integrated Gradients": ("integrated-gradients-embedding", ig)}
 embedded |= {"Input × Gradient": "input-x-gradient-embedding"}
-pictures = {"network": "ResNet-9", "draws": image_draws, "explainers": gradients | {"Grad-CAM": "gradcam"}}
+pictures = {"network": "ResNet-9", "draws": image_draws}
+pictures |= {"explainers": gradients | {"Grad-CAM": "gradcam", "centre": centre}}
 pictures |= {"groups": segments.patches(32, 32, 8)}  # what TRACE moves as one
 words = {"network": "LSTM", "draws": draws, "explainers": embedded}
 steps = {"network": "LSTM", "draws": draws, "explainers": gradients, "groups": segments.time_steps(100) // 5}
@@ -147,7 +154,9 @@ tables.prose(pd.DataFrame(rows, columns=["data", "network", "inputs", "features"
 #
 # *Truth* is the known explanation, in random order within and without. TRACE searches the order under which the answer falls
 # fastest from one end and lasts longest from the other; it moves squares of 8 x 8 pixels, five time steps, or single tokens, and
-# within a square the order is random. *Random* knows nothing. The others are explainers, signed: what speaks for the class comes first.
+# within a square the order is random. *Random* knows nothing. *Centre* ranks pixels by their distance from the middle of the image,
+# and knows as little of the network; but it is a disc, and what a photograph shows is often in the middle. The others are
+# explainers, signed: what speaks for the class comes first.
 # Where *TRACE* has no row below it was not searched: for each input a search takes thousands of forwards.
 
 # %% tags=["hide-input"]
@@ -210,7 +219,8 @@ table = pd.DataFrame([c.row(scores, name, of) for c, name, of in read])
 run.save(table, "sizes")
 kept = recorded("f-fidelity/sizes-beyond-digits", "sizes")
 best = kept.frame.fillna({"refusal": ""}) if kept else table
-real = table[~table["ranking"].isin(["truth", "random"])]
+controls = ["truth", "random", "centre"]
+real = table[~table["ranking"].isin(controls)]
 true = table[table["ranking"] == "truth"]
 
 
@@ -223,7 +233,8 @@ def listed(rows):
 
 def named(sizes, run_of):
     """Which rankings have a size, in words."""
-    others, own = sizes[~sizes["ranking"].isin(["truth", "random"])], sizes[sizes["ranking"] == "truth"]
+    others, own = sizes[~sizes["ranking"].isin(controls)], sizes[sizes["ranking"] == "truth"]
+    middle = sizes[sizes["ranking"] == "centre"]
     sure, known_to = own[own["size"].notna()], own["truth"].round(2)  # as the reading, which knows hundredths
     held = int((sure["low"].le(known_to[sure.index]) & sure["high"].ge(known_to[sure.index])).sum())
     text = f"- **{run_of}**, up to {sizes['inputs'].max()} inputs of a kind: the sizes of **{others['size'].count()} of {len(others)}** "
@@ -231,10 +242,15 @@ def named(sizes, run_of):
     text += (
         f"all were smooth decays. The known explanation has a named size in **{len(sure)} of {len(own)}** kinds of data"
     )
-    return text + f"{listed(sure)}, and its interval holds the true one in {held}."
+    text += f"{listed(sure)}, and its interval holds the true one in {held}."
+    return (
+        text + f" The control *centre* has one in **{middle['size'].count()} of {len(middle)}** cases{listed(middle)}."
+    )
 
 
-sure, most = best.query("ranking == 'truth'")["size"].count(), best.query("ranking not in ('truth', 'random')")["size"]
+sure, most = best.query("ranking == 'truth'")["size"].count(), best.query("ranking not in @controls")["size"]
+by_data = best[best["size"].notna()].groupby("ranking")["data"].agg(set)
+blobs = {data for name, of in by_data.items() if name not in controls for data in of} & by_data.get("centre", set())
 lines = [named(best, f"The recorded run ({kept.profile})")] if kept else []
 lines.append(named(table, "This build"))
 if 2 * most.count() > len(most):
@@ -243,13 +259,18 @@ elif sure:
     lines.append("- So a size can be seen in such data where a ranking has one; what most rankings lack is an end.")
 else:
     lines.append("- So many inputs say nothing about the other rankings: not even the known end is seen.")
+if blobs:
+    lines.append(
+        f"- **A size is no praise.** In {', '.join(sorted(blobs))} a disc in the middle of the image has one, too, and knows nothing of the "
+        "network: what ends there is what the images show, and any map that covers it first and the rest last has that end."
+    )
 Markdown("\n".join(lines))
 
 # %% [markdown]
 # Each panel is a kind of data, each row a ranking, of the recorded run where there is one. The photographs' networks stand one below
 # the other.
 
-# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Nearly all other rankings are open marks: they have none."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Most other rankings are open marks; where an explainer has a size, so does a disc in the middle of the image."}} tags=["hide-input", "answer"]
 rows = -(-best["data"].nunique() // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.1 * rows), sharex=True)
 refused = {"smooth": ("o", "a smooth decay does as well"), "random": ("X", "a random ranking does as well")}
