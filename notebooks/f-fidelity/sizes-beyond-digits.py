@@ -305,7 +305,7 @@ figures.show(figure)
 rows = -(-len(kinds) // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.5 * rows), sharex=True, squeeze=False)
 for axes, (name, of) in zip(grid.flat, table.groupby("data", sort=False), strict=False):
-    at = of.loc[of["ranking"] != "random", "largest_loss"].idxmax() if kinds[name].known is None else of.index[0]
+    at = of.loc[~of["ranking"].isin(controls), "largest_loss"].idxmax() if kinds[name].known is None else of.index[0]
     _, ranking, size = read[at]
     figures.plateau(axes, size, truth=None if kinds[name].known is None else of["truth"][at])
     axes.set_title(f"{name}, {ranking}:\n{'no size' if size.refusal else size}", fontsize="small")
@@ -368,7 +368,7 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 classes = []
-for c, name in ((c, name) for c, name, _ in read if name != "random"):
+for c, name in ((c, name) for c, name, _ in read if name not in ("random", "centre")):
     for label in c.subject.target.unique().tolist():
         rows = (c.subject.target == label).cpu()
         if rows.sum() >= class_least:
