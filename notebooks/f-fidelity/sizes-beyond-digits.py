@@ -393,6 +393,7 @@ Markdown(text)
 # ## What to take home
 #
 # - Report a size together with its refusals.
+# - Put a map that knows nothing, such as a disc in the middle, to the same test. What it has, too, says nothing about an explainer.
 # - *No size* is about the ranking. A good explainer may have none *because* it orders the explanation's inside.
 # - Where you need a size, build the control: inputs of your kind with a known explanation, as the vehicles, phrases and spans
 #   here. If even that is refused, ask about more inputs.
