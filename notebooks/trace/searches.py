@@ -33,9 +33,9 @@ profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
 training_seed = 0  # of ResNet-9; the others have the study's
 compared = [  # network, features, readout, recognised inputs, forwards for each, proposals of annealing: about as many
-    ["resnet9", 16, "p", 16, 900, 210],
-    ["resnet9", 16, "y", 8, 900, 130],
-    ["bilstm", 29, "p", 4, 2400, 300],
+    "resnet9 16 p 16 900 210",
+    "resnet9 16 y 8 900 130",
+    "bilstm 29 p 4 2400 300",
 ]
 photograph_networks = []  # those among them that others trained, for photographs
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
@@ -224,13 +224,14 @@ def scored(subject, values, metric, searching, **about):
     return Scores.of(values, metric=metric, explainer=searching, **about)
 
 
-rows, paths, tops, chosen = [], {}, {}, {}
-for network, features, readout, count, most, moves in compared:
+rows, paths, tops, chosen, budget = [], {}, {}, {}, {}
+for network, features, readout, *numbers in map(str.split, compared):
+    features, count, most, moves = map(int, (features, *numbers))
     subject = asked_about(network, features, readout, count)
     found, asked_once = compare(subject, READOUTS[readout], most, moves)
     name, both = subject.network, found["greedy, both ends"]
     top = torch.stack([reached(path, most) for path in found.values()]).amax(0)
-    paths[name], tops[name], chosen[name] = found, top, (subject, asked_once, readout)
+    paths[name], tops[name], chosen[name], budget[name] = found, top, (subject, asked_once, readout), most
     some = top.masked_fill(top <= 0, torch.nan)  # no search found an order better than chance: a part of nothing
     for searching, path in found.items():
         part = torch.stack([reached(path, share * most) / some for share in SPENT], 1)
@@ -273,7 +274,8 @@ deep = -(-len(compared) // across)
 figure, grid = plt.subplots(deep, across, figsize=(2.8 * across + 0.6, 2.6 * deep + 0.8), squeeze=False, sharey=True)
 for axes in grid.flat[len(compared) :]:
     axes.remove()
-for axes, (name, of), (*_, most, _) in zip(grid.flat, paths.items(), compared, strict=False):
+for axes, (name, of) in zip(grid.flat, paths.items(), strict=False):
+    most = budget[name]
     for i, (searching, path) in enumerate(of.items()):
         look = {"color": f"C{i}", "label": searching}
         part = {"metric": "part of the best by forwards", "explainer": searching, "network": name}
