@@ -35,7 +35,6 @@ training_seed = 0  # of ResNet-9; the others have the study's
 compared = [  # network, features, readout, recognised inputs, forwards for each, proposals of annealing: about as many
     "resnet9 16 p 16 900 210",
     "resnet9 16 y 8 900 130",
-    "bilstm 29 p 4 2400 300",
 ]
 photograph_networks = []  # those among them that others trained, for photographs
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
