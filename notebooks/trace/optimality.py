@@ -231,10 +231,10 @@ Markdown(
 # %% [markdown]
 # ## Other searches, and time against optimality
 #
-# The paper names a genetic algorithm and tabu search: they are [beside all others](../cost/search). And it names other
-# neighbours than the swap of two patches: one patch moves, a block moves, a block is turned round. A swap of places $i < j$ changes only the subsets between them. All four do, so that
-# the price of a search is the number of questions that it asks. Below every search may ask about as many; the objective is
-# LeRF − MoRF of the probability, and 100 % is the exact optimum.
+# The paper names a genetic algorithm and tabu search: they are [beside all others](searches). And it names other
+# neighbours than the swap of two patches: one patch moves, a block moves, a block is turned round. A swap of places $i < j$
+# changes only the subsets between them. All four do, so that the price of a search is the number of questions that it asks.
+# Below every search may ask about as many; the objective is LeRF − MoRF of the probability, and 100 % is the exact optimum.
 
 # %% tags=["hide-input"]
 SPENT = [k / 20 for k in range(1, 21)]  # of the questions that annealing with swaps asks
