@@ -211,9 +211,16 @@ def test_neighbours_are_explained_with_noise_of_their_own(folder):
     subject = subjects.subject(RECIPE, 6)
     explainers = {"Saliency": "saliency", "Random": ("random", {"seed": 0})}
     scores = neighbours.neighbours({"S_avg": METRICS["S_avg"]}, subject, explainers, radius=1e-6, count=2, variant="l1")
-    table = scores.frame().groupby("explainer")["value"].mean()
+    table_of = scores.frame()
+    table = table_of.groupby("explainer")["value"].mean()
     assert table["Saliency"] < 0.05  # the input hardly moved
     assert table["Random"] > 0.5
+    some = neighbours.neighbours(
+        {"S_avg": METRICS["S_avg"]}, subject.part(torch.tensor([4, 1])), explainers, radius=1e-6, count=2, variant="l1"
+    )
+    alone = some.frame().set_index(["explainer", "image"])["value"].astype(float)
+    whole = table_of.set_index(["explainer", "image"])["value"].astype(float)
+    assert alone.tolist() == pytest.approx(whole[alone.index].tolist())  # whichever others are asked about
     with pytest.raises(ValueError, match="none of MeGe, ReCo is about neighbours"):
         neighbours.neighbours(BOTH, subject, explainers, radius=0.1, count=1)
 

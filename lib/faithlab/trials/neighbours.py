@@ -45,7 +45,8 @@ def neighbours(
         raise ValueError(f"no metric applies: none of {', '.join(metrics) or 'those given'} is about neighbours")
     B, shape = len(subject.x), subject.x.shape[-2:]
     around = stability.neighbours(subject.x, radius, count, norm=norm, seed=seed, images=subject.images)
-    again = torch.arange(B * count) + int(subject.images.max()) + 1
+    # Identities of their own, below those of all inputs, whichever others are asked about.
+    again = ~((subject.images.cpu()[:, None] << 20) + torch.arange(count)).flatten()
     tables = []
     for explainer, chosen in explainers.items():
         function, options = chosen if isinstance(chosen, tuple) else (chosen, {})
