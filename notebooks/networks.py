@@ -91,7 +91,8 @@ HEADS = {
 
 def shown(frame, formats):
     """A table for the page."""
-    table = frame.set_index(names)[[*formats]].rename(columns=HEADS).rename_axis([None] * len(names))
+    which = frame["data"] + " " + frame["network"] + ", " + frame["training"] + ", seed " + frame["seed"].astype(str)
+    table = frame[[*formats]].set_index(which.rename(None)).rename(columns=HEADS)
     return tables.styled(table).format({HEADS.get(name, name): form for name, form in formats.items()}, na_rep="–")
 
 

@@ -17,7 +17,9 @@
 # %% [markdown]
 # # Do explanations have a size, beyond digits?
 #
-# A digit on black has an explanation with an end: [its pixels, and nothing else](explanation-size). Does a vehicle in a photograph?
+# The *size* of an explanation is the number of features after which nothing more of it comes. It is read off curves of F-Fidelity, which
+# remove a capped random part of the features ranked first: one knee of theirs moves with the cap, the one that does not is the
+# size, and between them the curve is flat, its *plateau* ([in pictures](../../book/plateaus)). A digit on black has an explanation with an end: [its pixels, and nothing else](explanation-size). Does a vehicle in a photograph?
 # A sentence? The movement of an arm? This page asks for sizes in six kinds of data, with the rankings of real explainers and with
 # the order that TRACE finds by search; image by image, class by class and network by network. [](what-a-size-is-good-for) asks
 # whether a size says how good a ranking is.

@@ -17,7 +17,8 @@
 # %% [markdown]
 # # Does a size say how good an explanation is?
 #
-# [Some rankings have a size](sizes-beyond-digits), most have none. What is a size good for? Two things come to mind. A larger one might
+# The size of an explanation is the number of features after which nothing more of it comes, the knee of F-Fidelity's curves that
+# does not move with their cap ([in pictures](../../book/plateaus)). [Some rankings have one](sizes-beyond-digits), most have none. What is a size good for? Two things come to mind. A larger one might
 # mean a worse explanation, because more features are needed. And it might be what people read off a deletion curve: where it
 # flattens. Both are asked here where the right explanation is known by construction, so that it is known which ranking is worse, and
 # where a curve should flatten.
@@ -174,7 +175,7 @@ at = pd.DataFrame([bend(r.data, r.ranking, r.curve) for r in bends.itertuples()]
 bends[["bend", "bend_low", "bend_high"]] = at
 run.save(bends, "bends")
 
-# %% mystnb={"figure": {"caption": "Rankings of inputs whose explanation is known, those above that put most of it first (percent). Diamonds: sizes, with 95 % intervals over the inputs; open ones are refused, and stand at their best knee. Triangles: where deletion curves flatten, removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up). Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Three panels, a row for each ranking. The size of the unshuffled truth stands near the dashed line, where it is named; of most other rankings it is refused. Every ranking has bends, the random one too."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "This build: rankings of inputs whose explanation is known, those above that put most of it first (percent). Diamonds: sizes, with 95 % intervals over the inputs; open ones are refused, and stand at their best knee. Triangles: where deletion curves flatten, removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up). Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Three panels, a row for each ranking. The size of the unshuffled truth stands near the dashed line, where it is named; of most other rankings it is refused. Every ranking has bends, the random one too."}} tags=["hide-input", "answer"]
 kinds = bends.groupby("data", sort=False)
 figure, grid = plt.subplots(len(kinds), 1, figsize=(7.2, 2.3 * len(kinds)), sharex=True)
 looks = {"MoRF": ("v", "C1"), "LeRF": ("^", "C2"), "size": ("D", "C0")}
@@ -238,11 +239,17 @@ text += f"{len(true)} unshuffled ones. "
 if 2 * max(up, down) > len(worse):
     text += f"**So here a {'larger' if up > down else 'smaller'} size is the sign of a worse ranking** of the same explanation."
 elif true["size"].count():
-    text += "**So a size does not say which ranking is worse**: what shuffling takes away first is its certainty."
+    reach = (worse["moved_high"] - worse["moved_low"]) / 2
+    text += "**So nothing here says that a size tells which ranking is worse**: what shuffling takes away first is its certainty. A move "
+    text += f"of less than {reach.min():.2f} to {reach.max():.2f} would not have been seen."
 sized = table[table["size"].notna() & ~table["ranking"].str.startswith("truth")]
 pairs = sized.merge(sized, on="data", suffixes=("", "_other")).query("overlap < overlap_other")
-text += f" **Between explainers** {len(pairs)} pairs on the same data have a size each; the one that finds less of the truth has "
-text += f"the larger size in {(pairs['size'] > pairs['size_other']).sum()}."
+text += f" **Between explainers** {len(pairs) or 'no'} pairs on the same data have a size each"
+if len(pairs):
+    text += (
+        f"; the one that finds less of the truth has the larger size in {(pairs['size'] > pairs['size_other']).sum()}"
+    )
+text += "."
 Markdown(text)
 
 # %% [markdown]
