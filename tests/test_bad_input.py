@@ -202,11 +202,6 @@ PARAMETERS = {
     "restarts": (lambda v: search.anneal(score, ORDER, restarts=v), "chains per image .*of at least 1", (0, 1.5)),
     "steps of insertion": (lambda v: search.insert(score, ORDER, steps=v), "steps .*of at least 1", (0, 2.5)),
     "sweeps": (lambda v: search.best(score, 2, 4, sweeps=v), "sweeps above 0", (0, -1, math.inf)),
-    "size of a ceiling": (
-        lambda v: search.ceiling(score, 2, 4, score_range=(0, 1), size=v),
-        "size .*from 0 to 4",
-        (-1, 5, 1.5),
-    ),
     "temperature": (lambda v: search.anneal(score, ORDER, temperature=v), "temperature above 0", (0, math.inf, "hot")),
     "cooling": (lambda v: search.anneal(score, ORDER, cooling=v), "cooling above 0 and up to 1", (0, 1.1)),
     "score range": (lambda v: search.anneal(score, ORDER, score_range=v), "from a lower to a higher", ((1, 0), (0, 0))),

@@ -281,8 +281,8 @@ def test_pages_that_compare_the_same_networks_train_them_once(profile):
             ("right-method", folds.right_method),
         )
     )
-    assert normal < degraded
-    assert len(right & normal) == 5
+    assert len(right & degraded) == 5
+    assert profile == "quick" or normal < degraded  # in quick those of the normal page ship, and are larger
 
 
 def test_only_the_sets_that_are_named_are_trained_anew():
