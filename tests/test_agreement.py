@@ -65,12 +65,18 @@ def test_missing_numbers_agree_with_missing_numbers_only():
 def test_what_is_not_recorded_is_said():
     kept = hits(20)
     found = compared(table(hits(30)), table(kept))
-    assert found.absent == 10
+    assert (found.absent, found.different) == (10, 10 * len(SIZES))
     assert not found.holds
     other = compared(table(kept, metric="mine"), table(kept))
     assert (other.values, other.absent) == (0, 20)
     assert not other.holds
-    assert compared(table(kept) + table(kept, metric="mine"), table(kept)).absent == 20
+    more = compared(table(kept) + table(kept, metric="mine"), table(kept))
+    assert more.absent == 20
+    assert not more.holds
+    one = compared(table(hits(200)), table(hits(200)[:199], images=range(199)))
+    assert one.absent == 1
+    assert one.holds, "rounding decides whether an input is recognised"
+    assert "1 rows are not recorded" in one.sentence("study")
 
 
 def test_rows_are_known_by_image_not_by_place():
@@ -96,6 +102,8 @@ def test_settings_that_make_runs_incomparable_are_named():
     assert reason(name, quick | {"draws": 7}, study) == f"draws is 7, recorded with {study['draws']}"
     assert reason(name, quick | {"seeds": [0]}, study | {"seeds": [0, 1]}) is None
     assert "seeds" in reason(name, quick | {"seeds": [0, 3]}, study | {"seeds": [0, 1]})
+    assert reason(name, quick | {"images": 7}, study) is None
+    assert reason(name, quick | {"images": "mine"}, study) == f"images is mine, recorded with {study['images']}"
     del study["beta"]
     assert reason(name, quick, study) == "only one has beta"
 

@@ -45,9 +45,10 @@ longest = 0.6  # the largest size
 image_draws = 1  # random subsets per image, setting and size
 draws = 4  # of sentences and series
 levels = [0.2, 0.5]  # of the true order, the share that is shuffled
-search_steps = 0  # of annealing, for the order of TRACE; 0: it is not asked
-smooth_samples = 8  # noisy copies for SG-SQ
-integration_steps = 16  # of Integrated Gradients
+searched = []  # the data for which TRACE searches an order
+search_steps = 300  # of its annealing
+smooth_samples = 16  # noisy copies for SG-SQ
+integration_steps = 32  # of Integrated Gradients
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 seed = 0  # of places, searches and random subsets
 
@@ -65,7 +66,7 @@ from faithlab.metrics import METRICS, fidelity
 from faithlab.metrics.size import Setting, readings
 from faithlab.readouts import probability
 from faithlab.scores import Scores
-from faithlab.study import figures, networks
+from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
 from faithlab.trials import sizes
 from faithlab.zoo.training import Recipe
@@ -128,7 +129,7 @@ ends = {
     for way in ("MoRF", "LeRF")
 }
 known = [c for c in cases if c.known is not None]
-rankings = [c.rankings(search_steps * (c.known is not None)) for c in cases]
+rankings = [c.rankings(search_steps * (c.subject.dataset.split(" of ")[0] in searched)) for c in cases]
 for c, own in zip(known, rankings, strict=False):  # those whose explanation is known come first
     of = {"seed": seed, "images": c.subject.images}
     own |= {f"truth, {level:.0%} shuffled": degrade(own["truth"], level, **of) for level in levels}
@@ -200,6 +201,17 @@ handles += [
 figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize="small")
 figure.supxlabel("share of the features", fontsize="small")
 figures.show(figure)
+
+# %% [markdown]
+# The same as numbers. Where no size stands, it is refused.
+
+# %% tags=["hide-input"]
+of_bends = {"bend": "mean", "bend_low": "low", "bend_high": "high"}
+flat = bends.drop(columns=["low", "high"]).rename(columns=of_bends)
+flat["asked"] = flat["curve"] + ", flat at"
+asked = pd.concat([table.dropna(subset="size").rename(columns={"size": "mean"}).assign(asked="size"), flat])
+asked["data"] = asked["data"] + asked["truth"].map(", known: {:.2f}".format)
+tables.compared(asked, rows=["data", "ranking"], columns=["asked"], order=[*table["ranking"].unique()])
 
 # %% [markdown]
 # ## Does a larger size mean a worse explanation?

@@ -152,13 +152,14 @@ def case(
     Args:
         name: the kind of the inputs, for tables.
         tuned: the network, fine-tuned on random masks.
-        most: so many inputs, evenly spaced among those that are recognised.
+        most: so many inputs, the first that are recognised, in a random order that the seed decides; fewer inputs are the
+            first of more.
         settings: of FFid+, each with a cap.
         fractions: [K] increasing sizes as fractions of the features.
         network: its name, for tables.
         explainers: as in `faithlab.trials.subjects.attributions`.
         groups: a segment map of what a search moves as one, each of whole features; None: single features.
-        among: they are taken from the first so many inputs that have all features; None: from all.
+        among: they are taken from the first so many, in that order, of the inputs that have all features; None: from all.
         left: so many features stay of each input, a `run`, which explains it then; the rest is blank. None: all stay,
             and where the data say which pixels explain an image, it is known, too.
         draws: random subsets for each input, setting and size.
@@ -179,7 +180,7 @@ def case(
     data = datasets.load(tuned.data, "test", **tuned.data_options)
     present, pixels = data.present(), getattr(data, "masks", None)
     places = torch.arange(len(data)) if present is None else present.all(1).nonzero().flatten()
-    places = places[:among]
+    places = _in_any_order(places, seed)[:among]
     subject = subjects.subject(tuned, places, tuned=tuned, data=data, precision=precision, name=network)
     subject = dataclasses.replace(subject, dataset=name)
     features = segments.count(subject.segments)
@@ -193,7 +194,7 @@ def case(
         raise ValueError(
             f"{network} recognises none of {len(places)} {name}: there is nothing to lose; train it longer"
         )
-    at = subjects.evenly(right, most)
+    at = right[:most]
     end = min(max(caps), tuned.mask_share)
     settings = tuple(Setting(setting.alpha, setting.cap * end / max(caps)) for setting in settings)
     known = None if known is None else known[at.cpu()]
@@ -202,6 +203,12 @@ def case(
         expected = tuple(subject.segments.shape)
         raise ValueError(f"expected groups as a segment map of {expected}, but got {tuple(groups.shape)}")
     return Case(subject.part(at), known, data.classes, settings, fractions, draws, explainers, groups, seed)
+
+
+def _in_any_order(places: Tensor, seed: int) -> Tensor:
+    """Positions in random order: sets may be sorted by class, and the first few must be like all, and part of more."""
+    drawn = draws.uniform(draws.stream("order of inputs", seed), places, torch.tensor([0]), 1)
+    return places[drawn[:, 0, 0].argsort(stable=True)]
 
 
 def run(features: int, left: int, images: Tensor, seed: int = 0) -> Tensor:
