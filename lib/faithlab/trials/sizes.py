@@ -152,14 +152,14 @@ def case(
     Args:
         name: the kind of the inputs, for tables.
         tuned: the network, fine-tuned on random masks.
-        most: so many inputs, the first that are recognised, in a random order that the seed decides; fewer inputs are the
+        most: so many inputs, the first that are recognised, in a random order that follows from the seed; fewer are the
             first of more.
         settings: of FFid+, each with a cap.
         fractions: [K] increasing sizes as fractions of the features.
         network: its name, for tables.
         explainers: as in `faithlab.trials.subjects.attributions`.
         groups: a segment map of what a search moves as one, each of whole features; None: single features.
-        among: they are taken from the first so many, in that order, of the inputs that have all features; None: from all.
+        among: they are taken from the first so many inputs, in that order, that have all features; None: from all.
         left: so many features stay of each input, a `run`, which explains it then; the rest is blank. None: all stay,
             and where the data say which pixels explain an image, it is known, too.
         draws: random subsets for each input, setting and size.
