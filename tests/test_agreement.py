@@ -85,13 +85,25 @@ def test_rows_are_known_by_image_not_by_place():
     assert compared(table(kept[order][:15], images=order[:15].tolist()), table(kept)).different == 0
 
 
-def test_other_sizes_are_an_error():
-    kept = table(hits(10))
-    other = Scores.of(
-        hits(10), images=range(10), sizes=[0.1, 0.2, 0.3, 0.4], dataset="d", network="n", metric="Fid+", explainer="e"
-    )
+def at_sizes(values, sizes):
+    return Scores.of(values, images=range(len(values)), sizes=sizes, dataset="d", network="n", metric="Fid+")
+
+
+def test_sizes_that_both_were_asked_at_are_compared():
+    kept = hits(40)
+    few = kept[:10, [1, 3]]
+    found = compared(at_sizes(few, [SIZES[1], SIZES[3]]), at_sizes(kept, SIZES))
+    assert (found.values, found.different) == (20, 0)
+    assert compared(at_sizes(1 - few, [SIZES[1], SIZES[3]]), at_sizes(kept, SIZES)).different == 20
+    mixed = compared(at_sizes(kept[:10, :2], [SIZES[0], 0.4]), at_sizes(kept, SIZES))
+    assert (mixed.values, mixed.different) == (10, 0), "what the record lacks is not compared"
+    rounded = [k * 0.1 for k in range(1, 5)]  # 0.1, 0.2, 0.30000000000000004, 0.4
+    assert compared(at_sizes(kept, rounded), at_sizes(kept, [0.1, 0.2, 0.3, 0.4])).values == 160
+
+
+def test_no_common_size_is_an_error():
     with pytest.raises(ValueError, match="asked at the sizes"):
-        compared(other, kept)
+        compared(at_sizes(hits(10), [0.1, 0.2, 0.3, 0.4]), at_sizes(hits(10), SIZES))
 
 
 def test_settings_that_make_runs_incomparable_are_named():
@@ -103,6 +115,7 @@ def test_settings_that_make_runs_incomparable_are_named():
     assert reason(name, quick | {"seeds": [0]}, study | {"seeds": [0, 1]}) is None
     assert "seeds" in reason(name, quick | {"seeds": [0, 3]}, study | {"seeds": [0, 1]})
     assert reason(name, quick | {"images": 7}, study) is None
+    assert reason(name, quick | {"size_step": 0.1}, study | {"size_step": 0.05}) is None
     assert reason(name, quick | {"images": "mine"}, study) == f"images is mine, recorded with {study['images']}"
     del study["beta"]
     assert reason(name, quick, study) == "only one has beta"

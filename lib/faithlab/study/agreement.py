@@ -1,8 +1,8 @@
 """Does a build agree with the record? ``python -m faithlab.study.agreement --profile quick``.
 
 A quick run asks about the first images of the recorded run, with the same networks and settings: so every row that
-both have must hold the same numbers, whatever processor made them. Rounding differs between processors, and where two
-classes are all but even it decides a hit; so rows may differ, but few, and not to one side.
+both have must hold the same numbers at the sizes that both have, whatever processor made them. Rounding differs between
+processors, and where two classes are all but even it decides a hit; so rows may differ, but few, and not to one side.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from faithlab.study import places, profiles, results
 
 INPUTS = (
     *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "fidelity_images", "test_limit"),
-    *("ones", "one_draws"),
+    *("classifiers", "split_images", "ones", "one_draws"),
 )
 """Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
 of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""
@@ -76,7 +76,7 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         kept: that of the recorded run.
 
     Raises:
-        ValueError: the sizes at which a metric was asked differ.
+        ValueError: a metric was asked at no size of the recorded ones.
     """
     known = {block.key: block for block in kept}
     values = different = absent = 0
@@ -87,8 +87,7 @@ def compared(built: Scores, kept: Scores) -> Agreement:
             absent += len(block.images)
             different += block.values.numel()
             continue
-        if block.sizes != other.sizes:
-            raise ValueError(f"{dict(block.labels)}: asked at the sizes {block.sizes}, recorded at {other.sizes}")
+        shared = _shared(block, other)
         place = {row: index for index, row in enumerate(_rows(other))}
         pairs = [(i, place[row]) for i, row in enumerate(_rows(block)) if row in place]
         absent += len(block.images) - len(pairs)
@@ -96,7 +95,9 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         if not pairs:
             continue
         own, others = (torch.tensor(side) for side in zip(*pairs, strict=True))
-        now, then = block.values[own].double(), other.values[others].double()
+        now, then = (of.values[rows].double() for of, rows in ((block, own), (other, others)))
+        if shared:
+            now, then = (of[:, list(places)] for of, places in zip((now, then), shared, strict=True))
         both = other.values.double()
         span = float(both.nan_to_num(-torch.inf).max() - both.nan_to_num(torch.inf).min())
         span = span if 0 < span < torch.inf else 1.0
@@ -106,6 +107,17 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         moved = (now - then).nanmean()
         shift = max(shift, float(moved.abs().nan_to_num(0)) / span)
     return Agreement(values, different, shift, absent)
+
+
+def _shared(block: Block, other: Block) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Where the sizes stand that both were asked at, in each; None: neither has sizes."""
+    if block.sizes is None and other.sizes is None:
+        return None
+    at = {round(size, 6): place for place, size in enumerate(other.sizes or ())}
+    both = [(place, at[round(size, 6)]) for place, size in enumerate(block.sizes or ()) if round(size, 6) in at]
+    if not both:
+        raise ValueError(f"{dict(block.labels)}: asked at the sizes {block.sizes}, recorded at {other.sizes}")
+    return tuple(zip(*both, strict=True))
 
 
 def _rows(block: Block) -> list[tuple[int, int | None]]:
@@ -126,6 +138,8 @@ def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str 
             continue
         if key not in built or key not in kept:
             return f"only one has {key}"
+        if key == "size_step":
+            continue  # random subsets belong to their size, not to the other sizes
         if key in INPUTS and all(not isinstance(of[key], str) for of in (built, kept)):
             continue
         if isinstance(built[key], list) and set(map(str, built[key])) <= set(map(str, kept[key])):
