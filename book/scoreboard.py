@@ -21,7 +21,7 @@ import yaml
 
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
-from faithlab.study import figures, places, published
+from faithlab.study import figures, places, profiles, published
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.trials import examination
 from faithlab.trials.degraded import IDEAL
@@ -271,24 +271,31 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     asked = f"Asked about {images} images, with squares of pixels as features."
     if many := len(set(judged["kind"])) > 1:
         asked = f"Asked about at most {images} inputs of each kind of network, and {examination.BUILT} about its own."
-    asked += " In brackets: how many of the network's own trials a metric passed, are open, and could not be put to it."
+    forwards = profiles.defaults("across/findings")["forwards"]
+    asked += (
+        f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
+        "that passes most, and of those the cheapest. In brackets: how many of the network's own trials a metric "
+        "passed, are open, and could not be put to it."
+    )
     own = [trial for trial in examination.TRIALS if trial != examination.BUILT]
     to_use, lines, named = [], [], set()
-    for kind, of in examination.advice(trust, price).groupby("kind", sort=False):
+    advice = examination.advice(trust, price)
+    take = examination.recommended(advice, price, forwards)
+    for kind, of in advice.groupby("kind", sort=False):
         of = of.assign(
             **{said: [[t for t in own if t in text.split(", ")] for text in of[said]] for said in ("passed", "open")}
         )
         used, every = of[of["place"].notna()], len(of)
         named |= {(kind, name) for name in used["metric"]}
         clean = "; then ".join(", ".join(map(_tried, at.itertuples())) for _, at in used.groupby("place"))
-        said = (
-            f"{len(used)} of {every} metrics pass a trial and fail none: {clean}, the cheapest first."
-            if len(used)
-            else f"None of {every} metrics passes a trial and fails none."
-        )
+        said = f"None of {every} metrics passes a trial and fails none."
+        if len(used):
+            said = f"{len(used)} of {every} metrics pass a trial and fail none: {clean}, the cheapest first."
+        if kind in take:
+            said = f"**{take[kind]}**. {said}"
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
-        to_use.append(f"- For *{kind}*, {said[0].lower()}{said[1:]}" if many else said)
+        to_use.append(f"- *{kind}*: {said}" if many else said)
     # Of a trial, the metrics that fail it for one kind of network at least.
     worst = judged[judged["verdict"] == "failed"].groupby("trial")["metric"].nunique()
     if len(worst):
@@ -311,9 +318,13 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
 
 
 def _tried(row: Any) -> str:
-    """A metric with how many of the network's own trials it passed, are open, and could not be put to it."""
+    """A metric with how many of the network's own trials it passed, are open, and could not be put to it.
+
+    That of another library leads to how it is called, and to its faults.
+    """
     missing = len(examination.TRIALS) - 1 - len(row.passed) - len(row.open)
-    return f"{row.metric} ({len(row.passed)} passed, {len(row.open)} open, {missing} not)"
+    name = f"[{row.metric}](../notebooks/cost/peers)" if ":" in row.metric else row.metric
+    return f"{name} ({len(row.passed)} passed, {len(row.open)} open, {missing} not)"
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:

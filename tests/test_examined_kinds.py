@@ -165,6 +165,28 @@ def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place(
     assert found.loc[found["kind"] == "other", ["metric", "place"]].to_numpy().tolist() == [["bad", 0.0]]
 
 
+def test_recommended_is_what_passes_most_of_those_that_can_be_paid():
+    def row(metric, kind="k", place=0.0, passed="Order", forwards=10.0, most=10.0):
+        facts = {"kind": kind, "metric": metric, "place": place, "passed": passed}
+        return facts | {"forwards": forwards, "each": 1.0, "images_high": most / 2}
+
+    rows = [
+        row("few"),
+        row("most", passed="Order, Chance", forwards=30.0),
+        row("as many", passed="Order, Chance", forwards=40.0),
+        row("built", passed="Order, Truth", forwards=1.0),  # on a network of its own
+        row("unsure", passed="Order, Chance, Repeat", most=101.0),
+        row("other: library", passed="Order, Chance, Repeat"),
+        row("fails", place=float("nan"), passed="Order, Chance, Repeat"),
+        row("dear", kind="poor", most=200.0),
+    ]
+    both = pd.DataFrame(rows)
+    advice, price = both[["kind", "metric", "place", "passed"]], both.drop(columns=["place", "passed"])
+    assert examination.recommended(advice, price, 100) == {"k": "most"}
+    assert examination.recommended(advice, price, 200) == {"k": "unsure", "poor": "dear"}
+    assert examination.recommended(advice, price, 1) == {}
+
+
 # Figures
 
 

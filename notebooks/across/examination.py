@@ -67,7 +67,7 @@ from faithlab import masks, segments
 from faithlab.claims import below, better
 from faithlab.metrics import METRICS
 from faithlab.study import figures, kinds, tables
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 from faithlab.trials import examination, truth
 from faithlab.trials.peers import chosen as other_libraries
 
@@ -185,11 +185,15 @@ for kind, of in found.items():
     prices.append(examination.price(of.scores, metrics, features, level=level).assign(kind=kind))
 price = pd.concat(prices, ignore_index=True)
 run.save(price, "price")
-advice = examination.advice(trust, price)
+kept = (
+    {} if metric or explainer or model else {name: recorded("across/examination", name) for name in ("trust", "price")}
+)
+best_trust, best_price = (of.frame for of in kept.values()) if all(kept.values()) and kept else (trust, price)
+most = kept["trust"].provenance["parameters"]["images"] if best_trust is not trust else images
 lines = []
-for kind, of in advice.groupby("kind", sort=False):
+for kind, of in examination.advice(best_trust, best_price).groupby("kind", sort=False):
     clean = "; then ".join(
-        ", ".join(f"**{row.metric}** (passes {row.passed or 'none yet'})" for row in at_price.itertuples())
+        ", ".join(f"**{row.metric}** (passes {row.passed})" for row in at_price.itertuples())
         for _, at_price in of.groupby("place")
     )
     failing = "; ".join(f"{row.metric} ({row.failed})" for row in of[of["failed"] != ""].itertuples())
@@ -197,11 +201,13 @@ for kind, of in advice.groupby("kind", sort=False):
     lines.append(
         f"- *{kind}*: {clean or 'none'}. A trial is failed by {failing or 'none'}. Of {unknown or 'none'} it is not known yet."
     )
-Markdown(
-    f"**Which one, then?** These fail no trial and pass one that the network itself was put to ({examination.BUILT} has a network "
-    f"of its own), with at most {images} inputs of each network, the cheapest first; metrics before a *then* cannot be told apart "
-    "by their price. Cells that are open may still fail.\n\n" + "\n".join(lines)
-)
+text = f"**Which one, then?** These fail no trial and pass one that the network itself was put to ({examination.BUILT} has a network "
+text += f"of its own), with at most {most} inputs of each network, the cheapest first; metrics before a *then* cannot be told apart "
+text += "by their price. Cells that are open may still fail."
+if best_trust is not trust:
+    text += f" This is said of **the recorded run** ({kept['trust'].profile}), not of this build, whose {images} inputs leave more open."
+    text += " Which of them to take is said in [](findings)."
+Markdown(text + "\n\n" + "\n".join(lines))
 
 # %% [markdown]
 # ## The same, for the number of a single image

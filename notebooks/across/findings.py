@@ -75,11 +75,11 @@ Markdown(
 # metric that fails no trial and passes one that such a network was put to (*Truth* has a network of its own), and of those a cheap one. The price is what it takes to tell an explanation from one with 40 %
 # of its scores shuffled and from a random order.
 
-# %% mystnb={"figure": {"caption": "Metrics that fail no trial and pass one of their own network, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many trials the metric passed, Truth among them. The dashed line is what you can spend.", "name": "fi-use"}, "image": {"alt": "Four panels, one for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Metrics that fail no trial and pass one of their own network, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The dashed line is what you can spend.", "name": "fi-use"}, "image": {"alt": "Four panels, one for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
 advice = examination.advice(trust, price)
 usable = advice[advice["place"].notna()].merge(price, on=["kind", "metric"])
 usable = usable.assign(
-    passes=usable["passed"].str.split(", ").map(lambda trials: len([t for t in trials if t])),
+    passes=usable["passed"].str.split(", ").map(lambda trials: len({*trials} - {examination.BUILT, ""})),
     least=2 * usable["each"] * usable["images_low"],
     most=2 * usable["each"] * usable["images_high"],
 )
@@ -119,11 +119,10 @@ def not_put_to(row):
     return ", ".join(trial for trial in examination.TRIALS if trial not in asked_of)
 
 
+take = examination.recommended(advice, price, forwards)
 lines = []
 for kind in here:
-    of = usable[usable["kind"] == kind]
-    paid = of[of["most"] <= forwards].sort_values(["passes", "forwards"], ascending=[False, True])
-    best = paid.iloc[0] if len(paid) else None
+    best = usable.set_index(["kind", "metric"], drop=False).loc[(kind, take[kind])] if kind in take else None
     lines.append(
         f"- *{kind}*: "
         + (
@@ -135,9 +134,11 @@ for kind in here:
         + "."
     )
 Markdown(
-    f"With {forwards:,} forwards, the one that passes most, and of those the cheapest:\n\n"
+    f"With {forwards:,} forwards, the metric of this study that passes most, and of those the cheapest:\n\n"
     + "\n".join(lines)
-    + "\n\nDo not read the number of a *single* input as a verdict on its explanation: "
+    + "\n\nMetrics of other libraries have their name before theirs. They took the trials as they are, but are not "
+    + "recommended: [some have faults](../cost/peers) that no trial sees. "
+    + "Do not read the number of a *single* input as a verdict on its explanation: "
     + "[no metric's is right often enough](examination)."
 )
 

@@ -968,6 +968,27 @@ def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["kind", "metric", "place", PASSED, FAILED, OPEN]).astype({"place": float})
 
 
+def recommended(advice: pd.DataFrame, price: pd.DataFrame, forwards: float) -> dict[str, str]:
+    """The metric to take, by kind of network: of those to be used, the one that passes most of its own trials.
+
+    Of equals it is the cheapest. Metrics of other libraries are examined, but not recommended: they cannot be called
+    from here, and some have faults that no trial sees.
+
+    Args:
+        advice: of `advice`.
+        price: of `price`, with a column "kind".
+        forwards: that can be spent to tell two explanations apart; a metric that may need more is not recommended.
+
+    Returns:
+        The name of a registered metric; a kind for which there is none is left out.
+    """
+    found = advice[advice["place"].notna() & ~advice["metric"].str.contains(":")].merge(price, on=["kind", "metric"])
+    found = found[2 * found["each"] * found["images_high"] <= forwards]
+    passes = found[PASSED].map(lambda said: len({*said.split(", ")} - {BUILT, ""}))
+    found = found.assign(passes=passes).sort_values(["passes", "forwards"], ascending=[False, True], kind="stable")
+    return found.drop_duplicates("kind").set_index("kind")["metric"].to_dict()
+
+
 def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
     """Do metrics rank the explainers of an image alike? `faithlab.stats.explainers_ranked`, for every pair.
 
