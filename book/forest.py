@@ -112,8 +112,15 @@ def inside(contrasts: pd.DataFrame) -> pd.Series:
     return (contrasts["low"] > contrasts["claimed_low"]) & (contrasts["high"] < contrasts["claimed_high"])
 
 
+def stricter(row: pd.Series) -> str:
+    """Why what looks decided is open, where it is: each of many parts is judged at a higher level than is shown."""
+    if row["outcome"] != "open" or not inside(row.to_frame().T).item():
+        return ""
+    return f"; as one of several it is judged at {row['judged_at']:.2%}, and there it is open"
+
+
 def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
-    """The pooled rows of the part of a claim that speaks for its verdict."""
+    """The pooled rows of the part of a claim that speaks for its verdict; where it is open, of one that looks so."""
     pooled = parts[parts["network"] == POOLED]
     rows = pooled[pooled["premise"]] if verdict == UNTESTED else pooled[~pooled["premise"]]
     rows = pooled if rows.empty else rows
@@ -121,6 +128,9 @@ def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
         if not (found := rows[rows["outcome"] == outcome]).empty:
             rows = found
             break
+    looks_held = inside(rows).groupby(rows["part"]).transform("all")
+    if verdict == UNDECIDED and not looks_held.all():
+        rows = rows[~looks_held]
     return rows[rows["part"] == rows["part"].iloc[0]]
 
 
@@ -129,6 +139,9 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     said = claim["claim"].rstrip(".")
     still = "still " if claim["verdict"] == UNDECIDED else ""
     text = f"“{html.escape(said)}” is {still}<strong>{claim['verdict']}</strong>"
+    own = parts[~parts["premise"]].drop_duplicates("part")["outcome"] if len(parts) else parts
+    if claim["verdict"] == PARTLY and (own == "fails").sum() > (own == "holds").sum():
+        text += " reproduced, and <strong>mostly contradicted</strong>"
     if parts.empty:
         return text + "."
     text += _counts(parts)
@@ -142,7 +155,7 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     asks = side(row["claimed_low"], row["claimed_high"])
     if row["outcome"] == "holds" and not inside(part).all():
         asks += f" in {row['needed']:.0f} of {len(part)} comparisons"
-    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}."
+    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}{stricter(row)}."
 
 
 def _counts(parts: pd.DataFrame) -> str:
@@ -285,7 +298,8 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
     rows.append(f"<dt>{head}</dt><dd>{html.escape(claim['evidence'])}</dd>")
     if claim["best"]:
         told = html.escape(f"{SYMBOLS[claim['built_verdict']]} {claim['built_verdict']}. {claim['built']}")
-        rows.append(f"<dt>This build</dt><dd>{told}</dd>")
+        why = '<a href="../evidence.html#builds-and-records">Why its intervals may not hold the recorded numbers</a>.'
+        rows.append(f"<dt>This build</dt><dd>{told} {why}</dd>")
     if caveats:
         rows.append("<dt>Bear in mind</dt><dd>" + " ".join(html.escape(f"{s}: {w}") for s, w in caveats) + "</dd>")
     if (levels := parts.loc[parts["judged_at"] > SHOWN_AT, "judged_at"]).any():
@@ -373,8 +387,12 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         if math.isfinite(worst["printed"]):
             text += f"; printed {number(worst['printed'])}"
         own = built[(built["network"] == POOLED) & (built["contrast"] == worst["contrast"])]
+        text += stricter(worst)
         if len(own):
-            text += f"; this build {interval(own.iloc[0])}"
+            built_row = own.iloc[0]
+            text += f"; this build {interval(built_row)}"
+            if worst["value"] < built_row["low"] or worst["value"] > built_row["high"]:
+                text += ", which does not hold the recorded number"
         step = 18 if len(pooled) == 1 else max(5, min(12, 96 // len(pooled)))
         height = max(22, step * len(pooled) + 4)
         marks = _side(first, scale) + "".join(

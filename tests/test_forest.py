@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from faithlab import claims
-from faithlab.claims import CONTRADICTED, REPRODUCED, UNDECIDED, UNTESTED
+from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED
 
 
 def row(part, value, low=math.nan, high=math.nan, **more):
@@ -74,6 +74,7 @@ def test_a_part_is_judged_by_the_contrast_that_lies_worst_for_it(parts):
     [
         (REPRODUCED, "first: <strong>0.3</strong>, 95&nbsp;% interval 0.1 to 0.5; the claim asks for above 0."),
         (UNDECIDED, "always, in 5 of 6 cases."),  # what fails is known, whatever the rest may be
+        (PARTLY, "always, in 5 of 6 cases."),
         (CONTRADICTED, "always, in 5 of 6 cases."),
         (
             UNTESTED,
@@ -86,6 +87,23 @@ def test_the_sentence_has_the_number_that_speaks_for_the_verdict(parts, verdict,
     assert f"<strong>{verdict}</strong> (of 3 parts 1 holds, 1 fails, 1 is open): " in text
     assert text.endswith(said)
     assert text.startswith("“A &lt; B”")
+
+
+def test_what_fails_more_than_it_holds_is_mostly_contradicted(parts):
+    fails = parts[parts["part"] == "first"].assign(part="second", outcome="fails")
+    text = forest.sentence(pd.Series({"claim": "A.", "verdict": PARTLY}), pd.concat([parts, fails]))
+    assert "<strong>partly</strong> reproduced, and <strong>mostly contradicted</strong> (of 4 parts 1 holds" in text
+
+
+def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_claim(parts):
+    looks = parts[parts["part"] == "first"].assign(part="looks", outcome="open", judged_at=0.99)
+    text = forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), looks)
+    assert text.endswith("above 0; as one of several it is judged at 99.00%, and there it is open.")
+    assert "it is judged at 99.00%" in forest.plot(looks, looks.iloc[:0])
+    both = pd.concat([looks, parts[parts["part"] == "steps"].assign(outcome="open", judged_at=0.99)])
+    text = forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), both)
+    assert "steps, 2 − 3" in text
+    assert "99.00%" not in text
 
 
 def test_a_claim_without_parts_still_has_its_verdict(parts):
@@ -113,7 +131,9 @@ def test_this_build_stands_beside_the_recorded_run(parts):
     built = parts[parts["part"] == "first"].assign(value=0.25, low=0.2, high=0.3)
     html = forest.plot(parts, built)
     assert html.count('class="at built"') == 1
-    assert "this build 0.25 [0.2, 0.3]" in html
+    assert "this build 0.25 [0.2, 0.3]<" in html.replace("&quot;", "")
+    without = built.assign(high=0.28)
+    assert "[0.2, 0.28], which does not hold the recorded number" in forest.plot(parts, without)
 
 
 def test_what_is_printed_far_away_stands_at_the_edge_and_leaves_room_for_ours(parts):
