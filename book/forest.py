@@ -298,8 +298,11 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
     rows.append(f"<dt>{head}</dt><dd>{html.escape(claim['evidence'])}</dd>")
     if claim["best"]:
         told = html.escape(f"{SYMBOLS[claim['built_verdict']]} {claim['built_verdict']}. {claim['built']}")
-        why = '<a href="../evidence.html#builds-and-records">Why its intervals may not hold the recorded numbers</a>.'
-        rows.append(f"<dt>This build</dt><dd>{told} {why}</dd>")
+        if len(_missed(parts, built)):
+            told += (
+                ' <a href="../evidence.html#builds-and-records">Why its intervals may not hold a recorded number</a>.'
+            )
+        rows.append(f"<dt>This build</dt><dd>{told}</dd>")
     if caveats:
         rows.append("<dt>Bear in mind</dt><dd>" + " ".join(html.escape(f"{s}: {w}") for s, w in caveats) + "</dd>")
     if (levels := parts.loc[parts["judged_at"] > SHOWN_AT, "judged_at"]).any():
@@ -324,6 +327,13 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
         f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'
         f"{more}<dl>{''.join(rows)}</dl></details>\n"
     )
+
+
+def _missed(parts: pd.DataFrame, built: pd.DataFrame) -> pd.DataFrame:
+    """The recorded numbers of all networks together that this build's interval does not hold."""
+    both = parts.merge(built, on=["part", "contrast", "network"], suffixes=("", "_built"))
+    outside = (both["value"] < both["low_built"]) | (both["value"] > both["high_built"])
+    return both[outside & (both["network"] == POOLED)]
 
 
 def plot(parts: pd.DataFrame, built: pd.DataFrame, which: slice = slice(None)) -> str:
@@ -391,7 +401,7 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         if len(own):
             built_row = own.iloc[0]
             text += f"; this build {interval(built_row)}"
-            if worst["value"] < built_row["low"] or worst["value"] > built_row["high"]:
+            if len(_missed(worst.to_frame().T, own)):
                 text += ", which does not hold the recorded number"
         step = 18 if len(pooled) == 1 else max(5, min(12, 96 // len(pooled)))
         height = max(22, step * len(pooled) + 4)

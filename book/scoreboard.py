@@ -24,7 +24,7 @@ from faithlab.metrics import METRICS
 from faithlab.study import figures, places, profiles, published
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.trials import examination
-from faithlab.trials.degraded import IDEAL
+from faithlab.trials.degraded import in_one_sign
 
 
 def write(results: Path, target: Path) -> None:
@@ -329,20 +329,17 @@ def _tried(row: Any) -> str:
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:
     """Metrics by trials: the macro correlation with its interval, as a share of the ideal one."""
-    macro = correlations[correlations["level"] == "macro_correlation"].copy()
-    sign = macro["comparison"].map(IDEAL)
-    macro["passed"] = macro["mean"] * sign
-    ends = pd.DataFrame({"low": macro["low"] * sign, "high": macro["high"] * sign})
+    macro = in_one_sign(correlations[correlations["level"] == "macro_correlation"])
     macro["text"] = [
         "none" if np.isnan(value) else f"{value:.2f}" + ("" if np.isnan(low) else f"\n{low:.2f}\nto {high:.2f}")
-        for value, low, high in zip(macro["passed"], ends.min(axis=1), ends.max(axis=1), strict=True)
+        for value, low, high in macro[["mean", "low", "high"]].itertuples(index=False)
     ]
     order = list(dict.fromkeys(macro["metric"]))
     columns = list(dict.fromkeys(macro[["explainer", "comparison"]].itertuples(index=False, name=None)))
     columns.sort(key=lambda column: list(dict.fromkeys(macro["explainer"])).index(column[0]))
     grid, text = (
         macro.pivot(index="metric", columns=["explainer", "comparison"], values=of).loc[order, columns]
-        for of in ("passed", "text")
+        for of in ("mean", "text")
     )
     names = [explainer for explainer, _ in grid.columns]
     grid.columns = [comparison.replace(" vs", "\nvs") for _, comparison in grid.columns]

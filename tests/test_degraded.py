@@ -1,5 +1,8 @@
 """The trials of degraded explanations and of random masks, on tables and networks whose answers are known."""
 
+import math
+
+import pandas as pd
 import pytest
 import torch
 
@@ -53,7 +56,7 @@ def test_intervals_of_few_inputs_end_where_correlations_do():
     few = degraded.correlations(table(dict.fromkeys(FOUR, 0.1), images=12), FOUR, **TRIAL)
     ranks = few["level"] == "micro_rank"
     assert few[~ranks][["low", "high"]].abs().max().max() == 1
-    assert few[ranks][["low", "high"]].stack().between(1, 2).all()
+    assert few[ranks][["low", "high"]].melt()["value"].between(1, 2).all()
 
 
 def test_reach_is_the_area_between_the_best_and_the_worst():
@@ -150,3 +153,23 @@ def test_the_metrics_of_a_page_are_those_of_its_parameters():
         expected = METRICS[name].given(sizes=SIZES, **own)
         assert (found[name].sizes, found[name].ask.keywords) == (expected.sizes, expected.ask.keywords)
     assert set(fidelities(**page)) == {f + way for f in ("Fid", "ROAR", "RFid", "FFid") for way in "+-"}
+
+
+def test_in_one_sign_the_right_order_is_1_and_ranks_stay():
+    rows = [
+        ("macro_correlation", "MoRF vs GT", -0.9, -1.0, -0.7),
+        ("macro_correlation", "LeRF vs GT", 0.8, 0.6, 0.9),
+        ("micro_correlation", "MoRF vs LeRF", 0.2, -0.1, math.nan),
+        ("micro_rank", "MoRF vs GT", 1.5, 1.2, 1.9),
+        ("macro_correlation", "share of the ideal", -0.3, -0.4, -0.2),
+    ]
+    table_ = pd.DataFrame(rows, columns=["level", "comparison", "mean", "low", "high"])
+    found = degraded.in_one_sign(table_)
+    assert found["mean"].tolist() == [0.9, 0.8, -0.2, 1.5, -0.3]
+    assert found[["low", "high"]].to_numpy()[[0, 1, 3, 4]].tolist() == [
+        [0.7, 1.0],
+        [0.6, 0.9],
+        [1.2, 1.9],
+        [-0.4, -0.2],
+    ]
+    assert degraded.in_one_sign(table_.drop(columns=["low", "high"]))["mean"].tolist() == found["mean"].tolist()

@@ -187,8 +187,9 @@ figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="ac
 # ## Do the metrics find the true order?
 #
 # For every metric the explainers are ranked by the area under their curve (*macro*) or at each size (*micro*), and the
-# ranks are compared with the truth by Spearman's correlation. The ideal is −1 for MoRF against the truth (the better
-# explainer leaves less accuracy), +1 for LeRF against the truth, −1 for MoRF against LeRF. *Micro rank* ranks the
+# ranks are compared with the truth by Spearman's correlation. Every number is a share of the ideal: 1 is the right order, −1
+# the reverse. So the correlations of MoRF with the truth (the better explainer leaves less accuracy) and with LeRF, which should be
+# −1, are turned; the paper prints them as they are. *Micro rank* ranks the
 # metrics themselves at each size, 1 is best. A column in which all explainers score the same has no correlation and is
 # left out. In brackets: 95 % intervals over the images, for the networks at hand. A correlation of six ranks jumps, so
 # these intervals are shown, and the claims below are judged by what they are made of: is each step of noise found?
@@ -227,9 +228,9 @@ tables.beside(sources, "macro_correlation", explainer=["LayerCAM"])
 # Tiny-ImageNet is not among ours. How alike are the paper's own two tables?
 
 # %% tags=["hide-input"]
-printed = published.load("ffidelity_correlations").query("table in (1, 2)")
+printed = degraded.in_one_sign(published.load("ffidelity_correlations").query("table in (1, 2)"))
 both = printed.pivot(index=["level", "comparison", "metric", "explainer"], columns="dataset", values="mean")
-signs = both.drop("micro_rank").gt(0)
+signs = both.drop("micro_rank").lt(0)
 wrong = signs.loc["macro_correlation", "MoRF vs GT"].stack()
 wrong = {name: [" of ".join(key[:2]) for key in of.index] for name, of in wrong[wrong].groupby("dataset")}
 Markdown(

@@ -212,8 +212,8 @@ run.save(scores, "scores")
 # nearly tie change their ranks by chance, and a rank does not say how far apart they are: *linear* is the macro correlation of
 # the areas themselves in place of their ranks (Pearson's in place of Spearman's). It is ours, not the paper's.
 #
-# In brackets: 95 % intervals over the images, for the networks at hand; that of a change is that of a paired difference. *Share of
-# the ideal* is the mean of the three correlations, each times its ideal of −1, +1, −1. A correlation that does not exist has found
+# In brackets: 95 % intervals over the images, for the networks at hand; that of a change is that of a paired difference. Correlations
+# stand as shares of their ideal, which is −1, +1 and −1: 1 is right in each. *Share of the ideal* is the mean of the three. A correlation that does not exist has found
 # no order and counts as 0.
 
 
@@ -285,7 +285,7 @@ order = [*gradients, *differences, *told]
 
 def table_of(level):
     """The correlations of a level, a row for each difference."""
-    of = {level: measured[valued & (measured["level"] == level)]}
+    of = {level: degraded.in_one_sign(measured[valued & (measured["level"] == level)], by="quantity")}
     return tables.compared(of, rows=["explainer", "difference"], columns=["quantity"], order=order)
 
 

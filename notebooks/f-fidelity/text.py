@@ -262,8 +262,8 @@ Markdown(
 # ## Do the metrics find the true order?
 #
 # The explanations are ranked by the area under their curve (*macro*) or at each size (*micro*), and the ranks are compared
-# with the truth by Spearman's correlation. The ideal is −1 for MoRF against the truth, +1 for LeRF against the truth, −1 for
-# MoRF against LeRF. *Micro rank* ranks the metrics themselves at each size, 1 is best. A size at which all explanations
+# with the truth by Spearman's correlation. Every number is a share of the ideal: 1 is the right order, −1 the reverse, and what
+# should be negative is turned (MoRF against the truth, and against LeRF; the paper prints it as it is). *Micro rank* ranks the metrics themselves at each size, 1 is best. A size at which all explanations
 # score the same has no correlation and is left out. In brackets: 95 % intervals over the texts. A correlation of six ranks
 # jumps, so it is shown, and the claims below are judged by the steps that it is made of.
 #

@@ -257,8 +257,8 @@ Markdown(
 # ## Do the metrics find the true order?
 #
 # The explanations are ranked by the area under their curve (*macro*) or at each size (*micro*), and the ranks are compared
-# with the truth by Spearman's correlation. The ideal is −1 for MoRF against the truth, +1 for LeRF against the truth, −1 for
-# MoRF against LeRF. *Micro rank* ranks the metrics themselves at each size, 1 is best. A size at which all explanations
+# with the truth by Spearman's correlation. Every number is a share of the ideal: 1 is the right order, −1 the reverse, and what
+# should be negative is turned (MoRF against the truth, and against LeRF; the paper prints it as it is). *Micro rank* ranks the metrics themselves at each size, 1 is best. A size at which all explanations
 # score the same has no correlation and is left out; where none has one the table says "–", like the paper. In brackets:
 # 95 % intervals over the series. A correlation of six ranks jumps, so it is shown, and the claims below are judged by the
 # steps that it is made of.
@@ -358,11 +358,11 @@ ties.pivot(index="metric", columns="pair", values="told apart").loc[list(metrics
 # The paper advises (section 5.4) to test how a network bears random masks: if it bears them, plain removal will do. The
 # first columns are that test, [](../../book/f-fidelity/guideline), on the original networks: the largest tested share of
 # features that a network can lose at random within 5 % of accuracy, and the metric that this warrants for sizes up to a half.
-# The others are the macro correlations under MoRF that each metric then reached; −1 is ideal.
+# The others are the macro correlations under MoRF that each metric then reached, as shares of the ideal.
 
 # %% tags=["hide-input"]
 keys = ["series", "network", "explainer"]
-order = macro[macro["comparison"] == "MoRF vs GT"]
+order = degraded.in_one_sign(macro[macro["comparison"] == "MoRF vs GT"])
 order = tables.side_by_side(order, rows=keys, columns=["metric"], order=families)
 order.index.names = keys
 warranted = []

@@ -151,8 +151,9 @@ Markdown(
 # %% [markdown]
 # ## Table 5
 #
-# *Published* is CIFAR-100 and Tiny-ImageNet with the paper's transformer. The ideal is −1 for MoRF against the truth, +1 for LeRF, −1 for MoRF
-# against LeRF. In brackets: 95 % intervals over the images, for the networks at hand. A correlation of six ranks jumps:
+# *Published* is CIFAR-100 and Tiny-ImageNet with the paper's transformer. Every number is a share of the ideal:
+# 1 is the right order, −1 the reverse, and what should be negative is turned (MoRF against the truth, and against LeRF; the paper prints
+# it as it is). In brackets: 95 % intervals over the images, for the networks at hand. A correlation of six ranks jumps:
 # it is shown here, and the claims below are judged by the steps that it is made of.
 
 # %% tags=["hide-input"]

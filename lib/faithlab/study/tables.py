@@ -13,6 +13,7 @@ from faithlab.metrics import Metric
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Function, Statistic
+from faithlab.trials.degraded import in_one_sign
 
 LEVELS = ("macro_correlation", "micro_correlation", "micro_rank")
 """What `faithlab.trials.degraded.correlations` calls its levels; a reader gets them in words."""
@@ -79,6 +80,8 @@ def beside(
 ) -> Styler:
     """One level of `faithlab.trials.degraded.correlations`: what the paper prints beside what was measured.
 
+    Correlations stand in one sign, as shares of the ideal: 1 is the right order in every comparison.
+
     Args:
         sources: by the name of their column; each such a table, or None.
         level: macro_correlation, micro_correlation or micro_rank.
@@ -87,7 +90,7 @@ def beside(
         **chosen: values of other columns, such as network="LSTM".
     """
     of_level = {
-        name: f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)]
+        name: in_one_sign(f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)])
         for name, f in _chosen(sources, chosen).items()
         if f is not None
     }
