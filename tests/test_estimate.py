@@ -264,6 +264,8 @@ def test_no_interval_reaches_beyond_the_bounds():
     free, bound = stats.estimate(table(values)), stats.estimate(table(values), of)
     assert float(free.high) > 1 == float(bound.high)
     assert float(free.low) == float(bound.low)
+    one_end = stats.estimate(table(values), stats.Statistic(stats.mean, bounds=(float("-inf"), 1.0)))
+    assert [float(one_end.low), float(one_end.high)] == [float(bound.low), float(bound.high)]
     paired = stats.estimate(
         table(values.repeat(1, 2, 1) - 0.9), of, cells=[X, Y], contrasts=torch.tensor([[1.0, -1.0]])
     )

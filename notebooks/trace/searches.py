@@ -56,6 +56,7 @@ from faithlab.metrics import METRICS, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.search import chains, orders
+from faithlab.stats.samples import Statistic
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
 from faithlab.subject import Subject
@@ -273,6 +274,13 @@ scores = Scores.concat(rows)
 run.save(scores, "searches")
 
 # %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs with its 95 % interval, against the forwards that were needed, those of the greedy start included. Above each: network, features, readout. Points: greedy searches, which end there. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and readout: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
+
+
+def part_of_best(at):
+    """The statistic: the mean part after some of the forwards; no part is larger than the whole."""
+    return Statistic(lambda sample: sample.mean()[:, at], bounds=(float("-inf"), 1.0))
+
+
 across = min(3, len(compared))
 deep = -(-len(compared) // across)
 figure, grid = plt.subplots(deep, across, figsize=(2.8 * across + 0.6, 2.6 * deep + 0.8), squeeze=False, sharey=True)
@@ -286,7 +294,7 @@ for axes, (name, of) in zip(grid.flat, paths.items(), strict=False):
         since = next((k for k, share in enumerate(SPENT) if len(path) > 1 and share * most >= path[1][0]), None)
         if since is None:  # it has no order
             continue
-        curve = stats.estimate(scores, lambda sample, since=since: sample.mean()[:, since:], **part)
+        curve = stats.estimate(scores, part_of_best(slice(since, None)), **part)
         if len(path) == 2:
             axes.plot(path[1][0], curve.value[0], marker="o", linestyle="", **look)
             continue
@@ -312,7 +320,7 @@ def in_the_end(name, searching):
     if len(paths[name][searching]) == 1:
         return "not affordable"
     part = {"metric": "part of the best by forwards", "explainer": searching, "network": name}
-    return tables.share(stats.estimate(scores, lambda sample: sample.mean()[:, -1], **part))
+    return tables.share(stats.estimate(scores, part_of_best(-1), **part))
 
 
 shown = {name: [in_the_end(name, searching) for searching in PAPER + OURS] for name in paths}

@@ -319,7 +319,9 @@ def _bounds(gathered: Gathered, matrix: Tensor) -> tuple[Tensor, Tensor] | None:
     if bounds is None:
         return None
     up, down = matrix.clamp(min=0).sum(1), matrix.clamp(max=0).sum(1)
-    return up * bounds[0] + down * bounds[1], up * bounds[1] + down * bounds[0]
+    # An end may be infinite, and no part of a contrast times that is none.
+    least, most = ([torch.where(part == 0, 0.0, part * end) for part in (up, down)] for end in bounds)
+    return least[0] + most[1], most[0] + least[1]
 
 
 def _t(freedom: Tensor) -> Tensor:
