@@ -227,9 +227,11 @@ true = table[table["ranking"] == "truth"]
 
 
 def listed(rows):
-    """Sizes that are named, in parentheses."""
-    of = rows[rows["size"].notna()].itertuples()
-    said = [f"{r.data}, {r.ranking}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in of]
+    """Sizes that are named, in parentheses; of several networks, with the network's seed."""
+    several = rows.groupby("data")["training_seed"].nunique() > 1
+    which = [f"{r.data}{f' {r.training_seed}' * several[r.data]}, {r.ranking}" for r in rows.itertuples()]
+    of = rows.assign(which=which).dropna(subset="size").itertuples()
+    said = [f"{r.which}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in of]
     return f" ({'; '.join(said)})" if said else ""
 
 
@@ -244,7 +246,11 @@ def named(sizes, run_of):
     text += (
         f"all were smooth decays. The known explanation has a named size in **{len(sure)} of {len(own)}** kinds of data"
     )
-    text += f"{listed(sure)}, and its interval holds the true one in {held}."
+    text += f"{listed(sure)}, and its interval holds the true one in {held}"
+    wide = int((sure["low"] < sure["size"] / 3).sum())
+    text += (
+        f"; {wide} of them reach down to almost nothing, and say only that the ranking ends no later." if wide else "."
+    )
     return (
         text + f" The control *centre* has one in **{middle['size'].count()} of {len(middle)}** cases{listed(middle)}."
     )

@@ -290,7 +290,8 @@ Markdown("\n".join(lines))
 # ## What to take home
 #
 # - A size is no grade. It says where a ranking ends, not how right it is; what a worse ranking loses first is having one.
-# - Never report a bend for a size.
+# - A bend is never refused. That of a known explanation may stand near its size, but every other ranking has one, too. Report a bend
+#   as what it is, the share of features after which most of the loss has happened, and not as a size.
 
 # %% tags=["hide-input"]
 run.finish()
