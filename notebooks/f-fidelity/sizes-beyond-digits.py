@@ -228,8 +228,8 @@ true = table[table["ranking"] == "truth"]
 
 def listed(rows):
     """Sizes that are named, in parentheses; of several networks, with the network's seed."""
-    several = rows.groupby("data")["training_seed"].nunique() > 1
-    which = [f"{r.data}{f' {r.training_seed}' * several[r.data]}, {r.ranking}" for r in rows.itertuples()]
+    several = {name: len({*of}) > 1 for name, of in rows.groupby("data")["training_seed"]}
+    which = [f"{r.data}{f', network {r.training_seed}' * several[r.data]}, {r.ranking}" for r in rows.itertuples()]
     of = rows.assign(which=which).dropna(subset="size").itertuples()
     said = [f"{r.which}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in of]
     return f" ({'; '.join(said)})" if said else ""
