@@ -213,11 +213,19 @@ run.claim(
 #
 # A size is named where a gain curve with a sharp knee explains the curves of all caps better than every smooth decay, and better than
 # a random ranking, each tested; [](explanation-size) says how. What is refused stands at the place of its best knee all the same, as
-# an open mark without an interval: no test supports it.
+# an open mark without an interval: no test supports it. A size that is one can be found again: each ranking is read twice more, from
+# every other input and from the rest.
+
 
 # %% tags=["hide-input"]
+def halves(c, name):
+    """In how many halves of the inputs a size is named."""
+    half = torch.arange(len(c.subject.x)) % 2
+    return sum(not c.read(scores, name, half == k).refusal for k in (0, 1))
+
+
 read = [(c, name, c.read(scores, name)) for c, own in zip(cases, rankings, strict=True) for name in own]
-table = pd.DataFrame([c.row(scores, name, of) for c, name, of in read])
+table = pd.DataFrame([c.row(scores, name, of) | {"halves": halves(c, name)} for c, name, of in read])
 run.save(table, "sizes")
 kept = recorded("f-fidelity/sizes-beyond-digits", "sizes")
 best = kept.frame.fillna({"refusal": ""}) if kept else table
@@ -231,7 +239,10 @@ def listed(rows):
     several = {name: len({*of}) > 1 for name, of in rows.groupby("data")["training_seed"]}
     which = [f"{r.data}{f', network {r.training_seed}' * several[r.data]}, {r.ranking}" for r in rows.itertuples()]
     of = rows.assign(which=which).dropna(subset="size").itertuples()
-    said = [f"{r.which}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in of]
+    again = ("in neither half", "in one half", "in both halves") if "halves" in rows else ()
+    said = [
+        f"{r.which}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" + (f", {again[r.halves]}" if again else "") for r in of
+    ]
     return f" ({'; '.join(said)})" if said else ""
 
 
@@ -278,7 +289,7 @@ Markdown("\n".join(lines))
 # Each panel is a kind of data, each row a ranking, of the recorded run where there is one. The photographs' networks stand one below
 # the other.
 
-# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Most other rankings are open marks; where an explainer has a size, so does a disc in the middle of the image."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Most other rankings are open marks."}} tags=["hide-input", "answer"]
 rows = -(-best["data"].nunique() // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.1 * rows), sharex=True)
 refused = {"smooth": ("o", "a smooth decay does as well"), "random": ("X", "a random ranking does as well")}
