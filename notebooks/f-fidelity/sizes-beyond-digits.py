@@ -213,19 +213,21 @@ run.claim(
 #
 # A size is named where a gain curve with a sharp knee explains the curves of all caps better than every smooth decay, and better than
 # a random ranking, each tested; [](explanation-size) says how. What is refused stands at the place of its best knee all the same, as
-# an open mark without an interval: no test supports it. A size that is one can be found again: each ranking is read twice more, from
-# every other input and from the rest.
+# an open mark without an interval: no test supports it. A size that is one can be found again: where one is named, the
+# ranking is read twice more, from every other input and from the rest.
 
 
 # %% tags=["hide-input"]
 def halves(c, name):
-    """In how many halves of the inputs a size is named."""
+    """In how many halves of the inputs the size is named again."""
     half = torch.arange(len(c.subject.x)) % 2
     return sum(not c.read(scores, name, half == k).refusal for k in (0, 1))
 
 
 read = [(c, name, c.read(scores, name)) for c, own in zip(cases, rankings, strict=True) for name in own]
-table = pd.DataFrame([c.row(scores, name, of) | {"halves": halves(c, name)} for c, name, of in read])
+table = pd.DataFrame(
+    [c.row(scores, name, of) | {"halves": 0 if of.refusal else halves(c, name)} for c, name, of in read]
+)
 run.save(table, "sizes")
 kept = recorded("f-fidelity/sizes-beyond-digits", "sizes")
 best = kept.frame.fillna({"refusal": ""}) if kept else table
@@ -259,17 +261,16 @@ def named(sizes, run_of):
     )
     text += f"{listed(sure)}, and its interval holds the true one in {held}"
     wide = int((sure["low"] < sure["size"] / 3).sum())
-    text += (
-        f"; {wide} of them reach down to almost nothing, and say only that the ranking ends no later." if wide else "."
-    )
+    if wide:
+        text += f"; of these, {wide} reach{'es' * (wide == 1)} down to almost nothing: such a ranking ends no later, and that is all"
     return (
-        text + f" The control *centre* has one in **{middle['size'].count()} of {len(middle)}** cases{listed(middle)}."
+        text + f". The control *centre* has one in **{middle['size'].count()} of {len(middle)}** cases{listed(middle)}."
     )
 
 
 sure, most = best.query("ranking == 'truth'")["size"].count(), best.query("ranking not in @controls")["size"]
 by_data = best[best["size"].notna()].groupby("ranking")["data"].agg(set)
-blobs = {data for name, of in by_data.items() if name not in controls for data in of} & by_data.get("centre", set())
+blobs = by_data.get("centre", set())
 lines = [named(best, f"The recorded run ({kept.profile})")] if kept else []
 lines.append(named(table, "This build"))
 if 2 * most.count() > len(most):
@@ -280,7 +281,7 @@ else:
     lines.append("- So many inputs say nothing about the other rankings: not even the known end is seen.")
 if blobs:
     lines.append(
-        f"- **A size is no praise.** In {', '.join(sorted(blobs))} a disc in the middle of the image has one, too, and knows nothing of the "
+        f"- **A size is no praise.** In {', '.join(sorted(blobs))} a disc in the middle of the image has one, on one network at least, and knows nothing of the "
         "network: what ends there is what the images show, and any map that covers it first and the rest last has that end."
     )
 Markdown("\n".join(lines))
