@@ -57,6 +57,7 @@ integration_steps = 32  # of Integrated Gradients
 ones = 6  # images of each set and network that are read by themselves
 one_by = ["truth", "Grad-CAM"]  # their rankings
 one_draws = 30  # random subsets of one image, for each setting and size
+shown_draws = 200  # of an input that is shown
 class_least = 30  # inputs of a class that is read by itself
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 seed = 0  # of places, searches and random subsets
@@ -69,12 +70,13 @@ from IPython.display import Markdown
 
 from faithlab import segments, stats
 from faithlab.claims import above, below
-from faithlab.metrics.size import Setting, explanation_size, stretch
+from faithlab.metrics.size import Setting, curves, explanation_size, stretch
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import sizes
+from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
 
 figures.theme()
@@ -348,7 +350,58 @@ Markdown(text)
 # explanation's *inside* bends the gain curve there: the better it ranks, the less of an end is left. And an explanation of a few words in
 # a sentence of 32 ends within the first steps of the sweep, one word being 3 %. Where a set's curves rise in teeth, whole tokens
 # are being rounded.
+
+# %% [markdown]
+# ## See one
 #
+# One input of some kinds, read by itself from the probability that its network loses: the input, what the ranking calls
+# relevant, and the curve of each cap. It is the input whose class is lost most often, over all caps and sizes; [others](#one-image-one-class-one-network) have less to show. A knee that moves with the cap is marked by a triangle; the one that stays is the size, where
+# there is one (line and band). The points are means over random subsets of this one input.
+
+
+# %% tags=["hide-input"]
+def one_size(c, ranking, at, draws):
+    """The size of one input's explanation, from the probability that its network loses."""
+    score = c.subject.part(torch.tensor([at])).score(probability, network="fine-tuned")
+    swept = fractions[1::2], c.settings[: len(betas)]
+    return explanation_size(score, ranking[[at]], *swept, draws=draws, seed=seed)
+
+
+of_kind = {c.subject.dataset: (c, own) for c, own in zip(reversed(cases), reversed(rankings), strict=True)}
+vocabulary = datasets.load(networks.LSTM.data, "test", **networks.LSTM.data_options).vocabulary
+
+
+def one_figure(kind, ranking):
+    """An input of a kind, its explanation, its curves, and what the size keeps."""
+    c, own = next(of for name, of in of_kind.items() if name.startswith(kind))
+    labels = {"dataset": c.subject.dataset, "training_seed": c.subject.training_seed, "explainer": ranking}
+    at = int(curves(scores, c.settings, **labels).mean((1, 2)).argmax())
+    x = c.subject.x[at].cpu()
+    if c.subject.x.ndim == 4:
+        x = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
+    elif not x.is_floating_point():
+        x = [vocabulary[token] if token > 1 else "" for token in x.tolist()]
+    known = None if c.known is None else float(c.known[at].double().mean())
+    found = one_size(c, own[ranking], at, shown_draws)
+    return figures.explanation_size(found, x, own[ranking][at], c.subject.segments, truth=known)
+
+
+# %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation in random order.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+one_figure("vehicles", "truth")
+
+# %% mystnb={"figure": {"caption": "A photograph of CIFAR-10 and its Grad-CAM. Nobody knows the truth.", "name": "ff-beyond-photograph"}, "image": {"alt": "A small photograph, a heat map, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+one_figure("photographs", "Grad-CAM")
+
+# %% mystnb={"figure": {"caption": "A phrase: all tokens but a few are blank, and those explain it.", "name": "ff-beyond-phrase"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+one_figure("phrases", "truth")
+
+# %% mystnb={"figure": {"caption": "A sentence, by Integrated Gradients.", "name": "ff-beyond-sentence"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+one_figure("sentences", "Integrated Gradients")
+
+# %% mystnb={"figure": {"caption": "A span: of a watch's steps all but some are blank, and those explain it.", "name": "ff-beyond-span"}, "image": {"alt": "Lines over the steps of a series, flat but for a span that is shaded, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+one_figure("spans", "truth")
+
+# %% [markdown]
 # ## One image, one class, one network
 #
 # How are sizes spread? Each input is read by itself, from the probability that its network loses, with an interval over random
@@ -360,9 +413,7 @@ each = []
 pictured = ((c, own) for c, own in zip(cases, rankings, strict=True) if c.subject.network == "ResNet-9")
 for c, name, ranking in ((c, name, own[name]) for c, own in pictured for name in one_by if name in own):
     for at in range(min(ones, len(c.subject.x))):
-        score = c.subject.part(torch.tensor([at])).score(probability, network="fine-tuned")
-        swept = fractions[1::2], c.settings[: len(betas)]
-        of = explanation_size(score, ranking[[at]], *swept, draws=one_draws, seed=seed)
+        of = one_size(c, ranking, at, one_draws)
         row = {"data": c.subject.dataset, "training_seed": c.subject.training_seed, "ranking": name}
         row |= {"image": int(c.subject.images[at]), "class": c.classes[int(c.subject.target[at])]}
         each.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})

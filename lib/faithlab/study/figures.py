@@ -420,51 +420,80 @@ def plateau(axes: Axes, size: Size, *, truth: float | None = None, settings: Seq
 
 def explanation_size(
     size: Size,
-    picture: Tensor | None = None,
+    shown: Tensor | Sequence[str] | None = None,
     attribution: Tensor | None = None,
     segments: Tensor | None = None,
     *,
     truth: float | None = None,
 ) -> plt.Figure:
-    """What a plateau is, for one image: picture, explanation, curves, and the picture with its explanation alone kept.
+    """What a plateau is, for one input: the input, its explanation, the curves, and what the size keeps.
 
     Args:
         size: of `faithlab.metrics.size.explanation_size`.
-        picture: [H, W, C], as imshow takes it; None: the curves alone, as for texts and series.
-        attribution: [F], of the picture.
-        segments: its features, [H, W], see `faithlab.segments`.
+        shown: a picture [H, W, C] as imshow takes it, a series [steps, channels], or the words of a text; None: the
+            curves alone.
+        attribution: [F], of the picture's segments, the steps or the words.
+        segments: the features of a picture, [H, W], see `faithlab.segments`.
         truth: the true size, where it is known.
 
     Raises:
-        ValueError: a picture without its attribution and features.
+        ValueError: an input without its attribution, or a picture without its features.
     """
-    if picture is not None and (attribution is None or segments is None):
+    picture = isinstance(shown, Tensor) and shown.ndim == 3
+    if shown is not None and (attribution is None or (picture and segments is None)):
         raise ValueError("expected the attribution and the segments of the picture, but got the picture alone")
-    # Pictures above, the curves below: as wide as a phone shows without scrolling.
-    figure = plt.figure(figsize=(5.4, 2.9 if picture is None else 4.6))
-    grid = figure.add_gridspec(1 if picture is None else 2, 3, height_ratios=None if picture is None else [1, 1.7])
+    # The input above, the curves below: as wide as a phone shows without scrolling.
+    figure = plt.figure(figsize=(5.4, 2.9 if shown is None else 4.6))
+    grid = figure.add_gridspec(1 if shown is None else 2, 3, height_ratios=None if shown is None else [1, 1.7])
     axes = figure.add_subplot(grid[-1, :])
     plateau(axes, size, truth=truth)
     axes.set_xlabel("explanation size (share of features)", fontsize="small")
     axes.set_ylabel("FFid+", fontsize="small")
     axes.legend(fontsize="x-small", handlelength=1, labelspacing=0.2, loc="upper left", bbox_to_anchor=(1, 1))
-    if picture is not None:
-        image, explanation, kept = (figure.add_subplot(grid[0, column]) for column in range(3))
-        shown = {image: ("image", picture), explanation: ("explanation", attribution.cpu()[segments.cpu()])}
+    if shown is None:
+        return show(figure)
+    attribution = attribution.cpu()
+    top = masks.counts([0.0 if size.refusal else size.fraction], len(attribution))
+    # What is kept is the top, which is what removing it takes away.
+    kept = ~masks.remove_top(masks.order(attribution[None]), top)[0, 0]
+    says = "no size: nothing to keep" if size.refusal else f"its top {size.fraction:.0%}"
+    if picture:
+        image, explanation, rest = (figure.add_subplot(grid[0, column]) for column in range(3))
+        of = {image: ("image", shown), explanation: ("explanation", attribution[segments.cpu()])}
         if size.refusal:
-            kept.text(0.5, 0.5, "no size:\nnothing\nto keep", ha="center", va="center", fontsize="small")
-            kept.set_axis_off()
+            rest.text(0.5, 0.5, says.replace(" ", "\n"), ha="center", va="center", fontsize="small")
+            rest.set_axis_off()
         else:
-            top = masks.counts([size.fraction], len(attribution))
-            # What is kept is the top, which is what removing it takes away.
-            gone = masks.remove_top(masks.order(attribution[None].cpu()), top)[0, 0]
-            shown[kept] = (f"its top {size.fraction:.0%}", picture * ~gone[segments.cpu()][..., None])
-        for axes, (title, of) in shown.items():
-            axes.imshow(of, cmap="magma", vmax=of.quantile(0.99).item() if of.ndim == 2 else None)
+            of[rest] = (says, shown * kept[segments.cpu()][..., None])
+        for axes, (title, values) in of.items():
+            axes.imshow(values, cmap="magma", vmax=values.quantile(0.99).item() if values.ndim == 2 else None)
             axes.set_title(title, fontsize="small")
             axes.set(xticks=[], yticks=[])
             sns.despine(ax=axes, left=True, bottom=True)
+    else:
+        _in_a_row(figure.add_subplot(grid[0, :]), shown, attribution, kept, says)
     return show(figure)
+
+
+def _in_a_row(axes: Axes, shown: Tensor | Sequence[str], attribution: Tensor, kept: Tensor, says: str) -> None:
+    """A series or a text over the relevance of its steps or words; what is kept is marked."""
+    words = not isinstance(shown, Tensor)
+    low, high = (0.0, 1.0) if words else (shown.min().item(), shown.max().item())
+    axes.imshow(attribution[None], cmap="Blues", aspect="auto", extent=(-0.5, len(attribution) - 0.5, low, high))
+    axes.set(yticks=[])
+    sns.despine(ax=axes, left=True, bottom=True)
+    if words:
+        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize="x-small")
+        for label, stays in zip(axes.get_xticklabels(), kept.tolist(), strict=True):
+            label.set(color="black" if stays else "0.6", fontweight="bold" if stays else "normal")
+        says = f"shaded: the explanation; bold: {says}"
+    else:
+        axes.plot(shown, linewidth=1)
+        at = kept.nonzero()[:, 0]
+        axes.plot(at, torch.full_like(at, low, dtype=shown.dtype), "ks", markersize=3, clip_on=False)
+        says = f"shaded: the explanation; squares: {says}"
+        axes.set_xlabel("step", fontsize="small")
+    axes.set_title(says, fontsize="small")
 
 
 def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Figure:
