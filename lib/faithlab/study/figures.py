@@ -68,39 +68,36 @@ def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1
 
 
 SMALLEST = 9.0
-"""The smallest text of a figure, in points, where the column of a page shows it."""
+"""The smallest text of a figure, in points."""
 COLUMN = 704 / 96
-"""What the column of a page is wide on a screen of 1280 pixels, in inches; a wider figure is shown smaller there."""
-WIDER = 1.1
-"""Up to so many times the column text is enlarged for that. A wider figure stays as it is: its labels would collide."""
+"""What the column of a page is wide on a screen of 1280 pixels, in inches; a wider figure would be shown smaller there."""
 
 
 def show(figure: plt.Figure) -> plt.Figure:
-    """A laid-out figure to end a cell with, drawn once, without text that is too small (see `SMALLEST`)."""
+    """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`."""
     figure.tight_layout()
-    if _enlarge(figure):
+    _enlarge(figure)
+    for _ in range(3):  # what lies beside the axes, such as a legend, keeps its width
         figure.tight_layout()
+        figure.draw_without_rendering()
+        beyond = figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"] - COLUMN
+        if beyond <= 0:
+            break
+        figure.set_figwidth(figure.get_figwidth() - beyond - 0.01)
     plt.close(figure)
     return figure
 
 
-def _enlarge(figure: plt.Figure) -> bool:
-    """Bring small text to the smallest size that a page should show; whether there was any."""
+def _enlarge(figure: plt.Figure) -> None:
+    """Bring small text to the smallest size that a page should show."""
     figure.draw_without_rendering()
-    wide = (figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"]) / COLUMN
-    if wide > WIDER:
-        return False
-    least, found = SMALLEST * max(wide, 1.0), False
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         for which in ("major", "minor"):
-            if any(label.get_fontsize() < least for label in axis.get_ticklabels(which=which) if label.get_text()):
-                axis.set_tick_params(which=which, labelsize=least)  # of ticks that are still to come, too
-                found = True
+            if any(label.get_fontsize() < SMALLEST for label in axis.get_ticklabels(which=which) if label.get_text()):
+                axis.set_tick_params(which=which, labelsize=SMALLEST)  # of ticks that are still to come, too
     for text in figure.findobj(Text):
-        if text.get_text() and text.get_fontsize() < least:
-            text.set_fontsize(least)
-            found = True
-    return found
+        if text.get_text() and text.get_fontsize() < SMALLEST:
+            text.set_fontsize(SMALLEST)
 
 
 def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool = False) -> plt.Figure:
@@ -266,8 +263,7 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
     grid.set_titles("{row_name}\n{col_name}", fontsize="small").set_axis_labels("distance", "share")
     grid.set(yticks=[])
     sns.move_legend(grid, "upper left", bbox_to_anchor=(1.0, 0.98), title=None)
-    plt.close(grid.figure)
-    return grid.figure
+    return show(grid.figure)
 
 
 _REFINED = {way: sns.color_palette("colorblind")[i] for way, i in {"none": 7, "XRAI": 3, "SG": 2, "SG²": 1}.items()}
