@@ -70,7 +70,7 @@ def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1
 SMALLEST = 9.0
 """The smallest text of a figure, in points."""
 COLUMN = 704 / 96
-"""What the column of a page is wide on a screen of 1280 pixels, in inches; a wider figure would be shown smaller there."""
+"""What the column of a page is wide on a screen of 1280 pixels, in inches; wider figures would be shown smaller."""
 
 
 def show(figure: plt.Figure) -> plt.Figure:
@@ -112,7 +112,8 @@ def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool =
     n = min(n, *(len(of) for of in attributions.values()))
     rows = {"image": pictures, **{name: of[:n].cpu().view(-1, height, width) for name, of in attributions.items()}}
     if across:
-        figure, grid = plt.subplots(n, len(rows), figsize=(8.2, 8.2 / len(rows) * n + 0.9), squeeze=False)
+        size = (COLUMN, COLUMN / len(rows) * n + 1)
+        figure, grid = plt.subplots(n, len(rows), figsize=size, squeeze=False)
     else:
         figure, grid = plt.subplots(len(rows), n, figsize=(1.2 * n, 1.2 * len(rows) + 0.1), squeeze=False)
     for row, (name, of) in zip(grid.T if across else grid, rows.items(), strict=True):
@@ -122,7 +123,7 @@ def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool =
             axes.set(xticks=[], yticks=[])
             sns.despine(ax=axes, left=True, bottom=True)
         if across:
-            row[0].set_title(name, rotation=55, ha="left", va="bottom", fontsize="small", fontweight="normal", x=0.1)
+            row[0].set_title(name.replace(" ", "\n"), rotation=90, fontsize="small", fontweight="normal")
         else:
             row[0].set_ylabel(name)
     return show(figure)
@@ -184,7 +185,7 @@ def degraded_curves(
     levels = sorted([None, *scores.labels("level")], key=lambda level: level or 0)
     colours = sns.color_palette("viridis", len(levels))
     figure, grid = plt.subplots(
-        len(of_row), len(shown), figsize=(2.3 * len(shown) + 0.9, 1.9 * len(of_row) + 0.3), squeeze=False, sharex=True
+        len(of_row), len(shown), figsize=(COLUMN, 1.5 * len(of_row) + 0.9), squeeze=False, sharex=True
     )
     for of_metric, (name, labels) in zip(grid, of_row.items(), strict=True):
         for axes, metric in zip(of_metric, shown, strict=True):
@@ -193,11 +194,21 @@ def degraded_curves(
                 axes.plot(metrics[metric].sizes, value, color=colour, label=f"{level or 0:g}")
                 axes.fill_between(metrics[metric].sizes, low, high, color=colour, alpha=0.15, linewidth=0)
             axes.set_title(metric, fontsize="small")
-        of_metric[0].set_ylabel(name.replace(", ", "\n") + f"\nlost {lost}", fontsize="small")
-    for axes in grid[-1]:
-        axes.set_xlabel(size, fontsize="small")
-    grid[0, -1].legend(title="noise share", bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+            axes.set_xticks([0.25, 0.75])
+            axes.locator_params(axis="y", nbins=3)
+            axes.tick_params(labelsize="small")
+        of_metric[0].set_ylabel(name.replace(", ", "\n"), fontsize="small")
+    figure.supylabel(f"lost {lost}", fontsize="small")
+    figure.supxlabel(size, fontsize="small")
+    key(figure, grid[0, 0], title="noise share")
     return show(figure)
+
+
+def key(figure: plt.Figure, axes: Axes, **look: Any) -> None:
+    """What the lines of some axes are, above all panels: beside them it would take their width."""
+    lines, names = axes.get_legend_handles_labels()
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": min(len(names), 6)}
+    figure.legend(lines, names, **({"fontsize": "small", "columnspacing": 1.2} | place | look))
 
 
 def order_by_size(
@@ -221,7 +232,7 @@ def order_by_size(
     """
     shown = [name for name, metric in metrics.items() if metric.direction == "MoRF"]
     cols = {name: {"explainer": name} for name in scores.labels("explainer")} if cols is None else cols
-    figure, grid = plt.subplots(1, len(cols), figsize=(2.9 * len(cols) + 1.2, 2.9), squeeze=False, sharey=True)
+    figure, grid = plt.subplots(1, len(cols), figsize=(2.4 * len(cols) + 0.8, 2.9), squeeze=False, sharey=True)
     for axes, (name, labels) in zip(grid[0], cols.items(), strict=True):
         for metric, marker in zip(shown, "osD^vPX", strict=False):
             family = metrics[metric].family or metric
@@ -231,8 +242,8 @@ def order_by_size(
         mark(axes, 1, "ideal", axis="y")
         axes.set(title=name, ylim=(-1.1, 1.1))
     grid[0, 0].set_ylabel("correlation with the truth")
-    grid[0, len(cols) // 2].set_xlabel(size)  # one label for all: side by side they would run into each other
-    grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    figure.supxlabel(size, fontsize="medium")  # one label for all: side by side they would run into each other
+    key(figure, grid[0, 0])
     return show(figure)
 
 
@@ -587,7 +598,7 @@ def curves(
     figure, grid = plt.subplots(
         len(rows),
         len(columns),
-        figsize=(2.9 * len(columns) + 1.4, 2.3 * len(rows) + 0.3),
+        figsize=(min(COLUMN, 2.9 * len(columns) + 1.4), 2.3 * len(rows) + 0.3),
         squeeze=False,
         sharex=True,
         sharey=sharey,
@@ -601,9 +612,11 @@ def curves(
                 band(axes, sizes, found, color=colour, marker=marker, markersize=4, label=line)
             axes.set_title(": ".join(filter(None, (row, column))), fontsize="small")
         of_row[0].set_ylabel(y, fontsize="small")
-    for axes in grid[-1]:
-        axes.set_xlabel(x, fontsize="small")
-    grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+    figure.supxlabel(x, fontsize="small")
+    if len(columns) > 1:
+        key(figure, grid[0, 0])
+    else:
+        grid[0, 0].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
     return show(figure)
 
 
