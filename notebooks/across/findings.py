@@ -200,7 +200,7 @@ def duel_map(found):
     deep = [*(len(trials[kind]) for kind in kinds_there), 0.5]  # the last one is the key
     # As narrow as a phone.
     figure, panels = plt.subplots(
-        len(deep), 1, figsize=(3.5, 0.24 * sum(deep) + 0.4 * len(deep) + 2), height_ratios=deep
+        len(deep), 1, figsize=(3.7, 0.24 * sum(deep) + 0.4 * len(deep) + 2), height_ratios=deep
     )
     for axes, kind in zip(panels, kinds_there, strict=False):
         own = found[found["kind"] == kind]

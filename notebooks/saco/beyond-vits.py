@@ -198,6 +198,7 @@ for axes, (kind, subject) in zip(panels, explained.items(), strict=True):
     axes.scatter(of["mean"], of["explainer"], color=colours)
     axes.axvline(0, color="0.3", linewidth=0.8)
     axes.set_title(", ".join(what[kind][:2]), fontsize="small")
+    axes.set_ylim(-0.6, len(of) - 0.4)
     axes.tick_params(labelsize="small")
     axes.grid(axis="y", visible=False)
 panels[-1].set_xlabel("SaCo")
