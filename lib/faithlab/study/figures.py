@@ -267,13 +267,16 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
         stat="probability",
         common_norm=False,
         element="step",
-        height=1.4,
-        aspect=2.3,
+        height=0.9,
+        aspect=1.6,  # two columns are as narrow as a phone
         facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
     )
-    grid.set_titles("{row_name}\n{col_name}", fontsize="small").set_axis_labels("distance", "share")
-    grid.set(yticks=[])
-    sns.move_legend(grid, "upper left", bbox_to_anchor=(1.0, 0.98), title=None)
+    grid.set(title="", yticks=[], xticks=[0, 0.5, 1]).set_axis_labels("distance", "")
+    for axes, name in zip(grid.axes[0], grid.col_names, strict=True):
+        axes.set_title(name.replace(" ", "\n"), fontsize="small")
+    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):
+        axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize="small")
+    sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1.0), title=None, ncols=2)
     return show(grid.figure)
 
 
