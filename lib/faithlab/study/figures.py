@@ -125,7 +125,7 @@ def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool =
         if across:
             row[0].set_title(name.replace(" ", "\n"), rotation=90, fontsize="small", fontweight="normal")
         else:
-            row[0].set_ylabel(name)
+            row[0].set_ylabel(name, fontsize="small")
     return show(figure)
 
 
