@@ -36,3 +36,16 @@ def test_what_stands_beside_the_axes_fits_the_column_too():
     figure.draw_without_rendering()
     wide = figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"]
     assert 0.9 * figures.COLUMN < wide <= figures.COLUMN
+
+
+def test_a_key_is_above_the_panels_in_as_many_rows_as_it_needs():
+    figure, axes = plt.subplots(figsize=(3.5, 2))
+    for k in range(6):
+        axes.plot([0, 1], [0, k], label=f"line number {k}")
+    figures.key(figure, axes)
+    figures.show(figure)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert len({round(text.get_window_extent().y0) for text in legend.get_texts()}) == 3
+    assert legend.get_window_extent().y0 >= axes.get_window_extent().y1
+    assert axes.get_window_extent().width > 0.8 * 3.5 * figure.dpi

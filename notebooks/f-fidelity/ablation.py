@@ -119,7 +119,7 @@ for axes, level in zip(panels, ("macro", "micro"), strict=True):
     axes.set(xticks=range(len(degraded.COMPARISONS)), xticklabels=comparisons, title=f"{level} correlation")
     axes.tick_params(axis="x", labelsize="small")
 panels[0].set_ylabel("correlation × ideal")
-figures.key(figure, panels[0], ncols=2)
+figures.key(figure, panels[0])
 figures.show(figure)
 
 # %% tags=["hide-input"]

@@ -331,7 +331,7 @@ for j, setting in enumerate(settings):
     panels[1].plot(best.gone[j], best.curves[j], linewidth=0, label=f"α {setting.alpha:g}, β {setting.cap:g}", **look)
 panels[0].set(xlabel="explanation size", ylabel="FFid+")
 panels[1].set(xlabel="share of the block that is removed")
-figures.key(figure, panels[1], ncols=4)
+figures.key(figure, panels[1])
 figures.show(figure)
 
 # %% [markdown]

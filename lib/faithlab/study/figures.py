@@ -205,10 +205,14 @@ def degraded_curves(
 
 
 def key(figure: plt.Figure, axes: Axes, **look: Any) -> None:
-    """What the lines of some axes are, above all panels: beside them it would take their width."""
+    """What the lines of some axes are, above all panels in as few rows as fit: beside them it would take their width."""
     lines, names = axes.get_legend_handles_labels()
-    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": min(len(names), 6)}
-    figure.legend(lines, names, **({"fontsize": "small", "columnspacing": 1.2} | place | look))
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "fontsize": "small", "columnspacing": 1.2}
+    for rows in range(1, len(names) + 1):
+        legend = figure.legend(lines, names, **(place | look | {"ncols": -(-len(names) // rows)}))
+        if rows == len(names) or legend.get_window_extent().width <= min(figure.get_figwidth(), COLUMN) * figure.dpi:
+            break
+        legend.remove()
 
 
 def order_by_size(
