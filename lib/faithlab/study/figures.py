@@ -205,7 +205,7 @@ def degraded_curves(
 
 
 def key(figure: plt.Figure, axes: Axes, **look: Any) -> None:
-    """What the lines of some axes are, above all panels in as few rows as fit: beside them it would take their width."""
+    """What the lines of some axes are, above all panels in as few rows as fit: beside them it takes their width."""
     lines, names = axes.get_legend_handles_labels()
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "fontsize": "small", "columnspacing": 1.2}
     for rows in range(1, len(names) + 1):
