@@ -209,8 +209,9 @@ if rows:
 # ## Accuracy, size, and where they were trained
 #
 # Accuracy is that of the rounded weights, which are what ships and what the study explains, on the whole test split. *1 channel
-# masked* and *exactly that share* are fine-tuned as [the public code](f-fidelity/public-code) of F-Fidelity does it; fresh
-# weights with fewer epochs are its ROAR, which sees whole images.
+# masked* and *exactly that share* are fine-tuned as [the public code](f-fidelity/public-code) of F-Fidelity does it; on CIFAR-10
+# ResNet-9's fresh weights with fewer epochs are its ROAR, which sees whole images. *Beta* is the largest share that fine-tuning
+# masks, *unit* what it masks of a series, and *share* how much of the image a digit covers.
 # *I x G* and *IG* are mean rank correlations of explanations before and after rounding, by input x gradient and by integrated
 # gradients.
 

@@ -295,7 +295,7 @@ def refined(found: pd.DataFrame, label: str) -> plt.Figure:
         label: of the metric's axis.
     """
     networks = found["network"].unique()
-    figure, grid = plt.subplots(len(networks), 1, figsize=(8.4, 2.7 * len(networks)), squeeze=False, sharex=True)
+    figure, grid = plt.subplots(len(networks), 1, figsize=(COLUMN, 2.7 * len(networks)), squeeze=False, sharex=True)
     names = list(found["explainer"].unique())
     for axes, network in zip(grid[:, 0], networks, strict=True):
         own = found[found["network"] == network]
@@ -313,7 +313,7 @@ def refined(found: pd.DataFrame, label: str) -> plt.Figure:
             )
         mark(axes, own.loc[own["explainer"] == "Random", "mean"].min(), "Random", axis="y")
         axes.set(ylabel=label, title=network if len(networks) > 1 else "", xticks=range(len(names)), xticklabels=names)
-    grid[0, 0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+    key(figure, grid[0, 0])
     return show(figure)
 
 
