@@ -217,7 +217,7 @@ def duel_map(found):
         axes.grid(False)
         axes.tick_params(axis="y", rotation=0, labelsize="small")
     panels[0].xaxis.tick_top()
-    panels[0].set_xticks([k + 0.5 for k in range(len(pairs))], pairs, rotation=90, fontsize="small")
+    panels[0].set_xticks([k + 0.5 for k in range(len(pairs))], pairs, rotation=90, fontsize="x-small")
     return figures.show(figure)
 
 
