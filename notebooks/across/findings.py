@@ -248,7 +248,7 @@ Markdown(counted_in_words(away))
 
 # %% [markdown]
 # The three claims are our own, in the papers' spirit: a metric that is better should be so in the trials of others, too.
-# F-Fidelity's rows are those of an input cut into 36 squares, series of a few steps and reviews of a few words. How it does at
+# F-Fidelity's columns are those of an input cut into 36 squares, series of a few steps and reviews of a few words. How it does at
 # the scale of its paper, with single pixels, is judged on [](../f-fidelity/images).
 
 # %% tags=["hide-input"]
@@ -277,7 +277,7 @@ run.claim(
 
 # %% [markdown]
 # **Is it the few draws?** The examination gives R- and F-Fidelity two random subsets for each size, where the paper draws 50. So
-# the same is asked again here with both, of one network. Where 50 draws do better than two, the rows above say something of the draws,
+# the same is asked again here with both, of one network. Where 50 draws do better than two, the columns above say something of the draws,
 # and of what they cost; only where they still do worse than Fidelity do they speak of the metric.
 
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
