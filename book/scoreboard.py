@@ -331,19 +331,20 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
     """Metrics by trials: the macro correlation with its interval, as a share of the ideal one."""
     macro = in_one_sign(correlations[correlations["level"] == "macro_correlation"])
     macro["text"] = [
-        "none" if np.isnan(value) else f"{value:.2f}" + ("" if np.isnan(low) else f"\n{low:.2f}\nto {high:.2f}")
+        "none" if np.isnan(value) else f"{value:.2f}" + ("" if np.isnan(low) else f"\n[{low:.2f},\n{high:.2f}]")
         for value, low, high in macro[["mean", "low", "high"]].itertuples(index=False)
     ]
     order = list(dict.fromkeys(macro["metric"]))
-    columns = list(dict.fromkeys(macro[["explainer", "comparison"]].itertuples(index=False, name=None)))
-    columns.sort(key=lambda column: list(dict.fromkeys(macro["explainer"])).index(column[0]))
+    rows = list(dict.fromkeys(macro[["explainer", "comparison"]].itertuples(index=False, name=None)))
+    rows.sort(key=lambda row: list(dict.fromkeys(macro["explainer"])).index(row[0]))
     grid, text = (
-        macro.pivot(index="metric", columns=["explainer", "comparison"], values=of).loc[order, columns]
+        macro.pivot(index=["explainer", "comparison"], columns="metric", values=of).loc[rows, order]
         for of in ("mean", "text")
     )
-    names = [explainer for explainer, _ in grid.columns]
-    grid.columns = [comparison.replace(" vs", "\nvs") for _, comparison in grid.columns]
-    figure, axes = plt.subplots(figsize=(7.9, 0.7 * len(order) + 1))
+    names = [explainer for explainer, _ in grid.index]
+    grid.index = [comparison.replace(" vs", "\nvs") for _, comparison in grid.index]
+    # As narrow as a phone.
+    figure, axes = plt.subplots(figsize=(1.3 + 0.58 * len(order), 0.54 * len(rows) + 1.6))
     axes.set_facecolor("0.93")  # what shows where there is no correlation
     axes.grid(False)
     for row, column in np.argwhere(grid.isna().to_numpy()):
@@ -357,14 +358,28 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
         vmin=-1,
         vmax=1,
         linewidths=1.5,
-        cbar_kws={"label": "right order →", "ticks": [-1, 0, 1]},
+        cbar_kws={
+            "label": "right order →",
+            "ticks": [-1, 0, 1],
+            "orientation": "horizontal",
+            "aspect": 30,
+            "pad": 0.03,
+        },
         ax=axes,
     )
     axes.set(xlabel="", ylabel="")
-    axes.tick_params(axis="x", rotation=0, labelsize="x-small")
-    axes.tick_params(axis="y", rotation=0)
+    axes.xaxis.tick_top()
+    axes.set_xticks(axes.get_xticks(), [name.replace("-", "-\n") for name in order])
+    axes.tick_params(axis="x", rotation=0, labelsize="x-small", length=0)
+    axes.tick_params(axis="y", rotation=0, labelsize="x-small")
     for explainer in dict.fromkeys(names):
         at = [k for k, name in enumerate(names) if name == explainer]
-        axes.text((at[0] + at[-1] + 1) / 2, -0.12, explainer, ha="center", va="bottom", fontsize="small")
-        axes.axvline(at[-1] + 1, color="white", linewidth=5)
+        middle = {
+            "xycoords": ("axes fraction", "data"),
+            "textcoords": "offset points",
+            "rotation": 90,
+            "fontsize": "small",
+        }
+        axes.annotate(explainer, (0, sum(at) / len(at) + 0.5), (-62, 0), ha="center", va="center", **middle)
+        axes.axhline(at[-1] + 1, color="white", linewidth=5)
     return figures.show(figure)

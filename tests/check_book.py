@@ -5,7 +5,7 @@
 Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
 nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
 than the screen, a table or plot that is cut (what is wider than the page has to scroll in a box that shows it), text
-under 9 points in tables and under 9 pixels in figures, labels of a figure that run into each other or leave it, a
+under 9 points in tables and in figures as large as they are shown, labels of a figure that meet or leave it, a
 page of more than 3 MB, a title that another page has, a serious fault of accessibility, a notebook without its
 provenance, a slider that moves nothing. Every page is opened once, on a screen in the light; then it is turned dark and
 as narrow as a phone, for what depends on colours and on the width; of the API's pages, which are made alike, the first.
@@ -124,8 +124,8 @@ async () => {
         size: parseFloat(getComputedStyle(node).fontSize) * scale};
     });
     const smallest = texts.reduce((least, one) => one.size < least.size ? one : least, {size: Infinity});
-    if (smallest.size < 8.99)
-      wrong.push(`text under 9 pixels in the figure ${name}, ${smallest.size.toFixed(1)}: ${smallest.words}`);
+    if (smallest.size < 11.9) // 9 points, and what a browser rounds of a width
+      wrong.push(`text under 9 points in the figure ${name}, ${smallest.size.toFixed(1)} pixels: ${smallest.words}`);
     const beyond = texts.find(({box}) => box.right > frame.right + 3 || box.left < frame.left - 3
       || box.bottom > frame.bottom + 3 || box.top < frame.top - 3);
     if (beyond) wrong.push(`a label leaves the figure ${name}: ${beyond.words}`);

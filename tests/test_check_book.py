@@ -39,12 +39,15 @@ FAULTS = {
     "words wider than their cell: unbreakable": '<table style="table-layout: fixed; width: 40px"><tr><td>unbreakable'
     "</table>",
     "text under 9 points, 11 pixels: tiny": '<table><tr><td style="font-size: 11px">tiny</table>',
-    "text under 9 pixels in the figure drawing, 8.0: low": DRAWING.format(
-        "<text x=%225%22 y=%2230%22 font-size=%228%22>low</text>"
+    "text under 9 points in the figure drawing, 11.0 pixels: low": DRAWING.format(
+        "<text x=%225%22 y=%2230%22 font-size=%2211%22>low</text>"
     ),
+    "text under 9 points in the figure shrunk, 6.0 pixels: fine": '<img alt="shrunk" style="width: 100px" '
+    'src="data:image/svg+xml,<svg xmlns=%22http://www.w3.org/2000/svg%22 viewBox=%220 0 200 100%22>'
+    '<text x=%225%22 y=%2230%22 font-size=%2212%22>fine</text></svg>">',
     "labels on each other in the figure drawing: one / two": DRAWING.format(
-        "<text x=%225%22 y=%2230%22 font-size=%2210%22>one</text>"
-        "<text x=%2215%22 y=%2232%22 font-size=%2210%22>two</text>"
+        "<text x=%225%22 y=%2230%22 font-size=%2212%22>one</text>"
+        "<text x=%2215%22 y=%2232%22 font-size=%2212%22>two</text>"
     ),
     "a label leaves the figure drawing: away": DRAWING.format("<text x=%2290%22 y=%2230%22>away</text>"),
     "weighs 4.0 MB": '<img alt="heavy" src="heavy.svg">',
@@ -114,10 +117,10 @@ def test_what_fits_a_screen_must_fit_a_phone(book):
 
 
 def test_labels_side_by_side_upright_or_slanted_are_not_on_each_other(book):
-    turned = "<text font-size=%2210%22 transform=%22translate({} 40) rotate({})%22>label</text>"
-    upright = "".join(turned.format(x, -90) for x in (12, 24))
-    slanted = "".join(turned.format(x, -60) for x in (40, 52))
-    lines = "".join(f"<text x=%2270%22 y=%22{y}%22 font-size=%2210%22>line</text>" for y in (15, 25))
+    turned = "<text font-size=%2212%22 transform=%22translate({} 40) rotate({})%22>label</text>"
+    upright = "".join(turned.format(x, -90) for x in (12, 26))
+    slanted = "".join(turned.format(x, -60) for x in (42, 56))
+    lines = "".join(f"<text x=%2270%22 y=%22{y}%22 font-size=%2212%22>line</text>" for y in (15, 27))
     (book / "book/page.html").write_text(PAGE.format(SOUND + DRAWING.format(upright + slanted + lines)))
     assert check_book.check(book) == []
 

@@ -152,19 +152,19 @@ def correlations() -> pd.DataFrame:
 
 def test_the_answer_counts_a_negative_correlation_as_right_where_it_should_be_negative(correlations):
     figure = scoreboard._answer(correlations)
-    columns = [label.get_text().replace("\n", " ") for label in figure.axes[0].get_xticklabels()]
-    assert columns == ["MoRF vs GT", "LeRF vs GT"]
-    assert [t.get_text() for t in figure.axes[0].texts].count("SG") == 1  # above its columns
-    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    rows = [label.get_text().replace("\n", " ") for label in figure.axes[0].get_yticklabels()]
+    assert rows == ["MoRF vs GT", "LeRF vs GT"]
+    assert [t.get_text() for t in figure.axes[0].texts].count("SG") == 1  # beside its rows
+    names = [label.get_text().replace("\n", "") for label in figure.axes[0].get_xticklabels()]
     shown = {(t.get_position()[0], t.get_position()[1]): t.get_text() for t in figure.axes[0].texts}
-    at = {(name, x): shown[x + 0.5, y + 0.5] for y, name in enumerate(names) for x in range(2)}
-    assert at["F-Fidelity", 0] == "0.60\n0.40\nto 0.70"
-    assert at["F-Fidelity", 1] == "−0.60\n−0.70\nto −0.40"
+    at = {(name, y): shown[x + 0.5, y + 0.5] for x, name in enumerate(names) for y in range(2)}
+    assert at["F-Fidelity", 0] == "0.60\n[0.40,\n0.70]"
+    assert at["F-Fidelity", 1] == "−0.60\n[−0.70,\n−0.40]"
 
 
 def test_every_metric_is_in_the_answer_by_itself(correlations):
     figure = scoreboard._answer(correlations)
-    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    names = [label.get_text().replace("\n", "") for label in figure.axes[0].get_xticklabels()]
     assert set(names) == {"F-Fidelity", "Fidelity", "My metric", "Blind"}
     assert sum(text.get_text() == "none" for text in figure.axes[0].texts) == 2
 

@@ -1,4 +1,4 @@
-"""Text of a figure that a page can show in full is never under 9 points there."""
+"""A figure fits the column of a page, and its text is never under 9 points there."""
 
 import matplotlib.pyplot as plt
 import pytest
@@ -21,12 +21,31 @@ def smallest(width: float) -> tuple[float, float]:
     return min(sizes), figure.get_tightbbox().width / figures.COLUMN
 
 
-@pytest.mark.parametrize("share", [0.5, 1.05])
+@pytest.mark.parametrize("share", [0.5, 1.05, 1.6])
 def test_small_text_is_nine_points_where_the_page_shows_it(share):
     size, wide = smallest(share * figures.COLUMN)
-    assert size / max(wide, 1.0) >= figures.SMALLEST - 0.01
-    assert size < 1.15 * figures.SMALLEST
+    assert size == figures.SMALLEST
+    assert wide <= 1
 
 
-def test_a_figure_that_the_page_shrinks_much_is_left_as_it_is():
-    assert smallest(1.3 * figures.WIDER * figures.COLUMN)[0] == 6
+def test_what_stands_beside_the_axes_fits_the_column_too():
+    figure, axes = plt.subplots(figsize=(1.5 * figures.COLUMN, 3))
+    axes.plot([0, 1], [0, 1], label="a line with a long name")
+    axes.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    figures.show(figure)
+    figure.draw_without_rendering()
+    wide = figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"]
+    assert 0.9 * figures.COLUMN < wide <= figures.COLUMN
+
+
+def test_a_key_is_above_the_panels_in_as_many_rows_as_it_needs():
+    figure, axes = plt.subplots(figsize=(3.5, 2))
+    for k in range(6):
+        axes.plot([0, 1], [0, k], label=f"line number {k}")
+    figures.key(figure, axes)
+    figures.show(figure)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert len({round(text.get_window_extent().y0) for text in legend.get_texts()}) == 3
+    assert legend.get_window_extent().y0 >= axes.get_window_extent().y1
+    assert axes.get_window_extent().width > 0.8 * 3.5 * figure.dpi

@@ -195,29 +195,30 @@ def differences(parts):
 
 def duel_map(found):
     """Differences as colours, a panel for each kind of network; a sign where the interval does not hold 0."""
-    kinds_there = [kind for kind in places if kind in set(found["kind"])]
     pairs = list(dict.fromkeys(found["pair"]))
-    widths = [found.loc[found["kind"] == kind, "trial"].nunique() for kind in kinds_there]
+    trials = {kind: [t for t in examination.TRIALS if t in set(of["trial"])] for kind, of in found.groupby("kind")}
+    kinds_there = [kind for kind in places if kind in trials]
+    deep = [*(len(trials[kind]) for kind in kinds_there), 0.5]  # the last one is the key
+    # As narrow as a phone.
     figure, panels = plt.subplots(
-        1,
-        len(kinds_there),
-        figsize=(2.4 + 0.36 * sum(widths), 1.6 + 0.3 * len(pairs)),
-        sharey=True,
-        width_ratios=[*widths[:-1], widths[-1] + 1],  # the last one has the key beside it
+        len(deep), 1, figsize=(3.7, 0.24 * sum(deep) + 0.4 * len(deep) + 2), height_ratios=deep
     )
-    for axes, kind in zip(panels, kinds_there, strict=True):
+    for axes, kind in zip(panels, kinds_there, strict=False):
         own = found[found["kind"] == kind]
-        trials = [trial for trial in examination.TRIALS if trial in set(own["trial"])]
         grid, signs = (
-            own.pivot(index="pair", columns="trial", values=of).reindex(pairs)[trials] for of in ("mean", "sign")
+            own.pivot(index="trial", columns="pair", values=of).loc[trials[kind]].reindex(columns=pairs)
+            for of in ("mean", "sign")
         )
-        look = {"cmap": "vlag", "center": 0, "vmin": -0.5, "vmax": 0.5, "linewidths": 0.5}
-        last = {"cbar": kind == kinds_there[-1], "cbar_kws": {"label": "difference of T"}}
-        sns.heatmap(grid.astype(float), annot=signs.fillna(""), fmt="", ax=axes, **look, **last)
-        axes.set_title(kind.replace(", ", ",\n").replace(" ", "\n", kind.count(", ") == 0), fontsize="medium")
-        axes.set(xlabel="", ylabel="")
-        axes.tick_params(axis="x", rotation=90)
-        axes.tick_params(axis="y", rotation=0)
+        look = {"cmap": "vlag", "center": 0, "vmin": -0.5, "vmax": 0.5, "linewidths": 0.5, "xticklabels": False}
+        key = {"cbar_ax": panels[-1], "cbar_kws": {"label": "difference of T", "orientation": "horizontal"}}
+        sns.heatmap(grid.astype(float), annot=signs.fillna(""), fmt="", ax=axes, **look, **key)
+        look = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": "x-small", "weight": "bold"}
+        axes.annotate(kind, (0, 1), (-5, 2), ha="right", **look)
+        axes.set(xlabel="", ylabel="", facecolor="0.93")
+        axes.grid(False)
+        axes.tick_params(axis="y", rotation=0, labelsize="small")
+    panels[0].xaxis.tick_top()
+    panels[0].set_xticks([k + 0.5 for k in range(len(pairs))], pairs, rotation=90, fontsize="x-small")
     return figures.show(figure)
 
 
@@ -240,7 +241,7 @@ parts = {paper: duels(pairs) for paper, pairs in papers.items()}
 away = differences({key: part for of in parts.values() for key, part in of.items()})
 run.save(away, "away")
 
-# %% mystnb={"figure": {"caption": "A paper's metric against its rivals, in every trial and on every kind of network: the difference of T on single inputs. + and −: its 95 % interval lies above or below 0. Blank: the trial does not apply to both.", "name": "fi-away"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are pairs of a paper's metric and a rival, columns are trials."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A paper's metric against its rivals, in every trial and on every kind of network: the difference of T on single inputs. + and −: its 95 % interval lies above or below 0. Grey: the trial does not apply to both.", "name": "fi-away"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of a paper's metric and a rival."}} tags=["hide-input"]
 duel_map(away)
 
 # %% tags=["hide-input"]
@@ -248,7 +249,7 @@ Markdown(counted_in_words(away))
 
 # %% [markdown]
 # The three claims are our own, in the papers' spirit: a metric that is better should be so in the trials of others, too.
-# F-Fidelity's rows are those of an input cut into 36 squares, series of a few steps and reviews of a few words. How it does at
+# F-Fidelity's columns are those of an input cut into 36 squares, series of a few steps and reviews of a few words. How it does at
 # the scale of its paper, with single pixels, is judged on [](../f-fidelity/images).
 
 # %% tags=["hide-input"]
@@ -277,7 +278,7 @@ run.claim(
 
 # %% [markdown]
 # **Is it the few draws?** The examination gives R- and F-Fidelity two random subsets for each size, where the paper draws 50. So
-# the same is asked again here with both, of one network. Where 50 draws do better than two, the rows above say something of the draws,
+# the same is asked again here with both, of one network. Where 50 draws do better than two, the columns above say something of the draws,
 # and of what they cost; only where they still do worse than Fidelity do they speak of the metric.
 
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
@@ -366,7 +367,7 @@ run.claim(
 # | **remove some** of the most relevant, at random, in place of all | RFid+ and Fid+, RFid− and Fid− |
 # | **fine-tune** the network for that, and remove at most a tenth | FFid+ and RFid+, FFid− and RFid− |
 
-# %% mystnb={"figure": {"caption": "What a choice does to T on single inputs, in every trial and on every kind of network. + and −: the 95 % interval lies above or below 0.", "name": "fi-choices"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are pairs of metrics that differ in one choice, columns are trials."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "What a choice does to T on single inputs, in every trial and on every kind of network. + and −: the 95 % interval lies above or below 0.", "name": "fi-choices"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of metrics that differ in one choice."}} tags=["hide-input"]
 choices = duels(
     [
         ("AOPC", "AUC"),

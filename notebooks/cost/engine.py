@@ -111,7 +111,8 @@ sns.lineplot(
 )
 axes.set_xscale("log", base=2)
 axes.set(xlabel="inputs per forward", xticks=batches, xticklabels=batches, ylim=(0, None))
-axes.get_legend().set_title(None)
+axes.get_legend().remove()
+figures.key(figure, axes)
 figures.show(figure)
 
 # %% [markdown]

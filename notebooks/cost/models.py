@@ -200,14 +200,17 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "Largest difference between the engine and the network itself, as a part of the spread of the logits, and how much of the spread the answers vary with the mask. One pair of points for each network.", "name": "cost-models"}, "image": {"alt": "Dot plot with a logarithmic axis: for each network the difference between engine and network near one in a million, and far to its right how much the answers depend on the mask."}} tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(7, 1 + 0.19 * len(found)))
+figure, axes = plt.subplots(figsize=(3.6, 1 + 0.19 * len(found)))  # as narrow as a phone
 floor = torch.finfo(torch.float32).eps / 8  # where a difference is none
 long = found.melt(["network"], ["difference", "depends"], var_name="what", value_name="part of the spread")
 long["part of the spread"] = long["part of the spread"].clip(lower=floor)
 sns.scatterplot(long, x="part of the spread", y="network", hue="what", style="what", ax=axes)
 axes.set_xscale("log")
-axes.set(ylabel=None)
-axes.get_legend().set_title(None)
+axes.set(ylabel=None, ylim=(len(found) - 0.4, -0.6))
+axes.xaxis.label.set_fontsize("small")
+axes.tick_params(labelsize="small")
+axes.get_legend().remove()
+figures.key(figure, axes)
 figures.show(figure)
 
 # %% tags=["hide-input"]

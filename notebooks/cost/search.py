@@ -49,6 +49,7 @@ seed = 0  # of the proposals
 import dataclasses
 import time
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from IPython.display import Markdown
@@ -56,11 +57,12 @@ from IPython.display import Markdown
 from faithlab import draws, engine, masks, search, segments
 from faithlab.metrics import METRICS
 from faithlab.readouts import logit, probability
-from faithlab.study import networks, tables
+from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import optimum, subjects
 from faithlab.zoo.training import Recipe
 
+figures.theme()
 run = Run("cost/search", globals())
 
 # %% [markdown]
@@ -164,6 +166,25 @@ run.save(speed, "speed")
 formats = {"forwards_per_proposal": "{:.0f}", "proposals_per_second": "{:,.0f}", "times_plain": "{:.1f}"}
 shown = speed.drop(columns="images").assign(**{name: speed[name].map(of.format) for name, of in formats.items()})
 tables.prose(shown.rename(columns=lambda name: name.replace("_", " ")))
+
+# %% mystnb={"figure": {"caption": "Proposals per second of the search as it is written (one by one, and plain) and of the engine, for each network (p: of a probability, y: of a logit), each with how many times the plain one it is. The line is the floor: as many bare forwards and nothing else. Further right is cheaper.", "name": "cost-search"}, "image": {"alt": "Dots on a logarithmic axis, a panel for each network: proposals per second of four searches, the engine's beside a line for its floor."}} tags=["hide-input", "answer"]
+figure, panels = plt.subplots(len(recipes), 1, figsize=(3.5, 0.7 + 1.8 * len(recipes)), sharex=True)  # a phone's width
+for axes, (name, of) in zip(panels, speed.groupby("network", sort=False), strict=True):
+    done, floor = of[of["search"] != "floor"], of[of["search"] == "floor"]
+    rows = [f"engine ({r.readout})" if r.search == "engine" else r.search for r in done.itertuples()]
+    axes.scatter(done["proposals_per_second"], rows, color=["C0" if "engine" in row else "0.5" for row in rows])
+    marks = [f"engine ({readout})" for readout in floor["readout"]]
+    axes.scatter(floor["proposals_per_second"], marks, marker="|", s=160, color="C3")
+    said = {"textcoords": "offset points", "ha": "center", "fontsize": "x-small"}
+    for row, label in zip(done.itertuples(), rows, strict=True):
+        axes.annotate(f"{row.times_plain:.2g} ×", (row.proposals_per_second, label), (0, 6), **said)
+    axes.annotate("floor", (floor["proposals_per_second"].iloc[0], marks[0]), (5, -3), **said | {"ha": "left"})
+    axes.set(xscale="log", ylim=(len(rows) - 0.6, -0.8))
+    axes.set_title(name, fontsize="small")
+    axes.tick_params(labelsize="small")
+axes.set_xlim(0.5 * speed["proposals_per_second"].min(), 8 * speed["proposals_per_second"].max())
+axes.set_xlabel("proposals per second", fontsize="small")
+figures.show(figure)
 
 # %% [markdown]
 # How much the engine gains depends on the network and on the processor: two thirds of the forwards fall away anywhere, the rest

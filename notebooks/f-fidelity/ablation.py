@@ -104,7 +104,7 @@ run.save(measured, "correlations")
 figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
 # %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers, times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
-figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.2), sharey=True)
+figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
 families = list(dict.fromkeys(metric.family for metric in metrics.values()))
 comparisons = [name.replace(" vs ", "\nvs ") for name in degraded.COMPARISONS]
 for axes, level in zip(panels, ("macro", "micro"), strict=True):
@@ -119,7 +119,7 @@ for axes, level in zip(panels, ("macro", "micro"), strict=True):
     axes.set(xticks=range(len(degraded.COMPARISONS)), xticklabels=comparisons, title=f"{level} correlation")
     axes.tick_params(axis="x", labelsize="small")
 panels[0].set_ylabel("correlation × ideal")
-panels[1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+figures.key(figure, panels[0])
 figures.show(figure)
 
 # %% tags=["hide-input"]

@@ -301,7 +301,7 @@ for share, name in dict.fromkeys((share, name) for share, _, attributions in ran
 
 def panels_of(sizes_read, rows=1, truth=None):
     """A panel with the curves of each ranking, and the size that is read, or none."""
-    layout = {"figsize": (8.6, 0.3 + 2.6 * rows), "sharex": True, "sharey": rows == 1, "squeeze": False}
+    layout = {"figsize": (7.3, 0.3 + 2.6 * rows), "sharex": True, "sharey": rows == 1, "squeeze": False}
     figure, panels = plt.subplots(rows, -(-len(sizes_read) // rows), **layout)
     for axes, (name, of) in zip(panels.flat, sizes_read.items(), strict=False):
         figures.plateau(axes, of, truth=truth)
@@ -309,7 +309,7 @@ def panels_of(sizes_read, rows=1, truth=None):
     for axes in panels.flat[len(sizes_read) :]:
         axes.set_axis_off()
     panels[0, 0].set_ylabel("FFid+", fontsize="small")
-    panels[0, 0].legend(fontsize="x-small")
+    figures.key(figure, panels[0, 0])
     figure.supxlabel("explanation size (share of pixels)", fontsize="small")
     return figures.show(figure)
 
@@ -324,14 +324,14 @@ panels_of(of_middle, rows=2, truth=middle)
 
 # %% mystnb={"figure": {"caption": "The oracle's curves for one digit share, over the size (left) and over the relevance removed by the best gain curve (right), where all settings become one.", "name": "ff-size-collapse"}, "image": {"alt": "Left: nine different curves over the explanation size. Right: the same points over the share of the explanation that is removed, on one rising curve."}} tags=["hide-input"]
 best = of_middle["oracle"]
-figure, panels = plt.subplots(1, 2, figsize=(8.6, 3.2), sharey=True)
+figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
 for j, setting in enumerate(settings):
     look = {"marker": "osD^vPXd<"[j % 9], "markersize": 3.5}
     panels[0].plot(sizes, best.curves[j], linewidth=0.8, **look)
     panels[1].plot(best.gone[j], best.curves[j], linewidth=0, label=f"α {setting.alpha:g}, β {setting.cap:g}", **look)
 panels[0].set(xlabel="explanation size", ylabel="FFid+")
 panels[1].set(xlabel="share of the block that is removed")
-panels[1].legend(fontsize="x-small", bbox_to_anchor=(1, 1), loc="upper left")
+figures.key(figure, panels[1])
 figures.show(figure)
 
 # %% [markdown]
@@ -339,7 +339,7 @@ figures.show(figure)
 # cannot turn sharply. Above every panel stands how far, in standard errors, the fit misses the points.
 
 # %% mystnb={"figure": {"caption": "The same curves and the best fit of each family. Oracle above, the last explainer below.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: measured points of FFid+ and the fits of a knee, a smooth decay and a straight gain curve."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 3, figsize=(9, 4.6), sharex=True, sharey="row")
+figure, grid = plt.subplots(2, 3, figsize=(7.3, 4.4), sharex=True, sharey="row")
 for row, name in zip(grid, ("oracle", NAMES[explainers[-1]]), strict=True):
     of = of_middle[name]
     for axes, (family, fit) in zip(row, of.fits.items(), strict=True):

@@ -302,7 +302,7 @@ kept = recorded("f-fidelity/public-code", "changes")
 best = kept.frame if kept else measured
 change = best[best["of"] == "change"]
 effect = change.groupby("difference")["mean"].apply(lambda values: values.abs().max()).sort_values()
-figure, panels = plt.subplots(1, 3, figsize=(9, 3.6), sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(7.3, 3.6), sharey=True)
 for axes, level in zip(panels, LEVELS, strict=True):
     for shift, explainer in zip((-0.15, 0.15), gradients, strict=True):
         of = change[(change["level"] == level) & (change["explainer"] == explainer)].set_index("difference")
@@ -312,7 +312,7 @@ for axes, level in zip(panels, LEVELS, strict=True):
         axes.errorbar(of["mean"], places, xerr=reach, fmt="o" if shift < 0 else "s", capsize=2, label=explainer)
     axes.axvline(0, color="0.4", linewidth=0.8)
     axes.set(yticks=range(len(effect)), yticklabels=effect.index, title=level)
-panels[-1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+figures.key(figure, panels[0])
 figure.supxlabel("change of the share of the ideal", fontsize="medium")
 figures.show(figure)
 

@@ -166,7 +166,7 @@ measured = pd.concat(
 run.save(measured, "correlations")
 
 # %% mystnb={"figure": {"caption": "Macro correlation of F-Fidelity with the true order, for each value of one parameter while the others keep theirs, with 95 % intervals over the images. 1 is the ideal in all three comparisons.", "name": "ff-sensitivity"}, "image": {"alt": "Three line charts: number of draws, alpha and beta against correlation times ideal, one line per comparison."}} tags=["hide-input", "answer"]
-figure, panels = plt.subplots(1, 3, figsize=(8.6, 2.9), sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(7.3, 2.9), sharey=True)
 macro = measured[measured["level"] == "macro_correlation"]
 for axes, parameter in zip(panels, varied, strict=True):
     for shift, comparison, marker in zip((-1, 0, 1), degraded.COMPARISONS, "osD", strict=True):
@@ -177,9 +177,9 @@ for axes, parameter in zip(panels, varied, strict=True):
         at = of["value"].astype(float)
         at += shift * 0.02 * (at.max() - at.min())
         axes.errorbar(at, value, reach, marker=marker, capsize=2, label=comparison)
-    axes.set(xlabel=f"{signs[parameter]} ({usual[parameter]:g} for the others)", ylim=(-1.1, 1.1))
+    axes.set(xlabel=f"{signs[parameter]} (else {usual[parameter]:g})", ylim=(-1.1, 1.1))
 panels[0].set_ylabel("correlation × ideal")
-panels[-1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+figures.key(figure, panels[0])
 figures.show(figure)
 
 # %% tags=["hide-input"]

@@ -212,7 +212,7 @@ grid[0].legend(loc="center left", fontsize="small")
 figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other operations. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input", "answer"]
-altered = {}
+altered, two_lines = {}, chain.str.replace(r" (?=alone|before|after)", "\n", regex=True)
 for task, i in samples.items():
     U, S, winner, _ = full[task, training_seeds[0]]
     image = references.intensities(tests[task], first[task].images[i : i + 1])
@@ -221,7 +221,7 @@ for task, i in samples.items():
     order = candidates.loc[origin[P.argsort()].tolist()]
     best = order.drop_duplicates("operation").index[:5]
     shown = torch.stack([image[0], *(perturbed.candidates(image, (c,))[0, 0] for c in best)])
-    words = ["image", *(chain[c].replace(" ", "\n", 1) for c in best)]
+    words = ["image", *(two_lines[c] for c in best)]
     words[1] = f"winner:\n{words[1]}"
     altered[task] = shown, words, references.answer(first[task].model, tests[task])(shown)
 figures.pictures(

@@ -195,12 +195,13 @@ for task, own in here.items():
         rows.append((task, one, other, *map(float, stats.estimate(scores, alike, **own).pooled)))
 rankings = pd.DataFrame(rows, columns=["task", "one", "other", "correlation", "low", "high"])
 run.save(rankings, "rankings")
-figure, grid = plt.subplots(1, 2, figsize=(9, 3.9))
+figure, grid = plt.subplots(1, 2, figsize=(7.3, 3.9))
 for axes, task in zip(grid, tasks, strict=True):
     square = rankings[rankings["task"] == task].pivot(index="other", columns="one", values="correlation")
     square = square.reindex(index=[*names[1:], "alignment"], columns=names)
     sns.heatmap(square, annot=True, fmt=".2f", cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=axes)
     axes.set(title=task, xlabel="", ylabel="")
+    axes.tick_params(axis="x", rotation=45)
 figures.show(figure)
 
 # %% tags=["hide-input"]

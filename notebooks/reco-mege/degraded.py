@@ -162,7 +162,7 @@ measured = {
     data: [kind for kind in levels if (data, kind, levels[kind][0], training_seeds[0]) in families] for data in sets
 }
 panels = [(data, kind) for data in sets for kind in measured[data]]
-figure, grid = plt.subplots(1, len(panels), figsize=(2.3 * len(panels) + 1, 3.4), sharey=True, squeeze=False)
+figure, grid = plt.subplots(1, len(panels), figsize=(7.3, 3.6), sharey=True, squeeze=False)
 for axes, (data, kind) in zip(grid[0], panels, strict=True):
     steps_down = [None, *levels[kind]]
     labels = ["none" if share is None else f"{share:.0%}" for share in steps_down]
@@ -171,11 +171,11 @@ for axes, (data, kind) in zip(grid[0], panels, strict=True):
         e = stats.estimate(scores, mege, cells=[{"level": share} for share in steps_down], **chosen)
         line = axes.plot(labels, e.value, marker=marker, label=name, color="0.6" if name == "Random" else None)
         axes.fill_between(labels, e.low, e.high, color=line[0].get_color(), alpha=0.15, linewidth=0)
-    axes.set(title=f"{networks.TASKS[data].name}\n{kind}", xlabel="share")
-    axes.title.set_fontsize("small")
+    axes.set_title(f"{networks.TASKS[data].name}\n{kind}", fontsize="small")
     axes.tick_params(axis="x", rotation=45)
 grid[0, 0].set_ylabel("MeGe")
-grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+figure.supxlabel("share", fontsize="medium")
+figures.key(figure, grid[0, 0])
 figures.show(figure)
 
 # %% [markdown]

@@ -158,7 +158,7 @@ for axes, subject in zip(grid[0], chosen, strict=True):
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.set(title=subject.network, xlabel="last layers aggregated", xticks=range(1, deep + 1))
 grid[0, 0].set_ylabel("SaCo")
-grid[0, 0].legend()
+figures.key(figure, grid[0, 0])
 by_layers = pd.DataFrame(rows, columns=["network", "training_seed", "gradient", "layers", "mean", "low", "high"])
 run.save(by_layers, "by_layers")
 figures.show(figure)

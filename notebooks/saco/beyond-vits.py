@@ -189,16 +189,19 @@ Markdown(f"In all {len(scores):,} numbers.")
 # %% mystnb={"figure": {"caption": "SaCo on three kinds of data. Points: means over the inputs; bars: 95 % intervals. Random is orange. Zero is chance; one is the best possible.", "name": "saco-beyond"}, "image": {"alt": "Three charts, for a CNN, time series and text: explainers against SaCo with intervals, Random in orange near zero."}} tags=["hide-input", "answer"]
 estimates = tables.summary(scores, ["dataset", "network", "explainer", "metric"])
 run.save(estimates, "estimates")
-figure, panels = plt.subplots(1, 3, figsize=(8.4, 3), sharex=True)
+deep = [len(explainers[kind]) + 1 for kind in explained]
+figure, panels = plt.subplots(3, 1, figsize=(4.8, 1.4 + 0.24 * sum(deep)), height_ratios=deep, sharex=True)
 for axes, (kind, subject) in zip(panels, explained.items(), strict=True):
     of = estimates[(estimates["dataset"] == subject.dataset) & (estimates["metric"] == "SaCo")].iloc[::-1]
     colours = [figures.COLOURS["Random" if name == RANDOM else "SaCo"] for name in of["explainer"]]
     axes.hlines(of["explainer"], of["low"], of["high"], color=colours)
     axes.scatter(of["mean"], of["explainer"], color=colours)
     axes.axvline(0, color="0.3", linewidth=0.8)
-    axes.set(title="\n".join(what[kind][:2]), xlabel="SaCo")
+    axes.set_title(", ".join(what[kind][:2]), fontsize="small")
+    axes.set_ylim(-0.6, len(of) - 0.4)
     axes.tick_params(labelsize="small")
     axes.grid(axis="y", visible=False)
+panels[-1].set_xlabel("SaCo")
 figures.show(figure)
 
 # %% tags=["hide-input"]

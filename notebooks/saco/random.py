@@ -156,7 +156,7 @@ score = photograph.score(reference="mean", exact=True)
 compared = {name: explainers[name] for name in ("Transformer Attribution", "Raw Attention")}
 maps = subjects.attributions(photograph, compared | {RANDOM: ("random", {"seed": seed})})
 removed, at, rows = torch.arange(groups + 1) / groups, np.arange(1, groups + 1), []
-figure, grid = plt.subplots(3, 3, figsize=(8, 6.4), height_ratios=[1.5, 1, 1.2], sharey="row", sharex=False)
+figure, grid = plt.subplots(3, 3, figsize=(7.3, 6.6), height_ratios=[1.5, 1, 1.2], sharey="row", sharex=False)
 for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
     found = influences(score, attribution, groups)
     curve = deletion.curve(score, attribution, removed)
@@ -164,7 +164,7 @@ for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
     salience, drop, left = found.salience[0].cpu(), found.drop[0].cpu(), (curve[0, :1] - curve[0, 1:]).cpu()
     rows += [(name, i + 1, salience[i].item(), drop[i].item(), left[i].item(), value, aopc) for i in range(groups)]
     column[0].imshow(attribution.view(subject.x.shape[-2:]).cpu(), cmap="magma")
-    column[0].set(xticks=[], yticks=[], title=f"{name}\nSaCo {value:+.2f}, AOPC {aopc:.2f}".replace("-", "−"))
+    column[0].set(xticks=[], yticks=[], title=f"{name}\nSaCo {value:+.2f}\nAOPC {aopc:.2f}".replace("-", "−"))
     sns.despine(ax=column[0], left=True, bottom=True)
     column[1].bar(at, (salience - salience.min()) / (salience.max() - salience.min()).clamp(min=1e-30), color="0.6")
     column[2].bar(at, drop, color=figures.COLOURS["Random" if name == RANDOM else "SaCo"], label="this group alone")
@@ -229,8 +229,11 @@ oriented = means * [metrics[name].better for name in names]
 scaled = 0.15 + 0.85 * (oriented - oriented.min()) / (oriented.max() - oriented.min())
 closed = scaled[[*names, names[0]]]
 angles = np.linspace(0, 2 * np.pi, len(names) + 1)
-figure, grid = plt.subplots(2, 5, figsize=(8.4, 4.3), subplot_kw={"projection": "polar"})
-for axes, name in zip(grid.flat, explainers, strict=True):
+rows = -(-len(explainers) // 4)
+figure, grid = plt.subplots(rows, 4, figsize=(7.3, 2.1 * rows), subplot_kw={"projection": "polar"})
+for axes in grid.flat[len(explainers) :]:
+    axes.set_axis_off()
+for axes, name in zip(grid.flat, explainers, strict=False):
     for which, colour in ((name, figures.COLOURS["SaCo"]), (RANDOM, figures.COLOURS["Random"])):
         axes.plot(angles, closed.loc[which], color=colour, linewidth=1.6)
     axes.fill(angles, closed.loc[name], color=figures.COLOURS["SaCo"], alpha=0.3)
@@ -239,7 +242,7 @@ for axes, name in zip(grid.flat, explainers, strict=True):
     axes.set_xticks(angles[:-1], names, fontsize="x-small")
     axes.tick_params(pad=-3)
     axes.set(ylim=(0, 1.05), yticks=[])
-    axes.set_title(name, fontsize="small", pad=12)
+    axes.set_title(name.replace(" ", "\n"), fontsize="small", pad=12)
     axes.spines["polar"].set_visible(False)
 figures.show(figure)
 

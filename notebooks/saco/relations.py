@@ -150,7 +150,7 @@ relations = pd.DataFrame(rows, columns=["ranked", "pair", "mean", "low", "high",
 run.save(relations, "relations")
 
 # %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the metrics, averaged over what is held fixed. Bars: SaCo with each of the other four, the mean of the six pairs without SaCo (grey), and SaCo with itself, cut into one group less (light). Lines: 95 % intervals over the images. Dashed: the numbers that the paper prints, for its own networks.", "name": "saco-relations"}, "image": {"alt": "Three bar charts of rank correlations: images ranked, with signs; images ranked, magnitudes; explainers ranked."}} tags=["hide-input", "answer"]
-figure, panels = plt.subplots(1, 3, figsize=(8.4, 3.6), sharey=True)
+figure, panels = plt.subplots(1, 3, figsize=(7.3, 3.6), sharey=True)
 titles = {signed: "ranking the images", magnitude: "the same, magnitudes", within: "ranking the explainers"}
 lowest, highest, among = published.load("saco_metric_correlation")["value"].tolist()
 colours = [figures.COLOURS["SaCo"]] * 4 + ["0.55", "0.85"]
@@ -160,7 +160,8 @@ for axes, (ranked, title) in zip(panels, titles.items(), strict=True):
     axes.vlines(range(len(of)), of["low"], of["high"], color="0.2", linewidth=1.5)
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.set_xticks(range(len(of)), [*compared[1:], "others", recut], rotation=45, ha="right", fontsize="small")
-    axes.set(title=title, ylim=(min(-0.3, relations["low"].min() - 0.05), 1))
+    axes.set_title(title, fontsize="small")
+    axes.set(ylim=(min(-0.3, relations["low"].min() - 0.05), 1))
     axes.grid(axis="x", visible=False)
 for axes in panels[:2]:
     axes.hlines([lowest, highest], -0.4, 3.4, color="0.35", linestyle="--", linewidth=1)

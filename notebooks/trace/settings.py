@@ -115,15 +115,16 @@ by_pixel = Scores.concat(rows)
 run.save(by_pixel, "by_pixel")
 
 # %% mystnb={"figure": {"caption": "Mean probability of the class when pixels are removed, by three explainers and with three references, with 95 % intervals over the images. Solid: least relevant first. Dashed: most relevant first.", "name": "tr-by-pixel"}, "image": {"alt": "Three line charts, one per explainer: share of removed pixels against the probability; a colour for each reference, solid for LeRF and dashed for MoRF."}} tags=["hide-input"]
-figure, grid = plt.subplots(1, len(single), figsize=(9, 2.9), sharey=True)
+figure, grid = plt.subplots(1, len(single), figsize=(7.3, 3.2), sharey=True)
 for axes, name in zip(grid, single, strict=True):
     for (number, reference), (way, style) in itertools.product(enumerate(REFERENCES), (("LeRF", "-"), ("MoRF", "--"))):
         curve = stats.estimate(by_pixel, explainer=name, reference=reference, metric=f"probability left, {way}")
         removed = [size if way == "MoRF" else 1 - size for size in shares_left]
         figures.band(axes, removed, curve, linestyle=style, color=f"C{number}", label=f"{reference}, {way}")
-    axes.set(title=name, xlabel="share of pixels removed")
+    axes.set_title(name)
+figure.supxlabel("share of pixels removed", fontsize="medium")
 grid[0].set_ylabel("probability of the class")
-grid[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+figures.key(figure, grid[0])
 figures.show(figure)
 
 
@@ -291,7 +292,7 @@ run.save(scores, "scores")
 # %% mystnb={"figure": {"caption": "What each search reaches under each criterion, with 95 % intervals over the images: 1 is the best order found for that criterion, 0 a random one. Columns: the number of patches.", "name": "tr-criteria"}, "image": {"alt": "Dot plots, one per number of patches: five searches, a dot for MoRF and one for LeRF each."}} tags=["hide-input"]
 BEST = {"MoRF": "TRACE-Mo-p", "LeRF": "TRACE-Le-p"}
 searches = ["TRACE-p", "TRACE-Le-p", "TRACE-Mo-p", "Greedy-Le", "Greedy-Mo"]
-figure, grid = plt.subplots(1, len(patch_sides), figsize=(4 * len(patch_sides), 2.8), sharey=True, squeeze=False)
+figure, grid = plt.subplots(1, len(patch_sides), figsize=(7.3, 3), sharey=True, squeeze=False)
 for axes, count in zip(grid[0], sorted(criteria.labels("level")), strict=True):
     for offset, marker, (criterion, top) in zip((-0.12, 0.12), "os", BEST.items(), strict=True):
         parts = [optimum.part_of_best(criterion, name, top) for name in searches]
@@ -304,7 +305,7 @@ for axes, count in zip(grid[0], sorted(criteria.labels("level")), strict=True):
     axes.axvline(0, color="0.4", linewidth=1)
 grid[0, 0].set_yticks(range(len(searches)), searches)
 grid[0, 0].invert_yaxis()
-grid[0, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+figures.key(figure, grid[0, 0])
 figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "What the three objectives call relevant in the same images, coarse patches above and fine ones below (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first row, then the maps of TRACE-Le-Mo, TRACE-Le and TRACE-Mo for coarse and for fine patches."}} tags=["hide-input"]
@@ -338,14 +339,16 @@ run.save(deletion, "random_deletion")
 # %% mystnb={"figure": {"caption": "Mean probability of the class when patches are removed at random, for several sides of the patches in pixels, under the zero reference, the blurred one, and their difference; with 95 % intervals over the images.", "name": "tr-random-deletion"}, "image": {"alt": "Three line charts: share of removed patches against the probability with the zero reference, with the blurred reference, and the difference; one line for each patch side."}} tags=["hide-input"]
 apart = stats.Statistic(lambda blur, zero: blur.mean() - zero.mean(), ({"reference": "blur"}, {"reference": "zero"}))
 panels = {"zero": {"reference": "zero"}, "blur": {"reference": "blur"}, "blur minus zero": {"of": apart}}
-figure, grid = plt.subplots(1, 3, figsize=(9, 3.2))
+figure, grid = plt.subplots(1, 3, figsize=(7.3, 3.2))
 for axes, (title, own) in zip(grid, panels.items(), strict=True):
     for side, colour in zip(deletion_sides, sns.color_palette("viridis", len(deletion_sides)), strict=True):
         curve = stats.estimate(deletion, level=side, **own)
         figures.band(axes, removed, curve, color=colour, label=f"{side}")
-    axes.set(xlabel="share of patches removed", ylabel="probability of the class", title=title)
+    axes.set_title(title)
+figure.supxlabel("share of patches removed", fontsize="medium")
+grid[0].set_ylabel("probability of the class")
 grid[2].set_ylabel("difference")
-grid[2].legend(title="side, pixels", loc="center left", bbox_to_anchor=(1.02, 0.5))
+figures.key(figure, grid[0], title="side, pixels")
 grid[1].sharey(grid[0])
 figures.show(figure)
 

@@ -68,39 +68,36 @@ def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1
 
 
 SMALLEST = 9.0
-"""The smallest text of a figure, in points, where the column of a page shows it."""
+"""The smallest text of a figure, in points."""
 COLUMN = 704 / 96
-"""What the column of a page is wide on a screen of 1280 pixels, in inches; a wider figure is shown smaller there."""
-WIDER = 1.1
-"""Up to so many times the column text is enlarged for that. A wider figure stays as it is: its labels would collide."""
+"""What the column of a page is wide on a screen of 1280 pixels, in inches; wider figures would be shown smaller."""
 
 
 def show(figure: plt.Figure) -> plt.Figure:
-    """A laid-out figure to end a cell with, drawn once, without text that is too small (see `SMALLEST`)."""
+    """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`."""
     figure.tight_layout()
-    if _enlarge(figure):
+    _enlarge(figure)
+    for _ in range(3):  # what lies beside the axes, such as a legend, keeps its width
         figure.tight_layout()
+        figure.draw_without_rendering()
+        beyond = figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"] - COLUMN
+        if beyond <= 0:
+            break
+        figure.set_figwidth(figure.get_figwidth() - beyond - 0.01)
     plt.close(figure)
     return figure
 
 
-def _enlarge(figure: plt.Figure) -> bool:
-    """Bring small text to the smallest size that a page should show; whether there was any."""
+def _enlarge(figure: plt.Figure) -> None:
+    """Bring small text to the smallest size that a page should show."""
     figure.draw_without_rendering()
-    wide = (figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"]) / COLUMN
-    if wide > WIDER:
-        return False
-    least, found = SMALLEST * max(wide, 1.0), False
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         for which in ("major", "minor"):
-            if any(label.get_fontsize() < least for label in axis.get_ticklabels(which=which) if label.get_text()):
-                axis.set_tick_params(which=which, labelsize=least)  # of ticks that are still to come, too
-                found = True
+            if any(label.get_fontsize() < SMALLEST for label in axis.get_ticklabels(which=which) if label.get_text()):
+                axis.set_tick_params(which=which, labelsize=SMALLEST)  # of ticks that are still to come, too
     for text in figure.findobj(Text):
-        if text.get_text() and text.get_fontsize() < least:
-            text.set_fontsize(least)
-            found = True
-    return found
+        if text.get_text() and text.get_fontsize() < SMALLEST:
+            text.set_fontsize(SMALLEST)
 
 
 def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool = False) -> plt.Figure:
@@ -115,7 +112,8 @@ def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool =
     n = min(n, *(len(of) for of in attributions.values()))
     rows = {"image": pictures, **{name: of[:n].cpu().view(-1, height, width) for name, of in attributions.items()}}
     if across:
-        figure, grid = plt.subplots(n, len(rows), figsize=(8.2, 8.2 / len(rows) * n + 0.9), squeeze=False)
+        size = (COLUMN, COLUMN / len(rows) * n + 1)
+        figure, grid = plt.subplots(n, len(rows), figsize=size, squeeze=False)
     else:
         figure, grid = plt.subplots(len(rows), n, figsize=(1.2 * n, 1.2 * len(rows) + 0.1), squeeze=False)
     for row, (name, of) in zip(grid.T if across else grid, rows.items(), strict=True):
@@ -125,9 +123,9 @@ def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool =
             axes.set(xticks=[], yticks=[])
             sns.despine(ax=axes, left=True, bottom=True)
         if across:
-            row[0].set_title(name, rotation=55, ha="left", va="bottom", fontsize="small", fontweight="normal", x=0.1)
+            row[0].set_title(name.replace(" ", "\n"), rotation=90, fontsize="small", fontweight="normal")
         else:
-            row[0].set_ylabel(name)
+            row[0].set_ylabel(name, fontsize="small")
     return show(figure)
 
 
@@ -187,7 +185,7 @@ def degraded_curves(
     levels = sorted([None, *scores.labels("level")], key=lambda level: level or 0)
     colours = sns.color_palette("viridis", len(levels))
     figure, grid = plt.subplots(
-        len(of_row), len(shown), figsize=(2.3 * len(shown) + 0.9, 1.9 * len(of_row) + 0.3), squeeze=False, sharex=True
+        len(of_row), len(shown), figsize=(COLUMN, 1.5 * len(of_row) + 0.9), squeeze=False, sharex=True
     )
     for of_metric, (name, labels) in zip(grid, of_row.items(), strict=True):
         for axes, metric in zip(of_metric, shown, strict=True):
@@ -196,11 +194,25 @@ def degraded_curves(
                 axes.plot(metrics[metric].sizes, value, color=colour, label=f"{level or 0:g}")
                 axes.fill_between(metrics[metric].sizes, low, high, color=colour, alpha=0.15, linewidth=0)
             axes.set_title(metric, fontsize="small")
-        of_metric[0].set_ylabel(name.replace(", ", "\n") + f"\nlost {lost}", fontsize="small")
-    for axes in grid[-1]:
-        axes.set_xlabel(size, fontsize="small")
-    grid[0, -1].legend(title="noise share", bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+            axes.set_xticks([0.25, 0.75])
+            axes.locator_params(axis="y", nbins=3)
+            axes.tick_params(labelsize="small")
+        of_metric[0].set_ylabel(name.replace(", ", "\n"), fontsize="small")
+    figure.supylabel(f"lost {lost}", fontsize="small")
+    figure.supxlabel(size, fontsize="small")
+    key(figure, grid[0, 0], title="noise share")
     return show(figure)
+
+
+def key(figure: plt.Figure, axes: Axes, **look: Any) -> None:
+    """What the lines of some axes are, above all panels in as few rows as fit: beside them it takes their width."""
+    lines, names = axes.get_legend_handles_labels()
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "fontsize": "small", "columnspacing": 1.2}
+    for rows in range(1, len(names) + 1):
+        legend = figure.legend(lines, names, **(place | look | {"ncols": -(-len(names) // rows)}))
+        if rows == len(names) or legend.get_window_extent().width <= min(figure.get_figwidth(), COLUMN) * figure.dpi:
+            break
+        legend.remove()
 
 
 def order_by_size(
@@ -224,7 +236,7 @@ def order_by_size(
     """
     shown = [name for name, metric in metrics.items() if metric.direction == "MoRF"]
     cols = {name: {"explainer": name} for name in scores.labels("explainer")} if cols is None else cols
-    figure, grid = plt.subplots(1, len(cols), figsize=(2.9 * len(cols) + 1.2, 2.9), squeeze=False, sharey=True)
+    figure, grid = plt.subplots(1, len(cols), figsize=(2.4 * len(cols) + 0.8, 2.9), squeeze=False, sharey=True)
     for axes, (name, labels) in zip(grid[0], cols.items(), strict=True):
         for metric, marker in zip(shown, "osD^vPX", strict=False):
             family = metrics[metric].family or metric
@@ -234,8 +246,8 @@ def order_by_size(
         mark(axes, 1, "ideal", axis="y")
         axes.set(title=name, ylim=(-1.1, 1.1))
     grid[0, 0].set_ylabel("correlation with the truth")
-    grid[0, len(cols) // 2].set_xlabel(size)  # one label for all: side by side they would run into each other
-    grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    figure.supxlabel(size, fontsize="medium")  # one label for all: side by side they would run into each other
+    key(figure, grid[0, 0])
     return show(figure)
 
 
@@ -259,15 +271,17 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
         stat="probability",
         common_norm=False,
         element="step",
-        height=1.4,
-        aspect=2.3,
+        height=0.9,
+        aspect=1.6,  # two columns are as narrow as a phone
         facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
     )
-    grid.set_titles("{row_name}\n{col_name}", fontsize="small").set_axis_labels("distance", "share")
-    grid.set(yticks=[])
-    sns.move_legend(grid, "upper left", bbox_to_anchor=(1.0, 0.98), title=None)
-    plt.close(grid.figure)
-    return grid.figure
+    grid.set(title="", yticks=[], xticks=[0, 0.5, 1]).set_axis_labels("distance", "")
+    for axes, name in zip(grid.axes[0], grid.col_names, strict=True):
+        axes.set_title(name.replace(" ", "\n"), fontsize="small")
+    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):
+        axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize="small")
+    sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1.0), title=None, ncols=2)
+    return show(grid.figure)
 
 
 _REFINED = {way: sns.color_palette("colorblind")[i] for way, i in {"none": 7, "XRAI": 3, "SG": 2, "SG²": 1}.items()}
@@ -281,7 +295,7 @@ def refined(found: pd.DataFrame, label: str) -> plt.Figure:
         label: of the metric's axis.
     """
     networks = found["network"].unique()
-    figure, grid = plt.subplots(len(networks), 1, figsize=(8.4, 2.7 * len(networks)), squeeze=False, sharex=True)
+    figure, grid = plt.subplots(len(networks), 1, figsize=(COLUMN, 2.7 * len(networks)), squeeze=False, sharex=True)
     names = list(found["explainer"].unique())
     for axes, network in zip(grid[:, 0], networks, strict=True):
         own = found[found["network"] == network]
@@ -299,7 +313,7 @@ def refined(found: pd.DataFrame, label: str) -> plt.Figure:
             )
         mark(axes, own.loc[own["explainer"] == "Random", "mean"].min(), "Random", axis="y")
         axes.set(ylabel=label, title=network if len(networks) > 1 else "", xticks=range(len(names)), xticklabels=names)
-    grid[0, 0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
+    key(figure, grid[0, 0])
     return show(figure)
 
 
@@ -620,7 +634,7 @@ def curves(
     figure, grid = plt.subplots(
         len(rows),
         len(columns),
-        figsize=(2.9 * len(columns) + 1.4, 2.3 * len(rows) + 0.3),
+        figsize=(min(COLUMN, 2.9 * len(columns) + 1.4), 2.3 * len(rows) + 0.3),
         squeeze=False,
         sharex=True,
         sharey=sharey,
@@ -634,9 +648,11 @@ def curves(
                 band(axes, sizes, found, color=colour, marker=marker, markersize=4, label=line)
             axes.set_title(": ".join(filter(None, (row, column))), fontsize="small")
         of_row[0].set_ylabel(y, fontsize="small")
-    for axes in grid[-1]:
-        axes.set_xlabel(x, fontsize="small")
-    grid[0, -1].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+    figure.supxlabel(x, fontsize="small")
+    if len(columns) > 1:
+        key(figure, grid[0, 0])
+    else:
+        grid[0, 0].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
     return show(figure)
 
 

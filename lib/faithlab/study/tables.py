@@ -207,16 +207,15 @@ FEW = 4
 def styled(table: pd.DataFrame) -> Styler:
     """A table of numbers as the book shows it: merged headers in words, its look in the book's style sheet.
 
-    In a table of more than `MANY` columns an interval may stand below its number, and the names of its rows stay in
-    view where it is scrolled; one of at most `FEW` rows is a list on a phone.
+    Where there is no room an interval stands below its number, whole. In a table of more than `MANY` columns the names
+    of its rows stay in view where it is scrolled; one of at most `FEW` rows is a list on a phone.
     """
 
     def words(name: Any) -> Any:
         return name.replace("_", " ") if name in LEVELS else name
 
     looks = _looks(table, table.index.nlevels)
-    shown = table.map(_together) if len(looks) > 1 else table
-    style = shown.style.format_index(words, axis="index").format_index(words, axis="columns")
+    style = table.map(_together).style.format_index(words, axis="index").format_index(words, axis="columns")
     return style.set_table_attributes(f'class="{" ".join(looks)}"')
 
 
