@@ -21,6 +21,7 @@ from faithlab.metrics.size import (
     sweep,
 )
 from faithlab.scores import Scores
+from faithlab.study import figures
 from faithlab.subject import Subject
 
 F = 400
@@ -170,6 +171,26 @@ def test_a_user_gets_the_size_of_many_images_and_of_one():
     assert one.low - 1e-9 <= 0.2 <= one.high + 1e-9
     blind = explanation_size(score, torch.rand(1, F, generator=torch.Generator().manual_seed(0)), draws=150)
     assert blind.refusal
+
+
+def test_one_input_is_shown_with_what_its_size_keeps():
+    """The kept words are bold, the kept steps have squares; where nothing is named, nothing is kept."""
+    score, attribution = block(80, 1)
+    named = explanation_size(score, attribution, draws=150)
+    kept = masks.order(attribution)[0, : int(masks.counts([named.fraction], F))]
+    words = [f"w{k}" for k in range(F)]
+    top = figures.explanation_size(named, words, attribution[0]).axes[-1]
+    assert {label.get_text() for label in top.get_xticklabels() if label.get_fontweight() == "bold"} == {
+        words[k] for k in kept.tolist()
+    }
+    top = figures.explanation_size(named, torch.rand(F, 2), attribution[0]).axes[-1]
+    assert sorted(top.lines[-1].get_xdata().tolist()) == sorted(kept.tolist())
+    blind = explanation_size(score, torch.rand(1, F, generator=torch.Generator().manual_seed(0)), draws=150)
+    top = figures.explanation_size(blind, words, attribution[0]).axes[-1]
+    assert top.get_title() == "shaded: the explanation; no size, nothing to keep"
+    assert all(label.get_fontweight() == "normal" for label in top.get_xticklabels())
+    with pytest.raises(ValueError, match="got the picture alone"):
+        figures.explanation_size(named, torch.rand(20, 20, 3), attribution[0])
 
 
 def test_a_sweep_asks_each_setting_with_subsets_of_its_own_and_its_curves_are_read_back():

@@ -470,7 +470,7 @@ def explanation_size(
     top = masks.counts([0.0 if size.refusal else size.fraction], len(attribution))
     # What is kept is the top, which is what removing it takes away.
     kept = ~masks.remove_top(masks.order(attribution[None]), top)[0, 0]
-    says = "no size: nothing to keep" if size.refusal else f"its top {size.fraction:.0%}"
+    says = "no size, nothing to keep" if size.refusal else f"its top {size.fraction:.0%}"
     if picture:
         image, explanation, rest = (figure.add_subplot(grid[0, column]) for column in range(3))
         of = {image: ("image", shown), explanation: ("explanation", attribution[segments.cpu()])}
@@ -500,12 +500,12 @@ def _in_a_row(axes: Axes, shown: Tensor | Sequence[str], attribution: Tensor, ke
         axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize="x-small")
         for label, stays in zip(axes.get_xticklabels(), kept.tolist(), strict=True):
             label.set(color="black" if stays else "0.6", fontweight="bold" if stays else "normal")
-        says = f"shaded: the explanation; bold: {says}"
+        says = f"shaded: the explanation; {'bold: ' * bool(kept.any())}{says}"
     else:
         axes.plot(shown, linewidth=1)
         at = kept.nonzero()[:, 0]
         axes.plot(at, torch.full_like(at, low, dtype=shown.dtype), "ks", markersize=3, clip_on=False)
-        says = f"shaded: the explanation; squares: {says}"
+        says = f"shaded: the explanation; {'squares: ' * bool(kept.any())}{says}"
         axes.set_xlabel("step", fontsize="small")
     axes.set_title(says, fontsize="small")
 
