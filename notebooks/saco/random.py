@@ -34,7 +34,7 @@ weights = None  # a folder with weights of timm's networks; None: timm's own, fo
 path = None  # a folder with ImageNet photographs, for imagenet-folder
 images = 48  # test images to explain
 groups = 10  # K of SaCo
-steps = 16  # of Integrated Gradients
+steps = 50  # of Integrated Gradients
 random_seeds = 6  # random attributions per image
 seed = 0  # of the first of them
 

@@ -35,7 +35,7 @@ weights = None  # a folder with weights of timm's networks; None: timm's own, fo
 path = None  # a folder with ImageNet photographs, for imagenet-folder
 images = 64  # test images to explain
 groups = 10  # K of SaCo
-steps = 16  # of Integrated Gradients
+steps = 50  # of Integrated Gradients
 
 # %% tags=["hide-input"]
 import itertools
