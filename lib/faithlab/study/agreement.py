@@ -16,9 +16,9 @@ import torch
 from faithlab.scores import Block, Scores
 from faithlab.study import places, profiles, results
 
-INPUTS = set(
-    "images series texts vehicles photographs photographs_judged photographs_limit fidelity_images test_limit classifiers "
-    "split_images ones one_draws".split()
+INPUTS = (
+    *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "photographs_limit", "test_limit"),
+    *("fidelity_images", "split_images", "classifiers", "ones", "one_draws"),
 )
 """Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
 of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""
