@@ -290,7 +290,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
         clean = "; then ".join(", ".join(map(_tried, at.itertuples())) for _, at in used.groupby("place"))
         said = f"None of {every} metrics passes a trial and fails none."
         if len(used):
-            said = f"{len(used)} of {every} metrics pass a trial and fail none: {clean}, the cheapest first."
+            pass_, fail_ = ("passes", "fails") if len(used) == 1 else ("pass", "fail")
+            said = f"{len(used)} of {every} metrics {pass_} a trial and {fail_} none: {clean}, the cheapest first."
         if kind in take:
             said = f"**{take[kind]}**. {said}"
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()

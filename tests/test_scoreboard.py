@@ -197,7 +197,7 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     assert "about 20 images" in text
     # Order is passed; Truth is open, but says nothing of this network; five trials could not be put to it.
     assert (
-        "**A**. 1 of 2 metrics pass a trial and fail none: A (1 passed, 0 open, 5 not), the cheapest first. 1 fail one."
+        "**A**. 1 of 2 metrics passes a trial and fails none: A (1 passed, 0 open, 5 not), the cheapest first. 1 fail one."
         in text
     )
     assert "Order: 1 of the 2 metrics that can be put to it" in text
