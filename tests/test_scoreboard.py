@@ -197,8 +197,8 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     assert "about 20 images" in text
     # Order is passed; Truth is open, but says nothing of this network; five trials could not be put to it.
     assert (
-        "**A**. 1 of 2 metrics passes a trial and fails none: A (1 passed, 0 open, 5 not), the cheapest first. 1 fail one."
-        in text
+        "**A**. 1 of 2 metrics passes a trial and fails none: A (1 passed, 0 open, 5 not), the cheapest first. "
+        "1 fail one." in text
     )
     assert "Order: 1 of the 2 metrics that can be put to it" in text
     assert "of the 1 recommendations above it could try 1" in text
