@@ -266,7 +266,12 @@ lost = {data: stats.paired(scores, *both, dataset=f"{data} train", **own) for da
 Markdown(
     "Asked about the true class, Grad-CAM has a ReCo that is lower by "
     + ", ".join(f"**{tables.number(e)}** ({networks.TASKS[data].name})" for data, e in lost.items())
-    + ". That much of its consistency is the question, not the reason."
+    + ". "
+    + (
+        "That much of its consistency is the question, not the reason."
+        if all(float(e.low) > 0 for e in lost.values())
+        else "Where that interval holds 0, these pictures do not tell the question from the reason."
+    )
 )
 
 # %% [markdown]
