@@ -24,8 +24,8 @@
 # below for those that were trained anew.
 #
 # Not listed are networks that do not ship. Some are trained where a page runs: those whose labels were
-# [switched](reco-mege/degraded), [ROAR's on series](f-fidelity/time-series), and what is fine-tuned from a large network for
-# [photographs](f-fidelity/explainers). Large networks of other makers are downloaded and asked on
+# [switched](reco-mege/degraded), ROAR's of [the Vision Transformer](f-fidelity/vision-transformer), and what is fine-tuned from a
+# large network for [photographs](f-fidelity/explainers). Large networks of other makers are downloaded and asked on
 # [](trace/networks) and [](saco/beyond-vits).
 
 # %% tags=["parameters", "hide-cell"]
