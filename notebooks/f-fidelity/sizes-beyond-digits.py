@@ -355,7 +355,7 @@ Markdown(text)
 # ## See one
 #
 # One input of some kinds, read by itself from the probability that its network loses: the input, what the ranking calls
-# relevant, and the curve of each cap. It is the input whose class is lost most often, over all caps and sizes; [others](#one-image-one-class-one-network) have less to show. A knee that moves with the cap is marked by a triangle; the one that stays is the size, where
+# relevant, and the curve of each cap. It is the input whose class is lost most often, over all caps and sizes; others have less to show. A knee that moves with the cap is marked by a triangle; the one that stays is the size, where
 # there is one (line and band). The points are means over random subsets of this one input.
 
 
