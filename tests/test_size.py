@@ -180,7 +180,7 @@ def test_one_input_is_shown_with_what_its_size_keeps():
     kept = masks.order(attribution)[0, : int(masks.counts([named.fraction], F))]
     words = [f"w{k}" for k in range(F)]
     top = figures.explanation_size(named, words, attribution[0]).axes[-1]
-    assert {label.get_text() for label in top.get_xticklabels() if label.get_fontweight() == "bold"} == {
+    assert {text.get_text() for text in top.texts if text.get_fontweight() == "bold"} == {
         words[k] for k in kept.tolist()
     }
     top = figures.explanation_size(named, torch.rand(F, 2), attribution[0]).axes[-1]
@@ -188,7 +188,7 @@ def test_one_input_is_shown_with_what_its_size_keeps():
     blind = explanation_size(score, torch.rand(1, F, generator=torch.Generator().manual_seed(0)), draws=150)
     top = figures.explanation_size(blind, words, attribution[0]).axes[-1]
     assert top.get_title() == "shaded: the explanation; no size, nothing to keep"
-    assert all(label.get_fontweight() == "normal" for label in top.get_xticklabels())
+    assert all(text.get_fontweight() == "normal" for text in top.texts)
     with pytest.raises(ValueError, match="got the picture alone"):
         figures.explanation_size(named, torch.rand(20, 20, 3), attribution[0])
 

@@ -176,7 +176,7 @@ run.save(trust, "trust")
 # %% mystnb={"figure": {"caption": "Metrics by trials in this build, on the means over the images. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these images do not decide. Hatched: the trial does not apply. Between two lines: equal.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials, for each kind of network: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
 figures.matrix(trust)
 
-# %% tags=["hide-input"]
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 judged = trust[(trust["size"] == "all images") & (trust["verdict"] != examination.NONE)]
 level = min(noise_shares[1:], key=lambda r: abs(r - 0.4))
 prices = []

@@ -485,29 +485,52 @@ def explanation_size(
             axes.set(xticks=[], yticks=[])
             sns.despine(ax=axes, left=True, bottom=True)
     else:
-        _in_a_row(figure.add_subplot(grid[0, :]), shown, attribution, kept, says)
+        draw = _series if isinstance(shown, Tensor) else _words
+        draw(figure.add_subplot(grid[0, :]), shown, attribution, kept, says)
     return show(figure)
 
 
-def _in_a_row(axes: Axes, shown: Tensor | Sequence[str], attribution: Tensor, kept: Tensor, says: str) -> None:
-    """A series or a text over the relevance of its steps or words; what is kept is marked."""
-    words = not isinstance(shown, Tensor)
-    low, high = (0.0, 1.0) if words else (shown.min().item(), shown.max().item())
+def _series(axes: Axes, shown: Tensor, attribution: Tensor, kept: Tensor, says: str) -> None:
+    """A series over the relevance of its steps; what is kept is marked below."""
+    low, high = shown.min().item(), shown.max().item()
     axes.imshow(attribution[None], cmap="Blues", aspect="auto", extent=(-0.5, len(attribution) - 0.5, low, high))
+    axes.plot(shown, linewidth=1)
+    at = kept.nonzero()[:, 0]
+    axes.plot(at, torch.full_like(at, low, dtype=shown.dtype), "ks", markersize=3, clip_on=False)
     axes.set(yticks=[])
     sns.despine(ax=axes, left=True, bottom=True)
-    if words:
-        axes.set_xticks(range(len(shown)), shown, rotation=90, fontsize="x-small")
-        for label, stays in zip(axes.get_xticklabels(), kept.tolist(), strict=True):
-            label.set(color="black" if stays else "0.6", fontweight="bold" if stays else "normal")
-        says = f"shaded: the explanation; {'bold: ' * bool(kept.any())}{says}"
-    else:
-        axes.plot(shown, linewidth=1)
-        at = kept.nonzero()[:, 0]
-        axes.plot(at, torch.full_like(at, low, dtype=shown.dtype), "ks", markersize=3, clip_on=False)
-        says = f"shaded: the explanation; {'squares: ' * bool(kept.any())}{says}"
-        axes.set_xlabel("step", fontsize="small")
-    axes.set_title(says, fontsize="small")
+    axes.set_xlabel("step", fontsize="small")
+    axes.set_title(f"shaded: the explanation; {'squares: ' * bool(kept.any())}{says}", fontsize="small")
+
+
+LINE = 60
+"""Characters in a line of words in a figure."""
+
+
+def _words(axes: Axes, words: Sequence[str], attribution: Tensor, kept: Tensor, says: str) -> None:
+    """A text as it is read, each word shaded by its relevance; what is kept is bold, and a blank is a point."""
+    relevance = (attribution - attribution.min()) / (attribution.max() - attribution.min()).clamp(min=1e-12)
+    column, line = 0, 0
+    for word, shade, stays in zip(words, relevance.tolist(), kept.tolist(), strict=True):
+        word = word or "\N{MIDDLE DOT}"
+        if column and column + len(word) > LINE:
+            column, line = 0, line + 1
+        # Letters of one width stand where they are, however wide the axes get; 0.6 of their size is what they take.
+        axes.annotate(
+            word,
+            (0, 1),
+            (0.6 * SMALLEST * column, -8 - 2 * SMALLEST * line),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            family="monospace",
+            fontsize=SMALLEST,
+            fontweight="bold" if stays else "normal",
+            va="top",
+            bbox={"facecolor": plt.get_cmap("Blues")(0.6 * shade), "edgecolor": "none", "pad": 1.0},
+        )
+        column += len(word) + 1
+    axes.set_axis_off()
+    axes.set_title(f"shaded: the explanation; {'bold: ' * bool(kept.any())}{says}", fontsize="small")
 
 
 def law(alpha: float = 0.5, caps: Sequence[float] = (0.05, 0.1, 0.2)) -> plt.Figure:
