@@ -114,7 +114,9 @@ for axes, level in zip(panels, ("macro", "micro"), strict=True):
         value, ends = rows["mean"] * ideal, (rows[["low", "high"]].T * ideal).T
         reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]
         at = torch.arange(len(rows)) + 0.2 * (place - 1.5)
-        axes.bar(at, value, 0.2, yerr=reach, capsize=2, label=family, color=figures.COLOURS.get(family))
+        axes.bar(
+            at, value, 0.2, yerr=reach, capsize=2, label=family, color=figures.COLOURS.get(family, f"C{place + 2}")
+        )
     axes.axhline(0, color="0.4", linewidth=0.8)
     axes.set(xticks=range(len(degraded.COMPARISONS)), xticklabels=comparisons, title=f"{level} correlation")
     axes.tick_params(axis="x", labelsize="small")
