@@ -114,9 +114,12 @@ def inside(contrasts: pd.DataFrame) -> pd.Series:
 
 def stricter(row: pd.Series) -> str:
     """Why what looks decided is open, where it is: each of many parts is judged at a higher level than is shown."""
-    if row["outcome"] != "open" or not inside(row.to_frame().T).item():
+    beyond = row["high"] < row["claimed_low"] or row["low"] > row["claimed_high"]
+    if row["outcome"] != "open" or not (beyond or inside(row.to_frame().T).item()):
         return ""
-    return f"; as one of several it is judged at {row['judged_at']:.2%}, and there it is open"
+    if row["judged_at"] > SHOWN_AT:
+        return f"; as one of several it is judged at {row['judged_at']:.2%}, and there it is open"
+    return "; open, because not every network's own estimate lies there"
 
 
 def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
@@ -128,9 +131,12 @@ def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
         if not (found := rows[rows["outcome"] == outcome]).empty:
             rows = found
             break
-    looks_held = inside(rows).groupby(rows["part"]).transform("all")
-    if verdict == UNDECIDED and not looks_held.all():
-        rows = rows[~looks_held]
+    if verdict == UNDECIDED:  # of an open part with an interval that is not on the claimed side, where there is one
+        known = rows["low"].notna() | rows["kind"].eq("counted")
+        for likely in (known & ~inside(rows).groupby(rows["part"]).transform("all"), known):
+            if likely.any():
+                rows = rows[rows["part"].isin(rows.loc[likely, "part"])]
+                break
     return rows[rows["part"] == rows["part"].iloc[0]]
 
 

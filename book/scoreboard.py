@@ -88,7 +88,8 @@ def write(results: Path, target: Path) -> None:
     figures.law().savefig(target / "law.svg", bbox_inches="tight", metadata={"Date": None})
     sizes = results / "f-fidelity/explanation-size/sizes.csv"
     if sizes.is_file():
-        (target / "sizes.md").write_text(_sizes(pd.read_csv(sizes)), encoding="utf-8")
+        kept = judged.better(sizes.parent, "f-fidelity/explanation-size", "sizes")
+        (target / "sizes.md").write_text(_sizes(kept.frame if kept else pd.read_csv(sizes), kept), encoding="utf-8")
 
 
 def _recorded(runs: list[Mapping]) -> str:
@@ -123,8 +124,8 @@ def _simulated(tables: list[pd.DataFrame]) -> str:
     )
 
 
-def _sizes(sizes: pd.DataFrame) -> str:
-    """Sizes read beside true sizes, as a table; what is refused says so."""
+def _sizes(sizes: pd.DataFrame, kept: Recorded | None = None) -> str:
+    """Sizes read beside true sizes, as a table; what is refused says so. Of a recorded run, or of this build."""
     names = list(sizes["attribution"].unique())
     table = sizes.assign(
         text=[
@@ -132,7 +133,10 @@ def _sizes(sizes: pd.DataFrame) -> str:
             for size, low, high in sizes[["size", "low", "high"]].to_numpy()
         ]
     ).pivot(index="share", columns="attribution", values="text")[names]
-    head = "| True share | " + " | ".join(names) + " |\n|--:|" + "--:|" * len(names) + "\n"
+    run = (
+        f"the recorded run ({kept.profile}), {kept.provenance['parameters']['images']} images" if kept else "this build"
+    )
+    head = f"Of {run}:\n\n| True share | " + " | ".join(names) + " |\n|--:|" + "--:|" * len(names) + "\n"
     rows = table.fillna("not asked").iterrows()
     return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in rows) + "\n"
 
@@ -275,7 +279,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
         "that passes most, and of those the cheapest. In brackets: how many of the network's own trials a metric "
-        "passed, are open, and could not be put to it."
+        f"passed, are open, and could not be put to it. Its own trials are all but {examination.BUILT}, which has "
+        "another network. Metrics before a *then* cannot be told apart by their price."
     )
     own = [trial for trial in examination.TRIALS if trial != examination.BUILT]
     to_use, lines, named = [], [], set()
@@ -288,10 +293,12 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
         used, every = of[of["place"].notna()], len(of)
         named |= {(kind, name) for name in used["metric"]}
         clean = "; then ".join(", ".join(map(_tried, at.itertuples())) for _, at in used.groupby("place"))
-        said = f"None of {every} metrics passes a trial and fails none."
+        said = f"None of {every} metrics passes a trial of its own and fails none."
         if len(used):
             pass_, fail_ = ("passes", "fails") if len(used) == 1 else ("pass", "fail")
-            said = f"{len(used)} of {every} metrics {pass_} a trial and {fail_} none: {clean}, the cheapest first."
+            said = (
+                f"{len(used)} of {every} metrics {pass_} a trial of its own and {fail_} none: {clean}, cheapest first."
+            )
         if kind in take:
             said = f"**{take[kind]}**. {said}"
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
@@ -301,10 +308,12 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     worst = judged[judged["verdict"] == "failed"].groupby("trial")["metric"].nunique()
     if len(worst):
         of = judged[judged["trial"] == worst.idxmax()]
-        every, put = of["metric"].nunique(), len(named & set(zip(of["kind"], of["metric"], strict=True)))
+        tried = set(zip(of["kind"], of["metric"], strict=True))
+        every, put, chosen = of["metric"].nunique(), len(named & tried), len(tried & set(take.items()))
         lines.append(
             f"The trial that most fail is {worst.idxmax()}: {worst.max()} of the {every} metrics that can be put to "
-            f"it, for one kind of network at least; of the {len(named)} recommendations above it could try {put}."
+            f"it, for one kind of network at least; it could try {put} of the {len(named)} metrics above, and {chosen} "
+            f"of the {len(take)} in bold."
         )
     single = trust[
         (trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != "does not apply")

@@ -197,15 +197,15 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     assert "about 20 images" in text
     # Order is passed; Truth is open, but says nothing of this network; five trials could not be put to it.
     assert (
-        "**A**. 1 of 2 metrics passes a trial and fails none: A (1 passed, 0 open, 5 not), the cheapest first. "
+        "**A**. 1 of 2 metrics passes a trial of its own and fails none: A (1 passed, 0 open, 5 not), cheapest first. "
         "1 fail one." in text
     )
     assert "Order: 1 of the 2 metrics that can be put to it" in text
-    assert "of the 1 recommendations above it could try 1" in text
+    assert "it could try 1 of the 1 metrics above, and 1 of the 1 in bold" in text
     assert "for 1 of 2 metrics" in text
 
     elsewhere = [row("A", "Truth", "passed", 40), row("A", "Order", "open", 20), *rows[2:]]
-    assert "None of 2 metrics passes a trial and fails none. 1 fail one, and of 1 it is not known." in (
+    assert "None of 2 metrics passes a trial of its own and fails none. 1 fail one, and of 1 it is not known." in (
         scoreboard._examined(pd.DataFrame(elsewhere), price)
     )
 

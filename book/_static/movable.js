@@ -97,17 +97,19 @@
       const tiers = [v.first, Math.min(v.second, 1 - v.first)], weights = [1, v.weight];
       const curve = (beta, noise) => [...Array(241).keys()].map((k) => k * 0.6 / 240)
         .map((s) => [s, law(s, v.alpha, beta, tiers, weights, noise)]);
-      const own = curve(v.beta, v.noise), moves = v.beta / v.alpha;
+      const own = curve(v.beta, v.noise), moves = v.beta / v.alpha, random = v.noise >= 0.995;
       chart(svg, {
         longest: 0.6, highest: Math.max(0.1, Math.ceil(10 * Math.max(...own.map(([, y]) => y))) / 10),
         lines: [{ points: own, kind: "own" }],
-        marks: [{ at: v.first, text: `c = ${percent(v.first)}: stays`, kind: "stays" },
+        marks: [...(random ? [] : [{ at: v.first, text: `c = ${percent(v.first)}: stays`, kind: "stays" }]),
           { at: moves, text: `β/α = ${percent(moves)}: moves`, kind: "moves" }],
       });
-      const low = Math.min(v.first, moves), high = Math.max(v.first, moves);
-      const flat = v.noise >= 0.995 ? "The ranking is random: the curve rises to the cap's knee and stays. There is no size."
-        : `Rises to ${percent(low)}, then ${moves > v.first && (v.noise > 0 || v.weight * v.second > 0) ? "bends" : "is flat"} to ${percent(high)}, then falls`;
-      says.textContent = flat + (v.noise >= 0.995 ? "" : moves > 0.6 ? ", beyond this figure." : ".");
+      // What is said is read off the curve that is drawn, within a fiftieth of its height.
+      const top = Math.max(...own.map(([, y]) => y)), high = own.filter(([, y]) => y >= 0.98 * top).map(([s]) => s);
+      const first = high[0], last = high[high.length - 1], ends = last > 0.597;
+      says.textContent = random ? "The ranking is random: the curve rises to the cap's knee and stays. There is no size."
+        : last - first < 0.02 ? `Rises to ${percent(first)}${ends ? " and beyond this figure." : ", then falls."}`
+          : `Rises to ${percent(first)}, stays within a fiftieth of its height to ${percent(last)}${ends ? " and beyond this figure." : ", then falls."}`;
     };
     const add = (key, ...rest) => { sliders[key] = slider(controls, ...rest, percent, draw); };
     add("beta", "β, the most that is removed", 0.01, 0.3, 0.01, 0.05);

@@ -72,7 +72,8 @@ Markdown(
 # ## What to use on Monday
 #
 # You have two explanations of a network's answers and want to know which one is better, on the mean over many inputs. Take a
-# metric that fails no trial and passes one that such a network was put to (*Truth* has a network of its own), and of those a cheap one. The price is what it takes to tell an explanation from one with 40 %
+# metric that fails no trial and passes one that such a network was put to (*Truth* has a network of its own), of those the one that passes
+# most that you can pay, and of equals the cheapest. The price is what it takes to tell an explanation from one with 40 %
 # of its scores shuffled and from a random order.
 
 # %% mystnb={"figure": {"caption": "Metrics that fail no trial and pass one of their own network, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The dashed line is what you can spend.", "name": "fi-use"}, "image": {"alt": "Four panels, one for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]

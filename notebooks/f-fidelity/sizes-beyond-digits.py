@@ -270,21 +270,27 @@ def named(sizes, run_of):
     )
 
 
-sure, most = best.query("ranking == 'truth'")["size"].count(), best.query("ranking not in @controls")["size"]
+most = best.query("ranking not in @controls")["size"]
 by_data = best[best["size"].notna()].groupby("ranking")["data"].agg(set)
 blobs = by_data.get("centre", set())
 lines = [named(best, f"The recorded run ({kept.profile})")] if kept else []
 lines.append(named(table, "This build"))
+again = best.query("ranking == 'truth' and halves == 2")["data"]
 if 2 * most.count() > len(most):
     lines.append("- Most rankings have an end.")
-elif sure:
-    lines.append("- So a size can be seen in such data where a ranking has one; what most rankings lack is an end.")
+elif len(again):
+    lines.append(
+        f"- So in {', '.join(again)}, where the known end is found in both halves again, the refusals are the rankings'. Elsewhere they may "
+        "also be for want of inputs."
+    )
 else:
-    lines.append("- So many inputs say nothing about the other rankings: not even the known end is seen.")
+    lines.append(
+        "- So many inputs say little about the other rankings: the known end itself is not found again in each half of them."
+    )
 if blobs:
     lines.append(
         f"- **A size is no praise.** In {', '.join(sorted(blobs))} a disc in the middle of the image has one, on one network at least, and knows nothing of the "
-        "network: what ends there is what the images show, and any map that covers it first and the rest last has that end."
+        "network."
     )
 Markdown("\n".join(lines))
 
@@ -323,7 +329,7 @@ figures.show(figure)
 # %% [markdown]
 # The curves of this build behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
 
-# %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: measured, with two standard errors over the inputs; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size, where one is named.", "name": "ff-beyond-curves"}, "image": {"alt": "Six panels of curves of FFid+ over size. Those of a known explanation stay high up to its size and then fall; those of an explainer are highest at the first sizes and fall from there."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: measured, with two standard errors over the inputs; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size, where one is named.", "name": "ff-beyond-curves"}, "image": {"alt": "Six panels of curves of FFid+ over size, a curve for each cap, with the size or the words no size above each."}} tags=["hide-input"]
 rows = -(-len(kinds) // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.5 * rows), sharex=True, squeeze=False)
 for axes, (name, of) in zip(grid.flat, table.groupby("data", sort=False), strict=False):
@@ -347,7 +353,7 @@ Markdown(text)
 # %% [markdown]
 # A ranking that puts the few features first that matter most has curves that fall as soon as the cap is reached: the end of what
 # matters is hidden in a decay. [Theorem 1](theorem) speaks of features of equal influence, in no order among themselves. An explainer that orders the
-# explanation's *inside* bends the gain curve there: the better it ranks, the less of an end is left. And an explanation of a few words in
+# explanation's *inside* bends the gain curve there, so that less of an end is left. And an explanation of a few words in
 # a sentence of 32 ends within the first steps of the sweep, one word being 3 %. Where a set's curves rise in teeth, whole tokens
 # are being rounded.
 
@@ -452,10 +458,9 @@ run.save(classes, "classes")
 by_network = real[real["data"] == "photographs"].groupby("ranking", sort=False)["size"].count()
 alike = int(by_network.isin([0, len(training_seeds)]).sum())
 alone, one_class = each[each["ranking"] != "truth"]["size"], int(classes["size"].count())
-text = f"**Of {len(alone)} readings of single images** by explainers and search {alone.count()} name a size. **Of {len(classes)} "
+text = f"**Of {len(alone)} readings of single images** by the real rankings {alone.count()} name a size. **Of {len(classes)} "
 text += f"readings of single classes** {one_class} do{listed(classes)}. "
-if 4 * one_class < len(classes):
-    text += "As far as this sweep can see, the inputs of a class are no more alike than all of them. "
+text += "So few inputs of a class would show a sharp end only. "
 text += f"**Across networks** of the photographs ({len(training_seeds)}), that there is a size, or none, is the same for {alike} of "
 text += f"{len(by_network)} rankings."
 Markdown(text)

@@ -67,7 +67,7 @@ from faithlab.metrics.size import Setting, readings
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 from faithlab.trials import sizes
 from faithlab.zoo.training import Recipe
 
@@ -175,9 +175,17 @@ bends = table.merge(pd.DataFrame({"curve": [*ends]}), how="cross")
 at = pd.DataFrame([bend(r.data, r.ranking, r.curve) for r in bends.itertuples()])
 bends[["bend", "bend_low", "bend_high"]] = at
 run.save(bends, "bends")
+kept = recorded("f-fidelity/what-a-size-is-good-for", "bends")
+best = kept.frame.fillna({"refusal": ""}) if kept else bends
+sizes_of = best.drop_duplicates(["data", "ranking"])
+told = (
+    f"The recorded run ({kept.profile}), {sizes_of['inputs'].min()} to {sizes_of['inputs'].max()} inputs"
+    if kept
+    else "This build"
+)
 
-# %% mystnb={"figure": {"caption": "This build: rankings of inputs whose explanation is known, those above that put most of it first (percent). Diamonds: sizes, with 95 % intervals over the inputs; open ones are refused, and stand at their best knee. Triangles: where deletion curves flatten, removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up). Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Three panels, a row for each ranking. The size of the unshuffled truth stands near the dashed line, where it is named; of most other rankings it is refused. Every ranking has bends, the random one too."}} tags=["hide-input", "answer"]
-kinds = bends.groupby("data", sort=False)
+# %% mystnb={"figure": {"caption": "The recorded run, where there is one: rankings of inputs whose explanation is known, those above that put most of it first (percent). Diamonds: sizes, with 95 % intervals over the inputs; open ones are refused, and stand at their best knee. Triangles: where deletion curves flatten, removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up). Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Three panels, a row for each ranking. The size of the unshuffled truth stands near the dashed line, where it is named; of most other rankings it is refused. Every ranking has bends, the random one too."}} tags=["hide-input", "answer"]
+kinds = best.groupby("data", sort=False)
 figure, grid = plt.subplots(len(kinds), 1, figsize=(7.2, 2.3 * len(kinds)), sharex=True)
 looks = {"MoRF": ("v", "C1"), "LeRF": ("^", "C2"), "size": ("D", "C0")}
 for axes, (data, of) in zip(grid, kinds, strict=True):
@@ -207,11 +215,11 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 of_bends = {"bend": "mean", "bend_low": "low", "bend_high": "high"}
-flat = bends.drop(columns=["low", "high"]).rename(columns=of_bends)
+flat = best.drop(columns=["low", "high"]).rename(columns=of_bends)
 flat["asked"] = flat["curve"] + ", flat at"
-asked = pd.concat([table.dropna(subset="size").rename(columns={"size": "mean"}).assign(asked="size"), flat])
+asked = pd.concat([sizes_of.dropna(subset="size").rename(columns={"size": "mean"}).assign(asked="size"), flat])
 asked["data"] = asked["data"] + asked["truth"].map(", known: {:.2f}".format)
-tables.compared(asked, rows=["data", "ranking"], columns=["asked"], order=[*table["ranking"].unique()])
+tables.compared(asked, rows=["data", "ranking"], columns=["asked"], order=[*sizes_of["ranking"].unique()])
 
 # %% [markdown]
 # ## Does a larger size mean a worse explanation?
@@ -238,11 +246,13 @@ def moved(c, ranking):
 worse = table[table["ranking"].str.contains("shuffled")].reset_index(drop=True)
 worse[["moved", "moved_low", "moved_high"]] = [moved(c, name) for c, name, _ in read if "shuffled" in name]
 run.save(worse, "shuffled")
-true = table[table["ranking"] == "truth"]
+if kept:
+    worse = recorded("f-fidelity/what-a-size-is-good-for", "shuffled").frame
+true = sizes_of[sizes_of["ranking"] == "truth"]
 up, down = (worse["moved_low"] > 0).sum(), (worse["moved_high"] < 0).sum()
 known_moves = worse.dropna(subset="moved").itertuples()
 moves = [f"{r.data}, {r.ranking}: {r.moved:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}]" for r in known_moves]
-text = f"The best knee of the shuffled truth is surely at a larger size in {up} of {len(worse)} comparisons, surely at a smaller one in "
+text = f"**{told}**: the best knee of the shuffled truth is surely at a larger size in {up} of {len(worse)} comparisons, surely at a smaller one in "
 text += f"{down} ({'; '.join(moves)}). ".replace("-", "−")
 text += (
     f"Named is the size of {worse['size'].count()} of {len(worse)} shuffled rankings, and of {true['size'].count()} of "
@@ -252,9 +262,9 @@ if 2 * max(up, down) > len(worse):
     text += f"**So here a {'larger' if up > down else 'smaller'} size is the sign of a worse ranking** of the same explanation."
 elif true["size"].count():
     reach = (worse["moved_high"] - worse["moved_low"]) / 2
-    text += "**So nothing here says that a size tells which ranking is worse**: what shuffling takes away first is its certainty. A move "
+    text += "**So nothing here says that a size tells which ranking is worse.** A move "
     text += f"of less than {reach.min():.2f} to {reach.max():.2f} would not have been seen."
-sized = table[table["size"].notna() & ~table["ranking"].str.startswith("truth")]
+sized = sizes_of[sizes_of["size"].notna() & ~sizes_of["ranking"].str.startswith("truth")]
 pairs = sized.merge(sized, on="data", suffixes=("", "_other")).query("overlap < overlap_other")
 text += f" **Between explainers** {len(pairs) or 'no'} pairs on the same data have a size each"
 if len(pairs):
@@ -269,7 +279,7 @@ Markdown(text)
 
 # %% tags=["hide-input"]
 lines = []
-for way, part in bends.groupby("curve", sort=False):
+for way, part in best.groupby("curve", sort=False):
     own, named = part[part["ranking"] == "truth"], part[part["size"].notna()]
     early, late = (own["bend_high"] < own["truth"]).sum(), (own["bend_low"] > own["truth"]).sum()
     sooner, later = (named["bend_high"] < named["low"]).sum(), (named["bend_low"] > named["high"]).sum()
@@ -289,7 +299,7 @@ Markdown("\n".join(lines))
 #
 # ## What to take home
 #
-# - A size is no grade. It says where a ranking ends, not how right it is; what a worse ranking loses first is having one.
+# - A size is no grade. It says where a ranking ends, not how right it is.
 # - A bend is never refused. That of a known explanation may stand near its size, but every other ranking has one, too. Report a bend
 #   as what it is, the share of features after which most of the loss has happened, and not as a size.
 

@@ -277,8 +277,9 @@ figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidel
 # %% [markdown]
 # ## What a control reaches
 #
-# The box first, and the box last, are orders that are known. Between them stand the paper's explainers, and what smooths a map
-# without any idea behind it. An explainer or refinement earns its gain only above its control.
+# The box first, and the box last, are orders that are known, with their pixels in random order within. Beside them stand the paper's
+# explainers, and what smooths a map without any idea behind it: squares, and random maps. An explainer or refinement earns its gain
+# only above its control; what lies above *truth first* has ordered the box's inside, too.
 
 # %% tags=["hide-input"]
 fidelity = {"metric": "Few-class Fidelity", **here}
