@@ -24,7 +24,7 @@ from faithlab.metrics import METRICS
 from faithlab.study import figures, places, profiles, published
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.trials import examination
-from faithlab.trials.degraded import in_one_sign
+from faithlab.trials.comparisons import in_one_sign
 
 
 def write(results: Path, target: Path) -> None:

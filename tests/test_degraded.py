@@ -11,7 +11,7 @@ from faithlab.metrics import METRICS, fidelities
 from faithlab.scores import Scores
 from faithlab.study import published
 from faithlab.subject import Subject
-from faithlab.trials import degraded, masking, subjects
+from faithlab.trials import comparisons, degraded, masking, subjects
 
 LEVELS, SEEDS, SIZES = (0.0, 0.5, 1.0), (3, 4), (0.25, 0.5, 0.75)
 TRIAL = {"levels": LEVELS, "seeds": SEEDS}
@@ -164,7 +164,7 @@ def test_in_one_sign_the_right_order_is_1_and_ranks_stay():
         ("macro_correlation", "share of the ideal", -0.3, -0.4, -0.2),
     ]
     table_ = pd.DataFrame(rows, columns=["level", "comparison", "mean", "low", "high"])
-    found = degraded.in_one_sign(table_)
+    found = comparisons.in_one_sign(table_)
     assert found["mean"].tolist() == [0.9, 0.8, -0.2, 1.5, -0.3]
     assert found[["low", "high"]].to_numpy()[[0, 1, 3, 4]].tolist() == [
         [0.7, 1.0],
@@ -172,4 +172,4 @@ def test_in_one_sign_the_right_order_is_1_and_ranks_stay():
         [1.2, 1.9],
         [-0.4, -0.2],
     ]
-    assert degraded.in_one_sign(table_.drop(columns=["low", "high"]))["mean"].tolist() == found["mean"].tolist()
+    assert comparisons.in_one_sign(table_.drop(columns=["low", "high"]))["mean"].tolist() == found["mean"].tolist()

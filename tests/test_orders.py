@@ -14,7 +14,7 @@ from faithlab.metrics import METRICS, Metric
 from faithlab.scores import Scores
 from faithlab.stats.samples import gather
 from faithlab.subject import Subject
-from faithlab.trials import degraded
+from faithlab.trials import comparisons, degraded
 
 LEVELS, SEEDS, SIZES = [0.0, 0.4, 0.8], [3, 4], (0.2, 0.5, 0.7)
 F = 20
@@ -83,7 +83,7 @@ def test_an_honest_metric_is_ideal_and_a_blind_one_has_no_correlation(scores):
     found = degraded.correlations(scores, HONEST | BLIND, levels=LEVELS, seeds=SEEDS)
     found = found.set_index(["level", "comparison", "metric"])["mean"]
     for level in ("macro_correlation", "micro_correlation"):
-        for comparison, ideal in zip(degraded.COMPARISONS, (-1, 1, -1), strict=True):
+        for comparison, ideal in zip(comparisons.COMPARISONS, (-1, 1, -1), strict=True):
             assert found[level, comparison, "Fidelity"] == pytest.approx(ideal)
             assert math.isnan(found[level, comparison, "blind"])
     for comparison in ("MoRF vs GT", "LeRF vs GT"):

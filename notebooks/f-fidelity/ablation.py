@@ -56,7 +56,7 @@ from faithlab.metrics import METRICS
 from faithlab.readouts import probability
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
-from faithlab.trials import degraded, subjects
+from faithlab.trials import comparisons, degraded, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import logits
 
@@ -106,11 +106,11 @@ figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="ac
 # %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers, times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
 families = list(dict.fromkeys(metric.family for metric in metrics.values()))
-comparisons = [name.replace(" vs ", "\nvs ") for name in degraded.COMPARISONS]
+labels = [name.replace(" vs ", "\nvs ") for name in comparisons.COMPARISONS]
 for axes, level in zip(panels, ("macro", "micro"), strict=True):
     for place, family in enumerate(families):
         rows = measured[(measured["level"] == f"{level}_correlation") & (measured["metric"] == family)]
-        ideal = rows["comparison"].map(degraded.IDEAL)
+        ideal = rows["comparison"].map(comparisons.IDEAL)
         value, ends = rows["mean"] * ideal, (rows[["low", "high"]].T * ideal).T
         reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]
         at = torch.arange(len(rows)) + 0.2 * (place - 1.5)
@@ -118,7 +118,7 @@ for axes, level in zip(panels, ("macro", "micro"), strict=True):
             at, value, 0.2, yerr=reach, capsize=2, label=family, color=figures.COLOURS.get(family, f"C{place + 2}")
         )
     axes.axhline(0, color="0.4", linewidth=0.8)
-    axes.set(xticks=range(len(degraded.COMPARISONS)), xticklabels=comparisons, title=f"{level} correlation")
+    axes.set(xticks=range(len(comparisons.COMPARISONS)), xticklabels=labels, title=f"{level} correlation")
     axes.tick_params(axis="x", labelsize="small")
 panels[0].set_ylabel("correlation × ideal")
 figures.key(figure, panels[0])

@@ -58,7 +58,7 @@ from faithlab.metrics import METRICS, evaluate, fidelities, own
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run
-from faithlab.trials import degraded, roar, subjects
+from faithlab.trials import comparisons, degraded, roar, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy_of
 
@@ -228,7 +228,7 @@ tables.beside(sources, "macro_correlation", explainer=["LayerCAM"])
 # Tiny-ImageNet is not among ours. How alike are the paper's own two tables?
 
 # %% tags=["hide-input"]
-printed = degraded.in_one_sign(published.load("ffidelity_correlations").query("table in (1, 2)"))
+printed = comparisons.in_one_sign(published.load("ffidelity_correlations").query("table in (1, 2)"))
 both = printed.pivot(index=["level", "comparison", "metric", "explainer"], columns="dataset", values="mean")
 signs = both.drop("micro_rank").lt(0)
 wrong = signs.loc["macro_correlation", "MoRF vs GT"].stack()

@@ -66,7 +66,7 @@ from faithlab.scores import Scores
 from faithlab.stats import Statistic
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded
-from faithlab.trials import degraded, roar, subjects
+from faithlab.trials import comparisons, degraded, roar, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy, trained
 
@@ -242,7 +242,7 @@ def correlations(name, level):
     return three, found[2].over
 
 
-IDEAL = torch.tensor([degraded.IDEAL[name] for name in degraded.COMPARISONS], dtype=torch.float64)
+IDEAL = torch.tensor([comparisons.IDEAL[name] for name in comparisons.COMPARISONS], dtype=torch.float64)
 
 
 def read(name, what, level, base=None):
@@ -251,7 +251,7 @@ def read(name, what, level, base=None):
     def pick(three):
         if what == "share of the ideal":
             return (three * IDEAL).nan_to_num(0).mean(-1)
-        return three[..., degraded.COMPARISONS.index(what)]
+        return three[..., comparisons.COMPARISONS.index(what)]
 
     own, over = correlations(name, level)
     if base is None:
@@ -266,7 +266,7 @@ def read(name, what, level, base=None):
 
 differences = ["paper", "sizes", "up to 100 %", *[*variants][2:]]
 reference = {name: "ROAR, paper" if name.startswith("ROAR") else "paper" for name in differences}
-told = [*degraded.COMPARISONS, "share of the ideal"]
+told = [*comparisons.COMPARISONS, "share of the ideal"]
 rows = []
 for name, explainer, level in itertools.product(differences, gradients, LEVELS):
     about = {"difference": name, "explainer": explainer, "level": level}
@@ -285,7 +285,7 @@ order = [*gradients, *differences, *told]
 
 def table_of(level):
     """The correlations of a level, a row for each difference."""
-    of = {level: degraded.in_one_sign(measured[valued & (measured["level"] == level)], by="quantity")}
+    of = {level: comparisons.in_one_sign(measured[valued & (measured["level"] == level)], by="quantity")}
     return tables.compared(of, rows=["explainer", "difference"], columns=["quantity"], order=order)
 
 
@@ -325,7 +325,7 @@ def ranking(table, where):
     ranked = certain.sort_values("mean", key=abs, ascending=False).to_dict("records")
     text = "{difference} with {explainer} {mean:+.2f} [{low:+.2f}, {high:+.2f}]"
     listed = "; ".join(text.format(**row).replace("-", "−") for row in ranked)
-    of = table[(table["of"] == "value") & table["quantity"].isin(degraded.COMPARISONS)]
+    of = table[(table["of"] == "value") & table["quantity"].isin(comparisons.COMPARISONS)]
     width = of["high"] - of["low"]
     half = (width / 2).groupby(of["level"]).median()
     wide = ", ".join(of[(of["level"] == "macro") & (width > 0.2)]["difference"].unique())

@@ -60,7 +60,7 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import figures, tables
 from faithlab.study.results import Run
-from faithlab.trials import degraded, masking, subjects
+from faithlab.trials import comparisons, degraded, masking, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
 
@@ -169,8 +169,8 @@ run.save(measured, "correlations")
 figure, panels = plt.subplots(1, 3, figsize=(7.3, 2.9), sharey=True)
 macro = measured[measured["level"] == "macro_correlation"]
 for axes, parameter in zip(panels, varied, strict=True):
-    for shift, comparison, marker in zip((-1, 0, 1), degraded.COMPARISONS, "osD", strict=True):
-        ideal = degraded.IDEAL[comparison]
+    for shift, comparison, marker in zip((-1, 0, 1), comparisons.COMPARISONS, "osD", strict=True):
+        ideal = comparisons.IDEAL[comparison]
         of = macro[(macro["parameter"] == signs[parameter]) & (macro["comparison"] == comparison)]
         value, ends = of["mean"] * ideal, of[["low", "high"]] * ideal
         reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]

@@ -75,7 +75,7 @@ from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
 from faithlab.study.results import Run
-from faithlab.trials import degraded, masking, roar, subjects
+from faithlab.trials import comparisons, degraded, masking, roar, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
 
@@ -362,7 +362,7 @@ ties.pivot(index="metric", columns="pair", values="told apart").loc[list(metrics
 
 # %% tags=["hide-input"]
 keys = ["series", "network", "explainer"]
-order = degraded.in_one_sign(macro[macro["comparison"] == "MoRF vs GT"])
+order = comparisons.in_one_sign(macro[macro["comparison"] == "MoRF vs GT"])
 order = tables.side_by_side(order, rows=keys, columns=["metric"], order=families)
 order.index.names = keys
 warranted = []

@@ -13,7 +13,7 @@ from faithlab.metrics import Metric
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Function, Statistic
-from faithlab.trials.degraded import in_one_sign
+from faithlab.trials.comparisons import in_one_sign
 
 LEVELS = ("macro_correlation", "micro_correlation", "micro_rank")
 """What `faithlab.trials.degraded.correlations` calls its levels; a reader gets them in words."""
