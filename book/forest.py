@@ -112,13 +112,15 @@ def inside(contrasts: pd.DataFrame) -> pd.Series:
     return (contrasts["low"] > contrasts["claimed_low"]) & (contrasts["high"] < contrasts["claimed_high"])
 
 
-def stricter(row: pd.Series) -> str:
+def stricter(row: pd.Series, comparisons: int = 1) -> str:
     """Why what looks decided is open, where it is: each of many parts is judged at a higher level than is shown."""
     beyond = row["high"] < row["claimed_low"] or row["low"] > row["claimed_high"]
     if row["outcome"] != "open" or not (beyond or inside(row.to_frame().T).item()):
         return ""
     if row["judged_at"] > SHOWN_AT:
         return f"; as one of several it is judged at {row['judged_at']:.2%}, and there it is open"
+    if comparisons > 1:
+        return f"; the part has {comparisons} comparisons, judged together, and is open"
     return "; open, because not every network's own estimate lies there"
 
 
@@ -161,7 +163,7 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     asks = side(row["claimed_low"], row["claimed_high"])
     if row["outcome"] == "holds" and not inside(part).all():
         asks += f" in {row['needed']:.0f} of {len(part)} comparisons"
-    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}{stricter(row)}."
+    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}{stricter(row, len(part))}."
 
 
 def _counts(parts: pd.DataFrame) -> str:
@@ -403,7 +405,7 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         if math.isfinite(worst["printed"]):
             text += f"; printed {number(worst['printed'])}"
         own = built[(built["network"] == POOLED) & (built["contrast"] == worst["contrast"])]
-        text += stricter(worst)
+        text += stricter(worst, len(pooled))
         if len(own):
             built_row = own.iloc[0]
             text += f"; this build {interval(built_row)}"

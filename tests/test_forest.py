@@ -100,6 +100,10 @@ def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_cla
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), looks)
     assert text.endswith("above 0; as one of several it is judged at 99.00%, and there it is open.")
     assert "it is judged at 99.00%" in forest.plot(looks, looks.iloc[:0])
+    apart = looks.assign(judged_at=0.95)
+    assert forest.stricter(apart.iloc[0]) == "; open, because not every network's own estimate lies there"
+    assert forest.stricter(apart.iloc[0], 3) == "; the part has 3 comparisons, judged together, and is open"
+    assert forest.stricter(apart.iloc[0].replace("open", "holds")) == ""
     both = pd.concat([looks, parts[parts["part"] == "steps"].assign(outcome="open", judged_at=0.99)])
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), both)
     assert "steps, 2 − 3" in text
