@@ -163,7 +163,8 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     asks = side(row["claimed_low"], row["claimed_high"])
     if row["outcome"] == "holds" and not inside(part).all():
         asks += f" in {row['needed']:.0f} of {len(part)} comparisons"
-    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}{stricter(row, len(part))}."
+    asks += stricter(row, len(part))
+    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}."
 
 
 def _counts(parts: pd.DataFrame) -> str:
