@@ -85,11 +85,11 @@ def page(folder: Path, name: str) -> Page:
     kept = better(folder, name, "claims")
     if kept is None:
         return Page(name, claims, parts, _whole(None), build, build)
-    other = kept.frame.set_index("id").reindex(claims["id"])
-    known = other["verdict"].notna().to_numpy()
+    known = claims["id"].isin(kept.frame["id"]).to_numpy()  # the build may have claims that are newer than the record
+    other = kept.frame.set_index("id").loc[claims.loc[known, "id"]]
     claims.loc[known, ["built_verdict", "built"]] = claims.loc[known, ["verdict", "evidence"]].to_numpy()
     shown = [name for name in SHOWN if name in claims and name in other]
-    claims.loc[known, shown] = other.loc[known, shown].to_numpy()
+    claims.loc[known, shown] = other[shown].to_numpy()
     claims = claims.assign(best=[kept.profile if k else "" for k in known])
     of_other = parts["claim"].isin(claims.loc[known, "id"])
     theirs = _whole(places.recorded(name, kept.profile) / "parts.csv")

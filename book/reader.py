@@ -6,6 +6,7 @@ Only the staged copy is rearranged. The notebook that is run, launched and downl
 import copy
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,8 +37,9 @@ def arranged(
     """A copy of an executed notebook in the order in which it is read.
 
     Title, box, what a recorded run has to show, the cells that are tagged as the answer, the text below the title, the
-    rest, the parameters, and what ends the page (its provenance). A page most of whose code is in the open is about its
-    code, and stays as it is.
+    rest, the parameters, and what ends the page (its provenance). The alternative text of the figure that shows the
+    answer ends with the sentence of the box: whoever cannot see the figure is told what it shows. A page most of whose
+    code is in the open is about its code, and stays as it is.
 
     Args:
         notebook: executed.
@@ -57,6 +59,7 @@ def arranged(
     title, _, introduction = cells.pop(0).source.partition("\n")
     parameters, cells = _parameters(cells)
     answers = [cell for cell in cells if _tagged(cell, ANSWER)]
+    _tell(answers, page)
     cells = [cell for cell in cells if not _tagged(cell, ANSWER)]
     head = [_text("title", title), _text("box", box(page, caveats))]
     head += [_text("recorded", recorded)] if recorded else []
@@ -91,6 +94,16 @@ def _parameters(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[Not
         else:
             others.append(cell)
     return found, others
+
+
+def _tell(answers: Sequence[NotebookNode], page: Page) -> None:
+    """End the alternative text of the first figure among some cells with the answer of the page, where it has one."""
+    said = answer(page)
+    for cell in answers if said else ():
+        image = cell.metadata.get("mystnb", {}).get("image", {})
+        if image.get("alt"):
+            image["alt"] = f"{image['alt'].rstrip()} {said}"
+            return
 
 
 def _tagged(cell: NotebookNode, tag: str) -> bool:
@@ -164,6 +177,19 @@ def box(page: Page, caveats: Sequence[tuple[str, str]] = ()) -> str:
         )
         lines.append(f'<ul class="faithlab-caveats">{shown}</ul>')
     return f'<div class="faithlab-box" role="note" aria-label="The answer in short">{"".join(lines)}</div>'
+
+
+def answer(page: Page) -> str:
+    """The first sentence of the box in plain text, and whose numbers it has; nothing of a page without claims."""
+    if page.claims.empty:
+        return ""
+    lead = page.claims.iloc[0]
+    said = forest.sentence(lead, page.parts[page.parts["claim"] == lead["id"]])
+    plain = " ".join(html.unescape(re.sub(r"<[^>]+>", "", said)).split())
+    run = (
+        f"the recorded run, {lead['best']} profile" if lead["best"] else f"this build, {page.build['profile']} profile"
+    )
+    return f"The answer of {run}: {plain}"
 
 
 def _address(claim: Any, up: str) -> str:

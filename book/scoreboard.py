@@ -21,10 +21,24 @@ import yaml
 
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
+from faithlab.scores import Scores
 from faithlab.study import figures, places, profiles, published
+from faithlab.study.agreement import INPUTS
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.trials import examination
 from faithlab.trials.comparisons import in_one_sign
+
+CALLED = {
+    "photographs_judged": "photographs",
+    "photographs_limit": "photographs",
+    "fidelity_images": "images for Fidelity",
+    "split_images": "of them for the split of the variance",
+    "test_limit": "test pictures",
+}
+"""What the page of recorded runs calls inputs that a parameter counts, where its name does not say it by itself."""
+
+NETWORKS = ("network", "pretrained")
+"""Kinds of provenance that are networks; others are explanations and orders that were shipped."""
 
 
 def write(results: Path, target: Path) -> None:
@@ -35,8 +49,8 @@ def write(results: Path, target: Path) -> None:
     Args:
         results: the results of a build, `<notebook>/<table>.csv`.
         target: a folder, made if need be: `asked.md`, `claims.md`, `claims-<paper>.md`, `choices-<paper>.md`,
-            `answer.svg`, `matrix.md`, `examination.md`, `sizes.md`, `robustness.md`, `reco-rates.md`, `recorded.md`,
-            `error-rates.md`, `metrics.md`.
+            `answer.svg`, `matrix.md`, `examination.md`, `sizes.md`, `ones.md`, `robustness.md`, `reco-rates.md`,
+            `recorded.md`, `error-rates.md`, `metrics.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
@@ -62,15 +76,13 @@ def write(results: Path, target: Path) -> None:
             text = forest.verdicts(pages, paper, reader.caveats, relations)
             (target / f"claims-{judged.folder(paper)}.md").write_text(text, encoding="utf-8")
 
-    masked = [pd.read_csv(path) for path in sorted((results / "f-fidelity").rglob("robustness.csv"))]
-    if masked:
-        (target / "robustness.md").write_text(_robustness(pd.concat(masked, ignore_index=True)), encoding="utf-8")
+    masked = _best_of(results, "f-fidelity", "robustness")
+    if len(masked):
+        (target / "robustness.md").write_text(_robustness(masked), encoding="utf-8")
 
-    consistency = [
-        pd.read_csv(path).assign(page=path.parent.name) for path in sorted((results / "reco-mege").rglob("rates.csv"))
-    ]
-    if consistency:
-        (target / "reco-rates.md").write_text(_rates(pd.concat(consistency, ignore_index=True)), encoding="utf-8")
+    consistency = _best_of(results, "reco-mege", "rates")
+    if len(consistency):
+        (target / "reco-rates.md").write_text(_rates(consistency), encoding="utf-8")
 
     correlations = results / "f-fidelity/images/correlations.csv"
     if correlations.is_file():
@@ -90,25 +102,67 @@ def write(results: Path, target: Path) -> None:
     if sizes.is_file():
         kept = judged.better(sizes.parent, "f-fidelity/explanation-size", "sizes")
         (target / "sizes.md").write_text(_sizes(kept.frame if kept else pd.read_csv(sizes), kept), encoding="utf-8")
+        (target / "ones.md").write_text(_ones(results), encoding="utf-8")
+
+
+def _best_of(results: Path, part: str, table: str) -> pd.DataFrame:
+    """A table of all pages of a part that are in the build: each page's recorded run where larger, else this build's.
+
+    Returns:
+        All their rows; `page` is the page's name in its part, `run` says which run it is.
+    """
+    frames = []
+    for path in sorted((results / part).rglob(f"{table}.csv")):
+        kept = judged.better(path.parent, path.parent.relative_to(results).as_posix(), table)
+        frame, run = (kept.frame, f"recorded ({kept.profile})") if kept else (pd.read_csv(path), "this build")
+        frames.append(frame.assign(page=path.parent.name, run=run))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def _recorded(runs: list[Mapping]) -> str:
-    """The recorded runs and where they came from, as a table."""
-    head = (
-        "| Page | Profile | Inputs | Minutes | Date | Commit | Notebook | Ran on |\n|---|---|--:|--:|---|---|---|---|\n"
+    """The recorded runs and where they came from: how many and how long in words, then a row for each."""
+    if not runs:
+        return "No run is recorded yet.\n"
+    cores = sorted({run["cores"] for run in runs if run.get("cores")})
+    on = f", on machines of {' or '.join(map(str, cores))} cores" if cores else ""
+    hours = sum(run["seconds"] for run in runs) / 3600
+    said = (
+        f"{len(runs)} recorded runs took {hours:.1f} hours in all{on}; of a run that was interrupted, only what came "
+        "after counts. *Networks* are all that a run asked, with their fine-tuned and retrained companions."
     )
+    head = "| Page, profile | Networks | Inputs | Minutes | Cores | Date | Commit, notebook | Ran on |\n"
+    head += "|---|--:|---|--:|--:|---|---|---|\n"
     rows = []
     for run in runs:
         name = run["notebook"]
-        commit = f"{(run['commit'] or 'none')[:9]}" + (" with local changes" if run["dirty"] else "")
+        commit = f"`{(run['commit'] or 'none')[:9]}`" + (" with local changes" if run["dirty"] else "")
         notebook = run["notebook_sha256"] if run["notebook_sha256"] == UNHASHED else f"`{run['notebook_sha256'][:9]}`"
-        given = run["parameters"]
-        inputs = " + ".join(f"{given[of]} {of}" for of in ("images", "series", "texts") if of in given)
+        used = run.get("networks")  # of a run from before they were noted it is not known
+        asked = "–" if used is None else len({of["name"] for of in used if of["kind"] in NETWORKS})
         rows.append(
-            f"| [{name}](../notebooks/{name}) | {run['profile']} | {inputs} | {run['seconds'] / 60:.0f}"
-            f" | {run['date'][:10]} | {commit} | {notebook} | {run['gpu'] or run['cpu']} |"
+            f"| [{name}](../notebooks/{name}), {run['profile']} | {asked} | {_inputs(run)} | "
+            f"{run['seconds'] / 60:.0f} | {run.get('cores') or '–'} | {run['date'][:10]} | {commit}, {notebook} | "
+            f"{run['gpu'] or run['cpu']} |"
         )
-    return head + "\n".join(rows) + "\n"
+    return f"{said}\n\n{head}" + "\n".join(rows) + "\n"
+
+
+def _inputs(run: Mapping) -> str:
+    """How many inputs a recorded run asked about, by all parameters that count them, else by its long tables."""
+    given = run["parameters"]
+    counts = {}
+    for parameter in INPUTS:
+        count, name = given.get(parameter), CALLED.get(parameter, parameter)
+        if isinstance(count, int) and not parameter.startswith("one") and name not in counts:
+            counts[name] = count
+    if not counts:
+        asked = set()
+        for path in places.recorded(run["notebook"], run["profile"]).glob("*.parquet"):
+            asked |= {
+                (block.labels["dataset"], image) for block in Scores.load(path) for image in block.images.tolist()
+            }
+        counts = {"inputs": len(asked)} if asked else {}
+    return " + ".join(f"{count} {name}" for name, count in counts.items())
 
 
 def _simulated(tables: list[pd.DataFrame]) -> str:
@@ -122,6 +176,32 @@ def _simulated(tables: list[pd.DataFrame]) -> str:
         f"On the recorded tables of {len(rates)} claims, {rates['runs'].min()} studies under chance each, the verdict "
         f"is, on average over the claims, {', '.join(said)}, where it is most often.\n"
     )
+
+
+def _ones(results: Path) -> str:
+    """How many single images have a size, by data and ranking, and whether it is the known one; of the best runs."""
+    rows = []
+    for name in ("f-fidelity/explanation-size", "f-fidelity/sizes-beyond-digits", "f-fidelity/sizes-of-photographs"):
+        if not (results / name / "each.csv").is_file():
+            continue
+        kept = {of: judged.better(results / name, name, of) for of in ("each", "sizes")}
+        each, sizes = (k.frame if k else pd.read_csv(results / name / f"{of}.csv") for of, k in kept.items())
+        each, sizes = (f.rename(columns={"explainer": "ranking", "attribution": "ranking"}) for f in (each, sizes))
+        if "truth" not in sizes:  # one share of the digits is asked image by image, the middle one
+            middle = sorted(sizes["share"].unique())[sizes["share"].nunique() // 2]
+            sizes, each = sizes.assign(data="digits", truth=middle), each.assign(data="digits")
+        truth = sizes.groupby("data")["truth"].first()
+        for (data, ranking), of in each.replace({"ranking": {"oracle": "truth"}}).groupby(
+            ["data", "ranking"], sort=False
+        ):
+            named, held = of.dropna(subset="size"), "unknown"
+            if pd.notna(truth[data]):
+                known = round(truth[data], 2)
+                held = f"{int((named['low'].le(known) & named['high'].ge(known)).sum())} of {len(named)}"
+            middle = f"{named['size'].median():.2f}" if len(named) else "–"
+            rows.append(f"| {data} | {ranking} | {len(named)} of {len(of)} | {middle} | {held} |")
+    head = "| Data | Ranking | Images with a size | Median size | Intervals that hold the known size |\n"
+    return head + "|---|---|--:|--:|--:|\n" + "\n".join(rows) + "\n"
 
 
 def _sizes(sizes: pd.DataFrame, kept: Recorded | None = None) -> str:
@@ -142,29 +222,31 @@ def _sizes(sizes: pd.DataFrame, kept: Recorded | None = None) -> str:
 
 
 def _robustness(measured: pd.DataFrame) -> str:
-    """Accuracy under random masking, ours and what F-Fidelity prints in Table 8, as a table."""
+    """Accuracy under random masking, ours by their `run` and what F-Fidelity prints in Table 8, as a table."""
     paper = published.load("ffidelity_robustness").rename(columns={"model": "network", "masked_fraction": "masked"})
-    both = pd.concat([measured.assign(source="this build"), paper.assign(source="published")], ignore_index=True)
+    both = pd.concat([measured, paper.assign(run="published")], ignore_index=True)
     # Images, series, texts: ours above the paper's of the same kind.
     kinds = {"ResNet": 0, "ViT": 1, "LSTM": 3, "CNN": 2, "Transformer": 4}
     both["kind"] = both["architecture"].map(kinds)
     table = both.pivot(
-        index=["kind", "source", "dataset", "architecture", "network"], columns="masked", values="accuracy"
+        index=["kind", "run", "dataset", "architecture", "network"], columns="masked", values="accuracy"
     ).sort_index(level=[0, 1, 2, 4], ascending=[True, False, True, False])
     head = (
-        "| | Data | Architecture | Network | " + " | ".join(f"{share:.0%} masked" for share in table.columns) + " |\n"
+        "| Run | Data | Architecture | Network | "
+        + " | ".join(f"{share:.0%} masked" for share in table.columns)
+        + " |\n"
     )
     head += "|---|---|---|---|" + "--:|" * len(table.columns) + "\n"
     rows = [
-        f"| {source} | {data} | {architecture} | {network} | " + " | ".join(f"{value:.1%}" for value in row) + " |"
-        for (_, source, data, architecture, network), row in table.iterrows()
+        f"| {run} | {data} | {architecture} | {network} | " + " | ".join(f"{value:.1%}" for value in row) + " |"
+        for (_, run, data, architecture, network), row in table.iterrows()
     ]
     return head + "\n".join(rows) + "\n"
 
 
 def _rates(scores: pd.DataFrame) -> str:
     """ReCo of every page, by the true rates and by the printed formula, as a table."""
-    keys = ["page", "dataset", "model", "condition", "explainer"]
+    keys = ["page", "run", "dataset", "model", "condition", "explainer"]
     true, printed = (
         scores[scores["measure"] == name].rename(columns={"mean": name})[[*keys, name]]
         for name in ("ReCo", "ReCo_printed")
@@ -176,13 +258,13 @@ def _rates(scores: pd.DataFrame) -> str:
         networks=scores["dataset"] + ", " + networks,
         text=[f"{true:.2f}<br>{printed:.2f}" for true, printed in scores[["ReCo", "ReCo_printed"]].to_numpy()],
     )
-    rows = ["page", "networks"]
+    rows = ["page", "run", "networks"]
     table = scores.pivot(index=rows, columns="explainer", values="text")[names].fillna("–")
     table = table.loc[list(dict.fromkeys(scores[rows].itertuples(index=False, name=None)))]
-    head = "| Page | Networks | " + " | ".join(names) + " |\n|---|---|" + "--:|" * len(names) + "\n"
+    head = "| Page | Run | Networks | " + " | ".join(names) + " |\n|---|---|---|" + "--:|" * len(names) + "\n"
     body = [
-        f"| [{page}](../../notebooks/reco-mege/{page}) | {networks} | " + " | ".join(row) + " |"
-        for (page, networks), row in zip(table.index, table.to_numpy(), strict=True)
+        f"| [{page}](../../notebooks/reco-mege/{page}) | {run} | {networks} | " + " | ".join(row) + " |"
+        for (page, run, networks), row in zip(table.index, table.to_numpy(), strict=True)
     ]
     return head + "\n".join(body) + "\n"
 

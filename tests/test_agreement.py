@@ -139,3 +139,22 @@ def test_the_command_fails_where_a_build_disagrees(tmp_path, monkeypatch, capsys
     table(1 - kept[:30]).save(tmp_path / "built" / "scores.parquet")
     assert agreement.main([]) == 1
     assert "120 differ" in capsys.readouterr().out
+
+
+def test_a_page_that_is_not_compared_is_a_fault_unless_it_is_declared(tmp_path, monkeypatch, capsys):
+    name = "f-fidelity/images"
+    record = {"notebook": name, "profile": "study", "parameters": profiles.resolve(name, "study")}
+    built = record | {"parameters": profiles.resolve(name, "quick") | {"draws": 7}}
+    (tmp_path / "provenance.json").write_text(json.dumps(built))
+    monkeypatch.setattr(results, "recorded_runs", lambda: [record])
+    monkeypatch.setattr(places, "results", lambda name, profile: tmp_path)
+    assert agreement.main([]) == 1
+    assert "draws is 7" in capsys.readouterr().out
+    monkeypatch.setitem(agreement.NOT_COMPARED, name, "a reason")
+    assert agreement.main([]) == 0
+    assert "(study): a reason" in capsys.readouterr().out
+
+
+def test_declared_are_the_pages_whose_quick_run_is_no_subsample():
+    runs = {name: [profiles.resolve(name, of) for of in ("quick", "study")] for name in places.pages()}
+    assert {name for name, both in runs.items() if reason(name, *both)} == set(agreement.NOT_COMPARED)

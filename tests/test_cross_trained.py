@@ -281,7 +281,8 @@ def test_pages_that_compare_the_same_networks_train_them_once(profile):
             ("right-method", folds.right_method),
         )
     )
-    assert len(right & degraded) == 5
+    # In quick the ResNets of the page on the right method are no better than its 1-Lipschitz networks: trained for one epoch.
+    assert len(right & degraded) == {"quick": 0, "paper": 5}[profile]
     assert profile == "quick" or normal < degraded  # in quick those of the normal page ship, and are larger
 
 
@@ -290,7 +291,8 @@ def test_only_the_sets_that_are_named_are_trained_anew():
     of_set = {recipe.data: 0 for recipe in folds.degraded(quick)}
     for recipe in folds.degraded(quick):
         of_set[recipe.data] += 1
-    assert of_set == {"fashion-mnist": 7 * 5, "cifar10": 5}
+    worse = len(quick["switched"]) + len(quick["limited"])
+    assert of_set == {"fashion-mnist": (1 + worse) * 5, "cifar10": 5}
 
 
 # Error rates of the claims

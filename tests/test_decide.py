@@ -101,6 +101,56 @@ def test_bad_looks_are_errors(ask, message):
         ask()
 
 
+# The rule
+
+
+def decided_slowly(numbers, looks, level):
+    """The rule, word by word: after each look everything is computed anew. [(images, low, high)]."""
+    found = []
+    for look, bound in zip(looks, sequential.bounds(looks, level), strict=True):
+        known = [x for x in numbers[:look] if x == x]
+        mean = sum(known) / len(known)
+        error = (sum((x - mean) ** 2 for x in known) / (len(known) - 1) / len(known)) ** 0.5
+        found.append((len(known), mean - bound * error, mean + bound * error))
+        if found[-1][1] > 0 or found[-1][2] < 0:
+            return found
+    return found
+
+
+@pytest.mark.parametrize("effect", [-1.0, -0.3, 0.0, 0.2, 0.5])
+@pytest.mark.parametrize("level", [0.05, 0.2])
+def test_the_rule_is_its_slow_twin(effect, level):
+    rng = np.random.default_rng(int(10 * effect) + 20)
+    looks = sequential.looks(10, 150, 1.3)
+    numbers = rng.normal(effect, 1, 150)
+    numbers[rng.random(150) < 0.1] = np.nan
+    blocks = np.split(numbers, looks[:-1])
+    found = sequential.until_decided(map(torch.from_numpy, blocks), looks, level)
+    slowly = decided_slowly(numbers.tolist(), looks, level)
+    assert [mean.images for mean in found] == [images for images, _, _ in slowly]
+    assert [x for mean in found for x in (mean.low, mean.high)] == pytest.approx([x for s in slowly for x in s[1:]])
+    assert [mean.images + mean.missing for mean in found] == looks[: len(found)]
+    assert found[-1].decided or len(found) == len(looks)
+
+
+def test_no_block_is_taken_after_the_decision():
+    taken = []
+
+    def blocks():
+        for k in range(3):
+            taken.append(k)
+            yield torch.tensor([1.0, 1.1, 0.9, 1.0])
+
+    (only,) = sequential.until_decided(blocks(), [4, 8, 12])
+    assert only.decided
+    assert taken == [0]
+
+
+def test_blocks_that_do_not_fit_the_looks_are_errors():
+    with pytest.raises(ValueError, match="expected 4 images between two looks, but got 3"):
+        sequential.until_decided([torch.zeros(3)], [4, 8])
+
+
 # Error rate and power, on scores as metrics give them
 
 

@@ -9,7 +9,7 @@ import torch
 from faithlab import claims, segments, stats
 from faithlab.metrics import METRICS, fidelities
 from faithlab.scores import Scores
-from faithlab.study import published
+from faithlab.study import figures, published
 from faithlab.subject import Subject
 from faithlab.trials import comparisons, degraded, masking, subjects
 
@@ -173,3 +173,17 @@ def test_in_one_sign_the_right_order_is_1_and_ranks_stay():
         [-0.4, -0.2],
     ]
     assert comparisons.in_one_sign(table_.drop(columns=["low", "high"]))["mean"].tolist() == found["mean"].tolist()
+
+
+def test_degraded_curves_are_those_of_one_direction():
+    scores = table(RIGHT, noise=0.0)
+    look = {"size": "size", "lost": "accuracy"}
+    default, lerf = (figures.degraded_curves(scores, FOUR, **look, **way) for way in ({}, {"direction": "LeRF"}))
+    assert [axes.get_title() for axes in default.axes] == ["Fid+", "FFid+"]
+    assert [axes.get_title() for axes in lerf.axes] == ["Fid-", "FFid-"]
+    for figure, sign in ((default, 1), (lerf, -1)):  # the explanation as it is: the most is lost, or the least
+        for axes in figure.axes:
+            means = [line.get_ydata().mean() for line in axes.lines]
+            assert means == sorted(means, reverse=sign > 0)
+    with pytest.raises(ValueError, match=r"removes features under LeRF; there are Fid\+$"):
+        figures.degraded_curves(scores, {"Fid+": FOUR["Fid+"]}, **look, direction="LeRF")

@@ -1,6 +1,7 @@
 """The examination: controls whose place is known, slow twins of every T, and what is said of bad files."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from faithlab.explainers import explain
 from faithlab.metrics import METRICS, Metric
 from faithlab.metrics.answers import ask
 from faithlab.scores import Scores
+from faithlab.stats import sequential
 from faithlab.subject import Subject
 from faithlab.trials import examination, gaming, truth
 from faithlab.trials.examination import ORACLE, RANDOMISED, RIVAL, SEARCHED, SHUFFLED, SIZES
@@ -514,6 +516,41 @@ def test_an_effect_is_the_mean_over_the_standard_deviation():
     assert of["effect"] == pytest.approx(effect)
     assert of["images"] == pytest.approx((2.8 / effect) ** 2)
     assert of["shows_100"] == pytest.approx(2.8 / 10 / effect)
+
+
+def test_until_decided_is_what_decide_would_have_asked():
+    """Of scores that are there: the better explanation, one that is as good as random, and one that is worse."""
+    cells = [{"explainer": name} for name in ("better", "alike", "worse")]
+    cells += [{"explainer": examination.RANDOM, "noise_seed": 0}]
+    table, rows = measured(cells, images=90, seed=22)
+    apart = torch.tensor([-0.6, 0.0, 0.6, 0.0])  # lower is better
+    table, _ = measured(cells, images=90, values=rows + apart)
+    (of,) = examination.until_decided(table, LESS).to_dict("records")
+    turned, nobody = -(rows + apart).double(), torch.zeros(1, dtype=torch.int64)
+    order = draws.permutations(0, nobody, nobody, 90).flatten()
+    looks = sequential.looks(32, 90, 1.25)
+    ends = []
+    for k in range(3):
+        difference = (turned[:, k] - turned[:, 3])[order]
+        for look, bound in zip(looks, sequential.bounds(looks), strict=True):
+            seen = difference[:look]
+            half = bound * float(seen.std()) / look**0.5
+            if abs(float(seen.mean())) > half:
+                break
+        ends.append((look, float(seen.mean()) - half > 0, float(seen.mean()) + half < 0))
+    assert [end[1:] for end in ends] == [(True, False), (False, False), (False, True)]
+    assert of == {"metric": "m", "images": math.inf, "pairs": 3, "told": 1, "wrong": 1, "of": 90}
+    alone = examination.until_decided(Scores(b for b in table if b.labels["explainer"] not in ("alike", "worse")), LESS)
+    assert alone["images"].tolist() == [ends[0][0]]
+
+
+def test_fewer_images_than_a_first_look_are_looked_at_once():
+    cells = [{"explainer": "a"}, {"explainer": examination.RANDOM, "noise_seed": 0}]
+    table, rows = measured(cells, images=12, seed=23)
+    far = rows + torch.tensor([-9.0, 0.0])
+    table, _ = measured(cells, images=12, values=far)
+    (of,) = examination.until_decided(table, LESS).to_dict("records")
+    assert (of["images"], of["told"], of["of"]) == (12, 1, 12)
 
 
 # What is said of files, metrics and explainers that do not fit

@@ -1,5 +1,7 @@
 """The optimum as a trial: searched orders as explainers, shares with a scale, claims of TRACE that err rarely."""
 
+import dataclasses
+import itertools
 import math
 
 import pytest
@@ -90,6 +92,45 @@ def test_the_best_orders_are_those_of_the_search_and_no_order_is_above_their_bou
         (bound,) = bounds.where(metric=optimum.bound_name(key))
         for block in table.where(metric=key):
             assert (sign * (bound.values - block.values) > -1e-4).all()
+
+
+def every_order(features: int) -> torch.Tensor:
+    """All orders, [F!, F]."""
+    return torch.tensor(list(itertools.permutations(range(features))))
+
+
+def test_of_few_features_the_order_is_the_best_of_all_that_there_are():
+    subject = dataclasses.replace(small(2), segments=segments.patches(8, 8, 4))
+    found, bounds = optimum.best_orders(OURS, subject, exact=4)
+    (best,) = evaluate(OURS, subject, found)
+    every = [
+        trajectory.lerf_minus_morf(subject.score(), search.heat_map(order.expand(2, -1))) for order in every_order(4)
+    ]
+    assert best.values[:, 0].tolist() == pytest.approx(torch.stack(every).amax(0).tolist(), abs=1e-5)
+    assert bounds.blocks[0].values[:, 0].tolist() == pytest.approx(best.values[:, 0].tolist(), abs=1e-5)
+
+
+def test_the_share_of_the_exact_optimum_has_an_interval_within_what_can_be():
+    subject = dataclasses.replace(small(3), segments=segments.patches(8, 8, 4))
+    found, _ = optimum.best_orders(OURS, subject)
+    drawn = torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
+    table = optimum.optimum(OURS, subject, {"reversed": -found["Best-p"], "drawn": drawn})
+    means = {
+        e: stats.estimate(table, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=e) for e in ("reversed", "drawn")
+    }
+    assert float(means["reversed"]) == pytest.approx(-1, abs=1e-4)
+    free = stats.estimate(table, metric=optimum.SHARE, explainer="drawn")
+    assert (float(free), float(free.low) < -1 or float(free.high) > 1) == (float(means["drawn"]), True)
+    assert -1 <= float(means["drawn"].low) < float(means["drawn"]) < float(means["drawn"].high) <= 1
+
+
+def test_all_subsets_are_asked_up_to_as_many_features_as_one_says():
+    """Of 16 patches: the search's order is no better than the best of all, and only that one has itself as bound."""
+    (searched, above), (exact, reached) = (optimum.best_orders(OURS, small(2), exact=n) for n in (15, 16))
+    (one,), (best,) = (evaluate(OURS, small(2), found) for found in (searched, exact))
+    assert (best.values - one.values > -1e-4).all()
+    assert reached.blocks[0].values[:, 0].tolist() == pytest.approx(best.values[:, 0].tolist(), abs=1e-4)
+    assert (above.blocks[0].values > best.values + 1e-3).all()
 
 
 def test_of_many_features_a_logit_has_no_bound_and_a_probability_has():

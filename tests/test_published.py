@@ -10,6 +10,7 @@ from faithlab.study import places, published
 COUNTS = {
     "consistency_degradations": 420,  # Tables 7-14: 2 measures x 10 conditions x (3 sets x 5 + 6) explainers
     "consistency_scores": 84,  # Tables 1-2: 4 sets x 5 explainers each; 3: 4 measures x 5; 4-5: 2 models x 6 each
+    "fewclass_accuracy": 4,  # the text on the two data sets
     "fewclass_scores": 200,  # Tables 1 and 3: 2 models x (7 x 4 + 1) each; 2 and 4: 2 models x (4 x 4 + 2 x 2 + 1) each
     "ffidelity_correlations": 504,  # Tables 1-7, 10: 9 rows x (8 or 6 or 4) columns
     "ffidelity_cost": 11,  # Table 13
@@ -129,6 +130,7 @@ def test_few_class_scores():
     assert row.value.to_dict() == {"none": 0.614, "XRAI": 0.603, "SG": 0.725, "SG2": 0.713}
     # Table 4, Xception: Random 0.074
     assert one("fewclass_scores", table=4, model="Xception", explainer="Random").value == 0.074
+    assert one("fewclass_accuracy", model="DenseNet-121").accuracy == 0.926
 
 
 def test_consistency_scores():

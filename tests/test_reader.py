@@ -1,7 +1,9 @@
 """What staging makes of an executed notebook: the box, the answer, and parameters at the end; titles of the book."""
 
+import copy
 import dataclasses
 import json
+import math
 import re
 import subprocess
 from collections import Counter
@@ -80,6 +82,39 @@ def test_parameters_are_folded_and_say_so(notebook):
         assert "hide-input" in cell.metadata["tags"]
         assert cell.metadata["tags"].count("hide-input") == 1
         assert cell.metadata["mystnb"]["code_prompt_show"].startswith("Parameters ")
+
+
+def part(value, low, high):
+    """The table of a page whose claim c-one has one part, a value above 0.5 & no less."""
+    row = {"claim": "c-one", "part": "a < b", "kind": "above", "premise": False, "outcome": "holds", "contrast": "x"}
+    row |= {"network": "pooled", "value": value, "low": low, "high": high, "claimed_low": 0.5, "claimed_high": math.inf}
+    return pd.DataFrame([row | {"images": 9.0, "datasets": "d", "judged_at": 0.95, "needed": 1.0}])
+
+
+def drawn(arrangement):
+    return [c.metadata["mystnb"]["image"]["alt"] for c in arrangement.cells if "image" in c.metadata.get("mystnb", {})]
+
+
+def test_whoever_cannot_see_the_answer_is_told_it_in_numbers(notebook):
+    about = {"figure": {"name": "f"}, "image": {"alt": "Bars."}}
+    notebook.cells[6].metadata["mystnb"] = about
+    notebook.cells[4].metadata["mystnb"] = {"image": {"alt": "Pictures."}}
+    before = copy.deepcopy(notebook)
+    claims = RESULTS.iloc[:1].assign(claim="More & more.")
+    for value, text in ((0.75, "0.75"), (0.8, "0.8")):
+        says = dataclasses.replace(page(claims), parts=part(value, 0.6, 0.9))
+        answer, other = drawn(reader.arranged(notebook, says))
+        assert other == "Pictures.", "only the figure of the answer"
+        assert answer == (
+            f"Bars. The answer of this build, quick profile: “More & more” is reproduced: a < b: {text}, 95 % interval "
+            "0.6 to 0.9; the claim asks for above 0.5."
+        )
+    recorded = dataclasses.replace(says, claims=claims.assign(best="study"))
+    assert drawn(reader.arranged(notebook, recorded))[0].startswith(
+        "Bars. The answer of the recorded run, study profile: "
+    )
+    assert drawn(reader.arranged(notebook, page(RESULTS.iloc[:0])))[0] == "Bars.", "no claim, no answer"
+    assert notebook == before, "the executed notebook stays as it ran"
 
 
 def test_a_page_about_its_own_code_stays_as_it_is(notebook):

@@ -6,10 +6,13 @@ import judged
 import pandas as pd
 import pytest
 import scoreboard
+import torch
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
 from faithlab.metrics import METRICS
+from faithlab.scores import Scores
 from faithlab.study import places
+from faithlab.study.agreement import INPUTS
 from faithlab.study.results import Recorded
 from faithlab.trials import examination
 
@@ -45,6 +48,7 @@ def run(folder, profile, claims, **more):
     folder.mkdir(parents=True)
     table = pd.DataFrame(claims, columns=["id", "paper", "verdict"])
     table = table.assign(where="Table 1", claim="Claim " + table["id"], evidence=profile + " " + table["id"])
+    table["hold"] = {"quick": 1, "study": 3}.get(profile, 2)
     table.to_csv(folder / "claims.csv", index=False)
     provenance = {
         "notebook": folder.relative_to(folder.parents[1]).as_posix(),
@@ -117,6 +121,8 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
     parts(build, "one", [0.05, 0.0], reason="today's")
     parts(record, "one", [0.02, 0.03], reason="yesterday's")
     found = judged.page(build, "saco/one")
+    # Of the claim that the record lacks the counts are the build's, and all stay whole numbers.
+    assert found.claims.set_index("id")["hold"].map(repr).to_dict() == {"a": "3", "b": "1"}
     assert found.parts["value"].tolist() == 2 * [0.02, 0.03]
     assert set(found.parts["reason"]) == {"today's"}
     evidence = found.claims.set_index("id").loc["a", "evidence"]
@@ -132,12 +138,102 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
 
 def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
-    first, second = (tmp_path / "out/recorded.md").read_text().splitlines()[2:]
+    said, _, head, _, first, second = (tmp_path / "out/recorded.md").read_text().splitlines()
+    assert said.startswith("2 recorded runs took 0.1 hours in all; ")
+    assert head == "| Page, profile | Networks | Inputs | Minutes | Cores | Date | Commit, notebook | Ran on |"
     assert first == (
-        "| [saco/one](../notebooks/saco/one) | study | 32 images + 8 texts | 2 | 2026-11-21 | 012345678"
-        " | made before notebooks were hashed | a processor |"
+        "| [saco/one](../notebooks/saco/one), study | – | 32 images + 8 texts | 2 | – | 2026-11-21"
+        " | `012345678`, made before notebooks were hashed | a processor |"
     )
-    assert "| `ababababa` |" in second
+    assert "`012345678`, `ababababa` |" in second
+
+
+def test_recorded_runs_count_all_kinds_of_inputs_networks_cores_and_hours(results, tmp_path):
+    counted = {"vehicles": 400, "photographs": 300, "ones": 50, "one_draws": 100, "draws": 4, "seed": 0}
+    named = {"images": 20, "photographs": "a-folder", "photographs_limit": 5000, "photographs_judged": 500}
+    used = [{"kind": "network", "name": "a"}, {"kind": "network", "name": "a"}, {"kind": "pretrained", "name": "b"}]
+    used += [{"kind": "orders", "name": "c"}]
+    runs = [
+        {
+            "notebook": name,
+            "profile": "study",
+            "date": "2026-11-21T18:40:01+00:00",
+            "commit": "0123456789",
+            "seconds": s,
+        }
+        | {"dirty": False, "gpu": None, "cpu": "a processor", "notebook_sha256": "ab" * 32, "parameters": given, **more}
+        for name, given, s, more in (
+            ("saco/one", counted, 5400, {"networks": used, "cores": 2}),
+            ("trace/two", named, 3600, {"networks": [], "cores": 16}),
+            ("template", {"compared": ["a 3"]}, 0, {}),
+        )
+    ]
+    folder = places.recorded("template", "study")
+    folder.mkdir(parents=True)
+    for metric, images in (("SaCo", [0, 1, 2]), ("MoRF", [1, 2, 3])):
+        kept = Scores.of(torch.rand(3), images=images, dataset="digits test", network="CNN", metric=metric)
+        kept.save(folder / f"{metric}.parquet")
+    said, _, _, _, *rows = scoreboard._recorded(runs).splitlines()
+    assert said.startswith("3 recorded runs took 2.5 hours in all, on machines of 2 or 16 cores; ")
+    cells = [row.split(" | ") for row in rows]
+    assert [row[1] for row in cells] == ["2", "0", "–"], "each network once, and nothing that is none"
+    assert [row[2] for row in cells] == ["400 vehicles + 300 photographs", "20 images + 500 photographs", "4 inputs"]
+    assert [row[4] for row in cells] == ["2", "16", "–"]
+    assert "No run" in scoreboard._recorded([])
+
+
+def test_what_recorded_runs_are_said_to_count_are_counts_of_inputs():
+    assert set(scoreboard.CALLED) <= set(INPUTS)
+
+
+def save(folder, name, rows):
+    pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
+    told = json.loads((folder / "provenance.json").read_text())
+    told["tables"][name] = {"rows": len(rows)}
+    (folder / "provenance.json").write_text(json.dumps(told))
+
+
+@pytest.fixture
+def published_table(monkeypatch):
+    """One number of Table 8 in place of all."""
+    row = {"dataset": "CIFAR-100", "architecture": "ResNet", "model": "original", "masked_fraction": 0.1}
+    monkeypatch.setattr(scoreboard.published, "load", lambda name: pd.DataFrame([row | {"accuracy": 0.5}]))
+
+
+def test_accuracies_under_masks_are_those_of_the_best_run_which_is_named(results, tmp_path, published_table):
+    def accuracies(folder, profile, architecture, accuracy):
+        run(folder, profile, [])
+        row = {"dataset": "mine", "architecture": architecture, "network": "original", "masked": 0.1}
+        save(folder, "robustness", [row | {"accuracy": accuracy}])
+
+    accuracies(places.results("f-fidelity/robustness", "quick"), "quick", "ResNet", 0.6)
+    accuracies(places.recorded("f-fidelity/robustness", "study"), "study", "ResNet", 0.7)
+    accuracies(places.results("f-fidelity/text", "quick"), "quick", "LSTM", 0.8)
+    # Of the build's own profile: this build is as good.
+    accuracies(places.recorded("f-fidelity/text", "quick"), "quick", "LSTM", 0.9)
+    scoreboard.write(results, tmp_path / "out")
+    assert (tmp_path / "out/robustness.md").read_text().splitlines()[2:] == [
+        "| recorded (study) | mine | ResNet | original | 70.0% |",
+        "| published | CIFAR-100 | ResNet | original | 50.0% |",
+        "| this build | mine | LSTM | original | 80.0% |",
+    ]
+
+
+def test_rates_are_those_of_the_best_run_of_each_page_which_is_named(results, tmp_path):
+    def rates(folder, profile, reco, printed):
+        run(folder, profile, [])
+        row = {"dataset": "digits", "model": "ResNet-18", "condition": "normal", "explainer": "IG"}
+        measured = (("ReCo", reco), ("ReCo_printed", printed))
+        save(folder, "rates", [row | {"measure": measure, "mean": mean} for measure, mean in measured])
+
+    rates(places.results("reco-mege/normal", "quick"), "quick", 0.1, 0.2)
+    rates(places.recorded("reco-mege/normal", "study"), "study", 0.3, 0.4)
+    rates(places.results("reco-mege/degraded", "quick"), "quick", 0.5, 0.6)
+    scoreboard.write(results, tmp_path / "out")
+    degraded, normal = (tmp_path / "out/reco-rates.md").read_text().splitlines()[2:]
+    named = "[degraded](../../notebooks/reco-mege/degraded)"
+    assert degraded == f"| {named} | this build | digits, ResNet-18 | 0.50<br>0.60 |"
+    assert normal.endswith("| recorded (study) | digits, ResNet-18 | 0.30<br>0.40 |")
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
 """Which of two explainers a metric calls the more faithful one, with as few forwards as that takes.
 
-`decide` asks a metric about blocks of images and stops when the interval of the difference excludes zero. The two meet
+`decide` asks a metric about blocks of images and stops when the interval of the difference excludes zero; the rule is
+`faithlab.stats.sequential.until_decided`, which `faithlab.trials.examination` puts to recorded scores. The two meet
 the same images with the same random subsets, so that what they share cancels.
 """
 
-import math
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,8 +106,8 @@ def decide(
     names: tuple[str, str] | None = None,
     budget: int | None = None,
     level: float = 0.05,
-    first: int = 32,
-    growth: float = 1.25,
+    first: int = sequential.FIRST,
+    growth: float = sequential.GROWTH,
     seed: int = 0,
 ) -> Decision:
     """Ask a metric about more and more images until it tells two explainers apart, or the budget ends.
@@ -156,26 +157,23 @@ def decide(
                 f"features], but got {tuple(one.shape)}"
             )
     looks = sequential.looks(first, _most(metric, subject, budget, first), growth)
-    bounds = sequential.bounds(looks, level)
     nobody = torch.zeros(1, dtype=torch.int64)
     order = draws.permutations(seed, nobody, nobody, len(subject.x)).flatten()[: looks[-1]].to(subject.x.device)
-    differences, found, forwards = [], [], 0
-    for start, stop, bound in zip([0, *looks], looks, bounds, strict=False):
-        part = subject.part(order[start:stop])
-        maps = [_attribution(one, part, order[start:stop]) for one in given]
-        values, asked = _asked(metric, part, maps, names)
-        forwards += asked
-        differences.append((values[0] - values[1]).double().cpu() * metric.better)
-        known = torch.cat(differences)
-        known = known[~known.isnan()]
-        half = bound * float(known.std()) / len(known) ** 0.5 if len(known) > 1 else math.nan
-        half = half or math.nan  # images without spread do not tell how far the next one would be
-        value = float(known.mean())
-        found.append(Look(len(known), forwards, value, value - half, value + half))
-        if value - half > 0 or value + half < 0:
-            break
+    forwards = []
+
+    def differences() -> Iterator[Tensor]:
+        for start, stop in itertools.pairwise([0, *looks]):
+            part = subject.part(order[start:stop])
+            maps = [_attribution(one, part, order[start:stop]) for one in given]
+            values, asked = _asked(metric, part, maps, names)
+            forwards.append(asked)
+            yield (values[0] - values[1]).double().cpu() * metric.better
+
+    means = sequential.until_decided(differences(), looks, level)
+    spent = itertools.accumulate(forwards)
+    found = [Look(m.images, asked, m.value, m.low, m.high) for m, asked in zip(means, spent, strict=True)]
     verdict = names[0] if found[-1].low > 0 else names[1] if found[-1].high < 0 else UNDECIDED
-    return Decision(verdict, names, tuple(found), sum(map(len, differences)) - found[-1].images)
+    return Decision(verdict, names, tuple(found), means[-1].missing)
 
 
 def _names(given: tuple[Explained, Explained], names: tuple[str, str] | None) -> tuple[str, str]:

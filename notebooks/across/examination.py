@@ -66,6 +66,7 @@ from IPython.display import Markdown
 from faithlab import masks, segments
 from faithlab.claims import below, better
 from faithlab.metrics import METRICS
+from faithlab.stats import sequential
 from faithlab.study import figures, kinds, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import examination, truth
@@ -354,18 +355,47 @@ Markdown(
 figures.trust_and_price(trust, price)
 
 # %% tags=["hide-input"]
+stored = recorded("across/examination", "scores") if best_price is not price else None
+decided = []
+for kind, of in found.items():
+    of_kind = of.scores if stored is None else stored.frame.where(**where[kind])
+    decided.append(examination.until_decided(of_kind, metrics, level=level).assign(kind=kind))
+decided = pd.concat(decided, ignore_index=True)
+run.save(decided, "until_decided")
+# The images are of one run, and so are the forwards for each of them.
+spent = decided.merge(best_price[["kind", "metric", "each"]], on=["kind", "metric"]).set_index(["kind", "metric"])
+until = 2 * spent["each"] * spent["images"]
+until = until.where(spent["each"] > 0, 0.0).where(np.isfinite(spent["images"]))
+until = until.map("{:,.0f}".format).where(until.notna(), "not within " + spent["of"].astype(str) + " images")
+until += " (" + spent["told"].astype(str) + " of " + spent["pairs"].astype(str)
+until += spent["wrong"].map(lambda n: f"; {n} wrongly" if n else "") + ")"
 plan = price.sort_values(["kind", "images"]).set_index(["kind", "metric"])
+planned = plan["forwards"].map("{:,.0f}".format).replace("inf", "∞")
 needed = plan[["images", "images_low", "images_high"]].apply(np.ceil).map("{:,.0f}".format).replace("inf", "∞")
 shows = plan[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format)
 needed = needed["images"] + " [" + needed["images_low"] + ", " + needed["images_high"] + "]"
-plan = pd.concat([plan["each"].map("{:,.0f}".format), needed, shows], axis=1)
-tables.styled(plan.set_axis(["forwards each", "images needed", "10 images show", "100 show", "1000 show"], axis=1))
+until = until.reindex(plan.index).fillna("–")
+plan = pd.concat([plan["each"].map("{:,.0f}".format), needed, planned, until, shows], axis=1)
+columns = ["forwards each", "images needed", "forwards planned", "forwards until decided"]
+tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"], axis=1))
 
 # %% [markdown]
 # *10 images show* 0.50: with ten images a difference is seen that is half as large as the one between an explanation and a
 # random order. ∞: the metric may tell them apart with no number of images. Metrics that need retrained or fine-tuned
 # networks cost those besides.
-#
+
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
+from_run = "this build" if stored is None else f"the recorded run ({stored.profile})"
+Markdown(
+    "*Forwards planned* are what that takes. *Forwards until decided* are what it did take: the scores of a pair, those of "
+    f"{from_run}, are looked at after {sequential.FIRST} images and after every quarter more, in random order, until the interval of "
+    "their difference excludes zero. It is the rule of {py:func}`faithlab.decide.decide`, and so never takes fewer "
+    f"images than its first look, nor more than the {spent['of'].max()} that there are. Shown is the median over the pairs and "
+    "networks; in brackets stands how many of them were told apart, and how many the wrong way. Of "
+    f"{len(spent)} rows, {int(np.isfinite(spent['images']).sum())} tell more than half of their pairs apart."
+)
+
+# %% [markdown]
 # ## Do they agree?
 #
 # For each image a metric ranks the explainers. Metrics that measure the same thing would rank them alike. LeRF and Insertion *are* one

@@ -34,9 +34,12 @@ draws = 50
 loop_images = 4  # images of what is slow, whose time grows in proportion to their number
 repeats = 2  # of everything, in turn; the median is reported
 batches = [64, 128, 256]  # inputs per forward that are tried for the floor
+training = {}  # of the network that is compiled and quantised, where it differs: see faithlab.study.networks
 seed = 0
 
 # %% tags=["hide-input"]
+import copy
+import warnings
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -48,10 +51,11 @@ from IPython.display import Markdown
 from faithlab import engine, readouts, segments
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import figures, tables
-from faithlab.study.results import Run
+from faithlab.study import figures, networks, tables
+from faithlab.study.results import Run, recorded_runs
 from faithlab.trials import cost
 from faithlab.zoo import datasets, models
+from faithlab.zoo.training import trained
 
 figures.theme()
 run = Run("cost/engine", globals())
@@ -191,6 +195,116 @@ Markdown(
     "on this processor. What runs in float32 was "
     f"timed on {loop_images} images and scaled."
 )
+
+# %% [markdown]
+# ## Would compiling help?
+#
+# All of this is eager PyTorch. `torch.compile` translates a network: with the weights frozen into the code, what stands
+# between two convolutions becomes one step. It takes its time before the first forward, and again for each network,
+# precision and number of inputs per forward. Convolutions of 8-bit integers (int8), calibrated on training images, are
+# another way to be faster, with other answers. How far off these are depends on what a network has learnt, so both are tried
+# on the ResNet-9 that the study explains. *Shift* is how far the label's probability is from that in float32, over test images.
+
+# %% tags=["hide-input"]
+known = trained(networks.pair(networks.RESNET9, seed, training=training)["original"])
+batch = int(best["batch"])
+some, others = (datasets.load("cifar10", split).take(slice(4 * batch)) for split in ("test", "train"))
+shown, labels, calibrating = some.model_inputs().to(device), some.labels.to(device), others.model_inputs().to(device)
+PLAIN, EAGER, COMPILED = (
+    f"{how}, {str(p).removeprefix('torch.')}"
+    for how, p in (("eager", torch.float32), ("eager", native), ("compiled", native))
+)
+forms = {
+    PLAIN: (engine.prepare(known, x, torch.float32), torch.float32),
+    EAGER: (engine.prepare(known, x, native), native),
+}
+
+
+def forwards(form, count=batch):
+    """So many inputs through the network in a form, in full forwards."""
+    runner, precision = forms[form]
+    cost.forwards(runner, shown[:batch].to(precision).contiguous(memory_format=torch.channels_last), count)
+
+
+def compile_it():
+    """Translate the engine's network, nothing kept from before. The first forward does it."""
+    from torch._inductor import config, utils  # to load the compiler is part of the start
+
+    with config.patch(freezing=True), utils.fresh_cache():
+        forms[COMPILED] = torch.compile(forms[EAGER][0]), native
+        forwards(COMPILED)
+
+
+def quantise_it():
+    """Calibrate and quantise the network by what PyTorch itself has for it, on the processor alone."""
+    from torch.ao.quantization import get_default_qconfig_mapping, quantize_fx
+
+    kinds = get_default_qconfig_mapping(torch.backends.quantized.engine)
+    watched = quantize_fx.prepare_fx(copy.deepcopy(known).cpu(), kinds, (calibrating[:1].cpu(),))
+    cost.forwards(watched, calibrating.cpu(), len(calibrating))
+    forms["int8"] = quantize_fx.convert_fx(watched).to(device), torch.float32
+    forwards("int8")
+
+
+start, failed = {PLAIN: 0.0, EAGER: 0.0}, {}
+for name, make in {COMPILED: compile_it, "int8": quantise_it}.items():
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what PyTorch will do away with
+            start[name] = cost.seconds(make)
+    except Exception as error:  # no compiler for C++, no integers on this device: the page says so
+        forms.pop(name, None)
+        failed[name] = next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+each = -(-probe // batch) * batch
+turns = cost.in_turn({form: partial(forwards, form, each) for form in forms}, 2 * repeats + 1)
+turns = pd.DataFrame(turns, columns=["form", "repeat", "seconds"])
+turns = turns.pivot(index="repeat", columns="form", values="seconds") / each  # of a forward of one input
+with torch.inference_mode():
+    answers = {
+        form: torch.cat(
+            [runner(part.to(p).contiguous(memory_format=torch.channels_last)).float() for part in shown.split(batch)]
+        )
+        for form, (runner, p) in forms.items()
+    }
+shifts = {
+    form: (readouts.probability(a, labels) - readouts.probability(answers[PLAIN], labels)).abs()
+    for form, a in answers.items()
+}
+columns = {
+    "start-up, seconds": "{:.1f}",
+    "inputs per second": "{:,.0f}",
+    "mean shift": "{:.4f}",
+    "largest shift": "{:.4f}",
+}
+rows = [(start[f], 1 / turns[f].median(), float(shifts[f].mean()), float(shifts[f].max())) for f in forms]
+compiling = pd.DataFrame(rows, columns=list(columns), index=pd.Index(forms, name="form"))
+run.save(compiling, "compiling")
+tables.styled(compiling.apply(lambda column: column.map(columns[column.name].format)).rename_axis(None))
+
+# %% tags=["hide-input"]
+text = [f"*{form.capitalize()}* is not to be had on this machine: {why.rstrip('.')}." for form, why in failed.items()]
+if COMPILED in forms:
+    saved = turns[EAGER] - turns[COMPILED]  # seconds a forward
+    even = start[COMPILED] / saved.median() if saved.median() > 0 else float("inf")
+    kept = max(recorded_runs(), key=lambda record: record["seconds"], default={"seconds": 0, "notebook": "none"})
+    most, gain = kept["seconds"] / turns[EAGER].median(), (saved / turns[EAGER]).median()
+    text += [
+        f"A compiled forward takes {1 - gain:.2f} times as long as an eager one ({1 - (saved / turns[EAGER]).max():.2f} to "
+        f"{1 - (saved / turns[EAGER]).min():.2f} over the turns), after {start[COMPILED]:.0f} s. Compiling breaks even "
+        + (f"after **{even:,.0f} forwards**." if saved.median() > 0 else "**never**."),
+        f"The longest recorded page, {kept['notebook']}, took {kept['seconds']:,.0f} s: at most {most:,.0f} forwards of this network.",
+        f"That is more, so compiling would pay there: at most {gain * kept['seconds'] - start[COMPILED]:,.0f} s of these, less {start[COMPILED]:.0f} s for each further network or size of batch. "
+        "A page of fewer forwards would lose by it; the engine, which does not know how many will come, does not compile."
+        if even < most
+        else "Break-even is not below that: **the engine should not compile.**",
+    ]
+if "int8" in forms:
+    text.append(
+        f"int8 is {(turns[EAGER] / turns['int8']).median():.2f} times as fast as the engine's form, and shifts the probability by {shifts['int8'].mean():.4f} on "
+        f"average and {shifts['int8'].max():.3f} at most, where {EAGER.split()[1]} shifts it by {shifts[EAGER].mean():.4f} and {shifts[EAGER].max():.3f}. It stays out of the engine."
+    )
+Markdown(" ".join(text))
 
 # %% [markdown]
 # ## What it does not cost

@@ -42,16 +42,20 @@ alpha = 0.5
 beta = 0.1
 draws = 1  # random subsets per image, size and direction; the paper draws 50, but images decide
 photographs_draws = 4  # the same for photographs, of which there are few
+attained_images = 2  # of the small images: as many are put beside the best order of their patches
+attained_patch = 8  # side of these patches in pixels: 16 patches, of which all 65 536 subsets are asked
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the photographs, their network's fine-tuning and the random subsets
 
 # %% tags=["hide-input"]
+import dataclasses
+
 import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import references, stats
+from faithlab import references, segments, stats
 from faithlab.claims import better
 from faithlab.engine import native_precision
 from faithlab.explainers import explain
@@ -60,7 +64,7 @@ from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
-from faithlab.trials import subjects
+from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets, pretrained
 from faithlab.zoo.training import Recipe, accuracy, trained
 
@@ -228,6 +232,52 @@ rows = [
 differences = pd.DataFrame(rows)
 run.save(differences, "differences")
 tables.styled(tables.side_by_side({"this build": differences}, rows=["pair"], columns=["setting", "measure"], digits=3))
+
+# %% [markdown]
+# ## How much of it could be had?
+#
+# That one explainer is ahead of another does not say whether both are good. F-Fidelity draws what it removes, and its best order is
+# not known. Of LeRF − MoRF it is: where the features are a few large patches, all their subsets can be asked of the network, and the
+# best of all orders follows exactly. The [attainable share](../trace/explainers) of an explainer is its LeRF − MoRF as a part
+# of what the best order of the same image has: 1 is the best that there is (*Best-p* in the table), 0 is chance. Removed patches are set to zero, and the
+# original network is asked.
+
+# %% tags=["hide-input"]
+few = [
+    dataclasses.replace(
+        subject.part(torch.arange(min(attained_images, len(subject.x)))),
+        segments=segments.patches(*subject.x.shape[-2:], attained_patch),
+    )
+    for subject in small
+]
+patches = segments.count(few[0].segments)
+trajectories = {"LeRF - MoRF": METRICS["LeRF - MoRF"]}
+attained = Scores.concat(
+    optimum.optimum(trajectories, subject, subjects.attributions(subject, judged | controls), exact=patches)
+    for subject in few
+)
+run.save(attained, "attained")
+shares = {
+    name: stats.estimate(attained, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=name)
+    for name in judged | controls
+}
+Markdown(
+    f"Of what any order of the {patches} patches could reach on the first {len(few[0].x)} images, Grad-CAM has "
+    f"{tables.share(shares['GradCAM'])}, the saliency map {tables.share(shares['Saliency'])}, the middle of the image "
+    f"{tables.share(shares['Centre'])} and a random order {tables.share(shares['Random'])}."
+)
+
+
+# %% tags=["hide-input"]
+def of_optimum(scores):
+    """LeRF - MoRF and attainable shares of each explainer."""
+    values = tables.summary(scores, ["explainer"], metric="LeRF - MoRF").assign(measure="LeRF − MoRF")
+    own = tables.summary(scores, ["explainer"], optimum.MEAN_SHARE, metric=optimum.SHARE).assign(measure=optimum.SHARE)
+    return pd.concat([values, own])
+
+
+beside = {name: of_optimum(of) for name, of in run.beside("attained").items()}
+tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"]))
 
 # %% [markdown]
 # ## Five cases each

@@ -335,11 +335,14 @@ figures.key(figure, panels[1])
 figures.show(figure)
 
 # %% [markdown]
-# And this is what *refused* rests on. Each column is a family; a straight gain curve cannot fall behind the digit, a smooth one
-# cannot turn sharply. Above every panel stands how far, in standard errors, the fit misses the points.
+# And this is what *refused* rests on. Dots are measured, a colour for each cap; lines are the best that a family of curves can do:
+# left one that has a sharp end, in the middle one that fades out, right one that knows no order, as of a random ranking. A size is
+# named only where the left one fits and neither of the others does. Above every panel stands by how many standard errors the
+# lines miss the dots: about 1 is as near as noise allows.
 
-# %% mystnb={"figure": {"caption": "The same curves and the best fit of each family. Oracle above, the last explainer below.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: measured points of FFid+ and the fits of a knee, a smooth decay and a straight gain curve."}} tags=["hide-input"]
-figure, grid = plt.subplots(2, 3, figsize=(7.3, 4.4), sharex=True, sharey="row")
+# %% mystnb={"figure": {"caption": "Who explains the dots? Above the known explanation, below the last explainer. In the columns the best curves with a sharp end, that fade out, and of no order; above each, by how many standard errors it misses.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: measured points of FFid+ and the fits of a knee, a smooth decay and a straight gain curve."}} tags=["hide-input"]
+FAMILIES = {"knee": "sharp end", "smooth": "fades out", "flat": "no order"}
+figure, grid = plt.subplots(2, 3, figsize=(7.3, 4.8), sharex=True, sharey="row")
 for row, name in zip(grid, ("oracle", NAMES[explainers[-1]]), strict=True):
     of = of_middle[name]
     for axes, (family, fit) in zip(row, of.fits.items(), strict=True):
@@ -347,7 +350,8 @@ for row, name in zip(grid, ("oracle", NAMES[explainers[-1]]), strict=True):
             (points,) = axes.plot(sizes, of.curves[j], "o", markersize=2.5)
             axes.plot(sizes, fit[j], color=points.get_color(), linewidth=1)
         miss = ((fit - of.curves) / of.errors.clamp(min=1 / of.rows)).pow(2).mean().sqrt()
-        axes.set_title(f"{name}, {family}: {miss:.1f}", fontsize="small")
+        axes.set_title(f"{name}, {FAMILIES[family]}:\nmisses by {miss:.1f}", fontsize="small")
+figure.supylabel("FFid+", fontsize="small")
 figure.supxlabel("explanation size (share of pixels)", fontsize="small")
 figures.show(figure)
 
@@ -465,6 +469,10 @@ for name, part in each.groupby("explainer", sort=False):
     if len(sized):
         line += f", from {sized.min():.2f} to {sized.max():.2f}, in the mean {sized.mean():.2f}; the true share is "
         line += f"{middle:.2f}, and {(part['low'].le(middle) & part['high'].ge(middle)).sum()} intervals hold it"
+    part_of = table.query("attribution == @name and share == @middle")["overlap"].iloc[0]
+    if len(sized) and part_of < 0.5:
+        line += f". Of as many pixels as the digit has, only {part_of:.0%} of those that it ranks first are the digit's: a size is that "
+        line += "of the ranking's first block, whatever that is, and no praise"
     lines.append(f"{line}.")
 Markdown("\n".join(lines))
 

@@ -183,6 +183,9 @@ Markdown(
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-images-curves"}, "image": {"alt": "Grid of line charts, explainers by metrics: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
+# %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-images-curves-lerf"}, "image": {"alt": "Grid of line charts, explainers by metrics, under LeRF: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
+figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy", direction="LeRF")
+
 # %% [markdown]
 # ## Do the metrics find the true order?
 #

@@ -182,10 +182,13 @@ panels[0].set_ylabel("correlation × ideal")
 figures.key(figure, panels[0])
 figures.show(figure)
 
+# %% [markdown]
+# All of them as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.
+
 # %% tags=["hide-input"]
 tables.styled(
     tables.side_by_side(
-        {"this build": measured},
+        {"this build": comparisons.in_one_sign(measured)},
         rows=["parameter", "value"],
         columns=["level", "comparison"],
         order=[*signs.values(), *(f"{v:g}" for v in sorted({v for values in varied.values() for v in values}))],

@@ -248,6 +248,9 @@ pairs = {  # what a figure calls a pair of data set and network, and where its r
 }
 figures.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", rows=pairs)
 
+# %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is masked. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the texts. The scales differ: F-Fidelity masks at most a share \u03b2 of the tokens.", "name": "ff-text-curves-lerf"}, "image": {"alt": "Grid of line charts, networks by metrics, under LeRF: share of tokens named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
+figures.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", direction="LeRF", rows=pairs)
+
 # %% tags=["hide-input"]
 reached = {pair: degraded.reach(scores, metrics, levels=noise_shares, **labels) for pair, labels in pairs.items()}
 most = int(masks.bound(beta, lengths.max()))

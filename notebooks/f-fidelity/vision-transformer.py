@@ -139,6 +139,9 @@ run.save(scores, "scores")
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed (MoRF), for SG-SQ with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-vit-curves"}, "image": {"alt": "Four line charts, one per metric: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
+# %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-vit-curves-lerf"}, "image": {"alt": "Four line charts, one per metric, under LeRF: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
+figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy", direction="LeRF")
+
 # %% tags=["hide-input"]
 Markdown(
     "How much there is to tell apart, as the area between the curves of the explanation and of pure noise, in accuracy: "

@@ -194,7 +194,12 @@ figures.maps(
 found = refined.table(scores, explainer=combinations, training_seed=training_seeds[0])
 run.save(found, "summary")
 paper = refined.printed(published.load("fewclass_scores"))
-table_of = partial(tables.refined, run.beside("summary", paper), model="ResNet-50", network=first.network)
+accuracies = {name: right[name, training_seeds[0]] for name in architectures}
+printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
+accuracies |= {f"{name} (published)": of for name, of in printed.items()}
+table_of = partial(
+    tables.refined, run.beside("summary", paper), model="ResNet-50", network=first.network, accuracies=accuracies
+)
 table_of(table=2, metric="Few-class Fidelity")
 
 # %% tags=["hide-input"]

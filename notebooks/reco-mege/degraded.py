@@ -28,22 +28,22 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 sets = ["fashion-mnist", "cifar10"]  # the paper has cifar100 and eurosat, too
 retrained = ["fashion-mnist"]  # those that are also trained on wrong labels and on less data
-width = 8  # base filters of ResNet-18; None: those of the paper, 26 (Fashion-MNIST), 46 (EuroSAT), 32 (CIFAR)
-epochs = 2  # of training
-rate = 0.003  # peak learning rate
+width = 16  # base filters of ResNet-18; None: those of the paper, 26 (Fashion-MNIST), 46 (EuroSAT), 32 (CIFAR)
+epochs = 6  # of training
+rate = 0.005  # peak learning rate
 decay = 1e-4
-batch = 32
-train_limit = 2000  # examples that the folds are made of; None: all
+batch = 128
+train_limit = None  # examples that the folds are made of; None: all
 folds = 5
-tolerance = 0.15  # how far a fold's accuracy may be from the median of the five; the paper has 3 %
+tolerance = 0.03  # how far a fold's accuracy may be from the median of the five, as in the paper
 test_limit = 500  # test pictures for this check; None: all
 randomised = [0.05, 0.1, 0.3]  # shares of the layers
 noise = 1.0  # standard deviation of what is added to their weights, in that of the weights themselves
-switched = [0.05, 0.1, 0.3]  # shares of the training labels
-limited = [0.75, 0.5, 0.25]  # shares of the training examples that are left
-images = 150  # of the examples, explained by every network; None: all
-steps = 2  # of Integrated Gradients; the paper has 60
-samples = 2  # noisy copies in SmoothGrad; the paper has 60
+switched = [0.3]  # shares of the training labels; the paper has 5 and 10 %, too
+limited = [0.25]  # shares of the training examples that are left; the paper has 75 and 50 %, too
+images = 50  # of the examples, explained by every network; None: all
+steps = 4  # of Integrated Gradients; the paper has 60
+samples = 4  # noisy copies in SmoothGrad; the paper has 60
 shap_sets = []  # where SHAP is asked, too; in the paper CIFAR-10
 patch = 4  # side of the patches of SHAP
 permutations = 1  # of SHAP
@@ -78,8 +78,9 @@ run = Run("reco-mege/degraded", globals())
 # | *switched* | a share of the training labels is wrong | another class by chance; the same wrong labels for every fold |
 # | *limited* | a share of the training data is left | more epochs, so that the number of steps stays the same |
 #
-# The paper does not say which layers it takes, nor how strong the noise is; these are our choices. So that all conditions can be
-# trained here, the networks are smaller than those of [](../reco-mege/normal), and see fewer pictures.
+# The paper does not say which layers it takes, nor how strong the noise is; these are our choices. The normal networks are those
+# of [](../reco-mege/normal). The strongest level of the other two kinds was trained for one of the sets, and ships with the study; the paper's
+# weaker levels, and CIFAR-10's, take hours to train, and `paper` has them.
 
 # %% tags=["hide-input"]
 levels = {"randomized": randomised, "switched": switched, "limited": limited}
@@ -214,7 +215,8 @@ beside("MeGe")
 # ## What reproduced
 #
 # Each claim is judged on the saved scores: one part for each data set that was measured in this way. That normal networks
-# recognise the data is a premise, with the bar of [](../reco-mege/normal).
+# recognise the data is a premise, with the bar of [](../reco-mege/normal). Where a single level was trained, *every further share* is
+# that one: the part asks whether the score is below that of normal networks.
 
 # %% tags=["hide-input"]
 

@@ -28,21 +28,21 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
-width = 8  # base filters of ResNet-18; None: the paper's 32
-epochs = 2  # of its training
-rate = 0.003  # peak learning rate
+width = 16  # base filters of ResNet-18; None: the paper's 32
+epochs = 1  # of its training: as good as the other network, not better
+rate = 0.005  # peak learning rate
 decay = 1e-4
-batch = 32
+batch = 128
 lipschitz_width = 16  # filters of the first convolution of the 1-Lipschitz network; the paper has 48
-lipschitz_epochs = 3
+lipschitz_epochs = 12
 lipschitz_scale = 10.0  # of its logits
-train_limit = 2000  # examples that the folds are made of; None: all
+train_limit = None  # examples that the folds are made of; None: all
 folds = 5
-tolerance = 0.15  # how far a fold's accuracy may be from the median of the five; the paper has 3 %
-test_limit = 500  # test pictures for this check; None: all
-images = 150  # of the examples, explained by every network; None: all
-steps = 4  # of Integrated Gradients; the paper has 60
-samples = 4  # noisy copies in SmoothGrad; the paper has 60
+tolerance = 0.04  # how far a fold's accuracy may be from the median of the five; the paper has 3 %
+test_limit = 2000  # test pictures for this check; None: all
+images = 60  # of the examples, explained by every network; None: all
+steps = 8  # of Integrated Gradients; the paper has 60
+samples = 8  # noisy copies in SmoothGrad; the paper has 60
 patch = 8  # side of the patches of SHAP
 permutations = 1  # of SHAP
 pictures = 4  # in the figure of SmoothGrad
@@ -76,6 +76,10 @@ run = Run("reco-mege/right-method", globals())
 # library of those who made such networks practical {cite:p}`serrurier2021lipschitz`.
 # The logits of such a network lie close together, and cross-entropy would learn little from them. So they are multiplied by
 # a constant at the end, which changes the order of no explanation.
+#
+# The paper compares two networks that are equally good, so that what differs is not how much they have learnt. Ours of the
+# second kind is small and stays behind [the ResNet-18 of the other pages](normal). So this ResNet-18 is trained for one epoch, until it is as
+# good and no better. That they are is a premise below.
 
 # %% tags=["hide-input"]
 test = datasets.load(data, "test", standardised=False).take(slice(test_limit))

@@ -48,6 +48,8 @@ series_groups = 5  # K for series, which have few steps
 steps = 50  # of Integrated Gradients
 smooth_samples = 8  # noisy copies of an image in SmoothGrad-squared
 random_seeds = 4  # random attributions per input
+attained_images = 2  # of the test images: as many are put beside the best order of their patches
+attained_patch = 8  # side of these patches in pixels: 16 patches, of which all 65 536 subsets are asked
 training = "bfloat16"  # precision of training
 seed = 0
 
@@ -62,11 +64,12 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import segments, stats
+from faithlab.engine import native_precision
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
-from faithlab.trials import subjects
+from faithlab.trials import optimum, subjects
 from faithlab.trials.chance import RANDOM, chance
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe, logits
@@ -173,7 +176,7 @@ explainers = {
     },
 }
 names = ["SaCo", "AUC", "AOPC", "LOdds", "Comp."]
-found, shown = [], {}
+found, shown, explanations = [], {}, {}
 for kind, subject in explained.items():
     coarse = segments.patches(*subject.x.shape[-2:], 4).to(subject.x.device) if kind == "CNN" else None
     maps = subjects.attributions(subject, explainers[kind])
@@ -181,7 +184,7 @@ for kind, subject in explained.items():
     metrics = {name: METRICS[name].given(reference=reference[kind]) for name in names}
     metrics["SaCo"] = metrics["SaCo"].given(groups=K[kind])
     found.append(chance(metrics, subject, maps, seeds=range(seed, seed + random_seeds)))
-    shown[kind] = list(maps)
+    shown[kind], explanations[kind] = list(maps), maps
 scores = Scores.concat(found)
 run.save(scores, "scores")
 Markdown(f"In all {len(scores):,} numbers.")
@@ -252,6 +255,49 @@ for axes, kind in zip(grid[0], explained, strict=True):
     axes.set_title(what[kind][0])
 run.save(pd.DataFrame(rows, columns=["kind", "ranked", "pair", "mean", "low", "high"]), "relations")
 figures.show(figure)
+
+# %% [markdown]
+# ## How much of it could be had?
+#
+# SaCo has a scale of its own, from −1 to 1. But no explanation has to reach 1: the network's answers may have no order that does. For
+# LeRF − MoRF it is known what can be reached. Where an image is cut into a few large patches, all their subsets can be asked
+# of the network, and the best of all orders follows exactly. An explainer's [attainable share](../trace/explainers) is its LeRF − MoRF
+# as a part of what the best order of the same image has: 1 is the best that there is (*Best-p* in the table), 0 is chance. The explanations of
+# the convolutional network are summed over the patches, and removed patches get the image's mean colour.
+
+# %% tags=["hide-input"]
+subject = explained["CNN"].part(torch.arange(min(attained_images, images)))
+coarse = segments.patches(*subject.x.shape[-2:], attained_patch).to(subject.x.device)
+patches = segments.count(coarse)
+of_patches = {
+    name: segments.pool(of[: len(subject.x)].unflatten(1, coarse.shape), coarse)
+    for name, of in explanations["CNN"].items()
+}
+# Sums of probabilities need no more than bfloat16, where the device computes it natively.
+subject = dataclasses.replace(subject, segments=coarse, precision=native_precision(subject.x.device))
+trajectories = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(reference=reference["CNN"])}
+attained = optimum.optimum(trajectories, subject, of_patches, exact=patches)
+run.save(attained, "attained")
+shares = {
+    name: stats.estimate(attained, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=name) for name in of_patches
+}
+order = sorted(shares, key=lambda name: -float(shares[name]))
+Markdown(
+    f"Of what any order of the {patches} patches could reach on the first {len(subject.x)} images, {order[0]} has the most, "
+    f"{tables.share(shares[order[0]])}, and {order[-1]} the least, {tables.share(shares[order[-1]])}."
+)
+
+
+# %% tags=["hide-input"]
+def of_optimum(scores):
+    """LeRF - MoRF and attainable shares of each explainer."""
+    values = tables.summary(scores, ["explainer"], metric="LeRF - MoRF").assign(measure="LeRF − MoRF")
+    own = tables.summary(scores, ["explainer"], optimum.MEAN_SHARE, metric=optimum.SHARE).assign(measure=optimum.SHARE)
+    return pd.concat([values, own])
+
+
+beside = {name: of_optimum(of) for name, of in run.beside("attained").items()}
+tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"]))
 
 # %% [markdown]
 # ## All numbers

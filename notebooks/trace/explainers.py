@@ -28,7 +28,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 8  # recognised test images; the paper has 200
+images = 6  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels: 64 patches; the paper has 49
 steps = 1000  # of annealing; the paper takes 5000
 rise_samples = 200  # masks per image; 4000 in RISE's paper
@@ -40,6 +40,7 @@ seed = 0  # of the searches, and of explainers that draw
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -50,7 +51,7 @@ from IPython.display import Markdown
 from faithlab import search, segments, stats
 from faithlab.claims import above, best
 from faithlab.metrics import METRICS, evaluate, fidelity, trajectory
-from faithlab.readouts import probability
+from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run, recorded
@@ -128,10 +129,12 @@ figures.maps(test.inputs[subject.images[:6]].permute(0, 2, 3, 1), {name: of[:, p
 
 # %% tags=["hide-input"]
 kept = [k / features for k in range(features + 1)]
+LEFT = {"probability left, {}": probability, "answer left, {} of logits": logit}  # the long table's names
 left = {
-    f"probability left, {way}": METRICS["Fid+"].given(
-        ask=partial(fidelity.remaining, direction=way), readout=probability, sizes=kept, direction=way
+    name.format(way): METRICS["Fid+"].given(
+        ask=partial(fidelity.remaining, direction=way), readout=readout, sizes=kept, direction=way
     )
+    for name, readout in LEFT.items()
     for way in ("MoRF", "LeRF")
 }
 metrics = {**ours, "MoRF": METRICS["MoRF"], "LeRF": METRICS["LeRF"], **left}
@@ -164,7 +167,10 @@ tables.prose(pd.DataFrame({"explainer": rows.keys(), "attainable share": rows.va
 # %% [markdown]
 # ## As the patches go (Figure 2b)
 
-# %% mystnb={"figure": {"caption": "Mean probability of the class as patches are removed, the least relevant first (LeRF, higher is better) or the most relevant first (MoRF, lower is better), with 95 % intervals over the images. Explainers are thin lines, all in one colour but the best of them.", "name": "tr-curves"}, "image": {"alt": "Two line charts, LeRF and MoRF: number of removed patches against the probability, for TRACE, greedy search, the best explainer, the other explainers and a random order."}} tags=["hide-input"]
+# Above the probability of the class, below its logit. The orders are the same: TRACE-p and the greedy search have sought theirs by
+# the probability, so that on logits another order may do better. [](settings) has TRACE-y, the search on logits.
+
+# %% mystnb={"figure": {"caption": "Mean probability of the class (above) and mean logit of the class (below) as patches are removed, the least relevant first (LeRF, higher is better) or the most relevant first (MoRF, lower is better), with 95 % intervals over the images. Explainers are thin lines, all in one colour but the best of them.", "name": "tr-curves"}, "image": {"alt": "Four line charts, LeRF and MoRF of the probability and of the logit: number of removed patches against the answer, for TRACE, greedy search, the best explainer, the other explainers and a random order."}} tags=["hide-input"]
 share = {cell["explainer"]: e for cell, e in stats.summary(scores, ["explainer"], metric=optimum.SHARE)}
 leader = max(explainers, key=lambda name: float(share[name]))
 looks = {
@@ -173,10 +179,11 @@ looks = {
     leader: ("C0", 1.8, "-"),
     "Random": ("0.25", 1.4, ":"),
 } | {name: ("0.7", 0.9, "-") for name in explainers if name != leader}
-figure, grid = plt.subplots(1, 2, figsize=(8, 3.4), sharey=True)
-for axes, way in zip(grid, ("LeRF", "MoRF"), strict=True):
+figure, grid = plt.subplots(2, 2, figsize=(8, 6), sharex=True, sharey="row")
+panels = itertools.product(LEFT, ("LeRF", "MoRF"))
+for axes, (metric, way) in zip(grid.flat, panels, strict=True):
     for name, (colour, linewidth, style) in looks.items():
-        curve = stats.estimate(scores, metric=f"probability left, {way}", explainer=name)
+        curve = stats.estimate(scores, metric=metric.format(way), explainer=name)
         removed = [size * features if way == "MoRF" else (1 - size) * features for size in kept]
         label = name if colour != "0.7" else ("" if name != [*looks][-1] else "other explainers")
         axes.plot(
@@ -190,8 +197,12 @@ for axes, way in zip(grid, ("LeRF", "MoRF"), strict=True):
         )
         if colour != "0.7":
             axes.fill_between(removed, curve.low, curve.high, color=colour, alpha=0.12, linewidth=0)
-    axes.set(xlabel="removed patches", ylabel="probability of the class", title=way)
-figure.legend(*grid[0].get_legend_handles_labels(), loc="upper center", ncols=5, bbox_to_anchor=(0.5, 0.02))
+    axes.set_title(f"{way}, {LEFT[metric].__name__}")
+for row, readout in zip(grid, LEFT.values(), strict=True):
+    row[0].set_ylabel(f"{readout.__name__} of the class")
+for axes in grid[-1]:
+    axes.set_xlabel("removed patches")
+figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="upper center", ncols=5, bbox_to_anchor=(0.5, 0.02))
 figures.show(figure)
 
 # %% [markdown]

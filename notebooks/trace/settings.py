@@ -27,7 +27,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 6  # recognised test images; the paper has 200
+images = 4  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels
 steps = 100  # of annealing, through the paper's temperatures; the paper takes 5000
 sigma = 4.0  # of the blurred reference, in pixels
@@ -35,7 +35,7 @@ patch_sides = [8, 4]  # for MoRF, LeRF and their difference; 2 is dear
 rise_samples = 200  # masks per image; 4000 in RISE's paper
 ep_steps = 30  # of extremal perturbation; its authors take 800
 integration_steps = 32
-deletion_images = 100  # recognised test images for the references of Figure 1 and for random deletion
+deletion_images = 60  # recognised test images for the references of Figure 1 and for random deletion
 deletion_draws = 1  # random orders per image: images decide
 deletion_sides = [8, 4, 2, 1]  # sides of the patches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
@@ -277,15 +277,20 @@ Markdown(
 
 # %% tags=["hide-input"]
 sought = {name: METRICS[name] for name in ("MoRF", "LeRF", "LeRF - MoRF")}
-rows, found = [], {}
+rows, followed, found = [], [], {}
 for n, subject in enumerate(many):
     for side in patch_sides:
         coarse = few(subject, side)
+        count = segments.count(coarse.segments)
         found[n, side] = optimum.orders(sought, coarse, steps=steps, seed=seed)
         random = subjects.attributions(coarse, {"Random": ("random", {"seed": seed})})
         asked = evaluate({name: METRICS[name] for name in ("MoRF", "LeRF")}, coarse, found[n, side] | random)
-        rows.append(asked.labelled(variant="patches", level=segments.count(coarse.segments)))
-criteria = Scores.concat(rows)
+        rows.append(asked.labelled(variant="patches", level=count))
+        every = {"sizes": [k / count for k in range(count + 1)]}
+        asked = evaluate(left("MoRF", **every) | left("LeRF", **every), coarse, found[n, side] | random)
+        followed.append(asked.labelled(variant="patches", level=count))
+criteria, curves = Scores.concat(rows), Scores.concat(followed)
+run.save(curves, "criteria_curves")
 scores += criteria
 run.save(scores, "scores")
 
@@ -305,6 +310,27 @@ for axes, count in zip(grid[0], sorted(criteria.labels("level")), strict=True):
     axes.axvline(0, color="0.4", linewidth=1)
 grid[0, 0].set_yticks(range(len(searches)), searches)
 grid[0, 0].invert_yaxis()
+figures.key(figure, grid[0, 0])
+figures.show(figure)
+
+# %% [markdown]
+# These are the curves behind the points. TRACE-Le seeks the highest in the upper row, TRACE-Mo the lowest in the lower one; the
+# other row shows what that costs.
+
+# %% mystnb={"figure": {"caption": "Mean probability of the class as patches are removed, in the orders of the five searches, with 95 % intervals over the images. Above: least relevant first (LeRF, higher is better). Below: most relevant first (MoRF, lower is better). Columns: the number of patches.", "name": "tr-criteria-curves"}, "image": {"alt": "Line charts, LeRF in the first row and MoRF in the second, a column per number of patches: share of removed patches against the probability, a line for each of five searches and for a random order."}} tags=["hide-input"]
+looks = dict(zip(searches, ("-", "--", "-.", (0, (3, 1, 1, 1)), (0, (1, 1))), strict=True))
+counts = sorted(curves.labels("level"))
+figure, grid = plt.subplots(2, len(counts), figsize=(7.3, 5.4), sharex=True, sharey=True, squeeze=False)
+for (row, way), (column, count) in itertools.product(enumerate(("LeRF", "MoRF")), enumerate(counts)):
+    shares = [k / count for k in range(int(count) + 1)]
+    gone = shares if way == "MoRF" else [1 - share for share in shares]
+    for name in (*searches, "Random"):
+        curve = stats.estimate(curves, metric=f"probability left, {way}", explainer=name, level=count)
+        look = {"linestyle": looks[name]} if name in looks else {"color": "0.4", "linewidth": 1}
+        figures.band(grid[row, column], gone, curve, label=name, **look)
+    grid[row, column].set_title(f"{way}, t = {count:.0f}")
+figure.supxlabel("share of patches removed", fontsize="medium")
+figure.supylabel("probability of the class", fontsize="medium")
 figures.key(figure, grid[0, 0])
 figures.show(figure)
 

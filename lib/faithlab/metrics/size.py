@@ -171,7 +171,8 @@ def explanation_size(
         images: [B] identities of the images, see `faithlab.metrics.fidelity.remaining`; None: 0..B-1.
 
     Returns:
-        The size of what the images have in common; of one image its own, with an interval over the draws.
+        The size of what the images have in common. Of one image its own, with an interval over the draws, which knows
+        nothing of how far the image's own is from what we know to explain it, and holds that less often than 95 %.
 
     Raises:
         ValueError: as `faithlab.metrics.fidelity.fidelity` and `read`.

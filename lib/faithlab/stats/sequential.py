@@ -8,13 +8,23 @@ approach", Journal of the Royal Statistical Society B 51, 1989), whatever made o
 """
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
 import scipy.special
+import torch
+from torch import Tensor
 
 from faithlab import arguments
+
+FIRST = 32
+"""Images at the first look, where nobody says how many."""
+
+GROWTH = 1.25
+"""How many times the images of a look the next one has, where nobody says it."""
 
 _GRID = 401
 """Points at which the density between two bounds is known; twice as many change the bounds by less than 1e-4."""
@@ -33,6 +43,62 @@ def looks(first: int, last: int, growth: float) -> list[int]:
     while found[-1] < last:
         found.append(max(found[-1] + 1, round(found[-1] * growth)))
     return [n for n in found[:-1] if n * growth**0.5 < last] + [last]  # no look right before the last
+
+
+@dataclass(frozen=True)
+class Mean:
+    """What was known of a mean after a look.
+
+    Attributes:
+        images: seen so far, without those that are undefined.
+        missing: seen so far, and undefined.
+        value: the mean.
+        low: lower end of its interval; NaN: all images are alike, which leaves it unknown.
+        high: upper end.
+    """
+
+    images: int
+    missing: int
+    value: float
+    low: float
+    high: float
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low > 0 or self.high < 0
+
+
+def until_decided(blocks: Iterable[Tensor], looks: Sequence[int], level: float = 0.05) -> list[Mean]:
+    """Look at a mean again and again as images come, and stop at the first interval that excludes zero.
+
+    Args:
+        blocks: one number of each image that comes between a look and the one before, [images] floating; NaN:
+            undefined. They are taken one by one, and none after the interval has excluded zero.
+        looks: how many images have come at each look, as of `looks`; the last is the most.
+        level: the probability that one of the intervals misses the truth.
+
+    Returns:
+        What was known at each look; the last is the answer, which may be that nothing is decided.
+
+    Raises:
+        ValueError: another number of images than comes between two looks, or as `bounds`.
+    """
+    seen, found, before = [], [], 0
+    for block, images, bound in zip(blocks, looks, bounds(looks, level), strict=False):
+        if len(block) != images - before:
+            raise ValueError(f"expected {images - before} images between two looks, but got {len(block)}")
+        seen.append(block.double())
+        known = torch.cat(seen)
+        known = known[~known.isnan()]
+        half = bound * float(known.std()) / len(known) ** 0.5 if len(known) > 1 else math.nan
+        half = half or math.nan  # images without spread do not tell how far the next one would be
+        value = float(known.mean())
+        found.append(Mean(len(known), images - len(known), value, value - half, value + half))
+        if found[-1].decided:
+            break
+        before = images
+    return found
 
 
 def bounds(images: Sequence[int], level: float = 0.05) -> np.ndarray:

@@ -167,20 +167,27 @@ def degraded_curves(
     *,
     size: str,
     lost: str,
+    direction: masks.Direction = "MoRF",
     row: str = "explainer",
     rows: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> plt.Figure:
-    """What is lost under MoRF for more and more noise: one line per share of noise, a column per metric.
+    """What is lost under MoRF or LeRF for more and more noise: one line per share of noise, a column per metric.
 
     Args:
         scores: of `faithlab.trials.degraded.degraded`.
-        metrics: by name; those that remove the most relevant first are shown.
-        size: label of the horizontal axis.
+        metrics: by name; those of the direction are shown.
+        size: label of the horizontal axis: what an explanation names, in both directions.
         lost: what is lost.
+        direction: which end of the order is removed first.
         row: the label that makes the rows of the figure.
         rows: their names and labels; None: the values of `row`.
+
+    Raises:
+        ValueError: none of the metrics has this direction.
     """
-    shown = [name for name, metric in metrics.items() if metric.direction == "MoRF"]
+    shown = [name for name, metric in metrics.items() if metric.direction == direction]
+    if not shown:
+        raise ValueError(f"expected a metric that removes features under {direction}; there are {', '.join(metrics)}")
     of_row = {str(value): {row: value} for value in scores.labels(row)} if rows is None else rows
     levels = sorted([None, *scores.labels("level")], key=lambda level: level or 0)
     colours = sns.color_palette("viridis", len(levels))

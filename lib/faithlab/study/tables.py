@@ -157,16 +157,28 @@ def _estimate(scores: Scores, common: Mapping[str, Any], own: Mapping[str, Any])
     return stats.estimate(scores, **common, **own)
 
 
-def refined(sources: Mapping[str, pd.DataFrame | None], digits: int = 2, **chosen: Any) -> Styler:
+def refined(
+    sources: Mapping[str, pd.DataFrame | None],
+    digits: int = 2,
+    accuracies: Mapping[str, float] | None = None,
+    **chosen: Any,
+) -> Styler:
     """Explainers by refinements as Few-class Fidelity prints them, from several sources in adjacent columns.
+
+    Its head names the networks, `model` of the paper and `network` of the study, with their accuracies.
 
     Args:
         sources: by name; each with explainer, refinement and mean. None has no column.
         digits: after the point.
+        accuracies: as shares, by name; of those of the paper by the name with "(published)" behind it.
         **chosen: values of the columns that a source has, so that one network and one metric are left.
     """
     left, order = _chosen(sources, chosen), ("none", "XRAI", "SG", "SG²")
-    return compared(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits)
+    shown = compared(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits)
+    if not accuracies:
+        return shown
+    names = [f"{chosen[key]}{of}" for key, of in (("model", " (published)"), ("network", "")) if key in chosen]
+    return shown.set_caption("; ".join(f"{n}: accuracy {accuracies[n]:.1%}" for n in names if n in accuracies))
 
 
 def _chosen(sources: Mapping[str, pd.DataFrame | None], chosen: Mapping[str, Any]) -> dict[str, pd.DataFrame | None]:

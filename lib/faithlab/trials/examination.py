@@ -28,13 +28,16 @@ A metric *passed* where the interval of T lies above 0.8, *failed* where it lies
 
 import dataclasses
 import inspect
+import itertools
+import math
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
@@ -44,7 +47,7 @@ from faithlab import arguments, draws, engine, masks, segments, stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric, evaluate, load, obstacles
 from faithlab.scores import Block, Label, Scores
-from faithlab.stats import Sample, Statistic
+from faithlab.stats import Sample, Statistic, sequential
 from faithlab.subject import Subject
 from faithlab.trials import gaming
 from faithlab.trials.chance import RANDOM
@@ -562,10 +565,10 @@ def alike(groups: int) -> Kernel:
 
     def kernel(values: Tensor) -> Tensor:
         grouped = values.unflatten(-1, (groups, -1))
-        one, other = zip(*combinations(range(grouped.shape[-1]), 2), strict=True)
+        one, other = zip(*itertools.combinations(range(grouped.shape[-1]), 2), strict=True)
         order = signs(grouped[..., list(one)] - grouped[..., list(other)])  # [..., groups, pairs]
         return torch.stack(
-            [(order[..., a, :] * order[..., b, :]).mean(-1) for a, b in combinations(range(groups), 2)]
+            [(order[..., a, :] * order[..., b, :]).mean(-1) for a, b in itertools.combinations(range(groups), 2)]
         ).mean(0)
 
     return kernel
@@ -912,14 +915,9 @@ def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: f
 
     table, rows = turned(scores, metrics), []
     for name, metric in metrics.items():
-        base, found = _base(name, table, metric) if name in table.labels("metric") else ([], None)
-        if not base:
+        pairs, against = _told_apart(name, table, metric, level)
+        if not (every := pairs + against):
             continue
-        random = found(explainer=RANDOM, variant=None)[:1]
-        noisy = {b["explainer"]: b for b in found(variant=SHUFFLED, level=level)}
-        pairs = [(b, noisy[b["explainer"]]) for b in base if b["explainer"] in noisy]
-        against = [(b, r) for b in base for r in random]
-        every = pairs + against
         of = stats.estimate(table, Statistic(effect, (*(a for a, _ in every), *(b for _, b in every)), "effect"))
         value, low, high = (float(x) for x in of.pooled)
         images = [(POWER / e) ** 2 if e > 0 else float("inf") for e in (value, high, low)]
@@ -933,6 +931,68 @@ def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: f
         rows.append((name, each, value, low, high, *images, forwards, *shows))
     columns = ["metric", "each", "effect", "low", "high", "images", "images_low", "images_high", "forwards"]
     return pd.DataFrame(rows, columns=[*columns, "shows_10", "shows_100", "shows_1000"])
+
+
+def _told_apart(name: str, scores: Scores, metric: Metric, level: float) -> tuple[list, list]:
+    """Pairs of the labels of a better and a worse explanation: itself and one with noise, itself and a random order."""
+    if name not in scores.labels("metric"):
+        return [], []
+    base, found = _base(name, scores, metric)
+    noisy = {b["explainer"]: b for b in found(variant=SHUFFLED, level=level)}
+    random = found(explainer=RANDOM, variant=None)[:1]
+    return [(b, noisy[b["explainer"]]) for b in base if b["explainer"] in noisy], [(b, r) for b in base for r in random]
+
+
+def until_decided(scores: Scores, metrics: Mapping[str, Metric], level: float = 0.4) -> pd.DataFrame:
+    """What it did cost to tell explanations apart: the images until the rule of `faithlab.decide` had decided.
+
+    The pairs are those of `price`, on each network by itself. Their images come in random order, and after 32 of them
+    (after all, where there are fewer), and then after every quarter more, the interval of the mean difference is looked
+    at, until it excludes zero. Nothing is asked: these are scores that are there. `price` says beforehand what it
+    takes on average; this is what was found in one run.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name.
+        level: share of noise.
+
+    Returns:
+        Tidy: metric, images (the median over the pairs until the better one is told from the worse; infinite where that
+        is not so for more than half of them), pairs (times networks), told (how many were told apart rightly),
+        wrong (the worse one was called better), of (the most images that a pair has).
+    """
+    table, rows, nobody = turned(scores, metrics), [], torch.zeros(1, dtype=torch.int64)
+    for name, metric in metrics.items():
+        ends, most = [], 0
+        for better, worse in itertools.chain(*_told_apart(name, table, metric, level)):
+            for difference in _differences(table, better, worse):
+                count = len(difference)
+                if count < 2:
+                    continue  # there is no interval
+                looks = sequential.looks(min(sequential.FIRST, count), count, sequential.GROWTH)
+                order = draws.permutations(0, nobody, nobody, count).flatten()
+                blocks = difference[order].split(np.diff(looks, prepend=0).tolist())
+                ends.append(sequential.until_decided(blocks, looks)[-1])
+                most = max(most, count)
+        if ends:
+            images = [end.images + end.missing if end.low > 0 else math.inf for end in ends]
+            told, wrong = sum(end.low > 0 for end in ends), sum(end.high < 0 for end in ends)
+            rows.append((name, statistics.median(images), len(ends), told, wrong, most))
+    return pd.DataFrame(rows, columns=["metric", "images", "pairs", "told", "wrong", "of"])
+
+
+def _differences(table: Scores, one: Mapping[str, Label], other: Mapping[str, Label]) -> list[Tensor]:
+    """By how much one cell is above another on the images that both have, [images] of every network."""
+    found = []
+    networks = [{k: b.labels.get(k) for k in ("dataset", "network", "training_seed")} for b in table.where(**one)]
+    for network in networks:
+        (a,) = table.where(**one, **network)
+        for b in (b for b in table.where(**other) if _is(b.labels, network)):
+            place = {int(image): k for k, image in enumerate(b.images)}
+            both = [(k, place[int(image)]) for k, image in enumerate(a.images) if int(image) in place]
+            mine, others = torch.tensor(both, dtype=torch.int64).reshape(-1, 2).T
+            found.append((a.values[mine, 0] - b.values[others, 0]).double())
+    return found
 
 
 def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
@@ -1004,7 +1064,7 @@ def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
     table = Scores([b for b in native if not any(b.labels.get(k) for k in ("variant", "draw", "noise_seed"))])
     names = [name for name in metrics if name in table.labels("metric")]
     explainers, rows = table.labels("explainer"), []
-    for one, other in combinations(names, 2):
+    for one, other in itertools.combinations(names, 2):
         ranked = stats.explainers_ranked([(one, other)], explainers, dict.fromkeys(names, 1))
         rows.append((one, other, *(float(x) for x in stats.estimate(table, ranked).pooled)))
     return pd.DataFrame(rows, columns=["metric", "other", "correlation", "low", "high"])

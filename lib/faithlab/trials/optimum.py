@@ -42,6 +42,9 @@ SHARE = "attainable share"
 CERTIFIED = "share of the bound"
 """The metric of the shares of what no order can exceed."""
 
+MEAN_SHARE = Statistic(stats.mean, name=SHARE, bounds=(-1.0, 1.0))
+"""The mean share of the exact optimum: no order exceeds it, and none is worse than its reverse, whose share is -1."""
+
 _EQUAL = 1e-3
 """By how much a share may be above 1: the same order, asked again in other batches and rounded."""
 
@@ -121,23 +124,27 @@ def best_orders(
     subject: Subject,
     *,
     sweeps: float = 4.0,
+    exact: int = EXACT,
     seed: int = 0,
     kept: Path | None = None,
     progress: bool = False,
 ) -> tuple[dict[str, Tensor], Scores]:
     """The best orders that are found for metrics, by `faithlab.search.best`, and numbers that no order exceeds.
 
+    Of few features all subsets are asked: the order is then the best of all, and what it reaches is the bound.
+
     Args:
         metrics: by name; those that are not `searchable` are left out.
         subject: the inputs and networks.
         sweeps: of the refinement, see `faithlab.search.best`.
+        exact: up to so many features all 2^F subsets are asked, and nothing is searched for; at most 20.
         seed: of its random numbers, which belong to the image and the step.
         kept: a folder in which searches are kept as they go, and from which a killed one goes on.
         progress: show a progress bar.
 
     Returns:
         The orders as attributions [B, F], by `best_name`. And the long table of their bounds, by `bound_name`: the
-        optimum itself of up to `EXACT` features, else `faithlab.search.ceiling` of single features; none of logits of
+        optimum itself of up to `exact` features, else `faithlab.search.ceiling` of single features; none of logits of
         more features, since nothing bounds a logit.
 
     Raises:
@@ -146,22 +153,24 @@ def best_orders(
     found, rows = {}, []
     device, features, count = subject.x.device, segments.count(subject.segments), len(subject.x)
     for key, metric in _searchable(metrics).items():
-        score = search.Remembered(subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact))
+        score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
         own, asked = best_name(metric), {"objective": _objective(metric), "device": device}
+        about = {"explainer": own, "reference": metric.reference, **subject.labels}
+        if features <= exact:
+            table = search.answers(score, count, features, device=device)
+            best = search.optimum(table, asked["objective"])
+            found[own] = search.heat_map(best.order)
+            rows.append(Scores.of(best.value, images=subject.images, metric=bound_name(key), **about))
+            continue
+        score = search.Remembered(score)
         options = {"sweeps": sweeps, "seed": seed, "images": subject.images.to(device), "progress": progress}
         named = (*subject.labels.values(), metric.network, metric.reference, own)
         file = kept and kept / "-".join(map(str, named)).replace("/", "-")
         best = search.best(score, count, features, **asked, **options, resume=file)
         found[own] = search.heat_map(best.order)
-        if features <= EXACT:
-            table = search.answers(score, count, features, device=device)
-            highest = search.optimum(table, asked["objective"]).value
-        elif RANGE[metric.readout] is None:
+        if (between := RANGE[metric.readout]) is None:
             continue
-        else:
-            between = RANGE[metric.readout]
-            highest = search.ceiling(score, count, features, score_range=between, **asked).sum(1)
-        about = {"explainer": own, "reference": metric.reference, **subject.labels}
+        highest = search.ceiling(score, count, features, score_range=between, **asked).sum(1)
         rows.append(Scores.of(highest, images=subject.images, metric=bound_name(key), **about))
     return found, Scores.concat(rows)
 
@@ -172,6 +181,7 @@ def optimum(
     attributions: Mapping[str, Tensor],
     *,
     sweeps: float = 4.0,
+    exact: int = EXACT,
     seed: int = 0,
     kept: Path | None = None,
     progress: bool = False,
@@ -183,6 +193,7 @@ def optimum(
         subject: the inputs and networks.
         attributions: by explainer, [B, F].
         sweeps: as in `best_orders`.
+        exact: as in `best_orders`.
         seed: as in `best_orders`.
         kept: as in `best_orders`.
         progress: as in `best_orders`.
@@ -191,7 +202,7 @@ def optimum(
         The long table, with the searched orders as explainers, what no order exceeds, and the rows of `shares` for
         every LeRF - MoRF that was searched for, whose chance is known.
     """
-    found, bounds = best_orders(metrics, subject, sweeps=sweeps, seed=seed, kept=kept, progress=progress)
+    found, bounds = best_orders(metrics, subject, sweeps=sweeps, exact=exact, seed=seed, kept=kept, progress=progress)
     scores = evaluate(metrics, subject, {**found, **attributions}) + bounds
     both = {key: best_name(m) for key, m in metrics.items() if searchable(m) and _objective(m) == "Le-Mo"}
     return Scores.concat([scores, *(shares(scores, metric=key, best=best) for key, best in both.items())])

@@ -50,7 +50,7 @@ class Case:
     groups: Tensor
     seed: int
 
-    def rankings(self, steps: int = 0) -> dict[str, Tensor]:
+    def rankings(self, steps: int = 0, *, batch_size: int = 128) -> dict[str, Tensor]:
         """Attributions by name, [B, F]: of those who know, who search, who explain, and of no one.
 
         "truth" is the known explanation first, in random order within and without. "TRACE" is the order of the groups
@@ -58,6 +58,7 @@ class Case:
 
         Args:
             steps: of annealing; 0: no order is searched for.
+            batch_size: inputs explained at once.
 
         Raises:
             ValueError: what explainers and searches raise.
@@ -74,7 +75,7 @@ class Case:
             group = torch.empty(features, dtype=torch.int64)
             group[subject.segments.flatten()] = self.groups.flatten()
             found["TRACE"] = anyhow / 2 - masks.place(masks.order(heat))[:, group]
-        return found | subjects.attributions(subject, self.explainers) | {"random": anyhow}
+        return found | subjects.attributions(subject, self.explainers, batch_size=batch_size) | {"random": anyhow}
 
     def ask(self, rankings: Mapping[str, Tensor], more: Mapping[str, Metric] | None = None) -> Scores:
         """FFid+ of rankings with each setting, and where the explanation is known, the "overlap" with it.
