@@ -281,7 +281,7 @@ def test_pages_that_compare_the_same_networks_train_them_once(profile):
             ("right-method", folds.right_method),
         )
     )
-    # In quick the ResNets of the page on the right method are no better than its 1-Lipschitz networks: trained for one epoch.
+    # In quick the ResNets beside the 1-Lipschitz networks are trained for one epoch, to be no better than these.
     assert len(right & degraded) == {"quick": 0, "paper": 5}[profile]
     assert profile == "quick" or normal < degraded  # in quick those of the normal page ship, and are larger
 
