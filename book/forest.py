@@ -305,7 +305,9 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
         rows.append(f"<dt>Our test</dt><dd>{html.escape('; '.join(tested).capitalize())}.{holds}</dd>")
     head = f"Recorded, {claim['best']}" if claim["best"] else "Evidence"
     rows.append(f"<dt>{head}</dt><dd>{html.escape(claim['evidence'])}</dd>")
-    if claim["best"]:
+    if claim["best"] and not claim["built_verdict"]:
+        rows.append("<dt>This build</dt><dd>It does not ask what this claim is judged on.</dd>")
+    elif claim["best"]:
         told = html.escape(f"{SYMBOLS[claim['built_verdict']]} {claim['built_verdict']}. {claim['built']}")
         if len(_missed(parts, built)):
             told += (

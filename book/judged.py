@@ -78,21 +78,28 @@ def page(folder: Path, name: str) -> Page:
     build = _provenance(folder)
     if not (folder / "claims.csv").is_file():
         return Page(name, pd.DataFrame(columns=["id", "verdict"]), _whole(None), _whole(None), build, build)
-    claims = pd.read_csv(folder / "claims.csv").assign(page=name, best="", built_verdict="", built="")
+    claims = pd.read_csv(folder / "claims.csv")
     parts = _whole(folder / "parts.csv")
+    kept = better(folder, name, "claims")
+    if kept is not None:
+        theirs = _whole(places.recorded(name, kept.profile) / "parts.csv")
+        # Some are judged in larger profiles alone; a claim that the page no longer makes is not shown.
+        alone = kept.frame[~kept.frame["id"].isin(claims["id"]) & kept.frame["id"].isin(_made(name))]
+        claims = pd.concat([claims, alone], ignore_index=True)
+        parts = pd.concat([parts, theirs[theirs["claim"].isin(alone["id"])]], ignore_index=True)
+    claims = claims.assign(page=name, best="", built_verdict="", built="")
     estimated = parts.loc[~parts["premise"] & parts["kind"].ne("counted"), "claim"]
     claims["counted"] = ~claims["id"].isin(estimated) & claims["id"].isin(parts["claim"])
-    kept = better(folder, name, "claims")
     if kept is None:
         return Page(name, claims, parts, _whole(None), build, build)
     known = claims["id"].isin(kept.frame["id"]).to_numpy()  # the build may have claims that are newer than the record
+    built = known & ~claims["id"].isin(alone["id"]).to_numpy()
     other = kept.frame.set_index("id").loc[claims.loc[known, "id"]]
-    claims.loc[known, ["built_verdict", "built"]] = claims.loc[known, ["verdict", "evidence"]].to_numpy()
+    claims.loc[built, ["built_verdict", "built"]] = claims.loc[built, ["verdict", "evidence"]].to_numpy()
     shown = [name for name in SHOWN if name in claims and name in other]
     claims.loc[known, shown] = other[shown].to_numpy()
     claims = claims.assign(best=[kept.profile if k else "" for k in known])
     of_other = parts["claim"].isin(claims.loc[known, "id"])
-    theirs = _whole(places.recorded(name, kept.profile) / "parts.csv")
     theirs = theirs[theirs["claim"].isin(claims.loc[known, "id"])]
     # Numbers are the recorded run's, words are today's: a margin's reason, where the margin is still the same.
     margin = ["claim", "part", "claimed_low", "claimed_high"]
@@ -101,7 +108,14 @@ def page(folder: Path, name: str) -> Page:
     theirs = theirs.assign(reason=reasons)
     of_theirs = {of: evidence(own) for of, own in theirs.groupby("claim")}
     claims["evidence"] = [of_theirs.get(of, said) for of, said in zip(claims["id"], claims["evidence"], strict=True)]
-    return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_other], kept.provenance, build)
+    of_build = parts["claim"].isin(claims.loc[built, "id"])
+    return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_build], kept.provenance, build)
+
+
+def _made(name: str) -> set[str]:
+    """What may be the name of a claim that a page makes: the words in quotes of its script."""
+    script = places.root() / "notebooks" / f"{name}.py"
+    return set(re.findall(r"\"([a-z0-9-]+)\"", script.read_text(encoding="utf-8"))) if script.is_file() else set()
 
 
 def pages(results: Path) -> list[Page]:

@@ -15,13 +15,14 @@ import judged
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 import reader
 import seaborn as sns
 import yaml
 
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
-from faithlab.scores import Scores
+from faithlab.scores import COLUMNS, Scores
 from faithlab.study import figures, places, profiles, published
 from faithlab.study.agreement import INPUTS
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
@@ -31,6 +32,8 @@ from faithlab.trials.comparisons import in_one_sign
 CALLED = {
     "photographs_judged": "photographs",
     "photographs_limit": "photographs",
+    "more_photographs": "photographs from a folder",
+    "attained_images": "images for the best order",
     "fidelity_images": "images for Fidelity",
     "split_images": "of them for the split of the variance",
     "test_limit": "test pictures",
@@ -50,13 +53,16 @@ def write(results: Path, target: Path) -> None:
         results: the results of a build, `<notebook>/<table>.csv`.
         target: a folder, made if need be: `asked.md`, `claims.md`, `claims-<paper>.md`, `choices-<paper>.md`,
             `answer.svg`, `matrix.md`, `examination.md`, `sizes.md`, `ones.md`, `robustness.md`, `reco-rates.md`,
-            `recorded.md`, `error-rates.md`, `metrics.md`.
+            `recorded.md`, `columns.md`, `measurements.md`, `error-rates.md`, `metrics.md`.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
     (target / "metrics.md").write_text(_metrics(), encoding="utf-8")
 
-    (target / "recorded.md").write_text(_recorded(recorded_runs()), encoding="utf-8")
+    runs = recorded_runs()
+    (target / "recorded.md").write_text(_recorded(runs), encoding="utf-8")
+    (target / "columns.md").write_text(_columns(), encoding="utf-8")
+    (target / "measurements.md").write_text(_measurements(runs), encoding="utf-8")
     simulated = [kept.frame for name in places.pages() if (kept := recorded(name, "error_rates"))]
     (target / "error-rates.md").write_text(_simulated(simulated), encoding="utf-8")
 
@@ -145,6 +151,27 @@ def _recorded(runs: list[Mapping]) -> str:
             f"{run['gpu'] or run['cpu']} |"
         )
     return f"{said}\n\n{head}" + "\n".join(rows) + "\n"
+
+
+def _columns() -> str:
+    """The dictionary of the long table's columns."""
+    return "| Column | What it holds |\n|---|---|\n" + "".join(f"| `{name}` | {of} |\n" for name, of in COLUMNS.items())
+
+
+def _measurements(runs: list[Mapping]) -> str:
+    """The long tables of the recorded runs as files: rows and sizes, and how many there are in all."""
+    rows, count, size = [], 0, 0
+    for run in runs:
+        for path in sorted(places.recorded(run["notebook"], run["profile"]).glob("*.parquet")):
+            held, kilobytes = pyarrow.parquet.read_metadata(path).num_rows, path.stat().st_size / 1000
+            count, size = count + held, size + kilobytes
+            what = f"[{run['notebook']}](../notebooks/{run['notebook']}), {path.stem.replace('_', ' ')}"
+            name = path.relative_to(places.root() / "data/results").as_posix()
+            rows.append(f"| {what} | {held:,} | {kilobytes:,.0f} | `{name}` |")
+    if not rows:
+        return "No run is recorded yet.\n"
+    said = f"{count:,} rows in {len(rows)} files, {size / 1000:.1f} MB."
+    return f"{said}\n\n| Page, table | Rows | kB | In `data/results/` |\n|---|--:|--:|---|\n" + "\n".join(rows) + "\n"
 
 
 def _inputs(run: Mapping) -> str:

@@ -136,6 +136,26 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
     assert "do not satisfy" not in found.claims.set_index("id").loc["a", "evidence"]
 
 
+def test_a_claim_that_only_a_larger_run_judges_is_shown_while_the_page_makes_it(results, tmp_path):
+    record = places.recorded("saco/one", "study")
+    claims = pd.read_csv(record / "claims.csv")
+    alone = pd.concat([claims.head(1).assign(id=of, claim=f"Claim {of}") for of in ("a-long-one", "not-made-now")])
+    pd.concat([claims, alone]).to_csv(record / "claims.csv", index=False)
+    told = json.loads((record / "provenance.json").read_text())
+    told["tables"]["claims"] = {"rows": len(claims) + len(alone)}
+    (record / "provenance.json").write_text(json.dumps(told))
+    script = tmp_path / "notebooks/saco/one.py"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text('if False:\n    run.claim(\n        "a-long-one",\n')
+    found = judged.page(results / "saco/one", "saco/one").claims.set_index("id")
+    assert list(found.index) == ["a", "b", "a-long-one"]
+    assert (found.loc["a-long-one", "best"], found.loc["a-long-one", "built_verdict"]) == ("study", "")
+    scoreboard.write(results, tmp_path / "out")
+    text = (tmp_path / "out/claims-saco.md").read_text()
+    assert "Claim not-made-now" not in text
+    assert "<dd>It does not ask what this claim is judged on.</dd>" in text
+
+
 def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     said, _, head, _, first, second = (tmp_path / "out/recorded.md").read_text().splitlines()
@@ -180,6 +200,22 @@ def test_recorded_runs_count_all_kinds_of_inputs_networks_cores_and_hours(result
     assert [row[2] for row in cells] == ["400 vehicles + 300 photographs", "20 images + 500 photographs", "4 inputs"]
     assert [row[4] for row in cells] == ["2", "16", "–"]
     assert "No run" in scoreboard._recorded([])
+
+
+def test_the_long_tables_are_a_data_set_with_its_dictionary(results, tmp_path):
+    runs = [{"notebook": "trace/two", "profile": "study"}]
+    assert "No run" in scoreboard._measurements(runs)
+    folder = places.recorded("trace/two", "study")
+    scores = Scores.of(torch.rand(3), images=[0, 1, 2], dataset="digits test", network="CNN", metric="MoRF")
+    folder.mkdir(parents=True, exist_ok=True)
+    scores.save(folder / "the_scores.parquet")
+    said, _, _, _, row = scoreboard._measurements(runs).splitlines()
+    assert said.startswith("3 rows in 1 files, ")
+    page, rows, _, file = row.strip("| ").split(" | ")
+    assert (page, rows) == ("[trace/two](../notebooks/trace/two), the scores", "3")
+    kept = places.root() / "data/results" / file.strip("`")
+    described = [line.split("`")[1] for line in scoreboard._columns().splitlines()[2:]]
+    assert described == list(pd.read_parquet(kept).columns)
 
 
 def test_what_recorded_runs_are_said_to_count_are_counts_of_inputs():

@@ -267,16 +267,8 @@ Markdown(
     f"{tables.share(shares['Centre'])} and a random order {tables.share(shares['Random'])}."
 )
 
-
 # %% tags=["hide-input"]
-def of_optimum(scores):
-    """LeRF - MoRF and attainable shares of each explainer."""
-    values = tables.summary(scores, ["explainer"], metric="LeRF - MoRF").assign(measure="LeRF − MoRF")
-    own = tables.summary(scores, ["explainer"], optimum.MEAN_SHARE, metric=optimum.SHARE).assign(measure=optimum.SHARE)
-    return pd.concat([values, own])
-
-
-beside = {name: of_optimum(of) for name, of in run.beside("attained").items()}
+beside = {name: tables.measures(of, ["explainer"], optimum.MEASURES) for name, of in run.beside("attained").items()}
 tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"]))
 
 # %% [markdown]

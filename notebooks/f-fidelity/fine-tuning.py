@@ -177,9 +177,10 @@ figures.show(figure)
 # ## What reproduced
 #
 # The paper shows Grad-CAM maps, and says that they "highlight similar regions of importance, with only minor variations". So
-# the claim is judged for Grad-CAM (on a ResNet and, in parts of its own, on a Vision Transformer: the two halves of Table 9; a recorded run in which the second is missing says nothing of it): the maps of the two networks share at least half of their order (a rank correlation of 0.7,
-# whose square, the share of the variance of the one map's ranks that the other's explain, is about a half; the bar is ours), and are more alike than those of networks or images that have nothing to do with
-# each other. For explainers that point at single pixels the table above says what the paper does not ask.
+# the claim is judged for Grad-CAM (on a ResNet and, in parts of its own, on a Vision Transformer: the two halves of Table 9).
+# The maps of the two networks share at least half of their order: a rank correlation of 0.7, whose square, the share of the
+# variance of the one map's ranks that the other's explain, is about a half; the bar is ours. And they are more alike than those
+# of networks or images that have nothing to do with each other. For explainers that point at single pixels the table above says what the paper does not ask.
 
 # %% tags=["hide-input"]
 cam = {"explainer": explainers[0], "metric": "rank correlation"}

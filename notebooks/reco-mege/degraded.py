@@ -19,7 +19,8 @@
 #
 # *Do {term}`MeGe` and {term}`ReCo` notice when a model has learnt less?* Take networks that are known to be bad, by a known
 # amount. If the scores say how general and how consistent the reasons of a model are, they should fall step by step. The
-# paper makes its networks worse in three ways. This page repeats its Figure 4 and its Tables 7 to 14.
+# paper makes its networks worse in three ways. This page repeats what its Figure 4 and its Tables 7 to 14 ask, on the data sets and at the
+# levels below.
 
 # %% [markdown]
 # ## Parameters
@@ -250,6 +251,12 @@ def with_kind(kind):
     return [data for data in sets if kind in measured[data]]
 
 
+def asked(kind):
+    """What a claim about every further level says where a single one was trained."""
+    over = " and ".join(networks.TASKS[data].name for data in with_kind(kind))
+    return f" (asked: {levels[kind][0]:.0%}, on {over})" if len(levels[kind]) == 1 and over else ""
+
+
 run.claim(
     "rc-degraded-weights",
     "Figure 4, Tables 8, 10, 12, 14",
@@ -261,7 +268,7 @@ run.claim(
 run.claim(
     "rc-degraded-labels",
     "Figure 4, Tables 8, 10, 12, 14",
-    "The MeGe of Grad-CAM falls with every further share of labels that is switched.",
+    f"The MeGe of Grad-CAM falls with every further share of labels that is switched{asked('switched')}.",
     [
         *cross_trained.known(scores, *with_kind("switched"), variant=None),
         *(falls("MeGe", mege, data, "switched") for data in with_kind("switched")),
@@ -272,7 +279,7 @@ run.claim(
 run.claim(
     "rc-degraded-data",
     "Tables 8, 10, 12, 14",
-    "The MeGe of Grad-CAM falls with every further limit of the training data.",
+    f"The MeGe of Grad-CAM falls with every further limit of the training data{asked('limited')}.",
     [
         *cross_trained.known(scores, *with_kind("limited"), variant=None),
         *(falls("MeGe", mege, data, "limited") for data in with_kind("limited")),
@@ -359,11 +366,12 @@ run.claim(
 
 # %% tags=["hide-input"]
 figure4 = [kind for kind in ("randomized", "switched") if kind in measured.get("cifar10", [])]
+made_worse = [{"randomized": "weights", "switched": "labels"}[kind] for kind in figure4]
 if figure4:
     normal_best = run.claim(
         "rc-normal-best",
         "Section 5.2, Figure 4",
-        "On CIFAR-10, whatever the explainer, models without a degradation of weights or labels have the highest MeGe.",
+        f"On CIFAR-10, whatever the explainer, models without a degradation of {' or '.join(made_worse)} have the highest MeGe.",
         [
             *cross_trained.known(scores, "cifar10", variant=None),
             *(

@@ -325,7 +325,8 @@ Markdown(
 # lie on the claimed side. That the networks recognise the data is a premise. Its bar is 3 / (classes + 2): below it more
 # than a third of the right answers would be luck, and $S^=$ no set of pairs that know the picture.
 #
-# SHAP, which the paper has on CIFAR-10 only (a ReCo of 0.384, between Grad-CAM and SmoothGrad), is not among our explainers.
+# SHAP, which the paper has on CIFAR-10 only (a ReCo of 0.384, between Grad-CAM and SmoothGrad), is not asked on this page: it takes
+# hundreds of forwards an image. [The page on the right method](right-method) asks it.
 #
 # A first place among the paper's explainers says little about the explainer: the control *Class* would take it in both scores,
 # knowing no more than the answer.

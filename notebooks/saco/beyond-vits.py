@@ -281,22 +281,14 @@ run.save(attained, "attained")
 shares = {
     name: stats.estimate(attained, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=name) for name in of_patches
 }
-order = sorted(shares, key=lambda name: -float(shares[name]))
 Markdown(
-    f"Of what any order of the {patches} patches could reach on the first {len(subject.x)} images, {order[0]} has the most, "
-    f"{tables.share(shares[order[0]])}, and {order[-1]} the least, {tables.share(shares[order[-1]])}."
+    f"Of what any order of the {patches} patches could reach on the first {len(subject.x)} images: "
+    + ", ".join(f"{name} {tables.share(of)}" for name, of in shares.items())
+    + ". Where the intervals overlap, these images do not say who is ahead."
 )
 
-
 # %% tags=["hide-input"]
-def of_optimum(scores):
-    """LeRF - MoRF and attainable shares of each explainer."""
-    values = tables.summary(scores, ["explainer"], metric="LeRF - MoRF").assign(measure="LeRF − MoRF")
-    own = tables.summary(scores, ["explainer"], optimum.MEAN_SHARE, metric=optimum.SHARE).assign(measure=optimum.SHARE)
-    return pd.concat([values, own])
-
-
-beside = {name: of_optimum(of) for name, of in run.beside("attained").items()}
+beside = {name: tables.measures(of, ["explainer"], optimum.MEASURES) for name, of in run.beside("attained").items()}
 tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"]))
 
 # %% [markdown]

@@ -119,6 +119,17 @@ def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digit
     return styled(table)
 
 
+def measures(scores: Scores, by: Sequence[str], of: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Several summaries below each other, as `side_by_side` takes them, told apart by a column `measure`.
+
+    Args:
+        scores: a long table.
+        by: the columns that tell the rows of each summary apart.
+        of: what each measure is called, and the further arguments of its `summary`.
+    """
+    return pd.concat([summary(scores, by, **asked).assign(measure=name) for name, asked in of.items()])
+
+
 def share(estimate: Estimate) -> str:
     """An estimate in percent with its interval, for a sentence."""
     value, low, high = (round(100 * float(x), 1) + 0.0 for x in estimate.pooled)  # no -0.0

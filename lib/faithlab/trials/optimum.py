@@ -45,6 +45,9 @@ CERTIFIED = "share of the bound"
 MEAN_SHARE = Statistic(stats.mean, name=SHARE, bounds=(-1.0, 1.0))
 """The mean share of the exact optimum: no order exceeds it, and none is worse than its reverse, whose share is -1."""
 
+MEASURES = {"LeRF − MoRF": {"metric": "LeRF - MoRF"}, SHARE: {"of": MEAN_SHARE, "metric": SHARE}}
+"""What a table of explainers shows of `optimum`: how each measure is asked for."""
+
 _EQUAL = 1e-3
 """By how much a share may be above 1: the same order, asked again in other batches and rounded."""
 
