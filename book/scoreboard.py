@@ -23,7 +23,7 @@ import yaml
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
 from faithlab.scores import COLUMNS, Scores
-from faithlab.study import figures, places, profiles, published
+from faithlab.study import figures, places, profiles, provenance, published
 from faithlab.study.agreement import INPUTS
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.trials import examination
@@ -138,10 +138,18 @@ def _recorded(runs: list[Mapping]) -> str:
     )
     head = "| Page, profile | Networks | Inputs | Minutes | Cores | Date | Commit, notebook | Ran on |\n"
     head += "|---|--:|---|--:|--:|---|---|---|\n"
+    known = provenance.history()
+    gone = sum(bool(known) and run["commit"] not in known for run in runs)
+    if gone:
+        said += (
+            f" Of them, {gone} name a commit that is not in the history of this repository: what ran there was put "
+            "together with other work before it came here. Their notebooks are known by their hashes."
+        )
     rows = []
     for run in runs:
         name = run["notebook"]
-        commit = f"`{(run['commit'] or 'none')[:9]}`" + (" with local changes" if run["dirty"] else "")
+        lost = ", not in the history" if known and run["commit"] not in known else ""
+        commit = f"`{(run['commit'] or 'none')[:9]}`{lost}" + (" with local changes" if run["dirty"] else "")
         notebook = run["notebook_sha256"] if run["notebook_sha256"] == UNHASHED else f"`{run['notebook_sha256'][:9]}`"
         used = run.get("networks")  # of a run from before they were noted it is not known
         asked = "–" if used is None else len({of["name"] for of in used if of["kind"] in NETWORKS})

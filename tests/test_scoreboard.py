@@ -1,6 +1,7 @@
 """What the book says as a whole is what its notebooks have measured."""
 
 import json
+import subprocess
 
 import judged
 import pandas as pd
@@ -13,7 +14,7 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import places
 from faithlab.study.agreement import INPUTS
-from faithlab.study.results import Recorded
+from faithlab.study.results import Recorded, recorded_runs
 from faithlab.trials import examination
 
 
@@ -200,6 +201,23 @@ def test_recorded_runs_count_all_kinds_of_inputs_networks_cores_and_hours(result
     assert [row[2] for row in cells] == ["400 vehicles + 300 photographs", "20 images + 500 photographs", "4 inputs"]
     assert [row[4] for row in cells] == ["2", "16", "–"]
     assert "No run" in scoreboard._recorded([])
+
+
+def test_a_run_of_a_commit_that_is_not_here_says_so(results, tmp_path):
+    def git(*words):
+        named = ["-c", "user.name=a", "-c", "user.email=a@b.example"]
+        ran = subprocess.run(["git", "-C", str(tmp_path), *named, *words], check=True, capture_output=True, text=True)
+        return ran.stdout.strip()
+
+    (run, other) = runs = recorded_runs()
+    assert "history" not in scoreboard._recorded(runs), "a folder without a history cannot tell"
+    git("init", "--quiet")
+    git("commit", "--quiet", "--allow-empty", "--message", "one")
+    here = run | {"commit": git("rev-parse", "HEAD")}
+    said, _, _, _, first, second = scoreboard._recorded([here, other]).splitlines()
+    assert "Of them, 1 name a commit that is not in the history" in said
+    assert "not in the history" not in first
+    assert "`, not in the history" in second
 
 
 def test_the_long_tables_are_a_data_set_with_its_dictionary(results, tmp_path):

@@ -323,6 +323,13 @@ def commit() -> tuple[str | None, bool | None]:
     return head, bool(origins.git(places.root(), "status", "--porcelain")) if head else None
 
 
+def history() -> frozenset[str]:
+    """All commits that led to the one that is checked out; none where the repository does not hold them."""
+    if origins.git(places.root(), "rev-parse", "--is-shallow-repository") != "false":
+        return frozenset()
+    return frozenset((origins.git(places.root(), "rev-list", "HEAD") or "").split())
+
+
 def versions() -> dict[str, Any]:
     """Versions of Python and of what a number depends on most."""
     return {"python": platform.python_version(), "versions": {name: _version(name) for name in VERSIONED}}
