@@ -1,4 +1,4 @@
-"""Every figure of the experiments on one page, below the question that it belongs to."""
+"""Every figure of the experiments on one page, below the question that it belongs to; and each for other pages to show."""
 
 import base64
 import html
@@ -14,8 +14,8 @@ WIDTH = 420
 """Of a thumbnail, in pixels; what is drawn in lines (SVG) needs none."""
 
 
-def figures(notebook: NotebookNode) -> list[tuple[str, str, str, bytes]]:
-    """The figures of an executed notebook: name, what they show, svg or png, the picture; those of the answer first."""
+def figures(notebook: NotebookNode) -> list[tuple[str, str, str, str, bytes]]:
+    """The figures of an executed notebook, those of the answer first: name, what they show, caption, svg or png, picture."""
     found = []
     for cell in notebook.cells:
         about = cell.metadata.get("mystnb", {})
@@ -29,7 +29,9 @@ def figures(notebook: NotebookNode) -> list[tuple[str, str, str, bytes]]:
                 picture = "png", thumbnail(base64.b64decode(data["image/png"]))
             if picture:
                 answer = "answer" in cell.metadata.get("tags", [])
-                found.append((not answer, name, about.get("image", {}).get("alt", ""), *picture))
+                found.append(
+                    (not answer, name, about.get("image", {}).get("alt", ""), about["figure"]["caption"], *picture)
+                )
                 break
     return [tuple(rest) for _, *rest in sorted(found, key=lambda one: one[0])]
 
@@ -58,23 +60,31 @@ def size(kind: str, picture: bytes) -> str:
 def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Path) -> None:
     """Write the gallery: its text, and its thumbnails into a folder that lies at the root of the site as `gallery`.
 
+    A figure of lines is shown by a page of a part, such as ``book/saco/idea``, that includes ``shown/<its name>.md`` from
+    beside the gallery's text.
+
     Args:
         notebooks: names and executed notebooks, in the order of the book.
         page: the file of its text, to be included by a page in `book`.
         folder: made if need be.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    page.parent.mkdir(parents=True, exist_ok=True)
+    (page.parent / "shown").mkdir(parents=True, exist_ok=True)
     blocks = []
     for name, notebook in notebooks:
         shown: Mapping[str, str] = {}
-        for anchor, alt, kind, picture in figures(notebook):
+        title = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
+        for anchor, alt, caption, kind, picture in figures(notebook):
             (folder / f"{anchor}.{kind}").write_bytes(picture)
             text = html.escape(alt, quote=True)
             link = f'href="../notebooks/{name}.html#{html.escape(anchor)}" title="{text}"'
             image = f'<img src="../gallery/{anchor}.{kind}" alt="{text}"{size(kind, picture)} loading="lazy">'
             shown = shown | {anchor: f"<a {link}>{image}</a>"}
+            if kind == "svg":  # a picture of dots is kept small
+                source = f'From <a href="../../notebooks/{name}.html#{html.escape(anchor)}">{html.escape(title)}</a>'
+                whole = f'<img src="../../gallery/{anchor}.svg" alt="{text}">'
+                text = f"<figure>{whole}<figcaption>{html.escape(caption)} {source}</figcaption></figure>\n"
+                (page.parent / "shown" / f"{anchor}.md").write_text(text, encoding="utf-8")
         if shown:
-            title = notebook.cells[0].source.partition("\n")[0].lstrip("# ")
             blocks.append(f'## {title}\n\n<div class="faithlab-gallery">{"".join(shown.values())}</div>\n')
     page.write_text("\n".join(blocks), encoding="utf-8")

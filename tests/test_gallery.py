@@ -38,6 +38,12 @@ def test_figures_are_small_and_lead_to_their_pages_those_of_the_answer_first(tmp
     assert (tmp_path / "extra/two.svg").read_text() == '<svg viewBox="0 0 72.4 36"/>'
     sizes = re.findall(r' width="(\d+)" height="(\d+)" loading="lazy"', text)
     assert sizes == [("72", "36"), (str(gallery.WIDTH), str(gallery.WIDTH // 3))], "a page that loads does not jump"
+    whole = (tmp_path / "book/shown/two.md").read_text()
+    assert whole == (
+        f'<figure><img src="../../gallery/two.svg" alt="{alt}"><figcaption>C. '
+        'From <a href="../../notebooks/saco/page.html#two">Is it so?</a></figcaption></figure>\n'
+    )
+    assert not (tmp_path / "book/shown/one.md").exists(), "what is kept small is not shown large"
     shown = Image.open(tmp_path / "extra/one.png")
     assert shown.size == (gallery.WIDTH, gallery.WIDTH // 3)
     assert shown.convert("RGB").getpixel((0, 0)) == (255, 255, 255), "what is transparent is white in the dark, too"
