@@ -1,4 +1,4 @@
-"""Every figure of the experiments on one page, below the question that it belongs to; and each for other pages to show."""
+"""Every figure of the experiments on one page, below its question; and each of them for other pages to show."""
 
 import base64
 import html
@@ -15,7 +15,7 @@ WIDTH = 420
 
 
 def figures(notebook: NotebookNode) -> list[tuple[str, str, str, str, bytes]]:
-    """The figures of an executed notebook, those of the answer first: name, what they show, caption, svg or png, picture."""
+    """The figures of an executed notebook, the answer's first: name, what they show, caption, svg or png, picture."""
     found = []
     for cell in notebook.cells:
         about = cell.metadata.get("mystnb", {})
@@ -60,8 +60,8 @@ def size(kind: str, picture: bytes) -> str:
 def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Path) -> None:
     """Write the gallery: its text, and its thumbnails into a folder that lies at the root of the site as `gallery`.
 
-    A figure of lines is shown by a page of a part, such as ``book/saco/idea``, that includes ``shown/<its name>.md`` from
-    beside the gallery's text.
+    A page of a part, such as ``book/saco/idea``, shows a figure of lines where it includes ``shown/<its name>.md``,
+    which lies beside the gallery's text.
 
     Args:
         notebooks: names and executed notebooks, in the order of the book.
