@@ -322,7 +322,7 @@ figures.show(figure)
 # two and a half times in float32. No engine takes less than the bare forwards that the definition needs. So there is a most
 # for each row: the library's time over those forwards, in the form in which the engine runs the network. An aim above it is
 # *out of reach*. An aim below it that was missed is *lost on the way*, and it is said how much of the engine's time goes into
-# other things. It is *open* where the intervals over the turns do not tell.
+# other things. Where the intervals over the turns do not tell which, it is *missed*; where they do not even tell that, it is *open*.
 
 # %% tags=["hide-input"]
 AIMS = {"fast": 5.0, "float32": 2.5}  # times, in the engine's forms of the network
@@ -340,10 +340,11 @@ for (library, metric, _, unit), turns in paired.dropna().groupby(level=[0, 1, 2,
             )
         )
         so = cost.against(aim, found, possible)
+        so = "missed" if so == cost.OPEN and found.high < aim else so
         why = {
             cost.OUT_OF_REACH: f": it takes {theirs.value:.1f} times its bare {unit}, and these are {form_gain.value:.1f} times "
             "as fast in the engine's form; no engine can gain more",
-            cost.OPEN: ": missed, but whether bare forwards would do it is open" if found.high < aim else "",
+            "missed": ": whether bare forwards would do it is open",
             cost.LOST: f": {1 - 1 / own.value:.0%} of the engine's time goes into other things than these {unit}",
         }
         about = {"library": library, "metric": metric, "form": form, "aim": aim}
