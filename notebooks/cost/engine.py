@@ -258,7 +258,7 @@ Markdown(
     f"costs {spent.loc[name, 'forwards'] / spent.loc['ResNet-9', 'forwards']:.0%} of a forward of ResNet-9, and the masks of both are the same: they take "
     f"{beside['masks'] / spent.loc[name, 'the engine']:.0%} of the engine's time on the small network, and {beside['masks'] / spent.loc['ResNet-9', 'the engine']:.0%} "
     f"of it on ResNet-9. Of what is no forward on the small one, most goes into *{most}*. *The rest* is what the engine takes beyond the parts "
-    "that were measured alone: moving logits and answers, and waiting for memory that the parts share. It is a difference, and may be below zero."
+    "that were measured alone. It is a difference, and may be below zero."
 )
 
 # %% [markdown]
