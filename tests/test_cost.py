@@ -2,11 +2,16 @@
 
 import time
 
+import numpy as np
 import pytest
+import scipy.stats
 import torch
 from torch import nn
 
+from faithlab import stats
+from faithlab.scores import Scores
 from faithlab.trials import cost
+from faithlab.trials.cost import Ratio
 
 
 def test_every_piece_of_work_runs_in_turn_after_a_round_that_warms_up():
@@ -35,3 +40,93 @@ def test_the_floor_asks_about_so_many_inputs(count):
     network = Counting()
     cost.forwards(network, torch.zeros(4, 3), count)
     assert network.asked == count
+
+
+# Ratios of wall times
+
+
+def test_a_ratio_over_turns_is_students_interval_of_logarithms():
+    ratios = [2.0, 2.4, 1.9, 2.2]
+    found = Ratio.over_turns(ratios)
+    low, high = scipy.stats.ttest_1samp(np.log(ratios), 0).confidence_interval()
+    assert (found.value, *found.ends) == pytest.approx((scipy.stats.gmean(ratios), np.exp(low), np.exp(high)))
+    assert str(found) == "2.12 [1.8, 2.5]"
+    # As one of ten parts it is judged at 1 % on each side.
+    wide = Ratio.over_turns(ratios, 10)
+    by = np.log(wide.high / wide.value) / np.log(found.high / found.value)
+    assert by == pytest.approx(scipy.stats.t.ppf(0.99, 3) / scipy.stats.t.ppf(0.975, 3))
+    assert Ratio.over_turns(ratios, 4) == found
+
+
+def test_one_turn_has_no_interval():
+    assert Ratio.over_turns([3.0]).ends == (0, float("inf"))
+    assert str(Ratio.over_turns([3.0])) == "3 (no interval)"
+    nothing = Ratio.over_turns([3.0]).over(Ratio(2.0, 1.5, 2.5))
+    assert (nothing.value, *nothing.ends) == pytest.approx((1.5, 0, float("inf")))
+
+
+@pytest.mark.parametrize("turns", [4, 8])
+def test_the_interval_of_a_quotient_covers_with_both_errors(turns):
+    """As cost/f-fidelity makes it: wall times over a few turns, and a factor that is known from many images."""
+    rng, runs, truth = np.random.default_rng(0), 2000, np.log(100 / 1.4)
+    covered = alone = 0
+    for _ in range(runs):
+        asked = Ratio.over_turns(np.exp(rng.normal(np.log(100), 0.1, turns)))
+        error, seen = 0.08, rng.normal(np.log(1.4), 0.08)
+        factor = Ratio(*np.exp([seen, seen - 1.96 * error, seen + 1.96 * error]))
+        both = asked.over(factor)
+        covered += np.log(both.low) <= truth <= np.log(both.high)
+        taken_as_known = asked.over(Ratio(*[factor.value] * 3))
+        alone += np.log(taken_as_known.low) <= truth <= np.log(taken_as_known.high)
+    assert 0.935 <= covered / runs <= 0.985
+    assert alone / runs < 0.9  # without the factor's error it would not
+
+
+def test_an_estimate_is_a_ratio_that_is_not_negative():
+    values = torch.tensor([[0.1], [2.0], [0.2], [0.1]], dtype=torch.float64)
+    labels = {"dataset": "d", "network": "n", "training_seed": 0, "metric": "m", "explainer": "e"}
+    found = Ratio.of(stats.estimate(Scores.of(values[:, 0], images=torch.arange(4), **labels)))
+    assert found.low == 0 < found.value < found.high
+    alike = Ratio.of(stats.estimate(Scores.of(values[:1, 0].repeat(4), images=torch.arange(4), **labels)))
+    assert alike.ends == (0, float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("found", "possible", "expected"),
+    [
+        (Ratio(6, 5.2, 7), Ratio(9, 8, 10), cost.REACHED),
+        (Ratio(3, 2.8, 3.2), Ratio(4, 3.8, 4.5), cost.OUT_OF_REACH),
+        (Ratio(4, 3, 6), Ratio(4.5, 4.2, 4.9), cost.OUT_OF_REACH),
+        (Ratio(3, 2.8, 3.2), Ratio(9, 8, 10), cost.LOST),
+        (Ratio(3, 2.8, 3.2), Ratio(6, 4, 9), cost.OPEN),
+        (Ratio(5, 4, 6), Ratio(9, 8, 10), cost.OPEN),
+        (Ratio(5), Ratio(9), cost.OPEN),
+    ],
+)
+def test_an_aim_is_reached_out_of_reach_lost_or_open(found, possible, expected):
+    assert cost.against(5, found, possible) == expected
+
+
+def test_images_for_fewer_draws_is_the_ratio_of_the_true_variances():
+    """Areas with known variances between and within images, of one explainer and of a difference."""
+    generator = torch.Generator().manual_seed(0)
+    images, draws = 4000, 4
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    between, shared, own = normal(2, images, 1), 2 * normal(draws, images, 1), normal(draws, images, 1)
+    labels = {"images": torch.arange(images), "sizes": (0.2, 0.4, 0.6)}
+    labels |= {"dataset": "d", "network": "n", "training_seed": 0, "metric": "m"}
+    table = Scores.concat(
+        Scores.of(of.expand(-1, 3), explainer=e, draw=draw, **labels)
+        for draw in range(draws)
+        for e, of in (("a", between[0] + shared[draw]), ("b", between[1] + shared[draw] + own[draw]))
+    )
+    each = [{"draw": draw} for draw in range(draws)]
+    found = stats.estimate(table, cost.images_for_fewer_draws(each, 50), explainer="a")
+    assert float(found) == pytest.approx((1 + 4) / (1 + 4 / 50), rel=0.1)
+    assert float(found.low) < float(found) < float(found.high) < 1.1 * float(found)
+    pairs = [{"explainer": e} | draw for e in "ab" for draw in each]
+    found = stats.estimate(table, cost.images_for_fewer_draws(pairs, 50, 2))
+    assert float(found) == pytest.approx((2 + 1) / (2 + 1 / 50), rel=0.05)  # what they share cancels

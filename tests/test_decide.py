@@ -169,6 +169,8 @@ def skewed(rng, n):
 
 
 LAWS = {"normal": normal, "areas of hits": areas_of_hits, "skewed": skewed}
+FALSE = {normal: 0.05, areas_of_hits: 0.04, skewed: 0.08}
+"""How often a verdict is false, as `decide` says: of 2000 simulations each. Skewed differences cost some percent."""
 
 
 def decided(law, effect, runs=400, most=600, seed=0):
@@ -181,10 +183,13 @@ def decided(law, effect, runs=400, most=600, seed=0):
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-def test_under_chance_a_false_verdict_is_as_rare_as_the_level_says(law):
-    false = sum(found.verdict != UNDECIDED for found in decided(law, 0.0))
-    # 20 of 400 are expected at most, 36 or more happen in one of 2000 suites; a skewed law costs some percent.
-    assert false <= (36 if law is not skewed else 48), false
+def test_under_chance_a_false_verdict_is_as_rare_as_decide_says(law):
+    runs, rate = 400, FALSE[law]
+    false = sum(found.verdict != UNDECIDED for found in decided(law, 0.0, runs))
+    most = scipy.stats.binom.ppf(0.99, runs, rate)
+    assert false <= most, false
+    # A rule that erred by four more in a hundred would be found more often than not.
+    assert scipy.stats.binom.sf(most, runs, rate + 0.04) > 0.5
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)

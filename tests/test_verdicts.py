@@ -257,6 +257,37 @@ def test_a_sample_without_spread_is_undecided_unless_counted():
     assert fact.sentence == "1 of 1 part holds, 0 open, 0 fail."
 
 
+@pytest.mark.parametrize(
+    ("interval", "bar", "expected"),
+    [
+        ((5.1, 6.0), {"at_least": 5}, "reproduced"),
+        ((4.0, 4.9), {"at_least": 5}, "contradicted"),
+        ((4.0, 6.0), {"at_least": 5}, "undecided"),
+        ((1.0, 1.09), {"at_most": 1.1}, "reproduced"),
+        ((1.2, 1.3), {"at_most": 1.1}, "contradicted"),
+        ((1.0, 1.2), {"at_most": 1.1}, "undecided"),
+        ((math.nan, math.nan), {"at_least": 5}, "undecided"),
+        ((0.0, math.inf), {"at_least": 5}, "undecided"),
+    ],
+)
+def test_a_ratio_of_wall_times_is_open_while_its_interval_has_both_sides(interval, bar, expected):
+    part = claims.timed("x takes so long", interval, **bar, reason="over 5 turns")
+    verdict = claims.Claim("x", "this page", "x", [part]).verdict
+    assert verdict.outcome == expected
+    assert ("1 open" in verdict.sentence) == (expected == "undecided")
+    assert "inputs" not in verdict.sentence
+    assert ("cannot be told" in verdict._repr_html_()) == (expected == "undecided")
+    assert verdicts.evidence(verdict.frame()) == verdict.sentence
+    sure = claims.timed("y", (9, 10), at_least=5, reason="over 5 turns")
+    beside = {"reproduced": "reproduced", "contradicted": "partly", "undecided": "undecided"}[expected]
+    assert claims.Claim("x", "this page", "x", [part, sure]).verdict.outcome == beside
+
+
+def test_a_ratio_of_wall_times_needs_a_bar():
+    with pytest.raises(ValueError, match="x: expected a bar, but the claimed side is from -inf to inf"):
+        claims.timed("x", (1, 2), reason="over 5 turns")
+
+
 def test_a_verdict_can_be_drawn_from_its_frame():
     verdict = claim(noise=0.5).verdict
     frame = verdict.frame()

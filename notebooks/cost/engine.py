@@ -31,7 +31,8 @@ width = 16  # of ResNet-9
 images = 24
 steps = 19  # explanation sizes
 draws = 50
-loop_images = 4  # images of what is slow, whose time grows in proportion to their number
+small_width = 16  # of the small network, three convolutions
+loop_images = 4  # images of the loop, whose time grows in proportion to their number
 repeats = 2  # of everything, in turn; the median is reported
 batches = [64, 128, 256]  # inputs per forward that are tried for the floor
 training = {}  # of the network that is compiled and quantised, where it differs: see faithlab.study.networks
@@ -133,11 +134,15 @@ fractions = torch.arange(1, steps + 1, dtype=torch.float64) / (steps + 1)
 options = {"alpha": 0.5, "cap": 0.1, "draws": draws, "seed": seed}
 
 
-def on_the_engine(count, precision):
-    """F-Fidelity, both directions, the first `count` images."""
-    score = engine.scorer(network, x[:count], y[:count], segments=pixels, readout=readouts.hit, precision=precision)
+def asked(score):
+    """F-Fidelity, both directions, of a score."""
     for direction in ("MoRF", "LeRF"):
-        remaining(score, attribution[:count], fractions, direction=direction, **options)
+        remaining(score, attribution, fractions, direction=direction, **options)
+
+
+def on_the_engine(model, precision):
+    """F-Fidelity of all images."""
+    asked(engine.scorer(model, x, y, segments=pixels, readout=readouts.hit, precision=precision))
 
 
 @torch.inference_mode()
@@ -159,12 +164,12 @@ def in_a_loop(count):
 network.to(memory_format=torch.contiguous_format)
 jobs = {
     "bare forwards (floor)": floor(best["variant"], int(best["batch"]), needed),
-    "the engine": partial(on_the_engine, images, native),
-    "the engine, in float32": partial(on_the_engine, loop_images, torch.float32),
+    "the engine": partial(on_the_engine, network, native),
+    "the engine, in float32": partial(on_the_engine, network, torch.float32),
     "a loop over images, in float32": partial(in_a_loop, loop_images),
 }
 times = pd.DataFrame(cost.in_turn(jobs, repeats, warm=False), columns=["what", "repeat", "seconds"])
-times.loc[times["what"].str.endswith("in float32"), "seconds"] *= images / loop_images  # so many of all images
+times.loc[times["what"].str.startswith("a loop"), "seconds"] *= images / loop_images  # as long as all images would take
 run.save(times, "times")
 summary = times.groupby("what", sort=False)["seconds"].median().to_frame("seconds")
 # Ratios of neighbours in time, so that a machine whose speed drifts does not tilt them.
@@ -192,8 +197,68 @@ Markdown(
     f"subsets, sorting and bookkeeping are the rest. The plain loop takes **{loop:.1f} times as long as the engine**. Like "
     f"with like, both in float32, it takes {like:.1f} times as long: the rest of the gain is the number format. The loop is "
     f"{over_floor['a loop over images, in float32']:.1f} times above the floor, and no implementation can gain more than that "
-    "on this processor. What runs in float32 was "
-    f"timed on {loop_images} images and scaled."
+    f"on this processor. The loop was timed on {loop_images} images and scaled; it does the same for each of them."
+)
+
+# %% [markdown]
+# ## Where the rest goes, and a small network
+#
+# What the engine does besides forwards depends on the masks, not on the network. So it weighs most where a forward is cheap. The small
+# network has three convolutions of stride 2. To see where the time goes, the same masks are made and thrown away, and then put to a
+# network that answers at once.
+
+# %% tags=["hide-input"]
+
+
+class AtOnce(torch.nn.Module):
+    """Ten values of the input as logits."""
+
+    def forward(self, x):
+        return x.flatten(1)[:, :10]
+
+
+torch.manual_seed(seed)
+small = models.build("strided", width=small_width).to(device).eval()
+batch = int(best["batch"])
+own = {"ResNet-9": network, "three convolutions": small}
+filled = x[torch.arange(batch) % images].to(native).contiguous(memory_format=torch.channels_last)
+FLOOR, ENGINE, MASKS, EMPTY = "bare forwards", "the engine", "masks alone", "a network that answers at once"
+jobs = {("both", MASKS): partial(asked, lambda keep: torch.zeros(keep.shape[:2], device=device))}
+jobs["both", EMPTY] = partial(on_the_engine, AtOnce(), native)
+for name, model in own.items():
+    jobs[name, FLOOR] = partial(cost.forwards, engine.prepare(model, x, native), filled, needed)
+    jobs[name, ENGINE] = partial(on_the_engine, model, native)
+taken = pd.DataFrame([(*what, turn, time) for what, turn, time in cost.in_turn(jobs, repeats)])
+taken.columns = ["network", "what", "repeat", "seconds"]
+run.save(taken, "small")
+seconds = taken.groupby(["network", "what"])["seconds"].median()
+spent = {
+    name: {
+        "the engine": seconds[name, ENGINE],
+        "forwards": seconds[name, FLOOR],
+        "masks": seconds["both", MASKS],
+        "masked inputs": seconds["both", EMPTY] - seconds["both", MASKS],
+    }
+    for name in own
+}
+spent = pd.DataFrame(spent).T
+spent["the rest"] = spent["the engine"] - spent[["forwards", "masks", "masked inputs"]].sum(axis=1)
+in_turns = taken.pivot(index="repeat", columns=["network", "what"], values="seconds")
+over = {name: cost.Ratio.over_turns(in_turns[name, ENGINE] / in_turns[name, FLOOR]) for name in own}
+shown_spent = spent.map("{:.2f} s".format)
+shown_spent.insert(1, "times its floor", [str(ratio) for ratio in over.values()])
+tables.styled(shown_spent)
+
+# %% tags=["hide-input"]
+name = "three convolutions"
+beside = spent.loc[name, ["masks", "masked inputs", "the rest"]]
+most = beside.idxmax()
+Markdown(
+    f"On the small network the engine takes **{over[name]} times its floor**, on ResNet-9 {over['ResNet-9']}. A forward of the small one "
+    f"costs {spent.loc[name, 'forwards'] / spent.loc['ResNet-9', 'forwards']:.0%} of a forward of ResNet-9, and the masks of both are the same: they take "
+    f"{beside['masks'] / spent.loc[name, 'the engine']:.0%} of the engine's time on the small network, and {beside['masks'] / spent.loc['ResNet-9', 'the engine']:.0%} "
+    f"of it on ResNet-9. Of what is no forward on the small one, most goes into *{most}*. *The rest* is what the engine takes beyond the parts "
+    "that were measured alone. It is a difference, and may be below zero."
 )
 
 # %% [markdown]
@@ -293,11 +358,14 @@ if COMPILED in forms:
         f"A compiled forward takes {1 - gain:.2f} times as long as an eager one ({1 - (saved / turns[EAGER]).max():.2f} to "
         f"{1 - (saved / turns[EAGER]).min():.2f} over the turns), after {start[COMPILED]:.0f} s. Compiling breaks even "
         + (f"after **{even:,.0f} forwards**." if saved.median() > 0 else "**never**."),
-        f"The longest recorded page, {kept['notebook']}, took {kept['seconds']:,.0f} s: at most {most:,.0f} forwards of this network.",
-        f"That is more, so compiling would pay there: at most {gain * kept['seconds'] - start[COMPILED]:,.0f} s of these, less {start[COMPILED]:.0f} s for each further network or size of batch. "
-        "A page of fewer forwards would lose by it; the engine, which does not know how many will come, does not compile."
-        if even < most
-        else "Break-even is not below that: **the engine should not compile.**",
+        f"The job above asks {needed:,}. The longest recorded page, {kept['notebook']}, took {kept['seconds']:,.0f} s: at most {most:,.0f} forwards "
+        "of this network"
+        + (
+            f", so that it could save {gain * kept['seconds'] - start[COMPILED]:,.0f} s at best, less {start[COMPILED]:.0f} s for each further network, "
+            "precision and size of batch."
+            if even < most
+            else ", too few for compiling to pay."
+        ),
     ]
 if "int8" in forms:
     text.append(
@@ -305,6 +373,19 @@ if "int8" in forms:
         f"average and {shifts['int8'].max():.3f} at most, where {EAGER.split()[1]} shifts it by {shifts[EAGER].mean():.4f} and {shifts[EAGER].max():.3f}. It stays out of the engine."
     )
 Markdown(" ".join(text))
+
+# %% tags=["hide-input"]
+why = [
+    "**Why the engine does not compile by itself.** It does not know how many forwards will be asked: a metric of a few images would wait "
+    + (f"{start[COMPILED]:.0f} s for nothing" if COMPILED in start else "for nothing")
+    + (f", and gains only beyond the {even:,.0f} forwards above" if COMPILED in forms and even < float("inf") else "")
+    + ". The last batch of a job has another size, and each network and precision another code, so that the start is paid more than once.",
+    "It needs a C++ compiler on the machine (on a GPU, Triton), and nobody has to have one for a metric"
+    + ("; here it fails." if COMPILED in failed else "."),
+    "And what runs must be what was compared with the model: the engine compares each network that it prepares with the user's own, and takes "
+    "back what differs. Whoever has a longer job of one network can give `torch.compile(engine.prepare(network, x))` to the engine, which runs and compares it as any other.",
+]
+Markdown(" ".join(why))
 
 # %% [markdown]
 # ## What it does not cost

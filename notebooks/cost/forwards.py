@@ -35,6 +35,7 @@ split_images = 40  # of them, for the split of the variance
 split_draws = 4  # random subsets there
 published_images = 12  # of them, for the published protocol
 published_draws = 50
+controls = 6  # images whose whole picture is asked about, for each that is explained, as a control variate
 other_images = 40  # of them, for the other metrics
 rise_masks = [400, 100]  # for each of the maps of RISE: usual and thrifty
 alpha = 0.5
@@ -62,7 +63,7 @@ from faithlab.scores import Scores
 from faithlab.stats import sequential
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
-from faithlab.trials import subjects
+from faithlab.trials import allocation, cost, subjects
 
 figures.theme()
 run = Run("cost/forwards", globals())
@@ -71,12 +72,17 @@ run = Run("cost/forwards", globals())
 # ## The question, and what is asked
 #
 # The estimand is the same throughout: the area under FFid+ over the 19 sizes, as a mean over test images, for each of two
-# explainers, and the difference of the two. Four ways of asking are compared:
+# explainers, and the difference of the two. Six ways of asking are compared:
 #
 # - **published**: 50 subsets for each size of each image;
 # - **one subset for all sizes** of an image: one random order of the pixels serves them all;
 # - **one subset a size**, each drawn apart ({py:func}`faithlab.masks.remove_apart_from_top`): sizes that share a subset err together, these do not;
-# - **one size an image**: each image is asked about at one size only, drawn at random.
+# - **one size an image**: each image is asked about at one size only, drawn at random;
+# - **one size an image, in turn**: likewise, but stratified: each size gets its share of the images
+#   ({py:func}`faithlab.trials.allocation.sizes_in_turn`);
+# - **with whole images**: one subset a size, and of several more images one forward each, undegraded and without an explanation. Whether
+#   they are recognised is a control variate: it says how unlike other images those are that were asked about
+#   ({py:func}`faithlab.trials.allocation.controlled`).
 #
 # All are unbiased: each subset has the law that the paper writes down. Explainers are always asked about the same images with the
 # same random orders.
@@ -121,9 +127,7 @@ run.save(split, "split")
 # less what the draws add to it, so that where there is next to none it may come out a little below zero.
 
 # %% tags=["hide-input"]
-trapezoid = torch.ones_like(sizes)
-trapezoid[[0, -1]] = 0.5
-trapezoid /= trapezoid.sum()  # what a size counts in the area; it has equal steps
+trapezoid = allocation.weights(sizes)  # what a size counts in the area
 
 
 def answers(metric, explainer):
@@ -132,29 +136,14 @@ def answers(metric, explainer):
     return torch.stack(rows).double()
 
 
-def components(values):
-    """Variance between images, sizes and subsets, and of an image's area between draws."""
-    mean, subsets = values.mean(0), values.var(0)  # [images, sizes]
-    area, within = mean @ trapezoid, (values @ trapezoid).var(0).mean()
-    between_sizes = ((mean - area[:, None]) ** 2 @ trapezoid).mean()
-    # What is left of the subsets in these means of few.
-    between_sizes -= (subsets @ (trapezoid - trapezoid**2)).mean() / len(values)
-    return {
-        "images": float(area.var() - within / len(values)),
-        "sizes": float(between_sizes),
-        "subsets": float((subsets @ trapezoid).mean()),
-        "area, between draws": float(within),
-    }
-
-
 KINDS = ("one subset for all sizes", "one subset a size")
 difference = f"{one} - {other}"
 found = {}
 for kind in KINDS:
     both = answers(kind, one), answers(kind, other)
-    found |= {(one, kind): components(both[0]), (other, kind): components(both[1])}
-    found[difference, kind] = components(both[0] - both[1])
-    found[difference, f"{kind}, not shared by the explainers"] = components(both[0] - both[1].roll(1, 0))
+    of_kind = {(one, kind): both[0], (other, kind): both[1], (difference, kind): both[0] - both[1]}
+    of_kind[difference, f"{kind}, not shared by the explainers"] = both[0] - both[1].roll(1, 0)
+    found |= {of: allocation.components(values, trapezoid) for of, values in of_kind.items()}
 variance = pd.DataFrame(found).T.rename_axis(["of", "asked"])
 run.save(variance, "variance")
 tables.styled(variance.map(lambda component: f"{component:.4f}".replace("-", "−")))
@@ -177,39 +166,54 @@ Markdown(
 # images has the variance $(v_b + v_w / N) / n$. The dots are intervals that were measured.
 
 # %% mystnb={"figure": {"caption": "Half-width of the 95 % interval against forwards for each explainer. Left: the area of one explainer. Right: the difference of two. Dots: measured.", "name": "cost-forwards-width"}, "image": {"alt": "Two line charts with logarithmic axes of half-width against forwards; the published protocol lies highest, one size an image lowest."}} tags=["hide-input", "answer"]
-WAYS = {  # name -> (kind of subsets, draws a size, sizes an image)
-    "published": (KINDS[1], published_draws, len(sizes)),
-    "one subset for all sizes": (KINDS[0], 1, len(sizes)),
-    "one subset a size": (KINDS[1], 1, len(sizes)),
-    "one size an image": (KINDS[1], 1, 1),
-}
+whole = subject.score(hit, "zero", "fine-tuned")(torch.ones(images, 1, maps[one].shape[1], dtype=torch.bool))
+whole = whole[:, 0].cpu().double()
+curves = {e: once.where(explainer=e).blocks[0].values.double().cpu() for e in explainers}
+curves[difference] = curves[one] - curves[other]
+areas = {of: curve @ trapezoid for of, curve in curves.items()}
+explained = {of: float(torch.corrcoef(torch.stack([whole, area]))[0, 1] ** 2) for of, area in areas.items()}
+AT_RANDOM, IN_TURN, CONTROLLED = "one size an image", "one size an image, in turn", "with whole images"
 
 
-def of_an_image(of, way):
-    """Variance of an image's number, and the forwards that it takes."""
-    kind, draws, asked_sizes = WAYS[way]
-    split_of = variance.loc[of].loc[kind]
-    noise = split_of["area, between draws"] if asked_sizes > 1 else split_of["sizes"] + split_of["subsets"]
-    between = variance.loc[of].loc[KINDS[1], "images"]  # the same whatever is asked
-    return between + noise / draws, draws * asked_sizes
+def of_an_image(of):
+    """By way: the variance of an image's number, and the forwards for each explainer, images of the control included."""
+    v, count = variance.loc[of], len(sizes)
+    between, within = v.loc[KINDS[1], "images"], v["area, between draws"]  # between: the same whatever is asked
+    each = between + within[KINDS[1]]
+    return {
+        "published": (between + within[KINDS[1]] / published_draws, published_draws * count),
+        KINDS[0]: (between + within[KINDS[0]], count),
+        KINDS[1]: (each, count),
+        AT_RANDOM: (between + v.loc[KINDS[1], ["sizes", "subsets"]].sum(), 1),
+        IN_TURN: (v.loc[KINDS[1], "images, at a size"], 1),
+        CONTROLLED: (each * (1 - explained[of] * (1 - 1 / controls)), count + controls / (1 + (of == difference))),
+    }
 
 
-def measured(of, way):
-    """Half of the interval of the scores."""
+def measured(of):
+    """By way, where it was asked: images with an explanation, mean area and half of its interval."""
     contrasts = torch.tensor([[1.0, -1.0 * (of == difference)]])
     cells = {"cells": [{"explainer": e} for e in explainers], "contrasts": contrasts}
-    e = stats.estimate(scores, stats.area, metric=way, **cells)
-    return float(e.high - e.low) / 2, e.images
+    asked_of = {way: stats.estimate(scores, stats.area, metric=way, **cells) for way in ("published", KINDS[1])}
+    dots = {way: (e.images, float(e), float(e.high - e.low) / 2) for way, e in asked_of.items()}
+    at, few = allocation.sizes_in_turn(seed, images, trapezoid), images // controls
+    apart = {
+        IN_TURN: allocation.in_turn(curves[of].gather(1, at[:, None])[:, 0], at, trapezoid),
+        CONTROLLED: allocation.controlled(areas[of][:few], whole[:few], whole[few:]),
+    }
+    counts = {IN_TURN: images, CONTROLLED: few}
+    return dots | {way: (counts[way], float(e.value), 1.96 * float(e.error)) for way, e in apart.items()}
 
 
+WAYS = tuple(of_an_image(one))
 figure, panels = plt.subplots(1, 2, figsize=(7.6, 3.0))
 counts = np.geomspace(10, 1e4, 30)
-for (axes, of), (number, way) in itertools.product(zip(panels, (one, difference), strict=True), enumerate(WAYS)):
-    each, forwards = of_an_image(of, way)
-    axes.plot(counts * forwards, 1.96 * (each / counts) ** 0.5, color=f"C{number}", label=way)
-    if way in ("published", KINDS[1]):
-        half, count = measured(of, way)
-        axes.plot(count * forwards, half, "o", color=f"C{number}")
+for axes, of in zip(panels, (one, difference), strict=True):
+    dots = measured(of)
+    for number, (way, (each, forwards)) in enumerate(of_an_image(of).items()):
+        axes.plot(counts * forwards, 1.96 * (each / counts) ** 0.5, color=f"C{number}", label=way)
+        if way in dots:
+            axes.plot(dots[way][0] * forwards, dots[way][2], "o", color=f"C{number}")
     axes.set(xscale="log", yscale="log", xlabel="forwards", title=of)
 panels[0].set(ylabel="half-width of the interval")
 panels[1].legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
@@ -217,9 +221,10 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 rows = []
-for of, way in itertools.product((one, other, difference), WAYS):
-    (base, base_forwards), (each, forwards) = of_an_image(of, "published"), of_an_image(of, way)
-    rows.append((of, way, each / base, each * forwards / (base * base_forwards)))
+for of in (one, other, difference):
+    base, base_forwards = of_an_image(of)["published"]
+    for way, (each, forwards) in of_an_image(of).items():
+        rows.append((of, way, each / base, each * forwards / (base * base_forwards)))
 needed = pd.DataFrame(rows, columns=["of", "asked", "images", "forwards"])
 run.save(needed, "needed")
 shown = needed.set_index(["of", "asked"]).rename_axis([None, None])
@@ -228,20 +233,30 @@ shown["forwards"] = (1 / shown["forwards"]).map("1/{:.0f}".format)
 tables.styled(shown)
 
 # %% tags=["hide-input"]
-cost = explaining / asking
+of_a_map = explaining / asking  # forwards
 apart_of = {of: variance.loc[of].loc[KINDS[1]] for of in (one, difference)}
-best = {of: (cost * (v["sizes"] + v["subsets"]) / v["images"]) ** 0.5 for of, v in apart_of.items()}
-whole = subject.score(hit, "zero", "fine-tuned")(torch.ones(images, 1, maps[one].shape[1], dtype=torch.bool))[:, 0]
-areas = {e: once.where(explainer=e).blocks[0].values.double() @ trapezoid for e in explainers}
-together = torch.stack([whole.cpu().double(), areas[one], areas[one] - areas[other]])
-explained, apart_explained = torch.corrcoef(together)[0, 1:].square().tolist()
+best = {of: (of_a_map * (v["sizes"] + v["subsets"]) / v["images"]) ** 0.5 for of, v in apart_of.items()}
+
+
+def beside(way, base, maps=0.0):
+    """How many forwards a way takes beside another for a level and the difference, in words; a map costs so many."""
+    words = []
+    for of, name in ((one, "a level"), (difference, "the difference")):
+        (own, forwards), (their, base_forwards) = (of_an_image(of)[w] for w in (way, base))
+        ratio = own * (forwards + maps) / (their * (base_forwards + maps))
+        words.append(f"{abs(1 - ratio):.0%} {'fewer' if ratio < 1 else 'more'} for {name}")
+    return " and ".join(words)
+
+
 Markdown(
     "For the published interval the table gives the images, and the forwards, that each way needs, as parts of the published "
-    f"ones. One size an image needs the fewest forwards and the most images, each with an explanation, which here costs as much "
-    f"as {cost:.0f} forwards. With that price the best number of sizes an image is about **{best[one]:.0f}** for a level and "
-    f"**{best[difference]:.0f}** for the difference; all 19 are the choice of this page, because a curve over sizes comes with them. "
-    "Whether the network recognises the whole image, one forward, is a control variate: asked of many images it would take "
-    f"another **{explained:.0%}** of a level's variance, and {apart_explained:.0%} of the difference's."
+    f"ones. One size an image needs few forwards and many images, each with an explanation, which here costs as much "
+    f"as {of_a_map:.0f} forwards. With that price the best number of sizes an image is about **{best[one]:.0f}** for a level and "
+    f"**{best[difference]:.0f}** for the difference; all {len(sizes)} are the choice of this page, because a curve over sizes comes with them. "
+    f"*In turn* takes {beside(IN_TURN, AT_RANDOM)} than at random: what can be saved there is what the mean differs by between sizes. "
+    f"*With whole images*, {controls} times as many as are explained, takes {beside(CONTROLLED, KINDS[1])} than the same without, and with explanations "
+    f"at their price {beside(CONTROLLED, KINDS[1], of_a_map)}: whether a whole image is recognised explains {explained[one]:.0%} of the variance of a "
+    f"level, and {explained[difference]:.0%} of the difference's."
 )
 
 # %% [markdown]
@@ -275,7 +290,7 @@ rows = [(*d.names, d.verdict, d.value, d.low, d.high, d.images, d.forwards) for 
 run.save(pd.DataFrame(rows, columns=columns), "decisions")
 
 # Under chance: the explainers of each image change places at random.
-gap = (areas[one] - areas[other]).numpy()
+gap = areas[difference].numpy()
 points = sequential.looks(least, images, 1.25)
 signs = np.random.default_rng(seed).choice([-1.0, 1.0], (2000, images)) * gap
 n = np.array(points)
@@ -377,12 +392,13 @@ def times_fewer(name):
     return stats.Statistic(lambda a, b: price(name) * spread(a) / spread(b), over, "times fewer forwards")
 
 
-rows, cheaper, dearer = [], [], []
+rows, cheaper, dearer, ratios, shifts = [], [], [], {}, {}
 for name, ways in OTHERS.items():
     fewer = stats.estimate(others, times_fewer(name), metric=name)
     shift = stats.estimate(
         others, metric=name, cells=[{"variant": v} for v in (THRIFTY, PUBLISHED)], contrasts=torch.tensor([[1.0, -1.0]])
     )
+    ratios[name], shifts[name] = fewer, shift
     row = {"metric": name} | {
         f"forwards, {v}": f"{way[3]:,.0f}" for way, v in zip(ways, (PUBLISHED, THRIFTY), strict=True)
     }
@@ -398,6 +414,11 @@ text = f"The thrifty way gives the same interval in surely fewer forwards for {'
 text += f", and takes surely more for **{', '.join(dearer)}**" if dearer else ""
 text += ". A metric with random numbers of its own at every size needs one draw, because the sizes average it. Where all draws "
 text += "together make *one* number, as in µFidelity, fewer of them save little or nothing: what is saved is lost again in more images."
+found, shift = ratios["RISE"], shifts["RISE"]
+saves = "fewer" if found.low > 1 else "more" if found.high < 1 else "not clearly fewer or more"
+moved = "another map, and judged otherwise" if shift.low > 0 or shift.high < 0 else "not seen to be judged otherwise"
+text += f" *RISE* with {rise_masks[1]} masks for {rise_masks[0]} takes {saves} forwards for the same interval ({tables.number(found)} times fewer), and is "
+text += f"{moved}: its difference moves by {tables.number(shift, 3)}. It answers another question than the map of all masks, so that nothing is claimed of it."
 Markdown(text)
 
 # %% [markdown]
@@ -406,27 +427,19 @@ Markdown(text)
 # They are this study's own. A ratio of variances has an interval over images as any other number.
 
 # %% tags=["hide-input"]
-
-
-def share_of_forwards(*samples):
-    """Forwards for the published interval with one subset a size, as a share of the published ones.
-
-    Of one explainer, a sample a draw; of two, as many again.
-    """
-    draws = torch.stack([sample.values @ trapezoid for sample in samples])  # [draws, images]
-    draws = draws[:split_draws] - draws[split_draws:] if len(draws) > split_draws else draws
-    weights = samples[0].weights
-    total = weights.sum(1)
-    within_images = weights @ draws.var(0) / total
-    centre = weights @ draws.mean(0) / total
-    spread = (weights @ draws.mean(0) ** 2 / total - centre**2) * total / (total - 1)
-    between = (spread - within_images / split_draws).clamp(min=0)
-    return (between + within_images) / (between + within_images / published_draws) / published_draws
-
-
 each_draw = tuple({"draw": draw} for draw in range(split_draws))
 each_pair = tuple({"explainer": e} | draw for e in explainers for draw in each_draw)
-levels, pairs = (stats.Statistic(share_of_forwards, of, "share of the forwards") for of in (each_draw, each_pair))
+
+
+def share_of_forwards(over, explainers):
+    """The statistic: forwards for the published interval with one subset a size, as a share of the published ones."""
+    images = cost.images_for_fewer_draws(over, published_draws, explainers)
+    return stats.Statistic(
+        lambda *draws: images.function(*draws) / published_draws, images.over, "share of the forwards"
+    )
+
+
+levels, pairs = share_of_forwards(each_draw, 1), share_of_forwards(each_pair, 2)
 run.claim(
     "forwards-twentieth",
     "this page",

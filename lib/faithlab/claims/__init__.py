@@ -14,6 +14,7 @@ from faithlab.claims.parts import (
     no_worse,
     premise,
     some,
+    timed,
     trend,
     within,
 )

@@ -15,6 +15,7 @@ What a claim says, the part, its contrasts and their side:
     as well as, no worse than                 no_worse       x - y, paired                above minus the margin
     weak, about 0.2                           agrees         x                            the printed range, wider
     always, never, exactly                    counted        none: a fact is counted
+    takes at least, at most so many times     timed          none: its interval over the turns of a run is given
     some, most                                some, most     those of several parts, one or more than half of them
 """
 
@@ -58,6 +59,7 @@ class Part:
         table: the long table that the rows are from.
         count: of a counted fact, how many cases are as claimed.
         cases: of how many.
+        untold: of a counted fact, whether it cannot be told.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Part:
     table: Scores | None = field(default=None, repr=False)
     count: int = 0
     cases: int = 0
+    untold: bool = False
 
     @cached_property
     def resampled(self) -> Tensor:
@@ -279,6 +282,31 @@ def counted(name: str, as_claimed: Tensor | Sequence[bool], *, reason: str = "")
     if cases.dtype != torch.bool:
         raise ValueError(f"{name}: expected true or false for every case, but got {cases.dtype}")
     return Part(name, "counted", reason=reason, count=int(cases.sum()), cases=len(cases))
+
+
+def timed(
+    name: str, interval: tuple[float, float], *, at_least: float = -INFINITY, at_most: float = INFINITY, reason: str
+) -> Part:
+    """A ratio of wall times is at least, or at most, so much: one counted case, open where its interval has both sides.
+
+    Times are no scores of inputs: their interval is over the turns of one run, and whoever has taken them makes it, at
+    the level that as many parts ask for.
+
+    Args:
+        name: for a reader, with the ratio.
+        interval: its ends; NaN: not known.
+        at_least: the ratio is at least this,
+        at_most: and at most this.
+        reason: what the interval is over.
+
+    Raises:
+        ValueError: no bar.
+    """
+    if not at_least < at_most or (at_least == -INFINITY and at_most == INFINITY):
+        raise ValueError(f"{name}: expected a bar, but the claimed side is from {at_least} to {at_most}")
+    low, high = interval
+    inside, outside = at_least <= low and high <= at_most, high < at_least or low > at_most
+    return Part(name, "counted", reason=reason, count=int(inside), cases=1, untold=not inside and not outside)
 
 
 def premise(part: Part) -> Part:

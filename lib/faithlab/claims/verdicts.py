@@ -146,7 +146,7 @@ def judge_part(part: Part, parts: int = 1, estimate: Estimate | None = None) -> 
         estimate: instead of the part's own; for simulations.
     """
     if part.gathered is None:
-        return Judged(part, HOLDS if part.count == part.cases else FAILS)
+        return Judged(part, OPEN if part.untold else HOLDS if part.count == part.cases else FAILS)
     estimate = part.estimate if estimate is None else estimate
     found = outcome(estimate, part.low, part.high, parts, part.needed)
     told = found == OPEN and part.needed is None  # of some or most nobody can tell which will decide it
@@ -233,7 +233,7 @@ def evidence(frame: pd.DataFrame) -> str:
         lost = int(estimated["missing"].sum())
         text += f"; {lost} missing score{'s' * (lost > 1)} left out" * (lost > 0)
     text += "."
-    undecided = parts.loc[parts["outcome"] == OPEN, "images_needed"]
+    undecided = parts.loc[(parts["outcome"] == OPEN) & (parts["kind"] != COUNTED), "images_needed"]
     if len(undecided):
         needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
         if needed < FAR_MORE * asked:
@@ -343,7 +343,7 @@ class Verdict:
     def _repr_html_(self) -> str:
         def line(j: Judged) -> str:
             if j.part.gathered is None:
-                own = [f"{j.part.count} of {j.part.cases}"]
+                own = [f"{j.part.count} of {j.part.cases}" if not j.part.untold else "cannot be told"]
             else:
                 ends = [_ends(j.part.estimate.pooled, q).replace("-", "−") for q in range(len(j.part.contrasts))]
                 own = [f"{c}: {e}" if len(ends) > 1 else e for c, e in zip(j.part.contrasts, ends, strict=True)]

@@ -3,11 +3,19 @@
 The speed of a machine drifts. So what is compared runs in turn, and ratios are taken within a turn.
 """
 
+import math
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import scipy.special
 import torch
 from torch import Tensor, nn
+
+from faithlab.claims.verdicts import tail
+from faithlab.stats import Estimate, Sample, Statistic, auc
+from faithlab.stats.samples import Labels
 
 Work = Callable[[], object]
 
@@ -40,3 +48,107 @@ def forwards(network: nn.Module, batch: Tensor, count: int) -> None:
     """So many inputs, those of a batch again and again, and nothing else: the floor of all work that asks as many."""
     for start in range(0, count, len(batch)):
         network(batch[: count - start])
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A positive ratio with its interval; from 0 to infinity where that is not known.
+
+    Attributes:
+        value: the ratio.
+        low: lower end.
+        high: upper end.
+    """
+
+    value: float
+    low: float = 0.0
+    high: float = math.inf
+
+    @classmethod
+    def over_turns(cls, ratios: Sequence[float], parts: int = 1) -> "Ratio":
+        """The geometric mean of the ratios of several turns, with Student's interval of their logarithms.
+
+        Args:
+            ratios: one of each turn; a single one has no interval.
+            parts: how many ratios a claim makes a part of: each is judged at its share of the error rate, as
+                `faithlab.claims` does; 1 to 4: the interval is that of 95 %.
+        """
+        logs = np.log(np.asarray(ratios, dtype=float))
+        if len(logs) < 2:
+            return cls(float(np.exp(logs.mean())))
+        half = -scipy.special.stdtrit(len(logs) - 1, tail(parts)) * logs.std(ddof=1) / len(logs) ** 0.5
+        return cls(*(float(np.exp(logs.mean() + by)) for by in (0, -half, half)))
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> "Ratio":
+        """An estimate of one number that cannot be negative."""
+        value, low, high = (float(end.flatten()[0]) for end in estimate.pooled)
+        return cls(value) if math.isnan(low) else cls(value, max(low, 0.0), high)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval."""
+        return self.low, self.high
+
+    def over(self, other: "Ratio") -> "Ratio":
+        """This one divided by another that was measured apart from it.
+
+        Of logarithms, the distances from the values to the ends are added in squares (MOVER; Zou and Donner,
+        "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008).
+        """
+        with np.errstate(divide="ignore"):
+            (mine, low, high), (its, its_low, its_high) = (np.log([r.value, r.low, r.high]) for r in (self, other))
+        below, above = math.hypot(mine - low, its_high - its), math.hypot(high - mine, its - its_low)
+        return Ratio(*(float(np.exp(mine - its + by)) for by in (0, -below, above)))
+
+    def __str__(self) -> str:
+        ends = f"[{self.low:.3g}, {self.high:.3g}]" if self.low > 0 and self.high < math.inf else "(no interval)"
+        return f"{self.value:.3g} {ends}"
+
+
+REACHED, OUT_OF_REACH, LOST, OPEN = "reached", "out of reach", "lost on the way", "open"
+
+
+def against(aim: float, found: Ratio, possible: Ratio) -> str:
+    """Whether so many times faster was reached, and if not, whether it could have been.
+
+    Args:
+        aim: how many times faster it should be.
+        found: how many times faster it is.
+        possible: how many times faster it would be if it took no longer than its bare forwards.
+
+    Returns:
+        "reached"; "out of reach", where even bare forwards are too slow; "lost on the way", where they are fast enough;
+        "open", where the intervals do not tell.
+    """
+    if found.low >= aim:
+        return REACHED
+    if possible.high < aim:
+        return OUT_OF_REACH
+    return LOST if found.high < aim <= possible.low else OPEN
+
+
+def images_for_fewer_draws(over: Sequence[Labels], published: int, explainers: int = 1) -> Statistic:
+    """How many times the images one draw needs, for an interval of a mean area as wide as that of so many draws.
+
+    With v_b between images and v_w between the draws of an image that is (v_b + v_w) / (v_b + v_w / N).
+
+    Args:
+        over: the labels of each draw; of two explainers, whose difference is asked for, first all draws of the one.
+        published: draws N.
+        explainers: 1, or 2 for the difference of two on the same draws.
+    """
+
+    def factor(*samples: Sample) -> Tensor:
+        areas = torch.stack([auc(sample.values, sample.sizes) for sample in samples])
+        areas = areas.unflatten(0, (explainers, -1))  # [explainers, draws, images]
+        draws = areas[0] if explainers == 1 else areas[0] - areas[1]
+        weights = samples[0].weights
+        total = weights.sum(1)
+        within = weights @ draws.var(0) / total
+        centre = weights @ draws.mean(0) / total
+        spread = (weights @ draws.mean(0) ** 2 / total - centre**2) * total / (total - 1)
+        between = (spread - within / len(draws)).clamp(min=0)
+        return (between + within) / (between + within / published)
+
+    return Statistic(factor, tuple(over), "times the images")
