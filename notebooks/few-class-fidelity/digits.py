@@ -382,6 +382,8 @@ Markdown(
     f"{tables.number(each_left[low])}: "
     + (
         "no single one keeps them apart. "
+        if float(each_left[high].high) < 0.6
+        else "whether that one alone keeps them apart stays open. "
         if float(each_left[high].low) <= 0.6
         else "without that one the claim would hold. "
     )

@@ -437,8 +437,9 @@ for task, data in where.items():
     finer = stats.paired(coarser, *pair, dataset=data)
     nearest = full[task, training_seeds[0]][0].amin(1)[missed[task]] / delta[task]
     lines.append(
-        f"**{task}**: {tables.share(reached)} have a candidate ({source}), {0.95 - float(reached):.0%} too few of them. "
-        f"Of the images of this build {tables.share(part['every fourth width'])} have one with every fourth width, "
+        f"**{task}**: {tables.share(reached)} have a candidate ({source}), "
+        + (f"{0.95 - float(reached):.0%} of them too few. " if float(reached) < 0.95 else "which is enough. ")
+        + f"Of the images of this build {tables.share(part['every fourth width'])} have one with every fourth width, "
         f"{tables.share(part['every second width'])} with every second, {tables.share(part['all widths'])} with all: "
         + f"the last doubling adds {tables.share(finer)}, and as much again would "
         + ("reach the bar. " if float(part["all widths"]) + float(finer) > 0.95 else "not reach the bar. ")
@@ -538,13 +539,11 @@ for task, data in where.items():
         whole, blurred = (stats.estimate(known, told(name, part), dataset=data) for name in ("perturbed", "blur"))
         replaced = {"metric": "novelty", "variant": part, "reference": "perturbed"}
         only = stats.estimate(known, stats.Statistic(with_candidate, (clean, replaced, among)), dataset=data)
-        line = (
-            f"**{task}, {part}**: told by {tables.number(whole)}, of images with a candidate by {tables.number(only)}, "
-        )
-        line += f"a fixed blur by {tables.number(blurred)} ({source})"
+        line = f"**{task}, {part}**: told from a clean one with a chance of {tables.number(whole)}, "
+        line += f"{tables.number(only)} of those with a candidate, and {tables.number(blurred)} where a fixed blur replaces it ({source})"
         if part == "half replaced":
             natural = stats.estimate(scores + mixed, told("another image", part), dataset=data)
-            line += f"; another image by {tables.number(natural)} (this build)"
+            line += f"; {tables.number(natural)} where another image does (this build)"
             line += (
                 ": to mix two images is what the network notices, whatever is mixed in"
                 if float(natural.low) > 0.6

@@ -198,7 +198,8 @@ def settled(by: str, values: Sequence[Label], **labels: Label) -> Statistic:
         )
         return pearson(rank(one), rank(other))
 
-    return Statistic(correlation, tuple({by: value, **labels} for value in values), "rank correlation of halves")
+    over = tuple({by: value, **labels} for value in values)
+    return Statistic(correlation, over, "rank correlation of halves", bounds=(-1.0, 1.0))
 
 
 def told_apart(one: Sample, other: Sample) -> Tensor:
