@@ -539,7 +539,7 @@ for pair, labels in original.items():
     by_network = [{"network": f"{pairs[pair]['network']} {which}"} for which in ("fine-tuned", "original")]
     back = stats.paired(known, *by_network, of=masking.at(most), **of)
     lines.append(
-        f"**{pair}** loses {tables.share(tenth)} to a tenth and {tables.share(half)} to {most:.0%} ({source}), "
+        f"**{pair}** loses {tables.share(tenth)} to a tenth and {tables.share(half)} to {100 * most:.0f} % ({source}), "
         + (
             "so that a tenth was too little to ask, "
             if float(half.low) > 0.05 > float(tenth)
