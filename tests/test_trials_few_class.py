@@ -262,6 +262,25 @@ def test_curves_cannot_be_told_apart():
         stats.told_apart(curve, curve)
 
 
+def test_what_is_left_out_goes_by_whole_names():
+    left = refined.left_out(["BP", "BP + SG", "BP + SG²", "IG(min) + SG"])
+    assert left == {
+        "BP": ["IG(min) + SG"],
+        "SG": ["BP", "BP + SG²"],
+        "SG²": ["BP", "BP + SG", "IG(min) + SG"],
+        "IG(min)": ["BP", "BP + SG", "BP + SG²"],
+    }
+
+
+def test_an_order_is_settled_where_both_halves_of_the_images_have_it():
+    levels = torch.tensor([[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]])  # of even and odd images, for three explainers
+    about = {"dataset": "digits", "network": "net", "metric": "Few-class Fidelity", "images": range(8)}
+    for of, expected in ((levels, -1.0), (levels[:, :1].expand(-1, 2), 1.0)):
+        rows = zip("abc", of, strict=True)
+        scores = Scores.concat(Scores.of(each.repeat(4), explainer=name, **about) for name, each in rows)
+        assert float(stats.estimate(scores, stats.settled("explainer", "abc"))) == pytest.approx(expected)
+
+
 # How often the rules err
 
 EXPLAINERS = [f"{name}{way}" for name in "abcdef" for way in ("", " + XRAI", " + SG", " + SG²")] + ["Random"]

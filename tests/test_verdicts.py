@@ -222,10 +222,23 @@ def test_the_sentence_names_counts_networks_data_and_images():
     assert verdict.outcome == "undecided"
     assert verdict.counts == {HOLDS: 2, OPEN: 1}
     assert verdict.sentence.startswith(
-        "2 of 3 parts hold, 1 open, 0 fail. On net 0 and net 1, 200 inputs of digits. About "
+        "2 of 3 parts hold, 1 open, 0 fail. On net 0 and net 1, 200 inputs of digits. Open is 'c': 0.5"
     )
+    assert "]; the claim asks for above 0.5. About " in verdict.sentence
     assert f"About {verdicts._round(verdict.needed)} inputs would decide it." in verdict.sentence
     assert str(verdict).splitlines()[0] == f"all (Table 1): {CLAIM}"
+
+
+def test_the_open_comparison_that_is_nearest_to_its_bar_is_named():
+    t = table([[3.0, 2.0, 1.96, 1.94]], noise=1.0)
+    printed = {"a": 3.5, "b": 0.5, "c": 0.25, "d": 0.125}
+    verdict = claims.Claim("x", "Table 1", "x", [claims.best(t, "explainer", "b", printed=printed)]).verdict
+    assert verdict.outcome == "contradicted"  # a is ahead
+    assert " Open is" not in verdict.sentence
+    rivals = claims.best(t, "explainer", "b", rivals=["c", "d"], printed=printed, name="b is the best")
+    sentence = claims.Claim("x", "Table 1", "x", [rivals]).verdict.sentence
+    assert " Open is 'b is the best', in 2 of 2 comparisons, the nearest to its bar b − c: " in sentence
+    assert ", in print 0.25; the claim asks for above 0. " in sentence
 
 
 def test_missing_scores_and_failing_printed_numbers_are_said():

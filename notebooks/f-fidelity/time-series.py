@@ -74,7 +74,7 @@ from faithlab.metrics import fidelities, own
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 from faithlab.trials import comparisons, degraded, masking, roar, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
@@ -428,7 +428,7 @@ def ahead(pair, rival, way, level):
     return better(scores, *({"metric": name} for name in names), **about, **pairs[pair])
 
 
-run.claim(
+macro_judged = run.claim(
     "ff-series-macro",
     "Tables 3 and 6",
     "By their areas R-Fidelity and F-Fidelity order degraded explanations perfectly, but for LeRF with an LSTM on Boiler.",
@@ -438,6 +438,31 @@ run.claim(
         for pair, metric in itertools.product(pairs, ("RFid+", "RFid-", "FFid+", "FFid-"))
         if not (whose[pair] == ("Boiler", "LSTM") and metric.endswith("-"))
     ],
+)
+macro_judged
+
+# %% [markdown]
+# **Why?** Both metrics ask the same networks about the same series, and one removes more: R-Fidelity has no cap. How large are the steps
+# that each has to put in order, and how many of them are clear? *Recorded* and *this build* say whose series a number is of.
+
+# %% tags=["hide-input"]
+kept = recorded("f-fidelity/time-series", "parts")
+source, known = ("recorded", kept.frame) if kept else ("this build", macro_judged.frame())
+known = known[(known["claim"] == "ff-series-macro") & (known["network"] == "pooled") & (known["kind"] == "in_order")]
+steps = {name: known[known["part"].str.contains(f": {name}Fid", regex=False)] for name in ("R", "F")}
+clear = {name: int((of["low"] > 0).sum()) for name, of in steps.items()}
+size = {name: of["value"].median() for name, of in steps.items()}
+Markdown(
+    f"Of {len(steps['R'])} steps of noise R-Fidelity has {clear['R']} clearly in order, F-Fidelity {clear['F']} of "
+    f"{len(steps['F'])} ({source}). A step changes the area by {size['R']:.4f} under the one and by {size['F']:.4f} under "
+    f"the other (medians), where one series is {1 / known['images'].max():.4f} to {1 / known['images'].min():.4f} of all".replace(
+        "-0.", "−0."
+    )
+    + (
+        ": what F-Fidelity's cap leaves to be removed is too little to tell on so few series."
+        if size["F"] < 0.5 * size["R"] and clear["F"] / len(steps["F"]) < clear["R"] / len(steps["R"])
+        else ": that the cap is the reason is not seen."
+    )
 )
 
 # %% tags=["hide-input"]
@@ -497,6 +522,44 @@ run.claim(
     "Masking a tenth of the values costs time-series networks accuracy, and fine-tuning gives some of it back.",
     [*recognised, *parts],
 )
+
+# %% [markdown]
+# **Why?** Networks that bear everything, or a tenth that is too little for these series? The same networks lost more of the values, too.
+
+# %% tags=["hide-input"]
+source, known = next(
+    (name, of)
+    for name, of in run.beside("masking").items()
+    if set(bears.labels("dataset")) <= set(of.labels("dataset"))
+)
+lines, most = [], max(tested)
+for pair, labels in original.items():
+    of = {"dataset": labels["dataset"], "explainer": f"random {kind}s"}
+    tenth, half = (stats.estimate(known, masking.lost(share), network=labels["network"], **of) for share in (0.1, most))
+    by_network = [{"network": f"{pairs[pair]['network']} {which}"} for which in ("fine-tuned", "original")]
+    back = stats.paired(known, *by_network, of=masking.at(most), **of)
+    lines.append(
+        f"**{pair}** loses {tables.share(tenth)} to a tenth and {tables.share(half)} to {100 * most:.0f} % ({source}), "
+        + (
+            "so that a tenth was too little to ask, "
+            if float(half.low) > 0.05 > float(tenth)
+            else "so that it hardly needs what is missing, "
+            if float(half.high) < 0.05
+            else "and how much it needs what is missing stays open, "
+            if float(half.low) <= 0.05
+            else "so that a tenth was enough to ask, "
+        )
+        + f"and fine-tuning gives {tables.share(back)} back there, "
+        + (
+            "which is clear"
+            if float(back.low) > 0
+            else "the wrong way"
+            if float(back.high) < 0
+            else "which is not clear"
+        )
+        + "."
+    )
+Markdown("\n\n".join(lines))
 
 # %% tags=["hide-input"]
 run.finish()

@@ -235,6 +235,7 @@ def evidence(frame: pd.DataFrame) -> str:
     text += "."
     undecided = parts.loc[(parts["outcome"] == OPEN) & (parts["kind"] != COUNTED), "images_needed"]
     if len(undecided):
+        text += _open(pooled[pooled["outcome"] == OPEN])
         needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
         if needed < FAR_MORE * asked:
             text += f" About {_round(needed)} inputs would decide it."
@@ -247,6 +248,30 @@ def evidence(frame: pd.DataFrame) -> str:
         text += f" The paper's own numbers do not satisfy {len(failing)} part{'s' * (len(failing) != 1)}: "
         text += f"{_listed(failing)}."
     return text
+
+
+def _open(pooled: pd.DataFrame) -> str:
+    """Which comparison of a claim's open parts is the farthest from decided, for a sentence."""
+    value, low, high, least, most = (pooled[name] for name in ("value", "low", "high", "claimed_low", "claimed_high"))
+    straddles = ~((low > least) & (high < most)) & ~((high < least) | (low > most))  # or it has no interval
+    distance = (value - least).abs().combine((value - most).abs(), min)
+    clear = (distance / ((high - low) / 2)).where(straddles)
+    row = pooled.loc[clear.idxmin() if clear.notna().any() else pooled.index[0]]
+    of_part = straddles[pooled["part"] == row["part"]]
+    parts = pooled["part"].nunique()
+    text = f" Open is {row['part']!r}" if parts == 1 else f" The least clear of {parts} open parts is {row['part']!r}"
+    if len(of_part) > 1:
+        contrast = row["contrast"].replace(" - ", " − ")
+        text += f", in {of_part.sum()} of {len(of_part)} comparisons, the nearest to its bar {contrast}"
+    value, low, high, least, most, printed = (
+        f"{row[name]:.3g}".replace("-", "−")
+        for name in ("value", "low", "high", "claimed_low", "claimed_high", "printed")
+    )
+    interval = f" [{low}, {high}]" if row["low"] == row["low"] else " without an interval"
+    bars = {f"above {least}": row["claimed_low"], f"below {most}": row["claimed_high"]}
+    asked = " and ".join(words for words, bar in bars.items() if math.isfinite(bar))
+    in_print = f", in print {printed}" if row["printed"] == row["printed"] else ""
+    return f"{text}: {value}{interval}{in_print}; the claim asks for {asked}."
 
 
 def _printed_fails(contrasts: pd.DataFrame) -> bool:

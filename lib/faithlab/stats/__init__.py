@@ -18,6 +18,7 @@ from faithlab.stats.samples import (
     pairs_in_order,
     ranked_alike,
     same_order,
+    settled,
     told_apart,
     youden,
 )

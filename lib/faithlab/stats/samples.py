@@ -178,6 +178,30 @@ def agreement(one: Labels, other: Labels, by: str, values: Sequence[Label]) -> S
     return Statistic(ranked_alike, tuple(over), "rank correlation")
 
 
+def settled(by: str, values: Sequence[Label], **labels: Label) -> Statistic:
+    """Spearman's correlation between the means of every second image and those of the other images.
+
+    How far the images settle an order: where two networks agree less than each with itself on half of its images, more
+    images would not make them agree.
+
+    Args:
+        by: what is ranked, such as "explainer".
+        values: its values.
+        **labels: of the rows.
+    """
+
+    def correlation(*samples: Sample) -> Tensor:
+        second = torch.arange(samples[0].weights.shape[1]) % 2
+        one, other = (
+            torch.stack([replace(s, weights=s.weights * half).mean() for s in samples], -1)
+            for half in (second, 1 - second)
+        )
+        return pearson(rank(one), rank(other))
+
+    over = tuple({by: value, **labels} for value in values)
+    return Statistic(correlation, over, "rank correlation of halves", bounds=(-1.0, 1.0))
+
+
 def told_apart(one: Sample, other: Sample) -> Tensor:
     """The chance that a score of the second kind is above one of the first, ties half: the AUROC.
 

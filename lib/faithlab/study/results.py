@@ -238,7 +238,7 @@ class Run:
             names = {id(scores): table for table, scores in self._scores.items()}
             again = [part if part.table is None else part.on(files[names[id(part.table)]]) for part in claim.parts]
             verdict = Claim(claim.id, claim.where, claim.sentence, tuple(again)).verdict
-            if verdict.row()["evidence"] != claim.verdict.row()["evidence"]:
+            if [part.outcome for part in verdict.judged] != [part.outcome for part in claim.verdict.judged]:
                 raise ValueError(
                     f"{self.name}: the saved tables say of {claim.id!r}: {verdict.sentence} The page says: "
                     f"{claim.verdict.sentence}"

@@ -217,6 +217,19 @@ def named(explainer: str, refinement: str) -> str:
     return explainer if refinement == "none" else f"{explainer} + {refinement}"
 
 
+def left_out(names: Sequence[str]) -> dict[str, list[str]]:
+    """What stays of explainers with refinements where one explainer, or one refinement, is left out.
+
+    Args:
+        names: "BP", "BP + SG" and so on.
+
+    Returns:
+        By the name of what is left out.
+    """
+    groups = dict.fromkeys(part for name in names for part in name.split(" + "))
+    return {group: [name for name in names if group not in name.split(" + ")] for group in groups}
+
+
 def table(scores: Scores, **labels: Any) -> pd.DataFrame:
     """The mean of every metric, explainer and refinement with its interval over images.
 
