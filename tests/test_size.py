@@ -89,6 +89,12 @@ def test_a_p_value_is_printed_on_its_side_of_the_level():
     assert [size._printed(p) for p in (0.0547, 0.3)] == ["0.055", "0.30"]
 
 
+def test_an_interval_holds_a_truth_between_two_sizes_that_are_tried():
+    assert size.holds(0.35, 0.39, 0.390625)
+    assert size.holds([0.35, 0.35, math.nan], [0.39, 0.38, math.nan], 0.390625).tolist() == [True, False, False]
+    assert not size.holds(0.4, 0.45, 0.390625)
+
+
 def test_what_cannot_be_simulated_is_an_error():
     with pytest.raises(ValueError, match="got 'cliff' and 'linear'"):
         Plateau("cliff")

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from torch import Tensor
 
@@ -37,6 +38,9 @@ from faithlab.scores import Label, Scores
 
 LEAST_ROWS = 20
 """Fewer images (draws of one image) are not resampled: a bootstrap of them is no measure of anything."""
+
+GRID = 0.01
+"""The step between the sizes that are tried."""
 
 _SIGNIFICANCE = 0.05
 _MISFIT, _EXCESS = 0.01, 0.006  # the first alone would refuse for a misfit that only many images can see
@@ -146,6 +150,23 @@ def law(
     if setting.cap is not None:
         removed = removed.clamp(max=share("cap", setting.cap))
     return torch.where(s > 0, removed * gain / s.clamp(min=1e-12), 0.0)
+
+
+def holds(low: ArrayLike, high: ArrayLike, truth: ArrayLike) -> np.ndarray:
+    """Whether an interval that was read holds a known size; none does where no size was named (NaN).
+
+    The ends lie on the grid of the sizes that are tried, and the truth need not: it is held to half a step.
+
+    Args:
+        low: the interval's lower end, or a column of them.
+        high: its upper end.
+        truth: the known size, a share of the features.
+
+    Returns:
+        bool, of the shape of what was given.
+    """
+    low, high, truth = np.asarray(low), np.asarray(high), np.asarray(truth)
+    return (low - GRID / 2 - 1e-9 <= truth) & (truth <= high + GRID / 2 + 1e-9)
 
 
 def explanation_size(
@@ -447,7 +468,7 @@ def _models(counts: tuple[int, ...], removals: tuple[tuple[int, ...], ...], feat
     s = np.tile(np.asarray(counts, float), len(removals)).clip(1)
     first, longest = max(counts[0], 1) / features, counts[-1] / features
     # No size is tried that ends before the first measured one: no curve would show how it ends.
-    sizes = np.arange(max(0.04, min(np.ceil(100 * first - 1e-9) / 100, 0.5 * longest)), 0.94 * longest, 0.01).round(2)
+    sizes = np.arange(max(0.04, min(np.ceil(100 * first - 1e-9) / 100, 0.5 * longest)), 0.94 * longest, GRID).round(2)
     levels, found = (0, 0.03, 0.07, 0.12, 0.2, 0.3, 0.45, 0.65), []
     for w in (0, 0.25, 0.5, 0.75, 1.0):  # a wider ramp is a decay
         found += [("knee" if w <= 0.5 else "smooth", c, w, b, b, c) for c in sizes for b in levels]
