@@ -20,8 +20,10 @@ import reader
 import seaborn as sns
 import yaml
 
+from faithlab import stats
 from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
+from faithlab.metrics.size import holds
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import figures, places, profiles, provenance, published
 from faithlab.study.agreement import INPUTS
@@ -109,6 +111,12 @@ def write(results: Path, target: Path) -> None:
         kept = judged.better(sizes.parent, "f-fidelity/explanation-size", "sizes")
         (target / "sizes.md").write_text(_sizes(kept.frame if kept else pd.read_csv(sizes), kept), encoding="utf-8")
         (target / "ones.md").write_text(_ones(results), encoding="utf-8")
+    simulations = results / "f-fidelity/when-a-size-is-named"
+    if (simulations / "scores.parquet").is_file():
+        kept = judged.better(simulations, "f-fidelity/when-a-size-is-named", "scores")
+        scores = kept.frame if kept else Scores.load(simulations / "scores.parquet")
+        run = f"recorded, {kept.profile}" if kept else "this build"
+        (target / "goals.md").write_text(_goals(scores, run), encoding="utf-8")
 
 
 def _best_of(results: Path, part: str, table: str) -> pd.DataFrame:
@@ -231,12 +239,37 @@ def _ones(results: Path) -> str:
         ):
             named, held = of.dropna(subset="size"), "unknown"
             if pd.notna(truth[data]):
-                known = round(truth[data], 2)
-                held = f"{int((named['low'].le(known) & named['high'].ge(known)).sum())} of {len(named)}"
+                held = f"{int(holds(named['low'], named['high'], truth[data]).sum())} of {len(named)}"
             middle = f"{named['size'].median():.2f}" if len(named) else "–"
             rows.append(f"| {data} | {ranking} | {len(named)} of {len(of)} | {middle} | {held} |")
     head = "| Data | Ranking | Images with a size | Median size | Intervals that hold the known size |\n"
     return head + "|---|---|--:|--:|--:|\n" + "\n".join(rows) + "\n"
+
+
+def _goals(scores: Scores, run: str) -> str:
+    """How often simulated studies of explanation sizes come out right: the worst case of each goal, in words."""
+    asked = {
+        "named": "An explanation that has an end is given a size",
+        "held": "The interval of a size that is named holds the true one",
+        "refused": "A ranking without an end is refused",
+    }
+    lines = []
+    for metric, says in asked.items():
+        cases = scores.where(metric=metric).labels("dataset") if metric in scores.labels("metric") else []
+        shares = {name: stats.estimate(scores, metric=metric, dataset=name).pooled for name in cases}
+        if not shares:
+            continue
+        worst = min(shares, key=lambda name: float(shares[name].value))
+        value, low, high = (float(end) for end in shares[worst])
+        sure = sum(float(share.low) > 0.9 for share in shares.values())
+        if value == 1:
+            often = f"in every study, in all {len(shares)} cases"
+        else:
+            often = (
+                f"in {value:.0%} [{low:.0%}, {high:.0%}] of the studies in the worst case of {len(shares)}, *{worst}*"
+            )
+        lines.append(f"- {says} {often}. The interval lies above nine of ten in {sure} of {len(shares)} cases.")
+    return f"Of simulated studies ({run}):\n\n" + "\n".join(lines) + "\n"
 
 
 def _sizes(sizes: pd.DataFrame, kept: Recorded | None = None) -> str:

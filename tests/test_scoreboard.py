@@ -66,6 +66,22 @@ def run(folder, profile, claims, **more):
     (folder / "provenance.json").write_text(json.dumps(provenance))
 
 
+def test_the_worst_simulated_case_is_told():
+    about = {"network": "simulated", "images": range(50)}
+    scores = Scores.concat(
+        Scores.of(torch.arange(50) >= wrong, dataset=case, metric=metric, **about)
+        for case, metric, wrong in (("a", "named", 0), ("b", "named", 20), ("c", "refused", 0))
+    )
+    text = scoreboard._goals(scores, "recorded, study")
+    assert (
+        "An explanation that has an end is given a size in 60% [45%, 74%] of the studies in the worst case of 2, *b*."
+        in text
+    )
+    assert "nine of ten in 1 of 2 cases" in text
+    assert "A ranking without an end is refused in every study, in all 1 cases." in text
+    assert "holds the true one" not in text, "nothing was named, so that no interval was asked"
+
+
 def test_claims_are_counted_by_paper_and_verdict(results, tmp_path):
     scoreboard.write(results, tmp_path / "out")
     text = (tmp_path / "out/claims.md").read_text()

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.special import ndtr
 
 from faithlab import masks, segments, stats
 from faithlab.metrics import evaluate, size, tiers
@@ -23,72 +22,25 @@ from faithlab.metrics.size import (
 from faithlab.scores import Scores
 from faithlab.study import figures
 from faithlab.subject import Subject
+from faithlab.trials.plateaus import FEATURES, Plateau
 
-F = 400
-COUNTS = masks.counts(SIZES, F)
-PLACES = np.tile(COUNTS.numpy(), len(SETTINGS))
-REMOVED = torch.stack([masks.removals(COUNTS, F, *s) for s in SETTINGS]).numpy().ravel()
-RESPONSES = {
-    "linear": lambda share: share,
-    "square": lambda share: share**2,
-    "saturated": lambda share: np.minimum(1, share / 0.25),
-}
-
-
-def ranked(kind: str, noise: float, random: np.random.Generator) -> np.ndarray:
-    """Relevance by place in the ranking, [F]; the block of the true ones is a fifth of the features."""
-    first = F // 5
-    relevance = np.zeros(F)
-    relevance[:first] = 1
-    if kind == "unequal":
-        relevance[first : first + 3 * F // 20] = 0.15
-    elif kind == "exponential":
-        relevance = np.exp(-np.arange(F) / (0.15 * F))
-    elif kind == "linear":
-        relevance = np.clip(1 - np.arange(F) / (0.3 * F), 0, None)
-    elif kind == "equal":
-        relevance[:] = 1
-    if kind == "random":
-        return random.permutation(relevance)
-    # The paper's degradation: a share of the block changes places with features behind it.
-    swapped = round(noise * first)
-    here, there = random.choice(first, swapped, replace=False), first + random.choice(F - first, swapped, replace=False)
-    relevance[here], relevance[there] = relevance[there], relevance[here]
-    return relevance
-
-
-def curves(kind: str, seed: int, *, images=200, draws=2, noise=0.0, response="linear", alike=0.3) -> torch.Tensor:
-    """Mean hits lost [images, settings, sizes]; hits of one image agree beyond what is removed (`alike`)."""
-    random = np.random.default_rng(seed)
-    if kind == "ignored":  # the network does not look
-        return torch.from_numpy((random.random((images, draws, len(PLACES))) < 0.02).mean(1)).view(
-            images, len(SETTINGS), -1
-        )
-    relevance = np.stack([ranked(kind, noise, random) for _ in range(images)])
-    gain, squares = relevance.cumsum(1)[:, PLACES - 1], (relevance**2).cumsum(1)[:, PLACES - 1]
-    mean = gain / PLACES
-    left = (1 - (REMOVED - 1) / np.maximum(PLACES - 1, 1)).clip(0)
-    spread = np.sqrt(REMOVED * (squares / PLACES - mean**2).clip(0) * left)
-    removed = (REMOVED * mean)[:, None] + spread[:, None] * random.standard_normal((images, draws, len(PLACES)))
-    lost = 0.95 * RESPONSES[response]((removed / relevance.sum(1)[:, None, None]).clip(0))
-    luck = alike**0.5 * random.standard_normal((images, 1, 1)) + (1 - alike) ** 0.5 * random.standard_normal(lost.shape)
-    return torch.from_numpy((ndtr(luck) < lost).mean(1)).view(images, len(SETTINGS), -1)
+F = FEATURES
 
 
 NAMED = {
-    "perfect": {},
-    "a tenth of the ranking is noise": {"noise": 0.1, "response": "square"},
-    "a fifth is": {"noise": 0.2},
-    "saturated answers": {"noise": 0.1, "response": "saturated"},
-    "unequal tiers": {"kind": "unequal"},
-    "two fifths are, more images": {"noise": 0.4, "images": 400},
+    "perfect": Plateau(),
+    "a tenth of the ranking is noise": Plateau(noise=0.1, response="square"),
+    "a fifth is": Plateau(noise=0.2),
+    "saturated answers": Plateau(noise=0.1, response="saturated"),
+    "unequal tiers": Plateau("unequal"),
+    "two fifths are, more images": Plateau(noise=0.4, images=400),
 }
 
 
 @pytest.mark.parametrize("case", NAMED)
 def test_a_true_size_is_named_and_covered(case):
     """The goal is 90 % of each. A rate of 95 % leaves more than two of eight out in 0.6 % of the suites."""
-    found = [read(curves(**{"kind": "block"} | NAMED[case], seed=seed), SIZES, SETTINGS, F) for seed in range(8)]
+    found = [NAMED[case].read(number) for number in range(8)]
     named = [size for size in found if not size.refusal]
     assert len(named) >= 6, [size.refusal for size in found]
     assert sum(size.low - 1e-9 <= 0.2 <= size.high + 1e-9 for size in named) >= len(named) - 2
@@ -99,7 +51,7 @@ def test_a_true_size_is_named_and_covered(case):
 @pytest.mark.parametrize("kind", ["exponential", "linear", "random", "equal", "ignored"])
 def test_what_has_no_size_is_refused(kind):
     """The goal is 90 %, the gate as above: what a processor rounds cannot move three of eight."""
-    found = [read(curves(kind, seed), SIZES, SETTINGS, F) for seed in range(8)]
+    found = [Plateau(kind).read(number) for number in range(8)]
     refused = [size for size in found if size.refusal]
     assert len(refused) >= 6, list(map(str, found))
     assert all(math.isnan(v) for size in refused for v in (size.fraction, size.low, size.high))
@@ -116,8 +68,40 @@ def test_a_size_beyond_the_sweep_is_not_named():
     assert read(hits, SIZES, long, F).refusal
 
 
+def test_a_size_among_the_first_of_the_sweep_is_not_named():
+    """All that matters lies before the first sizes: nothing shows where it begins to end."""
+    found = [Plateau(size=0.04).read(number) for number in range(3)]
+    assert all("may be smaller than the sweep shows, which begins at 0.03" in size.refusal for size in found)
+    assert all(math.isnan(size.fraction) for size in found)
+    coarse = SIZES[1::2]  # from 0.06 on, where the finer sweep names this size
+    assert "which begins at 0.06" in read(Plateau(size=0.06).curves(0, coarse), coarse, SETTINGS, F).refusal
+    assert not Plateau(size=0.06).read(0).refusal
+
+
+@pytest.mark.parametrize("truth", [0.1, 0.4])
+def test_a_small_and_a_large_size_in_the_sweep_are_named(truth):
+    found = [Plateau(size=truth, images=400).read(number) for number in range(4)]
+    assert sum(not size.refusal for size in found) >= 3
+    assert np.nanmean([size.fraction for size in found]) == pytest.approx(truth, abs=0.02)
+
+
+def test_a_p_value_is_printed_on_its_side_of_the_level():
+    assert [size._printed(p) for p in (0.0547, 0.3)] == ["0.055", "0.30"]
+
+
+def test_an_interval_holds_a_truth_between_two_sizes_that_are_tried():
+    assert size.holds(0.35, 0.39, 0.390625)
+    assert size.holds([0.35, 0.35, math.nan], [0.39, 0.38, math.nan], 0.390625).tolist() == [True, False, False]
+    assert not size.holds(0.4, 0.45, 0.390625)
+
+
+def test_what_cannot_be_simulated_is_an_error():
+    with pytest.raises(ValueError, match="got 'cliff' and 'linear'"):
+        Plateau("cliff")
+
+
 def test_what_is_found_is_told():
-    size = read(curves("block", 0), SIZES, SETTINGS, F)
+    size = Plateau().read(0)
     low, high = size.block
     assert str(size) == f"{size.fraction:.2f} [{size.low:.2f}, {size.high:.2f}]"
     assert size.low <= size.fraction <= size.high
@@ -136,7 +120,7 @@ def test_what_is_found_is_told():
 
 
 def test_the_same_seed_gives_the_same_reading_and_few_images_none():
-    sample = curves("block", 1)
+    sample = Plateau().curves(1)
     one, same = (read(sample, SIZES, SETTINGS, F, seed=3) for _ in range(2))
     assert (one.fraction, one.low, one.high, one.smooth) == (same.fraction, same.low, same.high, same.smooth)
     few = read(sample[: LEAST_ROWS - 1], SIZES, SETTINGS, F)
@@ -260,7 +244,7 @@ def test_the_law_is_the_closed_form_of_a_linear_response():
 
 def test_readings_follow_the_weights():
     """What a claim resamples: rows that count twice move the reading, rows that do not count are not there."""
-    sample = torch.cat([curves("block", 2), curves("unequal", 3)])
+    sample = torch.cat([Plateau().curves(2), Plateau("unequal").curves(3)])
     weights = torch.ones(3, len(sample), dtype=torch.float64)
     weights[1, 200:] = 0
     found = readings(sample, weights, SIZES, SETTINGS, F)

@@ -70,7 +70,7 @@ from IPython.display import Markdown
 
 from faithlab import segments, stats
 from faithlab.claims import above, below
-from faithlab.metrics.size import Setting, curves, explanation_size, stretch
+from faithlab.metrics.size import GRID, Setting, curves, explanation_size, holds, stretch
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
@@ -254,17 +254,14 @@ def named(sizes, run_of):
     """Which rankings have a size, in words."""
     others, own = sizes[~sizes["ranking"].isin(controls)], sizes[sizes["ranking"] == "truth"]
     middle = sizes[sizes["ranking"] == "centre"]
-    sure, known_to = own[own["size"].notna()], own["truth"].round(2)  # as the reading, which knows hundredths
-    held = int((sure["low"].le(known_to[sure.index]) & sure["high"].ge(known_to[sure.index])).sum())
+    sure = own[own["size"].notna()]
+    held = int(holds(sure["low"], sure["high"], sure["truth"]).sum())
     text = f"- **{run_of}**, up to {sizes['inputs'].max()} inputs of a kind: the sizes of **{others['size'].count()} of {len(others)}** "
     text += f"rankings by explainers and by search are named{listed(others)}; up to {0.05 * len(others):.1f} would be by chance, if "
     text += (
         f"all were smooth decays. The known explanation has a named size in **{len(sure)} of {len(own)}** kinds of data"
     )
-    text += f"{listed(sure)}, and its interval holds the true one in {held}"
-    wide = int((sure["low"] < sure["size"] / 3).sum())
-    if wide:
-        text += f"; of these, {wide} reach{'es' * (wide == 1)} down to almost nothing: such a ranking ends no later, and that is all"
+    text += f"{listed(sure)}, and its interval holds the true one in {held}, to half a step of the sizes that are tried ({GRID / 2:g})"
     return (
         text + f". The control *centre* has one in **{middle['size'].count()} of {len(middle)}** cases{listed(middle)}."
     )
@@ -458,8 +455,15 @@ run.save(classes, "classes")
 by_network = real[real["data"] == "photographs"].groupby("ranking", sort=False)["size"].count()
 alike = int(by_network.isin([0, len(training_seeds)]).sum())
 alone, one_class = each[each["ranking"] != "truth"]["size"], int(classes["size"].count())
-text = f"**Of {len(alone)} readings of single images** by the real rankings {alone.count()} name a size. **Of {len(classes)} "
-text += f"readings of single classes** {one_class} do{listed(classes)}. "
+text = f"**Of {len(alone)} readings of single images** by the real rankings {alone.count()} name a size; chance alone would name up to "
+text += f"{0.05 * len(alone):.1f}. **Of {len(classes)} "
+text += f"readings of single classes** {one_class} do{listed(classes)}; chance alone would name up to {0.05 * len(classes):.1f}, the rule's "
+text += "level times the number asked, if all were smooth decays. "
+text += (
+    "No more classes are named than by chance. "
+    if one_class <= 0.05 * len(classes)
+    else "Which of them are more than chance, one reading of each cannot say. "
+)
 text += "So few inputs of a class would show a sharp end only. "
 text += f"**Across networks** of the photographs ({len(training_seeds)}), that there is a size, or none, is the same for {alike} of "
 text += f"{len(by_network)} rankings."

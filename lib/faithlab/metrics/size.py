@@ -16,7 +16,7 @@ with E K = m * G(s) / s and an unknown h, the same for every setting and size. T
 
 `read` therefore names a size only if a gain curve with a knee explains the curves better than every smooth decay and
 than the straight line, each tested by regenerating curves from that null, if it explains them at all, and if the
-interval ends inside the sweep. Otherwise it says why not.
+interval begins and ends inside the sweep. Otherwise it says why not.
 """
 
 import functools
@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from torch import Tensor
 
@@ -37,6 +38,9 @@ from faithlab.scores import Label, Scores
 
 LEAST_ROWS = 20
 """Fewer images (draws of one image) are not resampled: a bootstrap of them is no measure of anything."""
+
+GRID = 0.01
+"""The step between the sizes that are tried."""
 
 _SIGNIFICANCE = 0.05
 _MISFIT, _EXCESS = 0.01, 0.006  # the first alone would refuse for a misfit that only many images can see
@@ -146,6 +150,23 @@ def law(
     if setting.cap is not None:
         removed = removed.clamp(max=share("cap", setting.cap))
     return torch.where(s > 0, removed * gain / s.clamp(min=1e-12), 0.0)
+
+
+def holds(low: ArrayLike, high: ArrayLike, truth: ArrayLike) -> np.ndarray:
+    """Whether an interval that was read holds a known size; none does where no size was named (NaN).
+
+    The ends lie on the grid of the sizes that are tried, and the truth need not: it is held to half a step.
+
+    Args:
+        low: the interval's lower end, or a column of them.
+        high: its upper end.
+        truth: the known size, a share of the features.
+
+    Returns:
+        bool, of the shape of what was given.
+    """
+    low, high, truth = np.asarray(low), np.asarray(high), np.asarray(truth)
+    return (low - GRID / 2 - 1e-9 <= truth) & (truth <= high + GRID / 2 + 1e-9)
 
 
 def explanation_size(
@@ -338,14 +359,18 @@ def read(
     excess = fit.unit * np.sqrt(max(0.0, misfit[i] - again.min(0).mean()) / flat.shape[1])
 
     c, w = models.c[i], models.w[i]
+    first, last = float(max(counts[0], 1)) / features, float(about["fractions"][-1])
     if p["flat"] >= _SIGNIFICANCE:
-        refusal = f"a random ranking explains the curves as well (p = {p['flat']:.2f})"
+        refusal = f"a random ranking explains the curves as well (p = {_printed(p['flat'])})"
     elif p["smooth"] >= _SIGNIFICANCE:
-        refusal = f"the ranking has no sharp knee: a smooth decay explains the curves as well (p = {p['smooth']:.2f})"
+        refusal = "the ranking has no sharp knee: a smooth decay explains the curves as well "
+        refusal += f"(p = {_printed(p['smooth'])})"
     elif fits_badly < _MISFIT and excess > _EXCESS:
         refusal = f"no gain curve explains the curves: the best misses them by {excess:.3f} beyond their noise"
+    elif low <= max(sizes[0], first) + 1e-9:
+        refusal = f"it may be smaller than the sweep shows, which begins at {first:.2f}"
     elif high >= sizes[-1] - 1e-9:
-        refusal = f"it may be larger than the sweep, which ends at {float(about['fractions'][-1]):.2f}"
+        refusal = f"it may be larger than the sweep, which ends at {last:.2f}"
     named = (c, low, high) if not refusal else (np.nan,) * 3
     mu = models.gone[i] / (features * models.gain[i].max())
     return Size(
@@ -362,6 +387,11 @@ def read(
         **{k: float(v) for k, v in p.items()},
         **about,
     )
+
+
+def _printed(p: float) -> str:
+    """A p-value with so many digits that it does not seem to be on the other side of the level."""
+    return f"{p:.3f}" if abs(p - _SIGNIFICANCE) < 0.01 else f"{p:.2f}"
 
 
 def readings(
@@ -436,8 +466,9 @@ def _models(counts: tuple[int, ...], removals: tuple[tuple[int, ...], ...], feat
     """All gain curves that are tried on a sweep, and what each makes of it."""
     m = np.asarray(removals, float).ravel()
     s = np.tile(np.asarray(counts, float), len(removals)).clip(1)
-    longest = counts[-1] / features
-    sizes = np.arange(0.04, 0.94 * longest, 0.01).round(2)
+    first, longest = max(counts[0], 1) / features, counts[-1] / features
+    # No size is tried that ends before the first measured one: no curve would show how it ends.
+    sizes = np.arange(max(0.04, min(np.ceil(100 * first - 1e-9) / 100, 0.5 * longest)), 0.94 * longest, GRID).round(2)
     levels, found = (0, 0.03, 0.07, 0.12, 0.2, 0.3, 0.45, 0.65), []
     for w in (0, 0.25, 0.5, 0.75, 1.0):  # a wider ramp is a decay
         found += [("knee" if w <= 0.5 else "smooth", c, w, b, b, c) for c in sizes for b in levels]
