@@ -172,7 +172,7 @@ def asked_about(network, features, readout, count):
     """A network with inputs that it recognises, of so many features: patches of an image, else its own."""
     if network in photograph_networks:
         pictures, model = datasets.load("imagenet-foolbox", "test"), pretrained.load(network)
-        places = subjects.recognised(model, passed_over + count, pictures, batch_size=16)[passed_over:]
+        places = subjects.recognised(model, count, pictures, batch_size=16)  # so few that none is passed over
         about = {"dataset": "imagenet-foolbox test", "images": places}
         about["precision"] = engine.native_precision() if precision == "bfloat16" else torch.float32
         found = Subject(model, pictures.model_inputs(places), pictures.labels[places], torch.arange(1), **about)
