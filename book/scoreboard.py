@@ -36,6 +36,7 @@ CALLED = {
     "photographs_limit": "photographs",
     "more_photographs": "photographs from a folder",
     "attained_images": "images for the best order",
+    "reason_images": "images for reasons",
     "fidelity_images": "images for Fidelity",
     "split_images": "of them for the split of the variance",
     "test_limit": "test pictures",

@@ -92,6 +92,11 @@ def test_the_best_orders_are_those_of_the_search_and_no_order_is_above_their_bou
         (bound,) = bounds.where(metric=optimum.bound_name(key))
         for block in table.where(metric=key):
             assert (sign * (bound.values - block.values) > -1e-4).all()
+        (alone,) = optimum.bound(key, metric, subject)  # the same beside another search
+        assert alone.labels == {**bound.labels, "explainer": "TRACE-p"}
+        assert alone.values.flatten().tolist() == pytest.approx(bound.values.flatten().tolist(), abs=1e-4)
+    with pytest.raises(ValueError, match="logits have none"):
+        optimum.bound("LeRF - MoRF", METRICS["LeRF - MoRF"].given(readout=logit), subject)
 
 
 def every_order(features: int) -> torch.Tensor:

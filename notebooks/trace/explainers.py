@@ -105,10 +105,13 @@ for subject in chosen:
         "InputxGradient": "input-x-gradient",
     }
     controls = {"Random": ("random", {"seed": seed})}
-    found = optimum.orders(ours, subject, steps=steps, seed=seed, progress=True)
+    one = f"seed {subject.training_seed}"  # a killed run finds the searches that are done
+    find = partial(optimum.orders, ours, subject, steps=steps, seed=seed, progress=True)
+    found = run.kept(f"orders of {one}", find)
     greedy = search.greedy(subject.score(), *size, objective="Mo", device=device)
     found["Greedy-Mo"] = search.heat_map(greedy.order)
-    better, bounds = optimum.best_orders(ours, subject, seed=seed, progress=True)
+    find = partial(optimum.best_orders, ours, subject, seed=seed, progress=True)
+    better, bounds = run.kept(f"best orders of {one}", find)
     certificates.append(evaluate(ours, subject, better) + bounds)
     attributions.append(found | subjects.attributions(subject, explainers | controls, batch_size=32))
 

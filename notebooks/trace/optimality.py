@@ -158,8 +158,9 @@ figures.show(figure)
 # %% [markdown]
 # The gap to the bound, mean over the images with its 95 % interval. The column *optimum* is how far the bound itself is from
 # what any order can reach: what a search lacks is only the difference to that column. The last columns count the images for
-# which a search found the optimum. The paper's greedy search has no row for Le-Mo; ours goes
-# [from both ends](../../book/trace/deviations), and then moves one patch after the other to its best place.
+# which a search found the optimum, and say how many masked inputs it asked about, mean per image. The paper's greedy
+# search has no row for Le-Mo; ours goes [from both ends](../../book/trace/deviations), and then moves one patch after the
+# other to its best place.
 
 
 # %% tags=["hide-input"]
@@ -174,8 +175,10 @@ for name, (metric, _) in SOUGHT.items():
     short = optimum.name(metric).replace("TRACE-p", "TRACE-Le-Mo-p").replace("TRACE-y", "TRACE-Le-Mo-y")
     gaps = stats.summary(curves, ["explainer"], metric=f"gap of {name}")
     row = {"search": short} | {cell["explainer"]: tables.share(gap) for cell, gap in gaps}
-    reach = {f"{of} at the optimum": int(optimal(name, of).sum()) for of in ("annealing", "both ends, insertion")}
-    shown.append(row | reach)
+    for of in ("annealing", "both ends, insertion"):
+        asked = torch.cat([found[n, name, of].asked for n in range(len(chosen))]).double().mean()
+        row |= {f"{of} at the optimum": int(optimal(name, of).sum()), f"{of} asks": f"{float(asked):,.0f}"}
+    shown.append(row)
 tables.prose(pd.DataFrame(shown).fillna("–"))
 
 # %% [markdown]

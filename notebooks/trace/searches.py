@@ -21,9 +21,9 @@
 # LeRF − MoRF it anneals, from the greedy order of LeRF. We grow the order [from both ends](../../book/trace/deviations), and then
 # move one patch after the other to its best place. Which finds the better order?
 #
-# Every search pays for each forward that it needs; a subset that it asked before is free ([](../cost/search) says what that and
-# more saves). Before a search has an order, its value is that of chance, 0. A greedy search of many features needs more
-# forwards than there are: then neither it nor what starts from it has a point.
+# Every search pays for each forward that it needs; a subset that it asked before is free ([](../cost/search) says
+# what that and more saves). Before a search has an order, its value is that of chance, 0. A search that finds none in
+# its forwards, as greedy search of many features may, has no value and no point.
 
 # %% [markdown]
 # ## Parameters
@@ -37,6 +37,10 @@ compared = [  # network, features, readout, recognised inputs, forwards for each
     "resnet9 16 y 8 900 130",
 ]
 photograph_networks = []  # those among them that others trained, for photographs
+passed_over = (
+    48  # of the inputs that a network recognises: earlier runs asked about these, and decided what is compared
+)
+certified = 3  # inputs of each network whose subsets are all asked, or that independent searches ask about
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 repeats = 3  # independent searches from random orders, for the limit
 seed = 0  # of the proposals
@@ -57,11 +61,11 @@ from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.search import chains, orders
 from faithlab.stats.samples import Statistic
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, networks, profiles, tables
 from faithlab.study.results import Run, recorded
-from faithlab.subject import Subject
+from faithlab.subject import Remembered, Subject
 from faithlab.trials import optimum, subjects
-from faithlab.zoo import datasets, pretrained
+from faithlab.zoo import datasets, folds, pretrained
 
 figures.theme()
 run = Run("trace/searches", globals())
@@ -153,6 +157,8 @@ def searched(name, make, chained, score, order, steps, images, resume=None):
 PAPER = ["greedy, MoRF", "greedy, LeRF", "annealing", "tabu search", "genetic algorithm"]
 OURS = ["greedy, both ends", "both ends, annealing", "both ends, insertion"]
 NAMES = {"resnet9": "ResNet-9", "vit": "ViT", "efficientnet-lite0": "Lite0", "lstm": "text", "bilstm": "series"}
+NAMES["resnet18"] = "ResNet-18"  # of clothes in 28 × 28 pixels
+RECIPES = {**networks.RECIPES, "resnet18": folds.normal(profiles.defaults("reco-mege/normal"))[0]}
 READOUTS = {"p": probability, "y": logit}
 SPENT = [k / 25 for k in range(1, 26)]
 
@@ -163,17 +169,18 @@ def called(network, features, readout):
 
 
 def asked_about(network, features, readout, count):
-    """A network with the first inputs that it recognises, of so many features: patches of an image, else its own."""
+    """A network with inputs that it recognises, of so many features: patches of an image, else its own."""
     if network in photograph_networks:
         pictures, model = datasets.load("imagenet-foolbox", "test"), pretrained.load(network)
-        places = subjects.recognised(model, count, pictures, batch_size=16)
+        places = subjects.recognised(model, count, pictures, batch_size=16)  # so few that none is passed over
         about = {"dataset": "imagenet-foolbox test", "images": places}
         about["precision"] = engine.native_precision() if precision == "bfloat16" else torch.float32
         found = Subject(model, pictures.model_inputs(places), pictures.labels[places], torch.arange(1), **about)
     else:
         changes = {**training, "seed": training_seed} if network == "resnet9" else {}
-        recipe = networks.changed(networks.RECIPES[network], changes)
-        found = subjects.subject(recipe, subjects.recognised(recipe, count), precision=precision)
+        recipe = networks.changed(RECIPES[network], changes)
+        places = subjects.recognised(recipe, passed_over + count)[passed_over:]
+        found = subjects.subject(recipe, places, precision=precision)
     if found.x.ndim == 4:
         side = found.x.shape[-1] // round(features**0.5)
         found = dataclasses.replace(found, segments=segments.patches(*found.x.shape[-2:], side))
@@ -182,10 +189,9 @@ def asked_about(network, features, readout, count):
     return dataclasses.replace(found, network=called(network, features, readout))
 
 
-def compare(subject, readout, most, moves):
-    """The searches' best values by forwards for each input, [(forwards, values [B])] by search, and what all asked."""
+def compare(subject, readout, asked_once, most, moves):
+    """The best values by forwards for each input: [(forwards, values [B])] of every search that has an order."""
     count, features, identity = len(subject.x), segments.count(subject.segments), subject.images.to(subject.x.device)
-    asked_once = search.Remembered(subject.score(readout))  # by all searches together: each pays for its own
     begin = orders.random_orders(identity, features, seed=seed)[:, 0]
     anneal = partial(search.anneal, **optimum.schedule(METRICS["LeRF - MoRF"].given(readout=readout), moves), seed=seed)
     ways = {  # how each starts, and how it goes on
@@ -202,7 +208,7 @@ def compare(subject, readout, most, moves):
         name: [(0, torch.zeros(count, dtype=torch.float64))] for name in ways
     }  # at chance, before there is an order
     for name, (objective, further) in ways.items():
-        own, order = search.Remembered(asked_once), begin
+        own, order = search.Remembered(asked_once), begin  # what others have asked it pays for, too
         if objective:
             needed = (features * (features + 1) // 2 + 1) * (4 if objective == "Le-Mo" else 1)
             if needed > 2 * most:  # of different subsets there may be fewer
@@ -215,7 +221,8 @@ def compare(subject, readout, most, moves):
             taken += stride
             found = further(own, order, steps=taken, images=identity, resume=found)
             paths[name].append((own.forwards / count, found.value.cpu()))
-    return {name: [(used, value) for used, value in path if used <= most] for name, path in paths.items()}, asked_once
+    affordable = {name: [(used, value) for used, value in path if used <= most] for name, path in paths.items()}
+    return {name: path for name, path in affordable.items() if len(path) > 1}
 
 
 def reached(path, forwards):
@@ -229,55 +236,104 @@ def scored(subject, values, metric, searching, **about):
     return Scores.of(values, metric=metric, explainer=searching, **about)
 
 
-rows, tops, chosen = [], {}, {}
-for network, features, readout, *numbers in map(str.split, compared):
-    features, count, most, moves = map(int, (features, *numbers))
-    subject = asked_about(network, features, readout, count)
-    found, asked_once = compare(subject, READOUTS[readout], most, moves)
-    name, both = subject.network, found["greedy, both ends"]
-    top = torch.stack([reached(path, most) for path in found.values()]).amax(0)
-    tops[name], chosen[name] = top, (subject, asked_once, readout)
-    some = top.masked_fill(top <= 0, torch.nan)  # no search found an order better than chance: a part of nothing
-    for searching, path in found.items():
-        part = torch.stack([reached(path, share * most) / some for share in SPENT], 1)
-        rows.append(scored(subject, part, "part of the best by forwards", searching, sizes=SPENT))
-        if len(both) > 1:
-            for metric, spent in (("at greedy's forwards", both[1][0]), ("in the end", most)):
-                rows.append(scored(subject, reached(path, spent) / some, f"part of the best {metric}", searching))
-
 # %% [markdown]
 # ## How much better could an order be?
 #
-# Two answers, of different kinds. A **bound** holds for every order: all subsets of one patch, and of all but one, are asked, the
-# best counts, and nothing else is taken for better than certain. The other is an **estimate**: of independent searches from
-# random orders the best two are apart by a gap, and 19 times that gap beyond the best is where the best of all would lie with
-# 95 % confidence, were their values spread evenly below it ({cite:t}`robson1964truncation`). They are not, so that this is no bound; where
-# it lies above the bound, the bound takes its place:
-# [](optimality) has the optimum of 16 patches.
+# Three answers, of different kinds.
+#
+# - The **optimum**: of up to 16 features all subsets are asked, and the best order is a shortest path through them,
+#   as on [](optimality). Probability and logit are read off the same forwards.
+# - A **bound** holds for every order: all subsets of one feature, and of all but one, are asked, the best counts, and
+#   nothing else is taken for better than certain. So it exists for probabilities alone: a logit has no highest value.
+# - An **estimate**: of independent searches from random orders the best two are apart by a gap, and 19 times that gap
+#   beyond the best is where the best of all would lie with 95 % confidence, were their values spread evenly below it
+#   ({cite:t}`robson1964truncation`). They are not, so that this is no bound; where it lies above the bound, the bound
+#   takes its place.
+#
+# Photographs are too dear for all subsets and for independent searches, and 196 features for the latter: they have
+# the bound.
 
 # %% tags=["hide-input"]
-ceilings = {}
-for name, (subject, asked_once, readout) in chosen.items():
-    count, features, device = len(subject.x), segments.count(subject.segments), subject.x.device
-    if readout == "p":  # a logit has no highest value
-        ceilings[name] = search.ceiling(asked_once, count, features, score_range=(0, 1), device=device).sum(1).cpu()
-        rows.append(scored(subject, tops[name] / ceilings[name], "best found, part of the bound", "any"))
-for name, (subject, asked_once, _) in chosen.items():
-    if subject.dataset.startswith("imagenet"):  # too dear
-        continue
-    identity, features = subject.images.to(subject.x.device), segments.count(subject.segments)
-    many = torch.cat(
-        [identity + 10_000_000 * (1 + k) for k in range(repeats)]
-    )  # each repeat has its own random numbers
+EXACT, SEARCHED = 16, 64  # features up to which all subsets are asked, and independent searches made
+complete = {}
+
+
+def all_subsets(network, subject, readout):
+    """The answers of the first inputs to all subsets, [n, 2^F]; both readouts of a network are asked in one forward."""
+    features, few = segments.count(subject.segments), subject.part(torch.arange(min(certified, len(subject.x))))
+
+    def ask():
+        both = Remembered(few.score(tuple(READOUTS.values())), len(READOUTS))
+        return [search.answers(both.of(i), len(few.x), features, device=few.x.device) for i in range(len(READOUTS))]
+
+    if (network, features) not in complete:
+        complete[network, features] = run.kept(f"all subsets of {features} features of {network}", ask)
+    return complete[network, features][[*READOUTS].index(readout)][: len(few.x)]
+
+
+def known(table, score):
+    """A score that looks the first inputs up in a table of all subsets, and asks about the others."""
+    lookup = search.lookup(table)
+
+    def ask(keep, at):
+        found, there = torch.empty(len(at), dtype=table.dtype, device=table.device), at < len(table)
+        for here, way in ((there, lookup), (~there, score)):
+            if bool(here.any()):
+                found[here] = way(keep[here], at[here]).to(found)
+        return found
+
+    return ask
+
+
+def estimated(few, asked_once, top):
+    """The limit that independent searches from random orders suggest, [n]."""
+    identity, features = few.images.to(few.x.device), segments.count(few.segments)
+    # Each repeat has random numbers of its own.
+    many = torch.cat([identity + 10_000_000 * (1 + k) for k in range(repeats)])
     image_of = torch.arange(len(identity), device=identity.device).repeat(repeats)
     apart = orders.random_orders(many, features, seed=seed + 1)[:, 0]
     own = {"steps": 4 * features, "seed": seed, "images": many}
-    found = search.insert(lambda keep, at, ask=asked_once, of=image_of: ask(keep, of[at]), apart, **own).value
-    limit = search.limit(torch.cat([found.view(repeats, -1).cpu(), tops[name][None]]))
-    if name in ceilings:
-        limit = limit.minimum(ceilings[name])  # an estimate may lie beyond what is certain
-    rows.append(scored(subject, tops[name] / limit, "best found, part of the limit", "any"))
-scores = Scores.concat(rows)
+    found = search.insert(lambda keep, at: asked_once(keep, image_of[at]), apart, **own).value
+    return search.limit(torch.cat([found.view(repeats, -1).cpu(), top[None]]))
+
+
+def studied(line):
+    """The rows of one network, number of features and readout: the comparison, and how good the best order is."""
+    network, features, readout, *numbers = line.split()
+    features, count, most, moves = map(int, (features, *numbers))
+    subject, photographs = asked_about(network, features, readout, count), network in photograph_networks
+    score = subject.score(READOUTS[readout])
+    table = None if photographs or features > EXACT else all_subsets(network, subject, readout)
+    asked_once = search.Remembered(score if table is None else known(table, score))  # by all searches together
+    found = compare(subject, READOUTS[readout], asked_once, most, moves)
+    last = {searching: reached(path, most) for searching, path in found.items()}
+    last["any"] = torch.stack([*last.values()]).amax(0)
+    some = last["any"].masked_fill(last["any"] <= 0, torch.nan)  # none is better than chance: a part of nothing
+    rows, both = [], found.get("greedy, both ends")
+    for searching, path in found.items():
+        part = torch.stack([reached(path, share * most) / some for share in SPENT], 1)
+        rows.append(scored(subject, part, "part of the best by forwards", searching, sizes=SPENT))
+        if both:
+            for metric, spent in (("at greedy's forwards", both[1][0]), ("in the end", most)):
+                rows.append(scored(subject, reached(path, spent) / some, f"part of the best {metric}", searching))
+    few = subject.part(torch.arange(min(certified, count)))
+    top, limit = last["any"][: len(few.x)], None
+    if table is not None:
+        optimal = search.optimum(table, "Le-Mo").value.cpu()
+        rows += [scored(few, of[: len(few.x)] / optimal, "share of the optimum", name) for name, of in last.items()]
+    elif not photographs and features <= SEARCHED:
+        limit = estimated(few, asked_once, top)
+    if table is None and readout == "p":
+        about = {"score_range": (0, 1), "device": subject.x.device}
+        highest = search.ceiling(asked_once, len(subject.x), features, **about).sum(1).cpu()
+        rows.append(scored(subject, last["any"] / highest, "share of the bound", "any"))
+        limit = limit if limit is None else limit.minimum(highest[: len(few.x)])  # beyond what is certain
+    if limit is not None:
+        rows.append(scored(few, top / limit, "share of the estimate", "any"))
+    return Scores.concat(rows)
+
+
+scores = Scores.concat([run.kept(line, partial(studied, line)) for line in compared])
 run.save(scores, "searches")
 
 # %% [markdown]
@@ -294,12 +350,20 @@ def part_of_best(at=...):
     return Statistic(lambda sample: sample.mean()[:, at], bounds=(float("-inf"), 1.0))
 
 
+def has(name, metric, searching):
+    """Whether a search has such a value: one that found no order in its forwards has none."""
+    about = {"network": name, "metric": metric, "explainer": searching}
+    found = [block for block in best if all(block.labels.get(label) == of for label, of in about.items())]
+    return any(bool(block.values.isfinite().any()) for block in found)
+
+
 def curve(name, searching):
     """The part of the best by forwards, [K], and from which on there is an order; None where there never is."""
     part = {"metric": "part of the best by forwards", "explainer": searching, "network": name}
-    value = stats.estimate(best, part_of_best(), **part).value
-    since = int((value != 0).long().argmax())
-    return (stats.estimate(best, part_of_best(slice(since, None)), **part), since) if value[since] else None
+    if not has(name, part["metric"], searching):
+        return None
+    since = int((stats.estimate(best, part_of_best(), **part).value != 0).long().argmax())
+    return stats.estimate(best, part_of_best(slice(since, None)), **part), since
 
 
 across = min(3, len(budget))
@@ -332,38 +396,65 @@ figures.show(figure)
 def in_the_end(name, searching):
     """The part of the best after all forwards."""
     part = {"metric": "part of the best by forwards", "explainer": searching, "network": name}
-    return tables.share(stats.estimate(best, part_of_best(-1), **part)) if curve(name, searching) else "not affordable"
+    there = has(name, part["metric"], searching)
+    return tables.share(stats.estimate(best, part_of_best(-1), **part)) if there else "no order"
 
 
 shown = {name: [in_the_end(name, searching) for searching in PAPER + OURS] for name in budget}
 tables.prose(pd.DataFrame(shown, index=PAPER + OURS).T.rename_axis("network").reset_index())
 
+# %% [markdown]
+# And how good is the best that was found? *Ours* is greedy search from both ends with insertion, *best* the best of
+# all searches. A share of the optimum says it exactly, of as many inputs as stand there. What is found is at least
+# the share of the bound of what any order can reach. A share above 1 would be an error of a search, and is counted.
+
+
 # %% tags=["hide-input"]
-lines = []
-for name in best.where(metric="best found, part of the bound").labels("network"):
-    bounded = stats.estimate(best, part_of_best(), metric="best found, part of the bound", network=name)
-    lines.append(
-        f"- {name}: the best orders found reach at least **{tables.share(bounded)}** of what any order can (bound); a share of the "
-        f"best found is a share of the optimum that is too high by a factor of at most {1 / float(bounded):.2f}."
-        if curve(name, "greedy, both ends")
-        else f"- {name}: in so few forwards no search grows an order, and what is found is far from any bound."
-    )
-for name in best.where(metric="best found, part of the limit").labels("network"):
-    limited = stats.estimate(best, part_of_best(), metric="best found, part of the limit", network=name)
-    lines.append(
-        f"- {name}: they reach **{tables.share(limited)}** of the limit that {repeats} independent searches suggest (estimate)."
-    )
-Markdown("\n".join(lines) + "\n\nOf a logit nothing bounds the value: there the estimate is all there is.")
+def certificate(name, metric, searching="any"):
+    """How much of what is possible is found."""
+    if not has(name, metric, searching):
+        return "–"
+    about = {"metric": metric, "explainer": searching, "network": name}
+    values = torch.cat([block.values.flatten() for block in best.where(**about)])
+    above = int((values > 1 + 1e-3).sum())  # beyond rounding
+    text = f"{tables.share(stats.estimate(best, part_of_best(), **about))}, {len(values)} inputs"
+    return text + f"; {above} above 1: an error of the search" * bool(above)
+
+
+OPTIMUM, BOUND, LIMIT = "share of the optimum", "share of the bound", "share of the estimate"
+columns = {
+    f"ours, {OPTIMUM}": (OPTIMUM, OURS[-1]),
+    f"best, {OPTIMUM}": (OPTIMUM,),
+    f"best, {BOUND}": (BOUND,),
+    f"best, {LIMIT}": (LIMIT,),
+}
+said = {name: {column: certificate(name, *of) for column, of in columns.items()} for name in budget}
+tables.prose(pd.DataFrame(said).T.rename_axis("network").reset_index())
+
+# %% tags=["hide-input"]
+uncertain = [name for name in budget if not has(name, OPTIMUM, "any") and not has(name, BOUND, "any")]
+Markdown(
+    f"Nothing is certain of {'; '.join(uncertain)}: not all subsets were asked, and nothing bounds a logit. "
+    + "".join(f"Of {name} there is no estimate, either. " for name in uncertain if not has(name, LIMIT, "any"))
+    if uncertain
+    else "Of each network the optimum is known, or a bound."
+)
 
 # %% [markdown]
 # ## What holds
 #
 # These claims are ours. The paper's own are judged with its own searches, on [](optimality).
 #
-# Inputs were added after the first claims had been judged and were undecided. That makes them weaker than their intervals say:
-# inputs that were chosen in advance must judge them.
-#
 # Every network, number of features and readout counts as a network of its own, where greedy search from both ends can be afforded.
+
+# %% tags=["hide-input"]
+Markdown(
+    "Earlier runs left these claims undecided, and what is compared was then chosen anew. They asked about the first "
+    f"inputs that a network recognises. The first {passed_over} are passed over here, so that fresh ones decide."
+    if passed_over
+    else "Earlier runs asked about these inputs, left the claims undecided, and decided what is compared here. That makes "
+    "the claims weaker than their intervals say: fresh inputs must judge them."
+)
 
 
 # %% tags=["hide-input"]

@@ -19,7 +19,7 @@ from faithlab.study import places, profiles, results
 INPUTS = (
     *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "photographs_limit", "test_limit"),
     *("fidelity_images", "split_images", "classifiers", "ones", "one_draws", "more_photographs", "sentences"),
-    "attained_images",
+    *("attained_images", "reason_images", "studies"),
 )
 """Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
 of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""

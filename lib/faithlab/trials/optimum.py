@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from faithlab import search, segments, stats
+from faithlab.engine import Score
 from faithlab.metrics import Metric, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Block, Label, Scores
@@ -171,11 +172,33 @@ def best_orders(
         file = kept and kept / "-".join(map(str, named)).replace("/", "-")
         best = search.best(score, count, features, **asked, **options, resume=file)
         found[own] = search.heat_map(best.order)
-        if (between := RANGE[metric.readout]) is None:
-            continue
-        highest = search.ceiling(score, count, features, score_range=between, **asked).sum(1)
-        rows.append(Scores.of(highest, images=subject.images, metric=bound_name(key), **about))
+        if RANGE[metric.readout]:
+            rows.append(bound(key, metric, subject, best=own, score=score))
     return found, Scores.concat(rows)
+
+
+def bound(key: str, metric: Metric, subject: Subject, *, best: str = "TRACE-p", score: Score | None = None) -> Scores:
+    """What no order exceeds under a metric of probabilities, for `shares` of any search: `faithlab.search.ceiling`.
+
+    It asks about 2 F + 2 masked inputs, twice as many for LeRF - MoRF.
+
+    Args:
+        key: the metric's name in the long table.
+        metric: MoRF, LeRF or LeRF - MoRF.
+        subject: the inputs and networks.
+        best: the explainer beside whose scores the bound will stand.
+        score: of the subject, where it has remembered answers; None: made here.
+
+    Raises:
+        ValueError: no order of this metric can be searched for, or nothing bounds its answers, as logits.
+    """
+    objective, features = _objective(metric), segments.count(subject.segments)
+    if score is None:
+        score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
+    asked = {"score_range": RANGE[metric.readout], "objective": objective, "device": subject.x.device}
+    highest = search.ceiling(score, len(subject.x), features, **asked).sum(1)
+    about = {"explainer": best, "reference": metric.reference, **subject.labels}
+    return Scores.of(highest, images=subject.images, metric=bound_name(key), **about)
 
 
 def optimum(
