@@ -35,7 +35,7 @@ split_images = 40  # of them, for the split of the variance
 split_draws = 4  # random subsets there
 published_images = 12  # of them, for the published protocol
 published_draws = 50
-controls = 6  # images whose whole picture is asked about, for each that is explained, as a control variate
+controls = 3  # images whose whole picture is asked about, for each that is explained, as a control variate
 other_images = 40  # of them, for the other metrics
 rise_masks = [400, 100]  # for each of the maps of RISE: usual and thrifty
 alpha = 0.5
@@ -256,7 +256,8 @@ Markdown(
     f"*In turn* takes {beside(IN_TURN, AT_RANDOM)} than at random: what can be saved there is what the mean differs by between sizes. "
     f"*With whole images*, {controls} times as many as are explained, takes {beside(CONTROLLED, KINDS[1])} than the same without, and with explanations "
     f"at their price {beside(CONTROLLED, KINDS[1], of_a_map)}: whether a whole image is recognised explains {explained[one]:.0%} of the variance of a "
-    f"level, and {explained[difference]:.0%} of the difference's."
+    f"level, and {explained[difference]:.0%} of the difference's. With explanations at their price the best number for a level would be about "
+    f"{(explained[one] / (1 - explained[one]) * (len(sizes) + of_a_map)) ** 0.5:.1f}."
 )
 
 # %% [markdown]
