@@ -32,6 +32,8 @@ profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 studies = 10  # simulated studies of each case
 
 # %% tags=["hide-input"]
+import functools
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
@@ -84,14 +86,17 @@ rows = [
 ]
 tables.prose(pd.DataFrame(rows, columns=["case", "size", "misplaced", "response", "images", "draws"]))
 
+
 # %% tags=["hide-input"]
-rows = []
-for name, of in cases.items():
-    for number in range(studies):
-        size = of.read(number)
-        found = {"size": size.fraction, "low": size.low, "high": size.high, "refusal": size.refusal}
-        rows.append({"case": name, "study": number, "truth": of.size} | found)
-readings = pd.DataFrame(rows)
+def read(name):
+    """What is read in every study of a case."""
+    found = [cases[name].read(number) for number in range(studies)]
+    rows = [{"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal} for of in found]
+    return [{"case": name, "study": number, "truth": cases[name].size} | row for number, row in enumerate(rows)]
+
+
+# Each case is kept, so that a run that was stopped goes on from there.
+readings = pd.DataFrame([row for name in cases for row in run.kept(name, functools.partial(read, name))])
 run.save(readings, "readings")
 
 
