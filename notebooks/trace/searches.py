@@ -37,9 +37,7 @@ compared = [  # network, features, readout, recognised inputs, forwards for each
     "resnet9 16 y 8 900 130",
 ]
 photograph_networks = []  # those among them that others trained, for photographs
-passed_over = (
-    48  # of the inputs that a network recognises: earlier runs asked about these, and decided what is compared
-)
+passed_over = 48  # of the inputs that a network recognises, but for photographs: earlier runs asked about these
 certified = 3  # inputs of each network whose subsets are all asked, or that independent searches ask about
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 repeats = 3  # independent searches from random orders, for the limit
@@ -451,6 +449,8 @@ Markdown(
 Markdown(
     "Earlier runs left these claims undecided, and what is compared was then chosen anew. They asked about the first "
     f"inputs that a network recognises. The first {passed_over} are passed over here, so that fresh ones decide."
+    + " Photographs are too few to pass any over: their claim is weaker than its intervals say."
+    * bool(photograph_networks)
     if passed_over
     else "Earlier runs asked about these inputs, left the claims undecided, and decided what is compared here. That makes "
     "the claims weaker than their intervals say: fresh inputs must judge them."
