@@ -442,8 +442,9 @@ macro_judged = run.claim(
 macro_judged
 
 # %% [markdown]
-# **Why?** Both metrics ask the same networks about the same series, and one removes more: R-Fidelity has no cap. How large are the steps
-# that each has to put in order, and how many of them are clear? *Recorded* and *this build* say whose series a number is of.
+# **Why?** Both metrics ask the same networks about the same series, and one removes more: R-Fidelity has no cap. How
+# large are the steps that each has to put in order, and how many of them are clear? *Recorded* and *this build* say
+# whose series a number is of.
 
 # %% tags=["hide-input"]
 kept = recorded("f-fidelity/time-series", "parts")
@@ -452,12 +453,12 @@ known = known[(known["claim"] == "ff-series-macro") & (known["network"] == "pool
 steps = {name: known[known["part"].str.contains(f": {name}Fid", regex=False)] for name in ("R", "F")}
 clear = {name: int((of["low"] > 0).sum()) for name, of in steps.items()}
 size = {name: of["value"].median() for name, of in steps.items()}
+said = {name: f"{of:.4f}".replace("-", "−") for name, of in size.items()}
+shares = (1 / known["images"]).agg(["min", "max"])
 Markdown(
     f"Of {len(steps['R'])} steps of noise R-Fidelity has {clear['R']} clearly in order, F-Fidelity {clear['F']} of "
-    f"{len(steps['F'])} ({source}). A step changes the area by {size['R']:.4f} under the one and by {size['F']:.4f} under "
-    f"the other (medians), where one series is {1 / known['images'].max():.4f} to {1 / known['images'].min():.4f} of all".replace(
-        "-0.", "−0."
-    )
+    f"{len(steps['F'])} ({source}). A step changes the area by {said['R']} under the one and by {said['F']} under the "
+    f"other (medians), where one series is {shares['min']:.4f} to {shares['max']:.4f} of all"
     + (
         ": what F-Fidelity's cap leaves to be removed is too little to tell on so few series."
         if size["F"] < 0.5 * size["R"] and clear["F"] / len(steps["F"]) < clear["R"] / len(steps["R"])
@@ -524,7 +525,8 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Networks that bear everything, or a tenth that is too little for these series? The same networks lost more of the values, too.
+# **Why?** Networks that bear everything, or a tenth that is too little for these series? The same networks lost more
+# of the values, too.
 
 # %% tags=["hide-input"]
 source, known = next(

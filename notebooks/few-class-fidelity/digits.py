@@ -353,9 +353,10 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Too few images, one odd explainer, or two networks that differ? Every second image against the others says how far the images
-# settle the order of one network; each explainer or refinement is left out in turn; and [](references) asked the same two architectures
-# about vehicles. *Recorded* and *this build* say whose images a number is of.
+# **Why?** Too few images, one odd explainer, or two networks that differ? Every second image against the others says
+# how far the images settle the order of one network; each explainer or refinement is left out in turn; and
+# [](references) asked the same two architectures about vehicles. *Recorded* and *this build* say whose images a
+# number is of.
 
 # %% tags=["hide-input"]
 source, known = next((name, of) for name, of in run.beside("scores").items() if first.dataset in of.labels("dataset"))
@@ -411,8 +412,9 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** The region itself is known, and finds all of itself: if fidelity rewarded that, the order *truth first* would be above the
-# explainers. And is it the reading of Dice, its best cut? The share of the digit among as many first pixels cuts once.
+# **Why?** The region itself is known, and finds all of itself: if fidelity rewarded that, the order *truth first*
+# would be above the explainers. And is it the reading of Dice, its best cut? The share of the digit among as many
+# first pixels cuts once.
 
 # %% tags=["hide-input"]
 leads = {

@@ -413,9 +413,9 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** The paper does not print its grid, so that ours may be too coarse, or the bar Δ of equation 3 too strict for these networks.
-# Both can be asked without a forward: every second and every fourth width of each chain says what a finer grid would still add, and
-# how far the images without a candidate are from Δ is known.
+# **Why?** The paper does not print its grid, so that ours may be too coarse, or the bar Δ of equation 3 too strict
+# for these networks. Both can be asked without a forward: every second and every fourth width of each chain says what
+# a finer grid would still add, and how far the images without a candidate are from Δ is known.
 
 # %% tags=["hide-input"]
 rank_in_chain = torch.tensor(candidates.groupby(chain.to_numpy()).cumcount().to_numpy())
@@ -511,9 +511,10 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Three reasons can be told apart. The images without a candidate may spoil it: they are left out. Half an image of any other may
-# be odd to the network, however natural its pixels: half is replaced by *another test image*, which is in-distribution by any account.
-# And the search looks at the distance from the image, not from the data: a plain blur of fixed width does not look at all.
+# **Why?** Three reasons can be told apart. The images without a candidate may spoil it: they are left out. Half an
+# image of any other may be odd to the network, however natural its pixels: half is replaced by *another test image*,
+# which is in-distribution by any account. And the search looks at the distance from the image, not from the data: a
+# plain blur of fixed width does not look at all.
 
 # %% tags=["hide-input"]
 rows = []
@@ -540,7 +541,8 @@ for task, data in where.items():
         replaced = {"metric": "novelty", "variant": part, "reference": "perturbed"}
         only = stats.estimate(known, stats.Statistic(with_candidate, (clean, replaced, among)), dataset=data)
         line = f"**{task}, {part}**: told from a clean one with a chance of {tables.number(whole)}, "
-        line += f"{tables.number(only)} of those with a candidate, and {tables.number(blurred)} where a fixed blur replaces it ({source})"
+        line += f"{tables.number(only)} of those with a candidate, "
+        line += f"and {tables.number(blurred)} where a fixed blur replaces it ({source})"
         if part == "half replaced":
             natural = stats.estimate(scores + mixed, told("another image", part), dataset=data)
             line += f"; {tables.number(natural)} where another image does (this build)"

@@ -329,8 +329,8 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why, where two architectures do not agree?** Every second image against the others says how far the images settle each network's
-# order, and each explainer or refinement is left out in turn, here and in the paper's numbers.
+# **Why, where two architectures do not agree?** Every second image against the others says how far the images settle
+# each network's order, and each explainer or refinement is left out in turn, here and in the paper's numbers.
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
