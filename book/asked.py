@@ -106,7 +106,7 @@ def _answer(of: Mapping[str, Any], claim: pd.Series, parts: pd.DataFrame) -> str
         text = f"for {html.escape(row['part'])} by <strong>{forest.number(row['value'])}</strong> of {of['most']}"
         if math.isfinite(row["low"]):
             text += f", 95&nbsp;% interval {forest.number(row['low'])} to {forest.number(row['high'])}"
-            text += ", the same however the images are drawn again" * (row["low"] == row["high"])
+            text += ", the same in every redrawing of the images" * (row["low"] == row["high"])
         if math.isfinite(row["printed"]):
             text += f" (printed: {forest.number(row['printed'])})"
         each.append(text)

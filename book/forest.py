@@ -350,7 +350,13 @@ def _missed(parts: pd.DataFrame, built: pd.DataFrame) -> pd.DataFrame:
 def plot(parts: pd.DataFrame, built: pd.DataFrame, which: slice = slice(None)) -> str:
     """The forest plot of a claim's parts: those that claim the same side stand on one scale. Empty without parts."""
     sides = {name: _claimed(of.iloc[0]) for name, of in parts.groupby("part", sort=False)}
-    names = sorted(sides, key=lambda name: sides[name][-1])[which]  # premises last
+    outcomes = parts.drop_duplicates("part").set_index("part")["outcome"]
+
+    def place(name):
+        """What fails comes first, premises that hold last."""
+        return outcomes[name] != "fails", sides[name][-1]
+
+    names = sorted(sides, key=place)[which]
     if not names:
         return ""
     rows = []

@@ -89,7 +89,9 @@ def page(folder: Path, name: str) -> Page:
         parts = pd.concat([parts, theirs[theirs["claim"].isin(alone["id"])]], ignore_index=True)
     claims = claims.assign(page=name, best="", built_verdict="", built="")
     estimated = parts.loc[~parts["premise"] & parts["kind"].ne("counted"), "claim"]
-    claims["counted"] = ~claims["id"].isin(estimated) & claims["id"].isin(parts["claim"])
+    # What a page of costs counts are wall times, and these have their chance.
+    fixed = ~claims["id"].isin(estimated) & claims["id"].isin(parts["claim"])
+    claims["counted"] = fixed & (not name.startswith("cost/"))
     if kept is None:
         return Page(name, claims, parts, _whole(None), build, build)
     known = claims["id"].isin(kept.frame["id"]).to_numpy()  # the build may have claims that are newer than the record

@@ -213,7 +213,8 @@ def _whom(page: Page) -> str:
     said = "Speaks of " + " · ".join(words) + "."
     if kept:
         size = ", ".join(word for word in (f"{page.build['profile']} profile", _counted(page.build)) if word)
-        said += f" Figures and tables below are of this build where they do not say “recorded”: {html.escape(size)}."
+        said += " Figures and tables below are of this build, unless they or the text beside them say “recorded”: "
+        said += f"{html.escape(size)}."
     return said
 
 

@@ -383,7 +383,7 @@ def _matrix(trust: pd.DataFrame) -> str:
         table = f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
         if kind:
             clean = sum("failed" not in asked_of[name] for name in of_its_own.unique())
-            summary = f"{html.escape(kind)}: {clean} of {len(asked_of)} metrics pass a trial and fail none"
+            summary = f"{html.escape(kind)}: {clean} of {len(asked_of)} metrics pass a trial of its own and fail none"
             # The first is open: a reader sees one, and that there are more.
             opened = "" if tables else " open"
             table = f'<details class="faithlab-kind"{opened}><summary>{summary}</summary>{table}</details>'
@@ -460,11 +460,13 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     if len(worst):
         of = judged[judged["trial"] == worst.idxmax()]
         tried = set(zip(of["kind"], of["metric"], strict=True))
-        every, put, chosen = of["metric"].nunique(), len(named & tried), len(tried & set(take.items()))
+        every, all_named = of["metric"].nunique(), {name for _, name in named}
+        put = len({name for _, name in named & tried})
+        chosen, bold = len({name for _, name in tried & set(take.items())}), len(set(take.values()))
         lines.append(
             f"The trial that most fail is {worst.idxmax()}: {worst.max()} of the {every} metrics that can be put to "
-            f"it, for one kind of network at least; it could try {put} of the {len(named)} metrics above, and {chosen} "
-            f"of the {len(take)} in bold."
+            f"it, for one kind of network at least; it could try {put} of the {len(all_named)} metrics "
+            f"named above, and {chosen} of the {bold} in bold."
         )
     single = trust[
         (trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != "does not apply")

@@ -190,3 +190,19 @@ def test_of_a_part_for_which_most_are_enough_a_contrast_speaks_that_is_as_claime
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": REPRODUCED}), most)
     assert text.endswith(f"steps, 1 − 2: {found}")
     assert "3 comparisons, 1 are enough" in forest.plot(most, most.iloc[:0])
+
+
+def test_what_fails_is_seen_first_and_premises_that_hold_come_last():
+    parts = pd.DataFrame(
+        [
+            row("premise that holds", 0.9, 0.8, 1.0, premise=True),
+            row("holds", 0.3, 0.1, 0.5),
+            row("premise that fails", -0.9, -1.0, -0.8, premise=True, outcome="fails"),
+            row("fails", -0.3, -0.5, -0.1, outcome="fails"),
+        ]
+    )
+    one, two, three, four = (forest.plot(parts, parts.iloc[:0], slice(k, k + 1)) for k in range(4))
+    assert "fails" in one and "premise" not in one
+    assert "premise that fails" in two
+    assert "holds" in three and "premise" not in three
+    assert "premise that holds" in four

@@ -367,7 +367,7 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
         "1 fail one." in text
     )
     assert "Order: 1 of the 2 metrics that can be put to it" in text
-    assert "it could try 1 of the 1 metrics above, and 1 of the 1 in bold" in text
+    assert "it could try 1 of the 1 metrics named above, and 1 of the 1 in bold" in text
     assert "for 1 of 2 metrics" in text
 
     elsewhere = [row("A", "Truth", "passed", 40), row("A", "Order", "open", 20), *rows[2:]]
@@ -437,7 +437,7 @@ def test_the_matrix_opens_one_kind_and_says_of_the_others_what_they_come_to():
     first, second = scoreboard._matrix(pd.DataFrame(rows)).split("<details")[1:]
     assert " open>" in first.partition("<summary>")[0]
     assert " open>" not in second.partition("<summary>")[0]
-    assert "<summary>images: 1 of 2 metrics pass a trial and fail none</summary>" in first
+    assert "<summary>images: 1 of 2 metrics pass a trial of its own and fail none</summary>" in first
     # What it passed is about a network of its own, and B, which nothing could be asked about, is left out.
-    assert "<summary>text: 0 of 1 metrics pass a trial and fail none</summary>" in second
+    assert "<summary>text: 0 of 1 metrics pass a trial of its own and fail none</summary>" in second
     assert '<th scope="row">B' not in second

@@ -199,9 +199,8 @@ for kind, of in examination.advice(best_trust, best_price).groupby("kind", sort=
     )
     failing = "; ".join(f"{row.metric} ({row.failed})" for row in of[of["failed"] != ""].itertuples())
     unknown = ", ".join(of[of["place"].isna() & (of["failed"] == "")]["metric"])
-    lines.append(
-        f"- *{kind}*: {clean or 'none'}. A trial is failed by {failing or 'none'}. Of {unknown or 'none'} it is not known yet."
-    )
+    left = f"Of {unknown} it is not known yet." if unknown else "All are decided."
+    lines.append(f"- *{kind}*: {clean or 'none'}. A trial is failed by {failing or 'none'}. {left}")
 text = f"**Which one, then?** These fail no trial and pass one that the network itself was put to ({examination.BUILT} has a network "
 text += f"of its own), with at most {most} inputs of each network, the cheapest first; metrics before a *then* cannot be told apart "
 text += "by their price. Cells that are open may still fail."

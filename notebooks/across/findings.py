@@ -140,7 +140,7 @@ Markdown(
     + "\n\nMetrics of other libraries have their name before theirs. They took the trials as they are, but are not "
     + "recommended: [some have faults](../cost/peers) that no trial sees. "
     + "Do not read the number of a *single* input as a verdict on its explanation: "
-    + "[no metric's is right often enough](examination)."
+    + "[of none is it known to be right often enough](examination)."
 )
 
 # %% [markdown]
@@ -338,7 +338,7 @@ others = advice[advice["metric"].isin(PEERS)]
 tables.prose(others[["metric", "kind", "passed", "failed", "open"]])
 
 # %% [markdown]
-# **Why does infidelity fail?** It compares what an explanation says that a random part of the pixels is worth with what the answer loses
+# **Why may infidelity fail?** It compares what an explanation says that a random part of the pixels is worth with what the answer loses
 # without it, and calls the mean square of the difference infidelity. Most of that is the *mean* loss, which a map that says the same of
 # every pixel tells well, and one whose parts sum to nothing does not. So what does it say of a map that is the same everywhere?
 

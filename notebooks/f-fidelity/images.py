@@ -262,7 +262,7 @@ falls = {"by": "level", "order": [level or None for level in noise_shares], "of"
 run.claim(
     "ff-sg-sq-macro",
     "Tables 1 and 2",
-    "With SG-SQ, F-Fidelity orders degraded explainers perfectly: macro correlations −1, +1, −1.",
+    "With SG-SQ, F-Fidelity orders degraded explainers perfectly: macro correlations −1, +1, −1, which our tables count as 1, 1, 1.",
     [
         in_order(scores, metric="FFid+", explainer="SG-SQ", name="MoRF: every step of noise costs", **falls),
         in_order(

@@ -198,7 +198,7 @@ falls = {"by": "level", "order": [level or None for level in noise_shares], "of"
 run.claim(
     "ff-vit",
     "Table 5, appendix D.1",
-    "On a Vision Transformer F-Fidelity orders degraded explanations perfectly: macro correlations −1, +1, −1.",
+    "On a Vision Transformer F-Fidelity orders degraded explanations perfectly: macro correlations −1, +1, −1, which our tables count as 1, 1, 1.",
     [
         recognised,
         in_order(scores, metric="FFid+", name="MoRF: every step of noise costs", **falls),
