@@ -438,7 +438,7 @@ for task, data in where.items():
     nearest = full[task, training_seeds[0]][0].amin(1)[missed[task]] / delta[task]
     lines.append(
         f"**{task}**: {tables.share(reached)} have a candidate ({source}), "
-        + (f"{0.95 - float(reached):.0%} of them too few. " if float(reached) < 0.95 else "which is enough. ")
+        + (f"{100 * (0.95 - float(reached)):.0f} points too few. " if float(reached) < 0.95 else "which is enough. ")
         + f"Of the images of this build {tables.share(part['every fourth width'])} have one with every fourth width, "
         f"{tables.share(part['every second width'])} with every second, {tables.share(part['all widths'])} with all: "
         + f"the last doubling adds {tables.share(finer)}, and as much again would "
