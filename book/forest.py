@@ -479,7 +479,7 @@ def _marks(contrast: pd.DataFrame, built: pd.DataFrame, scale: tuple[float, floa
 
 def _axis(row: pd.Series, scale: tuple[float, float]) -> str:
     """Below parts on one scale: its ends and the bars of the claimed side."""
-    low, high = number(scale[0]), number(scale[1])
+    low, high = (number(float(f"{end:.2g}")) for end in scale)  # ends of an axis, no findings
     taken = [(0.0, CHARACTER * len(low)), (100 - CHARACTER * len(high), 100.0)]
     named = ""
     for bar in (row["claimed_low"], row["claimed_high"]):

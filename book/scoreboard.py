@@ -434,7 +434,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
         "another network. Metrics before a *then* cannot be told apart by their price."
     )
     own = [trial for trial in examination.TRIALS if trial != examination.BUILT]
-    to_use, lines, named = [], [], set()
+    to_use, lines, named, first = [], [], set(), []
     advice = examination.advice(trust, price)
     take = examination.recommended(advice, price, forwards)
     for kind, of in advice.groupby("kind", sort=False):
@@ -452,6 +452,10 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
             )
         if kind in take:
             said = f"**{take[kind]}**. {said}"
+            (taken,) = (row for row in used.itertuples() if row.metric == take[kind])
+            counts = f"{len(taken.passed)} | {len(taken.open)} | {len(own) - len(taken.passed) - len(taken.open)}"
+            others = [name for name in used["metric"] if name != take[kind] and ":" not in name]
+            first.append(f"| {kind} | **{take[kind]}** | {counts} | {', '.join(others) or 'none'} |")
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
         to_use.append(f"- *{kind}*: {said}" if many else said)
@@ -476,8 +480,12 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
         f"The number of a *single* input is right often enough to pass Order for {passed or 'none'} of "
         f"{single['metric'].nunique()} metrics: read means."
     )
-    parts = [asked, "\n".join(to_use), " ".join(lines)]
-    return ("\n\n" if many else " ").join(parts) + "\n"
+    if not many:
+        return " ".join([asked, *to_use, *lines]) + "\n"
+    head = "| Network | Use | Its trials: passed | open | not put to it | Or, cheapest first |\n"
+    head += "|---|---|--:|--:|--:|---|\n"
+    folded = ":::{dropdown} How they were chosen, and what the others fail\n" + "\n".join(to_use) + "\n:::"
+    return "\n\n".join([head + "\n".join(first), asked, folded, " ".join(lines)]) + "\n"
 
 
 def _tried(row: Any) -> str:

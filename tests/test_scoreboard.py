@@ -376,6 +376,27 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     )
 
 
+def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
+    own = {"size": "all images", "images": 20}
+    rows = [
+        {"metric": metric, "trial": trial, "verdict": verdict, "kind": kind, **own}
+        for kind in ("convolutional", "transformer")
+        for metric, of in (("A", ("passed", "open")), ("B", ("passed", "passed")), ("C", ("failed", "passed")))
+        for trial, verdict in zip(TRIALS, of, strict=True)
+    ]
+    price = pd.DataFrame(
+        {"kind": kind, "metric": name, "forwards": forwards, "each": 1.0, "images_low": 1, "images_high": 2}
+        for kind in ("convolutional", "transformer")
+        for name, forwards in (("A", 10.0), ("B", 20.0), ("C", 30.0))
+    )
+    text = scoreboard._examined(pd.DataFrame(rows), price)
+    head, _, first, second = text.splitlines()[:4]
+    assert head.startswith("| Network | Use |")
+    assert first == "| convolutional | **B** | 2 | 0 | 4 | A |", "B passes more, A is cheaper, C fails one"
+    assert second.startswith("| transformer | **B** |")
+    assert text.index("dropdown") < text.index("- *convolutional*: **B**. 2 of 3 metrics pass")
+
+
 def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():
     def rates(claim, runs, reproduced, partly):
         return {"claim": claim, "runs": runs, "reproduced": reproduced, "partly": partly}

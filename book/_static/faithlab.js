@@ -15,6 +15,8 @@
       ".bd-article :is(.pst-scrollable-table-container, .cell_output, .cell_output > .output, .faithlab-scroll, div.highlight pre, div.math)")) {
       const wider = box.scrollWidth > box.clientWidth + 1;
       box.classList.toggle("faithlab-scrolls", wider && !box.matches("pre, div.math"));
+      const end = () => box.classList.toggle("faithlab-at-end", box.scrollLeft + box.clientWidth >= box.scrollWidth - 2);
+      if (wider && !box.dataset.followed) { box.dataset.followed = "yes"; box.addEventListener("scroll", end, { passive: true }); }
       if (wider) box.tabIndex = 0; else if (box.tabIndex === 0) box.removeAttribute("tabindex");
       if (wider && !box.hasAttribute("role")) { box.setAttribute("role", "region"); box.setAttribute("aria-label", "scrolls sideways"); }
     }
