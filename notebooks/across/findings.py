@@ -210,7 +210,7 @@ def duel_map(found):
             own.pivot(index="trial", columns="pair", values=of).loc[trials[kind]].reindex(columns=pairs)
             for of in ("mean", "sign")
         )
-        look = {"cmap": "vlag", "center": 0, "vmin": -0.5, "vmax": 0.5, "linewidths": 0.5, "xticklabels": False}
+        look = {"cmap": "vlag_r", "center": 0, "vmin": -0.5, "vmax": 0.5, "linewidths": 0.5, "xticklabels": False}
         key = {"cbar_ax": panels[-1], "cbar_kws": {"label": "difference of T", "orientation": "horizontal"}}
         sns.heatmap(grid.astype(float), annot=signs.fillna(""), fmt="", ax=axes, **look, **key)
         look = {"xycoords": "axes fraction", "textcoords": "offset points", "fontsize": "x-small", "weight": "bold"}

@@ -389,7 +389,7 @@ def one_figure(kind, ranking):
     return figures.explanation_size(found, x, own[ranking][at], c.subject.segments, truth=known)
 
 
-# %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation in random order.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation: the square first, its pixels and all others in random order.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("vehicles", "truth")
 
 # %% mystnb={"figure": {"caption": "A photograph of CIFAR-10 and its Grad-CAM. Nobody knows the truth.", "name": "ff-beyond-photograph"}, "image": {"alt": "A small photograph, a heat map, and curves of FFid+ over size for several caps."}} tags=["hide-input"]

@@ -188,7 +188,7 @@ for axes, ranked in zip(panels, (signed, within), strict=True):
     square = pd.DataFrame(index=compared, columns=compared, dtype=float)
     for a, b in pairs:
         square.loc[a, b] = square.loc[b, a] = of[f"{a}, {b}"]
-    sns.heatmap(square, annot=True, fmt=".2f", cmap="vlag", vmin=-1, vmax=1, linewidths=1.5, cbar=False, ax=axes)
+    sns.heatmap(square, annot=True, fmt=".2f", cmap="vlag_r", vmin=-1, vmax=1, linewidths=1.5, cbar=False, ax=axes)
     axes.set(title=titles[ranked])
     axes.tick_params(axis="y", rotation=0)
     axes.grid(False)

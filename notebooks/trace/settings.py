@@ -342,6 +342,7 @@ for (row, way), (column, count) in itertools.product(enumerate(("LeRF", "MoRF"))
         look = {"linestyle": looks[name]} if name in looks else {"color": "0.4", "linewidth": 1}
         figures.band(grid[row, column], gone, curve, label=name, **look)
     grid[row, column].set_title(f"{way}, t = {count:.0f}")
+grid[0, 0].set_ylim(0, 1)
 figure.supxlabel("share of patches removed", fontsize="medium")
 figure.supylabel("probability of the class", fontsize="medium")
 figures.key(figure, grid[0, 0])
