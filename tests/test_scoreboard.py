@@ -397,6 +397,23 @@ def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
     assert text.index("dropdown") < text.index("- *convolutional*: **B**. 2 of 3 metrics pass")
 
 
+def test_single_sizes_at_the_beginning_of_the_sweep_are_counted_as_refused(results):
+    folder = results / "f-fidelity/explanation-size"
+    run(folder, "quick", [])
+    each = [
+        ("oracle", 0.2, 0.19, 0.21),
+        ("oracle", 0.2, 0.25, 0.3),
+        ("SG-SQ", 0.04, 0.04, 0.1),
+        ("SG-SQ", None, None, None),
+    ]
+    save(folder, "each", [dict(zip(("explainer", "size", "low", "high"), of, strict=True)) for of in each])
+    save(folder, "sizes", [{"share": 0.2, "attribution": "oracle"}])
+    text = scoreboard._ones(results)
+    assert "| digits | truth | 2 of 2 | 0.20 | 1 of 2 |" in text
+    assert "| digits | SG-SQ | 0 of 2 | – | 0 of 0 |" in text
+    assert "1 readings of recorded runs whose interval begins" in text
+
+
 def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():
     def rates(claim, runs, reproduced, partly):
         return {"claim": claim, "runs": runs, "reproduced": reproduced, "partly": partly}
