@@ -119,6 +119,11 @@ def test_settings_that_make_runs_incomparable_are_named():
     assert reason(name, quick | {"images": "mine"}, study) == f"images is mine, recorded with {study['images']}"
     del study["beta"]
     assert reason(name, quick, study) == "only one has beta"
+    name = "few-class-fidelity/natural-images"
+    quick, study = (profiles.resolve(name, of) for of in ("quick", "study"))
+    before = {key: of for key, of in study.items() if key not in agreement.APART}
+    assert len(before) == len(study) - 2
+    assert reason(name, quick, before) is None, "recorded before the page had them"
 
 
 def test_the_command_fails_where_a_build_disagrees(tmp_path, monkeypatch, capsys):

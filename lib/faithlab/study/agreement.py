@@ -24,6 +24,9 @@ INPUTS = (
 """Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
 of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""
 
+APART = ("shown_draws", "more_background", "reason_images")
+"""Parameters of figures and tables of their own: no row that a run without them has depends on them."""
+
 NOT_COMPARED = {
     "across/examination": "the search for the best order has fewer forwards in quick",
     "cost/forwards": "the split of the variance has fewer draws in quick",
@@ -144,7 +147,7 @@ def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str 
         kept: those of the recorded run.
     """
     for key in profiles.defaults(name):
-        if key == "profile" or (key in built and key in kept and built[key] == kept[key]):
+        if key == "profile" or key in APART or (key in built and key in kept and built[key] == kept[key]):
             continue
         if key not in built or key not in kept:
             return f"only one has {key}"
