@@ -83,7 +83,8 @@ def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Pat
             if kind == "svg":  # a picture of dots is kept small
                 source = f'From <a href="../../notebooks/{name}.html#{html.escape(anchor)}">{html.escape(title)}</a>'
                 whole = f'<img src="../../gallery/{anchor}.svg" alt="{text}">'
-                text = f"<figure>{whole}<figcaption>{html.escape(caption)} {source}</figcaption></figure>\n"
+                said = f'<span class="caption-text">{html.escape(caption)} {source}</span>'
+                text = f"<figure>{whole}<figcaption><p>{said}</p></figcaption></figure>\n"
                 (page.parent / "shown" / f"{anchor}.md").write_text(text, encoding="utf-8")
         if shown:
             blocks.append(f'## {title}\n\n<div class="faithlab-gallery">{"".join(shown.values())}</div>\n')

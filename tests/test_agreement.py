@@ -27,7 +27,7 @@ def hits(rows, seed=0):
 def test_the_first_images_of_a_larger_run_agree():
     kept = hits(200)
     found = compared(table(kept[:50]), table(kept))
-    assert found == (200, 0, 0.0, 0)
+    assert found == (200, 0, 0.0, 0, 0)
     assert found.holds
     assert "of 200 numbers, 0 differ from the recorded run (study)" in found.sentence("study")
 
@@ -99,6 +99,19 @@ def test_sizes_that_both_were_asked_at_are_compared():
     assert (mixed.values, mixed.different) == (10, 0), "what the record lacks is not compared"
     rounded = [k * 0.1 for k in range(1, 5)]  # 0.1, 0.2, 0.30000000000000004, 0.4
     assert compared(at_sizes(kept, rounded), at_sizes(kept, [0.1, 0.2, 0.3, 0.4])).values == 160
+
+
+def test_an_explainer_that_the_page_asks_since_is_said_and_no_difference():
+    kept = table(hits(10))
+    centre = Scores.of(
+        hits(10), images=range(10), sizes=SIZES, dataset="d", network="n", metric="Fid+", explainer="centre"
+    )
+    found = compared(kept + centre, kept)
+    assert (found.different, found.absent, found.new) == (0, 0, 10)
+    assert found.holds
+    assert "10 rows are of explainers that were not asked then" in found.sentence("study")
+    shuffled = table(hits(10), variant="shuffled")
+    assert compared(kept + shuffled, kept).absent == 10, "another row of an explainer that the record has"
 
 
 def test_no_common_size_is_an_error():

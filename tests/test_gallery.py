@@ -40,8 +40,8 @@ def test_figures_are_small_and_lead_to_their_pages_those_of_the_answer_first(tmp
     assert sizes == [("72", "36"), (str(gallery.WIDTH), str(gallery.WIDTH // 3))], "a page that loads does not jump"
     whole = (tmp_path / "book/shown/two.md").read_text()
     assert whole == (
-        f'<figure><img src="../../gallery/two.svg" alt="{alt}"><figcaption>C. '
-        'From <a href="../../notebooks/saco/page.html#two">Is it so?</a></figcaption></figure>\n'
+        f'<figure><img src="../../gallery/two.svg" alt="{alt}"><figcaption><p><span class="caption-text">C. '
+        'From <a href="../../notebooks/saco/page.html#two">Is it so?</a></span></p></figcaption></figure>\n'
     )
     assert not (tmp_path / "book/shown/one.md").exists(), "what is kept small is not shown large"
     shown = Image.open(tmp_path / "extra/one.png")

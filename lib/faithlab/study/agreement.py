@@ -55,12 +55,14 @@ class Agreement(NamedTuple):
         shift: the largest distance of the means of one metric, explainer and level, as a share of the range.
         absent: rows of the build that the record lacks. Where only inputs that a network recognises are asked about,
             rounding decides about a few.
+        new: rows of explainers that the record has nowhere: the page asks them since.
     """
 
     values: int
     different: int
     shift: float
     absent: int
+    new: int = 0
 
     @property
     def holds(self) -> bool:
@@ -74,6 +76,7 @@ class Agreement(NamedTuple):
             profile: that of the recorded run.
         """
         absent = f"; {self.absent} rows are not recorded" if self.absent else ""
+        absent += f"; {self.new} rows are of explainers that were not asked then" if self.new else ""
         return (
             f"of {self.values} numbers, {self.different} differ from the recorded run ({profile}), "
             f"means by up to {100 * self.shift:.2g} % of the range{absent}"
@@ -92,10 +95,14 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         ValueError: a metric was asked at no size of the recorded ones.
     """
     known = {block.key: block for block in kept}
-    values = different = absent = 0
+    asked = kept.labels("explainer")
+    values = different = absent = new = 0
     shift = 0.0
     for block in built:
         other = known.get(block.key)
+        if other is None and block.labels.get("explainer") not in [None, *asked]:
+            new += len(block.images)
+            continue
         if other is None:
             absent += len(block.images)
             different += block.values.numel()
@@ -119,7 +126,7 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         different += int((~same).sum())
         moved = (now - then).nanmean()
         shift = max(shift, float(moved.abs().nan_to_num(0)) / span)
-    return Agreement(values, different, shift, absent)
+    return Agreement(values, different, shift, absent, new)
 
 
 def _shared(block: Block, other: Block) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
