@@ -42,7 +42,7 @@ def test_the_path_of_the_book_has_three_routes_of_pages_that_exist():
         assert sum(file.is_file() for file in files) == len(of.stops)
     ten = dict(reversed(written[0].stops))
     assert ten[1] == "book/home"
-    assert len(written[0].stops) == len(ten) == 5
+    assert len(written[0].stops) == len(ten) == 6
 
 
 def foot(html: str) -> list[str]:
