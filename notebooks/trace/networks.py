@@ -236,11 +236,12 @@ figures.dots(scores, groups, label="attainable share", metric=optimum.SHARE, mar
 # A share is of what the search found. Of the optimum it lies between that and the share of what no order exceeds.
 
 # %% tags=["hide-input"]
-said = {
-    group: {name: optimum.attained(scores, explainer=name, **where) for name in ("TRACE-y", *explainers, "Random")}
-    for group, where in groups.items()
-}
-tables.prose(pd.DataFrame(said).rename_axis("explainer").reset_index())
+said = {}
+for group, where in groups.items():
+    there = scores.where(metric=optimum.SHARE, **where).labels("explainer")  # TRACE-y not everywhere
+    names = [name for name in ("TRACE-y", *explainers, "Random") if name in there]
+    said[group] = {name: optimum.attained(scores, explainer=name, **where) for name in names}
+tables.prose(pd.DataFrame(said).fillna("–").rename_axis("explainer").reset_index())
 
 # %% [markdown]
 # ## What TRACE sees in photographs
