@@ -439,9 +439,12 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     forwards = profiles.defaults("across/findings")["forwards"]
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
-        "that passes most, and of those the cheapest. In brackets: how many of the network's own trials a metric "
-        f"passed, are open, and could not be put to it. Its own trials are all but {examination.BUILT}, which has "
-        "another network. Metrics before a *then* cannot be told apart by their price."
+        f"that passes most, and of those the cheapest. A network's own trials are all but {examination.BUILT}, which "
+        "has another network."
+    )
+    brackets = (
+        "In brackets: how many of the network's own trials a metric passed, are open, and could not be put to it. "
+        "Metrics before a *then* cannot be told apart by their price."
     )
     own = [trial for trial in examination.TRIALS if trial != examination.BUILT]
     to_use, lines, named, first = [], [], set(), []
@@ -491,10 +494,11 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
         f"{single['metric'].nunique()} metrics: read means."
     )
     if not many:
-        return " ".join([asked, *to_use, *lines]) + "\n"
+        return " ".join([asked, brackets, *to_use, *lines]) + "\n"
     head = "| Network | Use | Its trials: passed | open | not put to it | Or, cheapest first |\n"
     head += "|---|---|--:|--:|--:|---|\n"
-    folded = ":::{dropdown} How they were chosen, and what the others fail\n" + "\n".join(to_use) + "\n:::"
+    listed = "\n".join([brackets, "", *to_use])
+    folded = f":::{{dropdown}} How they were chosen, and what the others fail\n{listed}\n:::"
     return "\n\n".join([head + "\n".join(first), asked, folded, " ".join(lines)]) + "\n"
 
 

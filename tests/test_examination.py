@@ -13,7 +13,7 @@ from faithlab.metrics.answers import ask
 from faithlab.scores import Scores
 from faithlab.stats import sequential
 from faithlab.subject import Subject
-from faithlab.trials import examination, gaming, truth
+from faithlab.trials import examination, gaming, optimum, truth
 from faithlab.trials.examination import ORACLE, RANDOMISED, RIVAL, SEARCHED, SHUFFLED, SIZES
 
 IMAGES, FEATURES = 60, 24
@@ -502,7 +502,20 @@ def test_what_stands_beside_the_trials(examined):
     card = examination.report(of.scores, metrics, "IxG").set_index("metric")
     assert card.loc["SaCo", "rival"] == "Random too"
     assert card.loc["SaCo", "real"]
-    assert card.loc["LeRF - MoRF", "attainable"] > 0.5
+    both = card.loc["LeRF - MoRF", ["certain", "attainable"]]
+    assert 0 < both["certain"] <= both["attainable"]
+    assert both["attainable"] > 0.5
+    assert card["certain"].isna().sum() == len(card) - 1  # nothing bounds the others
+
+
+def test_a_bound_is_above_what_every_order_reaches(examined):
+    """On the same inputs; and of a metric where lower is better, below."""
+    metrics, of = examined
+    searched = examination.turned(of.scores, metrics).where(metric="LeRF - MoRF", variant=examination.SEARCHED)
+    (limit,) = of.scores.where(metric=optimum.bound_name("LeRF - MoRF"))
+    for block in searched:
+        assert torch.equal(block.images, limit.images)
+        assert (block.values[:, 0] <= limit.values[:, 0] + 1e-3).all()
 
 
 def test_an_effect_is_the_mean_over_the_standard_deviation():

@@ -49,7 +49,7 @@ from faithlab.metrics import METRICS, Metric, evaluate, load, obstacles
 from faithlab.scores import Block, Label, Scores
 from faithlab.stats import Sample, Statistic, sequential
 from faithlab.subject import Subject
-from faithlab.trials import gaming
+from faithlab.trials import gaming, optimum
 from faithlab.trials.chance import RANDOM
 from faithlab.trials.peers import NOT_ASKED, Peer
 from faithlab.trials.subjects import Chosen
@@ -422,9 +422,10 @@ def games(
     count: int | None = None,
     seed: int = 0,
 ) -> list[Scores]:
-    """The orders that metrics like best, put to all metrics; fills in why not.
+    """The orders that metrics like best, put to all metrics, and what no order exceeds; fills in why not.
 
-    A search starts, of each input, at the explanation that the metric likes best.
+    A search starts, of each input, at the explanation that the metric likes best. Sums of probabilities are bounded
+    (`faithlab.trials.optimum.bound`): those rows are of the metric `optimum.bound_name`.
 
     Args:
         metrics: by name.
@@ -439,7 +440,7 @@ def games(
     part = subject if count is None else gaming.part(subject, torch.arange(min(count, len(subject.x))))
     families = {name: gaming.kin(metric) for name, metric in metrics.items()}
     rows, stacked = [], torch.stack([a[: len(part.x)] for a in attributions.values()])  # [K, B, F]
-    values = turned(table, metrics)
+    values, bounds = turned(table, metrics), []
     for name, metric in (bar := tqdm(metrics.items(), mininterval=5, leave=False)):
         bar.set_description(f"what {name} likes best")
         if not gaming.sees_only_order(metric):
@@ -454,7 +455,9 @@ def games(
             start = stacked[favourite.to(stacked.device), torch.arange(len(part.x), device=stacked.device)]
             found = gaming.search(metric, part, start, budget=budget, seed=seed)
             rows.append(({"explainer": name, "variant": SEARCHED}, found.to(start)))
-    return [_asked(metrics, part, rows)] if rows else []
+            if optimum.searchable(metric) and optimum.RANGE[metric.readout]:
+                bounds.append(optimum.bound(name, metric, part, best=name).labelled(variant=SEARCHED))
+    return [_asked(metrics, part, rows), *bounds] if rows else []
 
 
 def _asked(
@@ -1081,14 +1084,16 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
     Returns:
         Tidy: metric, score, score_low, score_high (the metric's own numbers turned so that higher is better),
         attainable, attainable_low, attainable_high (0 a random order, 1 the best that the search of Gaming found;
-        missing where there was none), rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the
-        same images), real (whether that interval excludes zero).
+        missing where there was none), certain, certain_low, certain_high (1 what no order exceeds: the share of the
+        optimum lies between the two; missing where nothing bounds the metric), rival (the best other explainer),
+        ahead, ahead_low, ahead_high (of it, on the same images), real (whether that interval excludes zero).
     """
 
     def part(of: Sample, best: Sample, random: Sample) -> Tensor:
         return (of.mean() - random.mean()) / (best.mean() - random.mean())
 
-    table, rows = turned(scores, metrics), []
+    limits = {optimum.bound_name(name): metric for name, metric in metrics.items()}
+    table, rows = turned(scores, metrics) + turned(scores, limits), []
     for name, metric in metrics.items():
         base, found = _base(name, table, metric) if name in table.labels("metric") else ([], None)
         own = [b for b in base if b["explainer"] == explainer]
@@ -1102,12 +1107,18 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
         ahead = [float(x[0]) for x in ahead.pooled]
         best = [b for b in found(variant=SEARCHED) if b["explainer"] == name]
         random = found(explainer=RANDOM, variant=None)[:1]
-        share = [float("nan")] * 3
-        if best and random:
-            share = [float(x) for x in stats.estimate(table, Statistic(part, (*own, *best, *random), "part")).pooled]
+        bounded = optimum.bound_name(name) in table.labels("metric")
+        limit = [{**b, "metric": optimum.bound_name(name)} for b in best if bounded]
+        shares = []
+        for top in (best, limit):
+            share = [float("nan")] * 3
+            if top and random:
+                of = Statistic(part, (*own, *top, *random), "part")
+                share = [float(x) for x in stats.estimate(table, of).pooled]
+            shares += share
         real = ahead[1] > 0 or ahead[2] < 0
-        rows.append((name, *score, *share, rival["explainer"], *ahead, real))
-    columns = [f"{of}{end}" for of in ("score", "attainable") for end in ("", "_low", "_high")]
+        rows.append((name, *score, *shares, rival["explainer"], *ahead, real))
+    columns = [f"{of}{end}" for of in ("score", "attainable", "certain") for end in ("", "_low", "_high")]
     columns += ["rival", *(f"ahead{end}" for end in ("", "_low", "_high")), "real"]
     return pd.DataFrame(rows, columns=["metric", *columns])
 
