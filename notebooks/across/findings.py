@@ -224,14 +224,11 @@ def duel_map(found):
 
 
 def counted_in_words(found):
-    """In how many of the cells the first of each pair is better and worse, away from its paper's trial and in it."""
+    """In how many of the cells the first of each pair is better and worse, a line for each pair."""
     lines = []
-    for (paper, pair), of in found.groupby(["paper", "pair"], sort=False):
-        said = []
-        for where, there in (("away", of[of["trial"] != home[paper]]), (home[paper], of[of["trial"] == home[paper]])):
-            signs = there["sign"].value_counts()
-            said.append(f"{where}, better in {signs.get('+', 0)} and worse in {signs.get('−', 0)} of {len(there)} cells")
-        lines.append(f"- {pair}: " + "; ".join(said) + ".")
+    for pair, of in found.groupby("pair", sort=False):
+        signs = of["sign"].value_counts()
+        lines.append(f"- {pair}: better in {signs.get('+', 0)}, worse in {signs.get('−', 0)} of {len(of)} cells.")
     return "\n".join(lines)
 
 
@@ -242,16 +239,17 @@ papers = {
 }
 home = {"F-Fidelity": "Order", "SaCo": "Chance", "TRACE": "Gaming"}
 parts = {paper: duels(pairs) for paper, pairs in papers.items()}
-away = pd.concat([differences(of).assign(paper=paper) for paper, of in parts.items()], ignore_index=True)
+away = pd.concat([differences(of).assign(home=home[paper]) for paper, of in parts.items()], ignore_index=True)
 run.save(away, "away")
 
 # %% mystnb={"figure": {"caption": "A paper's metric against its rivals, in every trial and on every kind of network: the difference of T on single inputs. + and −: its 95 % interval lies above or below 0. Grey: the trial does not apply to both.", "name": "fi-away"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of a paper's metric and a rival."}} tags=["hide-input"]
 duel_map(away)
 
 # %% tags=["hide-input"]
+at_home = away["trial"] == away["home"]
 Markdown(
     "In how many cells the interval is on one side, away from the trial of the metric's own paper, which the claims below leave "
-    f"out, and in it:\n\n{counted_in_words(away)}"
+    f"out:\n\n{counted_in_words(away[~at_home])}\n\nAnd in that trial:\n\n{counted_in_words(away[at_home])}"
 )
 
 # %% [markdown]

@@ -327,10 +327,9 @@ panels_of(of_middle, rows=2, truth=middle)
 # %% mystnb={"figure": {"caption": "The oracle's curves for one digit share, over the size (left) and over the relevance removed by the best gain curve (right), where all settings become one.", "name": "ff-size-collapse"}, "image": {"alt": "Left: nine different curves over the explanation size. Right: the same points over the share of the explanation that is removed, on one rising curve."}} tags=["hide-input"]
 best = of_middle["oracle"]
 figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
-for j, setting in enumerate(settings):
-    look = {"marker": "osD^vPXd<"[j % 9], "markersize": 3.5}
-    panels[0].plot(sizes, best.curves[j], linewidth=0.8, **look)
-    panels[1].plot(best.gone[j], best.curves[j], linewidth=0, label=f"α {setting.alpha:g}, β {setting.cap:g}", **look)
+for curve, marker in zip(best.curves, "osD^vPXd<", strict=False):
+    panels[0].plot(sizes, curve, marker, markersize=3.5, linestyle="-", linewidth=0.8)
+figures.collapsed(panels[1], best)
 panels[0].set(xlabel="explanation size", ylabel="FFid+")
 panels[1].set(xlabel="share of the block that is removed")
 figures.key(figure, panels[1])

@@ -63,6 +63,8 @@ precision = "bfloat16"  # of forwards, where the device computes it natively; el
 seed = 0  # of places, searches and random subsets
 
 # %% tags=["hide-input"]
+import dataclasses
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
@@ -329,14 +331,32 @@ figures.show(figure)
 # %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: measured, with two standard errors over the inputs; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size, where one is named.", "name": "ff-beyond-curves"}, "image": {"alt": "Six panels of curves of FFid+ over size, a curve for each cap, with the size or the words no size above each."}} tags=["hide-input"]
 rows = -(-len(kinds) // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.5 * rows), sharex=True, squeeze=False)
-for axes, (name, of) in zip(grid.flat, table.groupby("data", sort=False), strict=False):
-    at = of.loc[~of["ranking"].isin(controls), "largest_loss"].idxmax() if kinds[name].known is None else of.index[0]
-    _, ranking, size = read[at]
-    figures.plateau(axes, size, truth=None if kinds[name].known is None else of["truth"][at])
+behind = []  # kind, known size, ranking and what was read of it
+for name, of in table.groupby("data", sort=False):
+    unknown = kinds[name].known is None
+    at = of.loc[~of["ranking"].isin(controls), "largest_loss"].idxmax() if unknown else of.index[0]
+    behind.append((name, None if unknown else of["truth"][at], *read[at][1:]))
+for axes, (name, known, ranking, size) in zip(grid.flat, behind, strict=False):
+    figures.plateau(axes, size, truth=known)
     axes.set_title(f"{name}, {ranking}:\n{'no size' if size.refusal else size}", fontsize="small")
     axes.tick_params(labelsize="small")
     axes.legend(fontsize="xx-small", handlelength=1, labelspacing=0.2)
 figure.supxlabel("explanation size (share of the features)", fontsize="small")
+figure.supylabel("FFid+", fontsize="small")
+figures.show(figure)
+
+# %% [markdown]
+# The same curves over what the best knee says is removed of its block, not over the size. Where the answer follows from how much of one block is
+# gone, and from nothing else, all settings fall onto one curve.
+
+# %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps.", "name": "ff-beyond-collapse"}, "image": {"alt": "Six panels of points: FFid+ over the share of the block that is removed, a sign for each setting."}} tags=["hide-input"]
+figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.3 * rows), squeeze=False)
+for axes, (name, _, ranking, size) in zip(grid.flat, behind, strict=False):
+    figures.collapsed(axes, size)
+    axes.set_title(f"{name}, {ranking}", fontsize="small")
+    axes.tick_params(labelsize="small")
+    axes.legend(fontsize="xx-small", handlelength=1, labelspacing=0.2)
+figure.supxlabel("share of the block that is removed", fontsize="small")
 figure.supylabel("FFid+", fontsize="small")
 figures.show(figure)
 
@@ -374,26 +394,35 @@ of_kind = {c.subject.dataset: (c, own) for c, own in zip(reversed(cases), revers
 vocabulary = datasets.load(networks.LSTM.data, "test", **networks.LSTM.data_options).vocabulary
 
 
-def one_figure(kind, ranking):
-    """An input of a kind, its explanation, its curves, and what the size keeps."""
+def one_figure(kind, ranking, searched=False):
+    """An input of a kind, its explanation, its curves, and what the size keeps; with the ranking, or what is searched for the same input."""
     c, own = next(of for name, of in of_kind.items() if name.startswith(kind))
     labels = {"dataset": c.subject.dataset, "training_seed": c.subject.training_seed, "explainer": ranking}
     at = int(curves(scores, c.settings, **labels).mean((1, 2)).argmax())
-    x = c.subject.x[at].cpu()
+    x, ranks = c.subject.x[at].cpu(), own[ranking]
+    if searched:
+        one = dataclasses.replace(c, subject=c.subject.part(torch.tensor([at])), known=None)
+        ranks = one.rankings(search_steps)["TRACE"].expand_as(ranks)
     if c.subject.x.ndim == 4:
         x = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
     elif not x.is_floating_point():
         x = [vocabulary[token] if token > 1 else "" for token in x.tolist()]
     known = None if c.known is None else float(c.known[at].double().mean())
-    found = one_size(c, own[ranking], at, shown_draws)
-    return figures.explanation_size(found, x, own[ranking][at], c.subject.segments, truth=known)
+    found = one_size(c, ranks, at, shown_draws)
+    return figures.explanation_size(found, x, ranks[at], c.subject.segments, truth=known)
 
 
 # %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation: the square first, its pixels and all others in random order.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("vehicles", "truth")
 
+# %% mystnb={"figure": {"caption": "The same vehicle, with the order of its squares of 8 x 8 pixels that TRACE finds by search: those first without which the network no longer sees a vehicle of this class.", "name": "ff-beyond-vehicle-searched"}, "image": {"alt": "A small photograph with a square in it, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+one_figure("vehicles", "truth", searched=True)
+
 # %% mystnb={"figure": {"caption": "A photograph of CIFAR-10 and its Grad-CAM. Nobody knows the truth.", "name": "ff-beyond-photograph"}, "image": {"alt": "A small photograph, a heat map, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("photographs", "Grad-CAM")
+
+# %% mystnb={"figure": {"caption": "The same photograph, with the order that TRACE finds.", "name": "ff-beyond-photograph-searched"}, "image": {"alt": "A small photograph, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+one_figure("photographs", "Grad-CAM", searched=True)
 
 # %% mystnb={"figure": {"caption": "A phrase: all tokens but a few are blank, and those explain it.", "name": "ff-beyond-phrase"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("phrases", "truth")

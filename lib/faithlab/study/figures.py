@@ -439,6 +439,19 @@ def plateau(axes: Axes, size: Size, *, truth: float | None = None, settings: Seq
     axes.tick_params(axis="x", pad=6)
 
 
+def collapsed(axes: Axes, size: Size) -> None:
+    """FFid+ over what the best knee says is removed of its block: with the right one all settings fall onto one curve.
+
+    Args:
+        axes: to draw on.
+        size: of `faithlab.metrics.size.explanation_size` or `read`, also one that is refused.
+    """
+    for j, setting in enumerate(size.settings):
+        cap = "no cap" if setting.cap is None else f"β {setting.cap:g}"
+        look = {"marker": "osD^vPXd<"[j % 9], "markersize": 3.5, "linewidth": 0}
+        axes.plot(size.gone[j], size.curves[j], label=f"α {setting.alpha:g}, {cap}", **look)
+
+
 def explanation_size(
     size: Size,
     shown: Tensor | Sequence[str] | None = None,
