@@ -208,9 +208,11 @@ def _whom(page: Page) -> str:
     if "inputs" not in found and (counted := _counted(p)):
         found |= {"inputs": counted}
     words = [html.escape(found[key]) for key in ("networks", "inputs") if key in found] + [html.escape(run)]
-    if not len(page.claims) and (larger := _larger(page)):
-        words.append(html.escape(larger))
     said = "Speaks of " + " · ".join(words) + "."
+    if not len(page.claims):
+        said = f"No claim is judged here. The numbers are those of {', '.join(reversed(words))}."
+        if larger := _larger(page):
+            said += f" Beside them, where a column says “recorded”, stand those of {html.escape(larger)}."
     if kept:
         size = ", ".join(word for word in (f"{page.build['profile']} profile", _counted(page.build)) if word)
         said += " Figures and tables below are of this build, unless they or the text beside them say “recorded”: "

@@ -159,7 +159,9 @@ def test_a_page_without_claims_says_that_a_larger_run_is_recorded(tmp_path, monk
     assert "recorded" not in reader.box(without)
     (tmp_path / "study").mkdir()
     (tmp_path / "study/provenance.json").write_text(json.dumps({"parameters": {"images": 2000}}))
-    assert "64 images · this build, quick profile · a recorded run, study profile, 2,000 images." in reader.box(without)
+    said = reader.box(without)
+    assert "The numbers are those of this build, quick profile, 64 images." in said
+    assert "stand those of a recorded run, study profile, 2,000 images." in said
 
 
 def test_where_a_recorded_run_heads_the_box_says_of_what_the_figures_below_are():
