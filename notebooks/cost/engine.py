@@ -28,11 +28,11 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
-images = 24
+images = 12
 steps = 19  # explanation sizes
 draws = 50
 small_width = 16  # of the small network, three convolutions
-loop_images = 4  # images of the loop, whose time grows in proportion to their number
+loop_images = 2  # images of the loop, whose time grows in proportion to their number
 repeats = 2  # of everything, in turn; the median is reported
 batches = [64, 128, 256]  # inputs per forward that are tried for the floor
 training = {}  # of the network that is compiled and quantised, where it differs: see faithlab.study.networks

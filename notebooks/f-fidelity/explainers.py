@@ -29,7 +29,7 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
-images = 256  # test images to explain
+images = 128  # test images to explain
 photographs = "imagenet-foolbox"  # or imagenet-folder
 photographs_path = None  # of imagenet-folder: the folder that they lie in
 photographs_limit = None  # of imagenet-folder: so many of them, drawn at random; 5000 in the paper
@@ -42,7 +42,7 @@ alpha = 0.5
 beta = 0.1
 draws = 1  # random subsets per image, size and direction; the paper draws 50, but images decide
 photographs_draws = 4  # the same for photographs, of which there are few
-attained_images = 2  # of the small images: as many are put beside the best order of their patches
+attained_images = 1  # of the small images: as many are put beside the best order of their patches
 attained_patch = 8  # side of these patches in pixels: 16 patches, of which all 65 536 subsets are asked
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own

@@ -32,7 +32,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 3  # recognised test images
+images = 2  # recognised test images
 patch = 8  # side of a patch in pixels: 16 patches
 steps = 5000  # of annealing; as in the paper
 restarts = 4  # chains per image, beside the one that the paper has

@@ -27,7 +27,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 4  # recognised test images; the paper has 200
+images = 3  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels
 steps = 100  # of annealing, through the paper's temperatures; the paper takes 5000
 sigma = 4.0  # of the blurred reference, in pixels
@@ -35,7 +35,7 @@ patch_sides = [8, 4]  # for MoRF, LeRF and their difference; 2 is dear
 rise_samples = 200  # masks per image; 4000 in RISE's paper
 ep_steps = 30  # of extremal perturbation; its authors take 800
 integration_steps = 32
-deletion_images = 60  # recognised test images for the references of Figure 1 and for random deletion
+deletion_images = 40  # recognised test images for the references of Figure 1 and for random deletion
 deletion_draws = 1  # random orders per image: images decide
 deletion_sides = [8, 4, 2, 1]  # sides of the patches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
