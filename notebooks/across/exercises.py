@@ -35,7 +35,7 @@ forwards = 256  # to be spent, in the second; at most as many as images
 caps = [0.05, 0.1, 0.2]  # of F-Fidelity, in the third
 seed = 1  # of random orders; the inputs are drawn with 0
 
-# %%
+# %% tags=["hide-input"]
 import pandas as pd
 import torch
 from IPython.display import Markdown
