@@ -349,13 +349,13 @@ figures.show(figure)
 # The same curves over what the best knee says is removed of its block, not over the size. Where the answer follows from how much of one block is
 # gone, and from nothing else, all settings fall onto one curve.
 
-# %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps.", "name": "ff-beyond-collapse"}, "image": {"alt": "Six panels of points: FFid+ over the share of the block that is removed, a sign for each setting."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps. Of photographs the caps are half of those in the key.", "name": "ff-beyond-collapse"}, "image": {"alt": "Six panels of points: FFid+ over the share of the block that is removed, a sign for each setting."}} tags=["hide-input"]
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.3 * rows), squeeze=False)
 for axes, (name, _, ranking, size) in zip(grid.flat, behind, strict=False):
     figures.collapsed(axes, size)
     axes.set_title(f"{name}, {ranking}", fontsize="small")
     axes.tick_params(labelsize="small")
-    axes.legend(fontsize="xx-small", handlelength=1, labelspacing=0.2)
+figures.key(figure, grid[0, 0])
 figure.supxlabel("share of the block that is removed", fontsize="small")
 figure.supylabel("FFid+", fontsize="small")
 figures.show(figure)
