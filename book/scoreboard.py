@@ -246,9 +246,12 @@ def _ones(results: Path) -> str:
             edge = named["low"] <= FIRST_SIZE + 1e-9
             begins, named = begins + int(edge.sum()), named[~edge]
             if pd.notna(truth[data]):
-                held = f"{int(holds(named['low'], named['high'], truth[data]).sum())} of {len(named)}"
+                right = int(holds(named["low"], named["high"], truth[data]).sum())
+                held = f"{right} of {len(named)}" if len(named) else "–"
             middle = f"{named['size'].median():.2f}" if len(named) else "–"
-            rows.append(f"| {data} | {ranking} | {len(named)} of {len(of)} | {middle} | {held} |")
+            rows.append(
+                f"| [{data}](../notebooks/{name}) | {ranking} | {len(named)} of {len(of)} | {middle} | {held} |"
+            )
     head = "| Data | Ranking | Images with a size | Median size | Intervals that hold the known size |\n"
     said = (
         f"\n{begins} readings of recorded runs whose interval begins at the smallest size that is tried are counted as "

@@ -409,8 +409,9 @@ def test_single_sizes_at_the_beginning_of_the_sweep_are_counted_as_refused(resul
     save(folder, "each", [dict(zip(("explainer", "size", "low", "high"), of, strict=True)) for of in each])
     save(folder, "sizes", [{"share": 0.2, "attribution": "oracle"}])
     text = scoreboard._ones(results)
-    assert "| digits | truth | 2 of 2 | 0.20 | 1 of 2 |" in text
-    assert "| digits | SG-SQ | 0 of 2 | – | 0 of 0 |" in text
+    digits = "| [digits](../notebooks/f-fidelity/explanation-size)"
+    assert f"{digits} | truth | 2 of 2 | 0.20 | 1 of 2 |" in text
+    assert f"{digits} | SG-SQ | 0 of 2 | – | – |" in text
     assert "1 readings of recorded runs whose interval begins" in text
 
 

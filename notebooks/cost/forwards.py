@@ -18,8 +18,8 @@
 # # How few forwards decide?
 #
 # F-Fidelity asks the network 950 times about an image: at 19 sizes, 50 random subsets each. But whoever compares two
-# explainers wants to know a mean over *images*, and images differ far more than subsets. So the forwards are better spent on
-# other images. This page measures how much better, and lets {py:func}`faithlab.decide.decide` stop as soon as the answer is clear.
+# explainers wants to know a mean over *images*, and over the sizes the subsets' noise averages out. So another image says more
+# than a further subset of the same one, and the forwards are better spent there. This page measures how much better, and lets {py:func}`faithlab.decide.decide` stop as soon as the answer is clear.
 
 # %% [markdown]
 # ## Parameters

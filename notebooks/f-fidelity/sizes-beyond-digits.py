@@ -64,6 +64,7 @@ seed = 0  # of places, searches and random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
+import math
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -234,7 +235,10 @@ table = pd.DataFrame(
 )
 run.save(table, "sizes")
 kept = recorded("f-fidelity/sizes-beyond-digits", "sizes")
-best = kept.frame.fillna({"refusal": ""}) if kept else table
+best = kept.frame.fillna({"refusal": ""}) if kept else table.copy()
+# A record from before such readings were refused.
+early = best["low"] <= math.ceil(round(step / GRID, 6)) * GRID + 1e-9
+best.loc[early, ["size", "low", "high", "refusal"]] = [float("nan")] * 3 + ["it may be smaller than the sweep shows"]
 controls = ["truth", "random", "centre"]
 real = table[~table["ranking"].isin(controls)]
 true = table[table["ranking"] == "truth"]
@@ -273,6 +277,10 @@ most = best.query("ranking not in @controls")["size"]
 by_data = best[best["size"].notna()].groupby("ranking")["data"].agg(set)
 blobs = by_data.get("centre", set())
 lines = [named(best, f"The recorded run ({kept.profile})")] if kept else []
+if early.any():
+    lines[0] += (
+        f" {early.sum()} recorded readings whose interval begins at the smallest size that is tried count as refused, as they would be today."
+    )
 lines.append(named(table, "This build"))
 again = best.query("ranking == 'truth' and halves == 2")["data"]
 if 2 * most.count() > len(most):
@@ -294,8 +302,8 @@ if blobs:
 Markdown("\n".join(lines))
 
 # %% [markdown]
-# Each panel is a kind of data, each row a ranking, of the recorded run where there is one. The photographs' networks stand one below
-# the other.
+# In the figure of all sizes each panel is a kind of data, each row a ranking, of the recorded run where there is one. The photographs'
+# networks stand one below the other.
 
 # %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Most other rankings are open marks."}} tags=["hide-input", "answer"]
 rows = -(-best["data"].nunique() // 2)
@@ -347,7 +355,7 @@ figures.show(figure)
 
 # %% [markdown]
 # The same curves over what the best knee says is removed of its block, not over the size. Where the answer follows from how much of one block is
-# gone, and from nothing else, all settings fall onto one curve.
+# gone, and from nothing else, all settings fall onto one curve; where the points are a cloud, it is noise, or another law.
 
 # %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps. Of photographs the caps are half of those in the key.", "name": "ff-beyond-collapse"}, "image": {"alt": "Six panels of points: FFid+ over the share of the block that is removed, a sign for each setting."}} tags=["hide-input"]
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.3 * rows), squeeze=False)

@@ -138,7 +138,7 @@ for name, of in readings.groupby("case", sort=False):
     rows.append(row | {"interval": f"{(some['high'] - some['low']).mean():.3f}" if len(some) else ""})
 tables.prose(pd.DataFrame(rows))
 
-# %% mystnb={"figure": {"caption": "How often simulated studies come out as they should, with 95 % intervals: sizes that are named, intervals of the named that hold the truth, and refusals of what has no size. Dashed: the goal.", "name": "ff-named-goals"}, "image": {"alt": "Rows of points with intervals along a share from one half to one, a row for each simulated case, with a dashed line at nine of ten."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "How often the simulated studies of this build come out as they should, with 95 % intervals; a recorded run, which the box above speaks of, has more of them: sizes that are named, intervals of the named that hold the truth, and refusals of what has no size. Dashed: the goal.", "name": "ff-named-goals"}, "image": {"alt": "Rows of points with intervals along a share from one half to one, a row for each simulated case, with a dashed line at nine of ten."}} tags=["hide-input", "answer"]
 looks = {"named": ("D", "C0", "named"), "held": ("o", "C1", "of these, held"), "refused": ("X", "C2", "refused")}
 figure, axes = plt.subplots(figsize=(7.2, 0.9 + 0.36 * len(cases)))
 lowest = 0.5
