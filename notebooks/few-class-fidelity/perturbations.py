@@ -84,7 +84,7 @@ own = {
 }
 tests = {
     "vehicles": datasets.load("cifar10-vehicles", "test", **vehicles),
-    "digits": datasets.load("colored-mnist-halves", "test", **digits, limit=1000),
+    "digits": datasets.load("colored-mnist-halves", "test", **digits, limit=max(1000, 2 * images)),
 }
 names = {"vehicles": "ResNet-9", "digits": "three layers"}
 where = {task: f"{options['data']} test" for task, options in own.items()}
