@@ -337,7 +337,7 @@ run.save(scores, "searches")
 # %% [markdown]
 # The figure and the table below it are of the recorded run, where there is one.
 
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs, against the forwards that were needed, those of the greedy start included. Above each: network, number of features t, readout. Points: greedy searches, which end there. Shaded: 95 % intervals. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and readout: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Of the recorded run, where there is one: LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs, against the forwards that were needed, those of the greedy start included. Above each: network, number of features t, readout. Points: greedy searches, which end there. Shaded: 95 % intervals. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and readout: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
 kept = recorded("trace/searches", "searches")
 best, asked = (kept.frame, kept.provenance["parameters"]["compared"]) if kept else (scores, compared)
 
