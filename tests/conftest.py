@@ -17,7 +17,7 @@ settings.register_profile("suite", deadline=None, derandomize=True, max_examples
 settings.load_profile("suite")
 
 # The suite's models are tiny: threads only wait for each other, and for whatever else runs on the machine. So do
-# those of the processes that tests start: a notebook with two threads on a full core takes ten times as long.
+# those of the processes that tests start: a notebook with two threads on a full core took eight times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 

@@ -509,7 +509,7 @@ def test_what_stands_beside_the_trials(examined):
 
 
 def test_a_bound_is_above_what_every_order_reaches(examined):
-    """On the same inputs; and of a metric where lower is better, below."""
+    """On the same inputs."""
     metrics, of = examined
     searched = examination.turned(of.scores, metrics).where(metric="LeRF - MoRF", variant=examination.SEARCHED)
     (limit,) = of.scores.where(metric=optimum.bound_name("LeRF - MoRF"))

@@ -235,10 +235,12 @@ table = pd.DataFrame(
 )
 run.save(table, "sizes")
 kept = recorded("f-fidelity/sizes-beyond-digits", "sizes")
-best = kept.frame.fillna({"refusal": ""}) if kept else table.copy()
+best = kept.frame.fillna({"refusal": ""}) if kept else table
 # A record from before such readings were refused.
-early = best["low"] <= math.ceil(round(step / GRID, 6)) * GRID + 1e-9
-best.loc[early, ["size", "low", "high", "refusal"]] = [float("nan")] * 3 + ["it may be smaller than the sweep shows"]
+early = best["low"] <= (math.ceil(round(step / GRID, 6)) * GRID + 1e-9 if kept else 0)
+if early.any():
+    today = [float("nan")] * 3 + ["it may be smaller than the sweep shows"]
+    best.loc[early, ["size", "low", "high", "refusal"]] = today
 controls = ["truth", "random", "centre"]
 real = table[~table["ranking"].isin(controls)]
 true = table[table["ranking"] == "truth"]
