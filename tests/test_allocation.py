@@ -72,6 +72,39 @@ def test_one_size_an_image_in_turn_is_unbiased_and_errs_less_than_at_random():
     assert float(spread) < 0.8 * float(torch.stack(at_random).std())
 
 
+def test_subsets_in_opposite_pairs_have_the_law_of_others_and_differ_within_a_pair():
+    features, images, draws = 8, torch.arange(3), torch.arange(1500)
+    order = torch.stack([torch.randperm(features, generator=torch.Generator().manual_seed(i)) for i in range(3)])
+    counts, removals = torch.tensor([4, 6, 8]), torch.tensor([2, 3, 2])
+    drawn = {"images": images, "draws": draws}
+    keep = allocation.remove_in_opposite_pairs(order, counts, removals, seed=5, **drawn)
+    assert keep.shape == (3, 1500, 3, features)
+    removed = (~keep).gather(-1, order[:, None, None].expand_as(keep)).double()  # by relevance
+    for k, (s, m) in enumerate(zip(counts.tolist(), removals.tolist(), strict=True)):
+        assert (removed[:, :, k].sum(-1) == m).all()
+        assert not removed[:, :, k, s:].any()
+        each, pairs = removed[:, :, k, :s].flatten(0, 1), m * (m - 1) / (s * (s - 1))
+        assert (each.mean(0) - m / s).abs().max() < 4 * (0.25 / len(each)) ** 0.5
+        together = each.T @ each / len(each)  # uniform over subsets: every two are as often removed together
+        assert (together[~torch.eye(s, dtype=torch.bool)] - pairs).abs().max() < 4 * (0.25 / len(each)) ** 0.5
+    first, second = removed[:, :, 0, :4], removed[:, :, 1, :4]
+    assert float((first * second).mean()) < 0.4 * float(first.mean() * second.mean())  # hardly ever the same feature
+    again = allocation.remove_in_opposite_pairs(order[1:], counts, removals, seed=5, images=images[1:], draws=draws[7:])
+    assert (again == keep[1:, 7:]).all()
+
+
+def test_subsets_in_opposite_pairs_are_unbiased_and_err_less_where_answers_add_up():
+    tier = torch.repeat_interleave(torch.arange(len(TIERS)), torch.tensor(TIERS)).repeat(4000, 1)
+
+    def area(subset):
+        drawn = {"draws": 1, "seed": 3, "subset": subset}
+        return fidelity(tiers.scorer(tier, response), -tier.float(), SIZES, **drawn, **OPTIONS).value @ WEIGHTS
+
+    opposite, apart = area(allocation.remove_in_opposite_pairs), area(masks.remove_apart_from_top)
+    assert abs(float(opposite.mean() - CLOSED_FORM @ WEIGHTS)) <= 4 * float(opposite.std()) / 4000**0.5
+    assert float(opposite.var()) < 0.9 * float(apart.var())
+
+
 def test_the_estimate_with_a_control_is_unbiased_and_errs_less_than_without():
     curves, multiple = runs(40, seed=2)
     areas, few = curves @ WEIGHTS, 8

@@ -72,11 +72,13 @@ run = Run("cost/forwards", globals())
 # ## The question, and what is asked
 #
 # The estimand is the same throughout: the area under FFid+ over the 19 sizes, as a mean over test images, for each of two
-# explainers, and the difference of the two. Six ways of asking are compared:
+# explainers, and the difference of the two. Seven ways of asking are compared:
 #
 # - **published**: 50 subsets for each size of each image;
 # - **one subset for all sizes** of an image: one random order of the pixels serves them all;
 # - **one subset a size**, each drawn apart ({py:func}`faithlab.masks.remove_apart_from_top`): sizes that share a subset err together, these do not;
+# - **opposite subsets**: one a size, where neighbouring sizes share a random order and take its two ends, so that they err in opposite
+#   directions ({py:func}`faithlab.trials.allocation.remove_in_opposite_pairs`);
 # - **one size an image**: each image is asked about at one size only, drawn at random;
 # - **one size an image, in turn**: likewise, but stratified: each size gets its share of the images
 #   ({py:func}`faithlab.trials.allocation.sizes_in_turn`);
@@ -97,6 +99,7 @@ explaining = (time.perf_counter() - start) / images / len(explainers)  # seconds
 one, other = explainers
 together = METRICS["FFid+"].given(alpha=alpha, cap=beta, seed=seed, draws=1)
 apart = together.given(subset=masks.remove_apart_from_top)
+OPPOSITE, opposite = "opposite subsets", together.given(subset=allocation.remove_in_opposite_pairs)
 sizes = torch.tensor(apart.sizes, dtype=torch.float64)
 
 
@@ -112,7 +115,7 @@ asking = (time.perf_counter() - start) / images / len(explainers) / (len(sizes) 
 published = asked(apart.given(draws=published_draws), published_images, "published")
 split = Scores.concat(
     asked(metric.given(seed=seed + 1 + draw), split_images, name, draw=draw)
-    for name, metric in (("one subset for all sizes", together), ("one subset a size", apart))
+    for name, metric in (("one subset for all sizes", together), ("one subset a size", apart), (OPPOSITE, opposite))
     for draw in range(split_draws)
 )
 scores = Scores.concat([once, published])
@@ -137,12 +140,12 @@ def answers(metric, explainer):
 
 
 KINDS = ("one subset for all sizes", "one subset a size")
-difference = f"{one} - {other}"
+difference, UNSHARED = f"{one} - {other}", ", not shared by the explainers"
 found = {}
-for kind in KINDS:
+for kind in (*KINDS, OPPOSITE):
     both = answers(kind, one), answers(kind, other)
     of_kind = {(one, kind): both[0], (other, kind): both[1], (difference, kind): both[0] - both[1]}
-    of_kind[difference, f"{kind}, not shared by the explainers"] = both[0] - both[1].roll(1, 0)
+    of_kind[difference, f"{kind}{UNSHARED}"] = both[0] - both[1].roll(1, 0)
     found |= {of: allocation.components(values, trapezoid) for of, values in of_kind.items()}
 variance = pd.DataFrame(found).T.rename_axis(["of", "asked"])
 run.save(variance, "variance")
@@ -153,9 +156,9 @@ level, told = variance.loc[one], variance.loc[difference]
 Markdown(
     f"Of {one}'s area, the variance between images is **{level.loc[KINDS[1], 'images']:.3f}**. One subset for all sizes adds "
     f"{level.loc[KINDS[0], 'area, between draws']:.4f}, one subset a size {level.loc[KINDS[1], 'area, between draws']:.4f}, fifty "
-    f"of them a fiftieth. Of the difference between the explainers, which the images share, {told.loc[KINDS[1], 'images']:.4f} is "
+    f"of them a fiftieth; opposite subsets add {level.loc[OPPOSITE, 'area, between draws']:.4f}. Of the difference between the explainers, which the images share, {told.loc[KINDS[1], 'images']:.4f} is "
     f"between images; one subset for all sizes adds {told.loc[KINDS[0], 'area, between draws']:.4f}, one subset a size "
-    f"**{told.loc[KINDS[1], 'area, between draws']:.4f}**, and {told.iloc[-1]['area, between draws']:.4f} where the explainers do not "
+    f"**{told.loc[KINDS[1], 'area, between draws']:.4f}**, opposite ones {told.loc[OPPOSITE, 'area, between draws']:.4f}, and {told.loc[KINDS[1] + UNSHARED, 'area, between draws']:.4f} where the explainers do not "
     "share it."
 )
 
@@ -184,6 +187,7 @@ def of_an_image(of):
         "published": (between + within[KINDS[1]] / published_draws, published_draws * count),
         KINDS[0]: (between + within[KINDS[0]], count),
         KINDS[1]: (each, count),
+        OPPOSITE: (between + within[OPPOSITE], count),
         AT_RANDOM: (between + v.loc[KINDS[1], ["sizes", "subsets"]].sum(), 1),
         IN_TURN: (v.loc[KINDS[1], "images, at a size"], 1),
         CONTROLLED: (each * (1 - explained[of] * (1 - 1 / controls)), count + controls / (1 + (of == difference))),
@@ -235,6 +239,7 @@ tables.styled(shown)
 # %% tags=["hide-input"]
 of_a_map = explaining / asking  # forwards
 apart_of = {of: variance.loc[of].loc[KINDS[1]] for of in (one, difference)}
+added = {of: variance.loc[of].loc[KINDS[1], "area, between draws"] / of_an_image(of)[KINDS[1]][0] for of in apart_of}
 best = {of: (of_a_map * (v["sizes"] + v["subsets"]) / v["images"]) ** 0.5 for of, v in apart_of.items()}
 
 
@@ -253,6 +258,8 @@ Markdown(
     f"ones. One size an image needs few forwards and many images, each with an explanation, which here costs as much "
     f"as {of_a_map:.0f} forwards. With that price the best number of sizes an image is about **{best[one]:.0f}** for a level and "
     f"**{best[difference]:.0f}** for the difference; all {len(sizes)} are the choice of this page, because a curve over sizes comes with them. "
+    f"*Opposite subsets* take {beside(OPPOSITE, KINDS[1])} than those drawn apart; no way to draw them could save more than "
+    f"{added[one]:.0%} for a level and {added[difference]:.0%} for the difference. "
     f"*In turn* takes {beside(IN_TURN, AT_RANDOM)} than at random: what can be saved there is what the mean differs by between sizes. "
     f"*With whole images*, {controls} times as many as are explained, takes {beside(CONTROLLED, KINDS[1])} than the same without, and with explanations "
     f"at their price {beside(CONTROLLED, KINDS[1], of_a_map)}: whether a whole image is recognised explains {explained[one]:.0%} of the variance of a "

@@ -62,13 +62,14 @@ from IPython.display import Markdown
 
 from faithlab import segments, stats
 from faithlab.explainers.degrade import degrade
-from faithlab.metrics import METRICS, fidelity
+from faithlab.metrics import METRICS, evaluate, fidelity
 from faithlab.metrics.size import Setting, readings
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded
-from faithlab.trials import sizes
+from faithlab.trials import references, sizes
+from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
 
 figures.theme()
@@ -134,6 +135,12 @@ for c, own in zip(known, rankings, strict=False):  # those whose explanation is 
     of = {"seed": seed, "images": c.subject.images}
     own |= {f"truth, {level:.0%} shuffled": degrade(own["truth"], level, **of) for level in levels}
 scores = Scores.concat(c.ask(own, ends) for c, own in zip(cases, rankings, strict=True))
+
+# Few-class Fidelity's curves: the same, but what is removed becomes an image of which the network cannot say what it is.
+pool = datasets.load(pasted.data, "test", **pasted.data_options)
+undecided, _ = references.perturbed(cases[0].subject, pool)
+few_class = {name: ends[way].given(reference="perturbed") for name, way in (("MIF", "MoRF"), ("LIF", "LeRF"))}
+scores += evaluate(few_class, undecided, rankings[0])
 run.save(scores, "scores")
 
 # %% [markdown]
@@ -145,8 +152,10 @@ run.save(scores, "scores")
 #
 # Deletion curves have a bend, too, and people read sizes off it. We take the size by which nine
 # tenths of the whole change have happened, divided by 0.9: where a curve that changes evenly would end. One curve is the answer when
-# the features ranked first are removed (MoRF), the other when only they are left (LeRF). If removal did nothing but take away what
-# explains, and all of it mattered equally, both would stand at the known explanation's size.
+# the features ranked first are removed (MoRF), the other when only they are left (LeRF). Few-class Fidelity has such curves, too, MIF
+# and LIF: what is removed becomes an image that its search made for this network to be undecided about. They are asked of
+# the vehicles. If removal did nothing but take away what
+# explains, and all of it mattered equally, all would stand at the known explanation's size.
 
 
 # %% tags=["hide-input"]
@@ -171,7 +180,8 @@ def bend(data, ranking, way):
 
 read = [(c, name, c.read(scores, name)) for c, own in zip(known, rankings, strict=False) for name in own]
 table = pd.DataFrame([c.row(scores, name, of) for c, name, of in read])
-bends = table.merge(pd.DataFrame({"curve": [*ends]}), how="cross")
+bends = table.merge(pd.DataFrame({"curve": [*ends, *few_class]}), how="cross")
+bends = bends[bends["curve"].isin(ends) | (bends["data"] == cases[0].subject.dataset)].reset_index(drop=True)
 at = pd.DataFrame([bend(r.data, r.ranking, r.curve) for r in bends.itertuples()])
 bends[["bend", "bend_low", "bend_high"]] = at
 run.save(bends, "bends")
@@ -184,10 +194,10 @@ told = (
     else "This build"
 )
 
-# %% mystnb={"figure": {"caption": "The recorded run, where there is one: rankings of inputs whose explanation is known, those above that put most of it first (percent). Diamonds: sizes, with 95 % intervals over the inputs; open ones are refused, and stand at their best knee. Triangles: where deletion curves flatten, removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up). Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Three panels, a row for each ranking. The size of the unshuffled truth stands near the dashed line, where it is named; of most other rankings it is refused. Every ranking has bends, the random one too."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "The recorded run, where there is one: rankings of inputs whose explanation is known, those above that put most of it first (percent). Diamonds: sizes, with 95 % intervals over the inputs; open ones are refused, and stand at their best knee. Triangles: where deletion curves flatten, removed in order of relevance (MoRF, pointing down), and only the first left (LeRF, pointing up); three-pointed stars: the same with Few-class Fidelity's image in place of what is removed (MIF, pointing down, and LIF), for vehicles. Dashed: the known size.", "name": "ff-beyond-bends"}, "image": {"alt": "Three panels, a row for each ranking. The size of the unshuffled truth stands near the dashed line, where it is named; of most other rankings it is refused. Every ranking has bends, the random one too."}} tags=["hide-input", "answer"]
 kinds = best.groupby("data", sort=False)
 figure, grid = plt.subplots(len(kinds), 1, figsize=(7.2, 2.3 * len(kinds)), sharex=True)
-looks = {"MoRF": ("v", "C1"), "LeRF": ("^", "C2"), "size": ("D", "C0")}
+looks = {"MoRF": ("v", "C1"), "LeRF": ("^", "C2"), "MIF": ("1", "C3"), "LIF": ("2", "C4"), "size": ("D", "C0")}
 for axes, (data, of) in zip(grid, kinds, strict=True):
     of = of.sort_values("overlap", ascending=False, kind="stable")
     order = {name: f"{name}: {share:.0%}" for name, share in zip(of["ranking"], of["overlap"], strict=True)}
@@ -206,7 +216,7 @@ handles = [plt.Line2D([], [], marker=m, color=c, linestyle="", label=says) for s
 handles += [
     plt.Line2D([], [], marker="D", color="C0", markerfacecolor="none", linestyle="", label="best knee, refused")
 ]
-figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, fontsize="small")
+figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
 figure.supxlabel("share of the features", fontsize="small")
 figures.show(figure)
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from faithlab import draws
+from faithlab import draws as counter
+from faithlab import masks
 from faithlab.stats import MonteCarlo
 
 
@@ -58,10 +59,31 @@ def sizes_in_turn(seed: int, images: int, weights: Tensor) -> Tensor:
         weights: [K], of `weights`.
     """
     nobody = torch.zeros(1, dtype=torch.int64)
-    own = draws.stream("sizes in turn", seed)
-    place = draws.permutations(own, nobody, nobody, images).flatten()
-    start = draws.uniform(own, nobody, nobody + 1, 1).flatten()
+    own = counter.stream("sizes in turn", seed)
+    place = counter.permutations(own, nobody, nobody, images).flatten()
+    start = counter.uniform(own, nobody, nobody + 1, 1).flatten()
     return torch.searchsorted(weights.cumsum(0), (place + start) / images).clamp(max=len(weights) - 1)
+
+
+def remove_in_opposite_pairs(
+    order: Tensor, counts: Tensor, removals: Tensor, *, seed: int, images: Tensor, draws: Tensor
+) -> Tensor:
+    """As `faithlab.masks.remove_from_top`, but neighbouring sizes err in opposite directions (antithetic subsets).
+
+    The sizes, as they are listed, go in pairs that share a random order of the features: the first of a pair removes
+    those that come first in it, the other those that come last. Each subset has the law of `remove_from_top`; each pair
+    has random orders of its own. Arguments, result and errors as there.
+    """
+    kept, drawn = [], {"images": images, "draws": draws}
+    for pair in torch.arange(counts.shape[-1], device=counts.device).split(2):
+        drawn["seed"] = counter.stream(f"opposite pair {int(pair[0])}", seed)
+        kept.append(masks.remove_from_top(order, counts[..., pair[:1]], removals[..., pair[:1]], **drawn))
+        if len(pair) > 1:
+            s, m = counts[..., pair[1:]], removals[..., pair[1:]]
+            # Of the first s features all but the s - m that come first are the m that come last.
+            others = masks.remove_from_top(order, s, s - m, **drawn)
+            kept.append(masks.remove_top(order, s)[:, None] | ~others)
+    return torch.cat(kept, 2)
 
 
 def in_turn(answers: Tensor, size: Tensor, weights: Tensor) -> MonteCarlo:
