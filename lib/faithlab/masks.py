@@ -6,6 +6,7 @@ by one rule, used by the metrics and by the closed form they are tested against.
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -219,27 +220,26 @@ def remove_from_top(
     """
     _check_removals(counts, removals, order)
     features = order.shape[-1]
-    small = torch.int16 if features <= torch.iinfo(torch.int16).max else torch.int32
     # Numbers of their own: a degraded explanation, a noisy one and a random one have seeds, too.
     stream = counter.stream("subsets", seed)
-    shuffled = counter.permutations(stream, images, draws, features)  # [B, N, F] features in random order
-    turn = place(shuffled).to(small)  # [B, N, F] when each feature's turn comes
-    select = _last_turn if counts.ndim == 1 else _last_turn_per_input
-    sizes = list(zip(counts.unbind(-1), removals.unbind(-1), strict=True))
-    # In the order of relevance the turns of the first s features are a prefix, and the subset's last turn is an order
-    # statistic of it: a selection, not a sort per size.
-    if not apart:
-        by_relevance = turn.gather(-1, order[:, None, :].expand_as(turn))
-        last = torch.stack([select(by_relevance, s, m) for s, m in sizes], dim=-1)  # [B, N, K]
-        return remove_top(order, counts)[:, None] | (turn[:, :, None, :] > last[..., None])
+    turn = counter.bits(stream, images, draws, features)  # [B, N, F], all different: the smallest number comes first
     known, which = counts.to(turn.device).unique(return_inverse=True)
-    again = counter.permutations(SHUFFLES, known.new_zeros(1), known, features)[0].to(small)  # [counts, F]
-    later = []
-    for k, (s, m) in enumerate(sizes):
-        own = again[which[..., k]].view(-1, 1, features).expand_as(turn).gather(-1, turn.long())
-        by_relevance = own.gather(-1, order[:, None, :].expand_as(turn))
-        later.append(own > select(by_relevance, s, m)[..., None])
-    return remove_top(order, counts)[:, None] | torch.stack(later, 2)
+    if apart:
+        turn = place(counter.permutations(stream, images, draws, features))
+        again = counter.permutations(SHUFFLES, known.new_zeros(1), known, features)[0]  # [counts, F]
+    select = _last_turn if counts.ndim == 1 else _last_turn_per_input
+    by_relevance = order[:, None, :].expand_as(turn)
+    own, ordered = turn, turn.gather(-1, by_relevance)
+    keep = torch.empty(*turn.shape[:2], counts.shape[-1], features, dtype=torch.bool, device=turn.device)
+    for k, (s, m) in enumerate(zip(counts.unbind(-1), removals.unbind(-1), strict=True)):
+        if apart:
+            own = again[which[..., k]].view(-1, 1, features).expand_as(turn).gather(-1, turn)
+            ordered = own.gather(-1, by_relevance)
+        # In the order of relevance the turns of the first s features are a prefix, and the subset's last turn is an
+        # order statistic of it: a selection, not a sort per size.
+        torch.gt(own, select(ordered, s, m)[..., None], out=keep[:, :, k])
+    removals = removals.to(turn.device)
+    return keep.logical_or_((remove_top(order, counts) | (removals == 0)[..., None])[:, None])
 
 
 SHUFFLES = -6148914691236517206
@@ -301,16 +301,19 @@ def _check_removals(counts: Tensor, removals: Tensor, order: Tensor) -> None:
 
 
 def _last_turn(turns: Tensor, count: Tensor, removal: Tensor) -> Tensor:
-    """The `removal`-th smallest of the first `count` turns, -1 for none: [B, N, F], [], [] -> [B, N]."""
+    """The `removal`-th smallest of the first `count` turns, any where there is none: [B, N, F], [], [] -> [B, N]."""
     if not removal:
-        return torch.full_like(turns[..., 0], -1)
-    return turns[..., : int(count)].kthvalue(int(removal), dim=-1).values
+        return turns[..., 0]
+    first, place = turns[..., : int(count)], int(removal)
+    if turns.device.type != "cpu":
+        return first.kthvalue(place, dim=-1).values
+    # Several times faster than torch's.
+    return torch.from_numpy(np.partition(first.numpy(), place - 1, axis=-1)[..., place - 1])
 
 
 def _last_turn_per_input(turns: Tensor, count: Tensor, removal: Tensor) -> Tensor:
     """As `_last_turn` with another count and removal for each input, [B]; a sort where that one selects."""
     count, removal = (number.to(turns.device)[:, None, None] for number in (count, removal))  # [B, 1, 1]
     outside = torch.arange(turns.shape[-1], device=turns.device) >= count
-    ordered = turns.masked_fill(outside, turns.shape[-1]).sort(dim=-1).values
-    at = (removal - 1).clamp(min=0).expand(*turns.shape[:2], 1)
-    return torch.where(removal > 0, ordered.gather(-1, at), -1)[..., 0]
+    ordered = turns.masked_fill(outside, torch.iinfo(turns.dtype).max).sort(dim=-1).values
+    return ordered.gather(-1, (removal - 1).clamp(min=0).expand(*turns.shape[:2], 1))[..., 0]
