@@ -308,10 +308,20 @@ Markdown("\n".join(lines))
 # with the truth; on others there is nothing to compare it with.
 #
 # ## What to take home
-#
-# - A size is no grade. It says where a ranking ends, not how right it is.
-# - A bend is never refused. That of a known explanation may stand near its size, but every other ranking has one, too. Report a bend
-#   as what it is, the share of features after which most of the loss has happened, and not as a size.
+
+# %% tags=["hide-input"]
+graded = 2 * max(up, down) > len(worse)
+Markdown(
+    (
+        "- A size tells something of how right a ranking is: see the comparisons of the shuffled truth above."
+        if graded
+        else "- Nothing here makes a size a grade. It says where a ranking ends, not how right it is: shuffled, the known explanation's best knee "
+        f"surely moves in {up + down} of {len(worse)} comparisons."
+    )
+    + """
+- A bend is never refused. That of a known explanation may stand near its size, but every other ranking has one, too. Report a bend
+  as what it is, the share of features after which most of the loss has happened, and not as a size."""
+)
 
 # %% tags=["hide-input"]
 run.finish()
