@@ -4,6 +4,7 @@ import math
 from itertools import product
 
 import pytest
+import scipy.stats
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -138,6 +139,16 @@ def test_80_percent_power_at_that_number():
     needed = verdicts.images_needed(known([truth], [1.96 / n**0.5], [[truth]], images=n), 0, INFINITY)
     means = truth + torch.randn(20_000, generator=g) / needed**0.5
     assert (means - 1.96 / needed**0.5 > 0).double().mean().item() == pytest.approx(0.8, abs=0.02)
+
+
+def test_what_students_quantile_adds_for_few_is_no_part_of_the_images_that_would_decide():
+    """Two images have an interval of 12.7 standard errors: more images need less of them than two."""
+    few, error = 2, 1.0
+    half = error * float(scipy.stats.t.ppf(0.975, few - 1))
+    needed = verdicts.images_needed(known([3.0], [half], [[3.0]], images=few), 0, INFINITY)
+    assert needed == few + 1  # by the formula 2.04 * (1.96 / 3)^2 * 2, which is not more than there were
+    needed = verdicts.images_needed(known([0.5], [half], [[0.5]], images=few), 0, INFINITY)
+    assert needed == pytest.approx(2.04 * (1.96 / 0.5) ** 2 * few, rel=0.002)
 
 
 @pytest.mark.parametrize(

@@ -105,12 +105,13 @@ def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -
     """How many images would decide an open part with a power of 80 %, were the estimates the truth.
 
     For a contrast with half-width h at distance d from the bar that is ((z + z_power) / z)^2 (h / d)^2 n, at 95 %
-    2.04 (h / d)^2 n. The hardest undecided contrast counts; where the pooled interval is clear but a network's estimate
-    lies on the other side, that network's interval does. Infinite at distance 0, NaN without an interval.
+    2.04 (h / d)^2 n; h is as with many images, without what Student's quantile adds for few. The hardest undecided
+    contrast counts; where the pooled interval is clear but a network's estimate lies on the other side, that network's
+    interval does. Infinite at distance 0, NaN without an interval.
     """
     level = tail(parts)
     z, stretch = -float(scipy.special.ndtri(level)), estimate.stretch(level)
-    factor = ((z + float(scipy.special.ndtri(POWER))) / z) ** 2
+    factor = ((z + float(scipy.special.ndtri(POWER))) / z * estimate.shrink(level)) ** 2
     pooled, each = estimate.pooled.widened(stretch), estimate.each.widened(stretch)
 
     def needed(interval: Interval) -> Tensor:

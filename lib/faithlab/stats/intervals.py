@@ -116,8 +116,15 @@ class Estimate:
 
     def stretch(self, tail: float) -> float:
         """How much wider an interval with this share outside at each end is, by Student's quantiles."""
-        freedom = max(1, min(self.images_each) - 1)
-        return float(scipy.special.stdtrit(freedom, tail) / scipy.special.stdtrit(freedom, TAIL))
+        return float(scipy.special.stdtrit(self._freedom, tail) / scipy.special.stdtrit(self._freedom, TAIL))
+
+    def shrink(self, tail: float) -> float:
+        """How much narrower an interval with this share outside at each end would be, were the spread known."""
+        return float(scipy.special.ndtri(tail) / scipy.special.stdtrit(self._freedom, tail))
+
+    @property
+    def _freedom(self) -> int:
+        return max(1, min(self.images_each) - 1)
 
     def __float__(self) -> float:
         return float(self.value)
