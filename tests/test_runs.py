@@ -344,6 +344,16 @@ def test_a_script_that_python_runs_is_known_by_its_file(repository, change, fold
         assert record["run"] == known["run"]  # the id is the one that the pipeline gives
 
 
+def test_what_a_build_makes_is_no_difference_from_the_commit_but_another_file_is(repository, monkeypatch):
+    committed(repository)
+    monkeypatch.setenv("FAITHLAB_BUILD", "elsewhere")
+    (repository / "elsewhere").mkdir()
+    (repository / "elsewhere" / "made.csv").write_text("made")
+    assert provenance.commit()[1] is False
+    (repository / "other.csv").write_text("by hand")
+    assert provenance.commit()[1] is True
+
+
 def test_a_script_that_is_changed_while_it_runs_is_dirty(repository):
     committed(repository)
     run = started()

@@ -315,12 +315,15 @@ def _tagged(cell: NotebookNode, tag: str) -> bool:
 def commit() -> tuple[str | None, bool | None]:
     """The commit of the repository, and whether anything differs from it, be it the library that is imported.
 
-    An exported tree has no history, and nobody knows what differs from it where its own library is imported.
+    What the build folder holds, wherever it is, is made and no difference. An exported tree has no history, and nobody
+    knows what differs from it where its own library is imported.
     """
     head = origins.git(places.root(), "rev-parse", "HEAD")
     if elsewhere():
         return head, True
-    return head, bool(origins.git(places.root(), "status", "--porcelain")) if head else None
+    build, inside = places.build().resolve(), places.root().resolve()
+    made = [f":(exclude){build.relative_to(inside)}"] if build.is_relative_to(inside) else []
+    return head, bool(origins.git(inside, "status", "--porcelain", "--", ".", *made)) if head else None
 
 
 def history() -> frozenset[str]:
