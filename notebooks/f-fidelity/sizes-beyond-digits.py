@@ -377,6 +377,12 @@ figure.supxlabel("share of the block that is removed", fontsize="small")
 figure.supylabel("FFid+", fontsize="small")
 figures.show(figure)
 
+# %% [markdown]
+# Move through the caps yourself:
+
+# %% tags=["hide-input"]
+figures.movable({f"{name}, {ranking}": size for name, _, ranking, size in behind})
+
 # %% tags=["hide-input"]
 both = real.merge(true, on="data", suffixes=("", "_true"))
 beats = int((both["largest_loss"] > both["largest_loss_true"]).sum())

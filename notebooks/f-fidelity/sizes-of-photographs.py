@@ -64,7 +64,7 @@ from torch.nn import functional
 
 from faithlab import engine, segments
 from faithlab.claims import above, below, better
-from faithlab.metrics.size import LEAST_ROWS, Setting, curves, explanation_size, holds, stretch
+from faithlab.metrics.size import LEAST_ROWS, Setting, curves, explanation_size, holds, read, stretch
 from faithlab.readouts import hit, probability
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, tables
@@ -228,20 +228,14 @@ real_figure
 # from every other input and from the rest.
 
 # %% tags=["hide-input"]
-table, drawn = [], []
+table = []
 for c, name in ((c, name) for c, own in zip(cases, rankings, strict=True) for name in own):
     size, half = c.read(scores, name), torch.arange(len(c.subject.x)) % 2
     again = 0 if size.refusal else sum(not c.read(scores, name, half == k).refusal for k in (0, 1))
     table.append(c.row(scores, name, size) | {"halves": again})
-    drawn += [
-        {"data": c.subject.dataset, "ranking": name, "cap": setting.cap, "size": float(at), "loss": float(loss)}
-        for setting, curve in zip(settings[: len(betas)], size.curves, strict=False)
-        for at, loss in zip(fractions, curve, strict=True)
-    ]
-table, drawn = pd.DataFrame(table), pd.DataFrame(drawn)
+table = pd.DataFrame(table)
 run.save(table, "sizes")
-run.save(drawn, "curves")
-kept = {name: recorded("f-fidelity/sizes-of-photographs", name) for name in ("sizes", "curves", "each")}
+kept = {name: recorded("f-fidelity/sizes-of-photographs", name) for name in ("sizes", "scores", "each")}
 best = kept["sizes"].frame.fillna({"refusal": ""}) if kept["sizes"] else table
 shown = best.assign(
     reading=[r.refusal or f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in best.itertuples()],
@@ -295,33 +289,52 @@ Markdown("\n".join(lines))
 # The curves behind it, of the recorded run where there is one: the known explanation, or else the ranking that costs the
 # network most at any size.
 
-# %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps, mean over the inputs. Triangles: the knee that each cap makes. Dashed: the known size. Shaded: the size, where one is named.", "name": "ff-photographs-curves"}, "image": {"alt": "Panels of curves of FFid+ over size, a curve for each cap, one panel for each kind of input."}} tags=["hide-input"]
-means = kept["curves"].frame if kept["curves"] else drawn
-panels = []
-for _, of in best[~best["ranking"].isin(controls[1:])].groupby("data", sort=False):
-    at = of["ranking"].eq("truth").idxmax() if of["truth"].notna().any() else of["largest_loss"].idxmax()
-    panels.append(of.loc[at])
+# %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: mean over the inputs, with two standard errors; lines: the best fit. Triangles: the knee that each cap makes. Dashed: the known size. Vertical line and band: the size, where one is named.", "name": "ff-photographs-curves"}, "image": {"alt": "Panels of curves of FFid+ over size, a curve for each cap, one panel for each kind of input."}} tags=["hide-input"]
+source, asked = scores, best
+if kept["scores"]:  # those of the same settings can be read again
+    blocks = {block.labels["metric"]: block for block in kept["scores"].frame}
+    alike = {s.metric for s in settings} <= set(blocks) and [*blocks[settings[0].metric].sizes] == fractions.tolist()
+    source, asked = (kept["scores"].frame, best) if alike else (scores, table)
+features = {c.subject.dataset: segments.count(c.subject.segments) for c in cases}
+features |= {f"{kind} of the folder": features[kind] for kind in ("photographs", "smaller photographs")}
+panels = {}  # what is read, and the known size
+for data, of in asked[asked["data"].isin(features) & ~asked["ranking"].isin(controls[1:])].groupby("data", sort=False):
+    row = of.loc[of["ranking"].eq("truth").idxmax() if of["truth"].notna().any() else of["largest_loss"].idxmax()]
+    measured = curves(source, settings, dataset=data, explainer=row["ranking"])
+    size = read(measured, fractions, settings, features[data], seed=seed)
+    panels[f"{data}, {row['ranking']}"] = size, None if pd.isna(row["truth"]) else row["truth"]
 rows = -(-len(panels) // 2)
-figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.6 * rows), sharex=True, squeeze=False)
-for axes, row in zip(grid.flat, panels, strict=False):
-    of = means[(means["data"] == row["data"]) & (means["ranking"] == row["ranking"])]
-    for i, (cap, line) in enumerate(of.groupby("cap")):
-        colour = plt.get_cmap("viridis")(i / max(1, len(betas) - 1))
-        axes.plot(line["size"], line["loss"], "o-", color=colour, markersize=3, linewidth=1.2, label=f"β {cap:g}")
-        knee = {"marker": "^", "color": colour, "transform": axes.get_xaxis_transform(), "clip_on": False}
-        axes.plot([cap / alphas[0]], [-0.02], linestyle="", markersize=6, **knee)
-    if row["size"] == row["size"]:
-        axes.axvspan(row["low"], row["high"], color="0.85", zorder=0)
-    if row["truth"] == row["truth"]:
-        axes.axvline(row["truth"], color=figures.COLOURS["truth"], linestyle="--", linewidth=1.2)
-    says = "no size" if row["refusal"] else f"size {row['size']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
-    axes.set(title=f"{row['data']}\n{row['ranking']}: {says}", ylim=(0, None))
+figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.7 * rows), sharex=True, squeeze=False)
+for axes, (name, (size, known)) in zip(grid.flat, panels.items(), strict=False):
+    figures.plateau(axes, size, truth=known)
+    axes.set_title(f"{name}:\n{'no size' if size.refusal else size}", fontsize="small")
+    axes.legend(fontsize="xx-small", handlelength=1, labelspacing=0.2)
 for axes in grid.flat[len(panels) :]:
     axes.remove()
 figure.supxlabel("explanation size (share of the features)", fontsize="small")
 figure.supylabel("FFid+", fontsize="small")
-figures.key(figure, grid[0, 0])
 figures.show(figure)
+
+# %% [markdown]
+# The same over what the best knee says is removed of its block: where one block is all that matters, the settings fall onto one curve.
+
+# %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps.", "name": "ff-photographs-collapse"}, "image": {"alt": "Panels of points: FFid+ over the share of the block that is removed, a sign for each setting, one panel for each kind of input."}} tags=["hide-input"]
+figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.5 * rows), squeeze=False)
+for axes, (name, (size, _)) in zip(grid.flat, panels.items(), strict=False):
+    figures.collapsed(axes, size)
+    axes.set_title(name, fontsize="small")
+for axes in grid.flat[len(panels) :]:
+    axes.remove()
+figures.key(figure, grid[0, 0])
+figure.supxlabel("share of the block that is removed", fontsize="small")
+figure.supylabel("FFid+", fontsize="small")
+figures.show(figure)
+
+# %% [markdown]
+# Move through the caps yourself:
+
+# %% tags=["hide-input"]
+figures.movable({name: size for name, (size, _) in panels.items()})
 
 # %% [markdown]
 # ## One by one
