@@ -130,3 +130,23 @@ def test_images_for_fewer_draws_is_the_ratio_of_the_true_variances():
     pairs = [{"explainer": e} | draw for e in "ab" for draw in each]
     found = stats.estimate(table, cost.images_for_fewer_draws(pairs, 50, 2))
     assert float(found) == pytest.approx((2 + 1) / (2 + 1 / 50), rel=0.05)  # what they share cancels
+
+
+@pytest.mark.parametrize("within", [0.05, 0.5, 4.0])
+def test_the_interval_of_images_for_fewer_draws_covers(within):
+    """Two claims of the page on forwards stand on it. Areas vary by 1 between images and by `within` in one."""
+    images, draws, runs, published = 200, 4, 150, 50
+    truth = (1 + within) / (1 + within / published)
+    generator = torch.Generator().manual_seed(1)
+    statistic = cost.images_for_fewer_draws([{"draw": draw} for draw in range(draws)], published)
+    labels = {"images": torch.arange(images), "sizes": (0.2, 0.6)}
+    labels |= {"dataset": "d", "network": "n", "training_seed": 0, "metric": "m", "explainer": "a"}
+    held = 0
+    for run in range(runs):
+        drawn = torch.randn(draws + 1, images, 1, generator=generator, dtype=torch.float64)
+        areas = drawn[0] + within**0.5 * drawn[1:]
+        table = Scores.concat(Scores.of(of.expand(-1, 2), draw=d, **labels) for d, of in enumerate(areas))
+        found = stats.estimate(table, statistic, seed=run)
+        held += float(found.low) <= truth <= float(found.high)
+    assert held / runs >= 0.95 - 4 * (0.95 * 0.05 / runs) ** 0.5
+    assert held < runs  # an interval that is always right says nothing
