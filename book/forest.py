@@ -14,7 +14,7 @@ import pandas as pd
 from judged import COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
-from faithlab.claims.verdicts import BETWEEN, POOLED
+from faithlab.claims.verdicts import BETWEEN, POOLED, deciding, sureness
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
 DECIDES = {
@@ -90,23 +90,6 @@ def badge(verdict: str, text: str, href: str = "", *, counted: bool = False) -> 
     return f'<a {kind} href="{html.escape(href)}">{inside}</a>' if href else f"<span {kind}>{inside}</span>"
 
 
-def deciding(contrasts: pd.DataFrame) -> pd.Series:
-    """Of the pooled contrasts of a part the one that lies worst for the claim: a part holds if this one does.
-
-    Where not all have to hold, of a part that holds it is one that does, with its interval where there is such a one.
-    """
-    margin = pd.concat(
-        [contrasts["value"] - contrasts["claimed_low"], contrasts["claimed_high"] - contrasts["value"]], axis=1
-    )
-    margin = margin.min(axis=1).fillna(math.inf)
-    if contrasts["outcome"].iloc[0] == "holds":
-        for held in (inside(contrasts), margin > 0):
-            if held.any():
-                margin = margin[held]
-                break
-    return contrasts.loc[margin.idxmin()]
-
-
 def inside(contrasts: pd.DataFrame) -> pd.Series:
     """Which contrasts have their whole 95 % interval on the claimed side."""
     return (contrasts["low"] > contrasts["claimed_low"]) & (contrasts["high"] < contrasts["claimed_high"])
@@ -139,6 +122,8 @@ def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
             if likely.any():
                 rows = rows[rows["part"].isin(rows.loc[likely, "part"])]
                 break
+        if (rows["outcome"] == "open").all() and not rows["kind"].eq("counted").any():
+            return rows[rows["part"] == deciding(rows)["part"]]
     return rows[rows["part"] == rows["part"].iloc[0]]
 
 
@@ -410,7 +395,7 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         if len(pooled) > 1:
             held = f", {int(worst['needed'])} are enough" if worst["needed"] < len(pooled) else ""
             least = worst["contrast"].replace(" - ", " − ")
-            text = f"{len(pooled)} comparisons{held}, the least {least}: {text}"
+            text = f"{len(pooled)} comparisons{held}, {sureness(worst)} {least}: {text}"
         if math.isfinite(worst["printed"]):
             text += f"; printed {number(worst['printed'])}"
         own = built[(built["network"] == POOLED) & (built["contrast"] == worst["contrast"])]

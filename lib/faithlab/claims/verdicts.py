@@ -250,19 +250,48 @@ def evidence(frame: pd.DataFrame) -> str:
     return text
 
 
+def deciding(contrasts: pd.DataFrame) -> pd.Series:
+    """Of pooled contrasts with one outcome the one that decides it, by distances from the bar in half-widths.
+
+    Of what is open that is the least sure: the nearest to its bar among those whose interval has both sides. Else it is
+    the one that lies worst for the claim; where not all contrasts have to hold, of a part that holds, worst of those
+    that do. Whatever names a comparison of a claim takes it from here.
+    """
+    value, low, high, least, most = (
+        contrasts[name] for name in ("value", "low", "high", "claimed_low", "claimed_high")
+    )
+    margin = (value - least).combine(most - value, min).fillna(math.inf)
+    half = (high - low) / 2
+    clear = (margin / half).where((margin != 0) | (half != 0), 0.0)
+    clear = clear if clear.notna().any() else margin  # nothing has an interval
+    inside, outside = (low > least) & (high < most), (high < least) | (low > most)
+    outcome = contrasts["outcome"].iloc[0]
+    if outcome == OPEN:
+        clear = clear.abs()
+    # With an interval on the one side, else with a value there, else any.
+    for held in {OPEN: [~inside & ~outside], HOLDS: [inside, margin > 0]}.get(outcome, []):
+        if clear[held].notna().any():
+            clear = clear[held]
+            break
+    return contrasts.loc[clear.idxmin()]
+
+
+def sureness(row: pd.Series) -> str:
+    """What `deciding` has chosen of several comparisons, in words."""
+    return "the surest to fail" if row["outcome"] == FAILS else "the least sure"
+
+
 def _open(pooled: pd.DataFrame) -> str:
     """Which comparison of a claim's open parts is the farthest from decided, for a sentence."""
-    value, low, high, least, most = (pooled[name] for name in ("value", "low", "high", "claimed_low", "claimed_high"))
+    row = deciding(pooled)
+    own = pooled[pooled["part"] == row["part"]]
+    low, high, least, most = (own[name] for name in ("low", "high", "claimed_low", "claimed_high"))
     straddles = ~((low > least) & (high < most)) & ~((high < least) | (low > most))  # or it has no interval
-    distance = (value - least).abs().combine((value - most).abs(), min)
-    clear = (distance / ((high - low) / 2)).where(straddles)
-    row = pooled.loc[clear.idxmin() if clear.notna().any() else pooled.index[0]]
-    of_part = straddles[pooled["part"] == row["part"]]
     parts = pooled["part"].nunique()
-    text = f" Open is {row['part']!r}" if parts == 1 else f" The least clear of {parts} open parts is {row['part']!r}"
-    if len(of_part) > 1:
+    text = f" Open is {row['part']!r}" if parts == 1 else f" The least sure of {parts} open parts is {row['part']!r}"
+    if len(own) > 1:
         contrast = row["contrast"].replace(" - ", " − ")
-        text += f", in {of_part.sum()} of {len(of_part)} comparisons, the nearest to its bar {contrast}"
+        text += f", in {straddles.sum()} of {len(own)} comparisons, {sureness(row)} {contrast}"
     value, low, high, least, most, printed = (
         f"{row[name]:.3g}".replace("-", "−")
         for name in ("value", "low", "high", "claimed_low", "claimed_high", "printed")
