@@ -156,7 +156,8 @@ figures.dots(scores, {"": {}}, label="attainable share", metric=optimum.SHARE, m
 
 # %% [markdown]
 # These are shares of what annealing finds. [A better search](../../book/trace/deviations) finds more, so that shares of its orders
-# are lower; and no order exceeds the bound. The share of the optimum lies between the two that the table gives.
+# nearer to 0; and no order exceeds the bound. The mean share of the optimum lies between the two that the table gives, which are bounds
+# image by image.
 
 # %% tags=["hide-input"]
 certified = optimum.shares(scores.where(metric="LeRF - MoRF") + Scores.concat(certificates), best="Best-p")

@@ -233,8 +233,8 @@ shown = {"metric": optimum.SHARE, "explainer": [*explainers, "Random", "TRACE-y"
 figures.dots(scores, groups, label="attainable share", marks=marks, **shown)
 
 # %% [markdown]
-# A share is of what the search found. Of the optimum it lies between that and the share of what
-# [no order exceeds](searches).
+# A share is of what the search found. That of the optimum is bounded image by image, by the share of what
+# [no order exceeds](searches). Where an image's share is below 0, a better optimum brings it nearer to 0, so that a mean near 0 may rise.
 
 # %% tags=["hide-input"]
 said = {
