@@ -14,7 +14,7 @@ import pandas as pd
 from judged import COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
-from faithlab.claims.verdicts import BETWEEN, POOLED, deciding, sureness
+from faithlab.claims.verdicts import BETWEEN, POOLED, deciding, sureness, unit_of
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
 DECIDES = {
@@ -178,8 +178,11 @@ def spoken_of(parts: pd.DataFrame) -> dict[str, str]:
         found["networks"] = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     if asked:
         span = f"{asked[0]:,}" if len(asked) == 1 else f"{asked[0]:,} to {asked[-1]:,}"
-        shown = ", ".join(sets[:4]) + (f" and {len(sets) - 4} more" if len(sets) > 4 else "")
-        found["inputs"] = f"{span} input{'s' if asked[-1] != 1 else ''}" + (f" of {shown}" if sets else "")
+        shown = ", ".join(sets[:4])
+        if len(sets) > 4:
+            one_each = not parts["datasets"].str.contains(", ").any()
+            shown = f"each of {len(sets)}: " * one_each + f"{shown} and {len(sets) - 4} more"
+        found["inputs"] = f"{span} {unit_of(parts, asked[-1])}" + (f" of {shown}" if sets else "")
     return found
 
 

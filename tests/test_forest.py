@@ -180,6 +180,16 @@ def test_what_could_not_be_measured_is_none_and_has_no_mark(parts):
     assert "nan" not in forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), lost)
 
 
+def test_what_was_counted_is_said_in_box_and_evidence(parts):
+    counted = parts[parts["network"] != "pooled"].assign(unit="simulated study", images_needed=900)
+    cases = [counted.assign(part=name, datasets=name, network=of) for name in "abcde" for of in ("pooled", "made up")]
+    made_up = pd.concat(cases, ignore_index=True).assign(outcome="open", low=-1.0, high=1.0)
+    assert forest.spoken_of(made_up)["inputs"] == "20 simulated studies of each of 5: a, b, c, d and 1 more"
+    assert "On made up, 20 simulated studies of a, b, c, d and e." in evidence(made_up)
+    assert " About 900 simulated studies would decide it." in evidence(made_up)
+    assert "1 simulated study of" in forest.spoken_of(made_up.assign(images=1))["inputs"]
+
+
 def test_what_is_not_there_is_not_spoken_of(parts):
     assert forest.spoken_of(parts) == {"networks": "ResNet-9, CNN", "inputs": "20 inputs of digits test"}
     assert forest.spoken_of(parts[parts["kind"] == "counted"]) == {}

@@ -176,12 +176,14 @@ class Claim:
         where: section, table or figure of the paper.
         sentence: the claim in our words.
         parts: what it says, in parts.
+        unit: what one row of its scores is about, in words.
     """
 
     id: str
     where: str
     sentence: str
     parts: tuple[Part, ...]
+    unit: str = "input"
 
     def __post_init__(self):
         object.__setattr__(self, "parts", tuple(self.parts))
@@ -209,6 +211,7 @@ def evidence(frame: pd.DataFrame) -> str:
     Args:
         frame: of `Verdict.frame`, or what a run has saved of it. Premises count where they do not hold.
     """
+    unit, several = unit_of(frame), unit_of(frame, 2)
     pooled = frame[frame["network"] == POOLED]
     parts = pooled.drop_duplicates("part").set_index("part")
     own = parts[~parts["premise"].astype(bool)]
@@ -229,7 +232,7 @@ def evidence(frame: pd.DataFrame) -> str:
         datasets = list(dict.fromkeys(one for names in estimated["datasets"] for one in names.split(", ")))
         images = sorted({int(n) for n in estimated["images"]})
         span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
-        text += f". On {_listed(networks)}, {span} input{'s' * (images[-1] != 1)} of {_listed(datasets)}"
+        text += f". On {_listed(networks)}, {span} {several if images[-1] != 1 else unit} of {_listed(datasets)}"
         lost = int(estimated["missing"].sum())
         text += f"; {lost} missing score{'s' * (lost > 1)} left out" * (lost > 0)
     text += "."
@@ -238,16 +241,25 @@ def evidence(frame: pd.DataFrame) -> str:
         text += _open(pooled[pooled["outcome"] == OPEN])
         needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
         if needed < FAR_MORE * asked:
-            text += f" About {_round(needed)} inputs would decide it."
+            text += f" About {_round(needed)} {several} would decide it."
         elif needed < math.inf:
-            text += f" More than {FAR_MORE} times as many inputs would be needed to decide it."
+            text += f" More than {FAR_MORE} times as many {several} would be needed to decide it."
         else:
-            text += " How many inputs would decide it cannot be told."
+            text += f" How many {several} would decide it cannot be told."
     failing = [name for name, of in pooled[pooled["kind"] != COUNTED].groupby("part", sort=False) if _printed_fails(of)]
     if failing:
         text += f" The paper's own numbers do not satisfy {len(failing)} part{'s' * (len(failing) != 1)}: "
         text += f"{_listed(failing)}."
     return text
+
+
+def unit_of(frame: pd.DataFrame, number: int = 1) -> str:
+    """What the rows of a claim's scores are about, in words; "input" in what a run has saved before it was said."""
+    said = [unit for unit in frame.get("unit", ()) if isinstance(unit, str) and unit]
+    unit = said[0] if said else "input"
+    if number == 1:
+        return unit
+    return f"{unit[:-1]}ies" if unit.endswith("y") else f"{unit}s"
 
 
 def deciding(contrasts: pd.DataFrame) -> pd.Series:
@@ -366,6 +378,7 @@ class Verdict:
         for j in self.judged:
             p = j.part
             head = {"claim": self.claim.id, "part": p.name, "kind": p.kind, "premise": p.premise, "outcome": j.outcome}
+            head["unit"] = self.claim.unit
             end = {"claimed_low": p.low, "claimed_high": p.high, "reason": p.reason, "images_needed": j.needed}
             end["needed"] = len(p.contrasts) if p.needed is None else p.needed
             if p.gathered is None:
