@@ -82,8 +82,8 @@ def write(results: Path, target: Path) -> None:
     claims = claims[[(places.root() / "book" / judged.folder(p) / "verdict.md").is_file() for p in claims["paper"]]]
     if len(claims):
         (target / "claims.md").write_text(forest.overview(claims), encoding="utf-8")
-        (target / "asked.md").write_text(asked.answers(pages), encoding="utf-8")
-        relations = asked.related(pages)
+        (target / "asked.md").write_text(asked.answers(pages, results=results), encoding="utf-8")
+        relations = asked.related(pages, results=results)
         for paper in claims["paper"].unique():
             text = forest.verdicts(pages, paper, reader.caveats, relations)
             (target / f"claims-{judged.folder(paper)}.md").write_text(text, encoding="utf-8")
