@@ -127,6 +127,19 @@ def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["part"] == rows["part"].iloc[0]]
 
 
+SETTLED = "What fails is settled: more inputs can only tell whether the claim holds in part, or not at all."
+"""Of an undecided claim with a part that fails."""
+
+
+def settled(claim: pd.Series, parts: pd.DataFrame) -> str:
+    """`SETTLED`, with a space before it, of a claim of which it is true; else nothing."""
+    if claim["verdict"] != UNDECIDED or parts.empty:
+        return ""
+    own = set(parts.loc[~parts["premise"], "outcome"])
+    sure = (parts.loc[parts["premise"], "outcome"] == "holds").all()
+    return f" {SETTLED}" if sure and own == {"fails", "open"} else ""
+
+
 def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     """A claim, its verdict, and the number that decides it, in a sentence (HTML)."""
     said = claim["claim"].rstrip(".")
@@ -143,13 +156,14 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     contrast = html.escape(row["contrast"].replace(" - ", " − "))
     name = html.escape(row["part"]) + (f", {contrast}" if len(part) > 1 else "")
     if row["kind"] == "counted":
-        return f"{text}: {name}, in {row['value']:.0f} of {row['images']:.0f} cases."
+        return f"{text}: {name}, in {row['value']:.0f} of {row['images']:.0f} cases.{settled(claim, parts)}"
     at = "" if math.isnan(row["low"]) else f", 95&nbsp;% interval {number(row['low'])} to {number(row['high'])}"
     asks = side(row["claimed_low"], row["claimed_high"])
     if row["outcome"] == "holds" and not inside(part).all():
         asks += f" in {row['needed']:.0f} of {len(part)} comparisons"
     asks += stricter(row, len(part))
-    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}."
+    text += f": {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}."
+    return text + settled(claim, parts)
 
 
 def _counts(parts: pd.DataFrame) -> str:
@@ -315,12 +329,13 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
     rows.append(f"<dt>Run it again</dt><dd><code>make notebook NAME={claim['page']}{profile}</code></dd>")
     address = f"#{anchor(claim['id'])}"
     rows.append(f'<dt>Its address</dt><dd><a href="{address}">{address}</a></dd>')
+    counted = ", counted" * bool(claim.get("counted", False))
     between = f"\n{related}\n"  # an empty line ends HTML, and Markdown begins
     folded = plot(parts, built, slice(ROWS, None))
     more = f"<p>The other parts:</p>{folded}" if folded else ""
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
-        f"**{sign(claim)} {claim['verdict']}{', counted' * bool(claim.get('counted', False))}** {claim['claim']}\n\n"
+        f"**{sign(claim)} {claim['verdict']}{counted}** {claim['claim']}{settled(claim, parts)}\n\n"
         f"{plot(parts, built, slice(ROWS))}\n"
         f"{related and between}"
         f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'

@@ -128,6 +128,16 @@ def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_cla
     assert "99.00%" not in text
 
 
+def test_undecided_says_what_is_settled_where_a_part_fails(parts):
+    claim = pd.Series({"claim": "A.", "verdict": UNDECIDED})
+    failing = parts[parts["part"].isin(["is it right", "steps", "always"])]
+    assert forest.sentence(claim, failing).endswith(f"in 5 of 6 cases. {forest.SETTLED}")
+    assert forest.SETTLED not in forest.sentence(claim, parts[parts["part"] == "steps"])
+    assert forest.SETTLED not in forest.sentence(claim.replace(UNDECIDED, CONTRADICTED), failing)
+    unsure = failing.assign(outcome=failing["outcome"].where(~failing["premise"], "open"))
+    assert forest.SETTLED not in forest.sentence(claim, unsure), "it may come out as not tested"
+
+
 def test_a_claim_without_parts_still_has_its_verdict(parts):
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": REPRODUCED}), parts.iloc[:0])
     assert text == "“A” is <strong>reproduced</strong>."
