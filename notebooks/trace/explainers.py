@@ -278,7 +278,16 @@ run.claim(
     "tr-beats-explainers",
     "Section 5.1, Figure 2b, Table 1",
     "TRACE beats every explainer in LeRF − MoRF.",
-    [best(scores, "explainer", "TRACE-p", printed=table_1, **rivals)],
+    [
+        best(
+            scores,
+            "explainer",
+            "TRACE-p",
+            name=f"TRACE-p is best, sums over {features} patches",
+            printed=table_1,
+            **rivals,
+        )
+    ],
 )
 
 # %% tags=["hide-input"]
@@ -286,7 +295,7 @@ run.claim(
     "tr-greedy-beats-explainers",
     "Sections 4 and 5.2, Figure 3b",
     "TRACE-Greedy-Le, too, beats every explainer in LeRF − MoRF.",
-    [best(scores, "explainer", "Greedy-Le", **rivals)],
+    [best(scores, "explainer", "Greedy-Le", name=f"Greedy-Le is best, sums over {features} patches", **rivals)],
 )
 
 # %% [markdown]
