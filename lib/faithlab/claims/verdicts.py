@@ -388,8 +388,8 @@ class Verdict:
             end["judged_at"] = 1 - 2 * tail(self.claim.size)
             for q, contrast in enumerate(p.contrasts):
                 printed = p.printed[q] if p.printed else math.nan
-                lines = [(POOLED, e.pooled, e.images, sum(e.missing), METHODS[int(e.method[q])])]
-                each = zip(e.networks, map(Interval, *e.each), e.images_each, e.missing, strict=True)
+                lines = [(POOLED, e.shown, e.images, sum(e.missing), METHODS[int(e.method[q])])]
+                each = zip(e.networks, map(Interval, *e.cut(e.each)), e.images_each, e.missing, strict=True)
                 lines += [(*line, "") for line in each]
                 if len(e.networks) > 1:
                     lines.append((BETWEEN, e.between, e.images, sum(e.missing), "Student"))
@@ -412,7 +412,7 @@ class Verdict:
             if j.part.gathered is None:
                 own = [f"{j.part.count} of {j.part.cases}" if not j.part.untold else "cannot be told"]
             else:
-                ends = [_ends(j.part.estimate.pooled, q).replace("-", "−") for q in range(len(j.part.contrasts))]
+                ends = [_ends(j.part.estimate.shown, q).replace("-", "−") for q in range(len(j.part.contrasts))]
                 own = [f"{c}: {e}" if len(ends) > 1 else e for c, e in zip(j.part.contrasts, ends, strict=True)]
             kind = "premise: " if j.part.premise else ""
             shown = "<br>".join(html.escape(text.replace(" - ", " − ")) for text in own)
