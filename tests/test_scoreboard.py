@@ -391,9 +391,9 @@ def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
     )
     text = scoreboard._examined(pd.DataFrame(rows), price)
     head, _, first, second = text.splitlines()[:4]
-    assert head.startswith("| Network | Use |")
-    assert first == "| convolutional | **B** | 2 | 0 | 4 | A |", "B passes more, A is cheaper, C fails one"
-    assert second.startswith("| transformer | **B** |")
+    assert head == "| Network | Use: trials passed / open / not put to it | Or, cheapest first |", "as wide as a phone"
+    assert first == "| convolutional | **B**: 2 / 0 / 4 | A |", "B passes more, A is cheaper, C fails one"
+    assert second.startswith("| transformer | **B**: ")
     assert text.index("dropdown") < text.index("- *convolutional*: **B**. 2 of 3 metrics pass")
 
 
