@@ -4,15 +4,19 @@ import html
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import forest
+import judged
 import pandas as pd
 import yaml
 from judged import Page, anchor, folder, sign
 
-from faithlab.claims import CONTRADICTED, REPRODUCED
+from faithlab import stats
+from faithlab.claims import CONTRADICTED, REPRODUCED, better
 from faithlab.claims.verdicts import BETWEEN, POOLED
+from faithlab.scores import Scores
 from faithlab.study import places
 
 SAYS = {REPRODUCED: "Yes", CONTRADICTED: "No"}
@@ -24,12 +28,15 @@ def declared() -> list[dict[str, Any]]:
     return yaml.safe_load((places.root() / "book" / "asked.yml").read_text(encoding="utf-8")) or []
 
 
-def answers(pages: Sequence[Page], questions: Sequence[Mapping[str, Any]] | None = None) -> str:
+def answers(
+    pages: Sequence[Page], questions: Sequence[Mapping[str, Any]] | None = None, results: Path | None = None
+) -> str:
     """Each question with its one answer, in Markdown for the home page; of the claims that are in the build.
 
     Args:
         pages: all pages with claims.
         questions: instead of `asked.yml`.
+        results: of the build, for what is asked the other way; None: it is left out.
     """
     found = []
     for of in declared() if questions is None else questions:
@@ -38,19 +45,22 @@ def answers(pages: Sequence[Page], questions: Sequence[Mapping[str, Any]] | None
             address = f"{folder(claim['paper'])}/verdict.html#{anchor(claim['id'])}"
             found.append(
                 f"## {of['question']}\n\n{forest.badge(claim['verdict'], claim['verdict'], address)} "
-                f"{_answer(of, claim, parts)}\n\n{of['means']}\n\n{_page(of['unsure'], '')}\n\n"
+                f"{_answer(of, claim, parts, results)}\n\n{of['means']}\n\n{_page(of['unsure'], '')}\n\n"
                 f'<a href="{address}">The claim with its plot, and how every other number of the book that compares '
                 f"the two relates to this one</a>.\n"
             )
     return "\n".join(found)
 
 
-def related(pages: Sequence[Page], questions: Sequence[Mapping[str, Any]] | None = None) -> dict[str, str]:
+def related(
+    pages: Sequence[Page], questions: Sequence[Mapping[str, Any]] | None = None, results: Path | None = None
+) -> dict[str, str]:
     """By the claim that answers a question, in Markdown: that it does, and how other numbers differ from its own.
 
     Args:
         pages: all pages with claims.
         questions: instead of `asked.yml`.
+        results: as in `answers`.
 
     Raises:
         ValueError: a number of another claim looks like the answer, and nothing is said of how it differs.
@@ -71,7 +81,7 @@ def related(pages: Sequence[Page], questions: Sequence[Mapping[str, Any]] | None
         head = "<thead><tr><th>Asked of</th><th>Difference</th><th>Inputs</th></tr></thead>"
         besides = "".join(f"- {_page(text, '../')}\n" for text in of.get("besides", ()))
         found[of["claim"]] = (
-            f"**The answer to “{of['question']}”** {_answer(of, *known)}\n\n{of['means']}\n\n"
+            f"**The answer to “{of['question']}”** {_answer(of, *known, results)}\n\n{of['means']}\n\n"
             f"{_page(of['unsure'], '../')}\n\nOther numbers of the book that compare the two, and how they differ:\n\n"
             f'<div class="faithlab-scroll"><table class="faithlab-asked">{head}<tbody>{table}</tbody></table></div>\n\n'
             f"{besides}\n"
@@ -98,7 +108,7 @@ def _like(pages: Sequence[Page], contrasts: str) -> list[tuple[pd.Series, pd.Dat
     return found
 
 
-def _answer(of: Mapping[str, Any], claim: pd.Series, parts: pd.DataFrame) -> str:
+def _answer(of: Mapping[str, Any], claim: pd.Series, parts: pd.DataFrame, results: Path | None) -> str:
     """Verdict, numbers with their intervals, and on what they rest, in a sentence or two (HTML)."""
     pooled = parts[parts["network"] == POOLED]
     each = []
@@ -116,7 +126,31 @@ def _answer(of: Mapping[str, Any], claim: pd.Series, parts: pd.DataFrame) -> str
     rests += f" ({html.escape(on['networks'])})" * ("networks" in on)
     run = f"the recorded run, profile {claim['best']}" if claim["best"] else "this build"
     said = SAYS.get(claim["verdict"], "It is not known")
-    return f"{said}: {html.escape(of['short'])}, {'; '.join(each)}. That is {run}, on {rests}. {_images(pooled)}"
+    said = f"{said}: {html.escape(of['short'])}, {'; '.join(each)}. That is {run}, on {rests}. {_images(pooled)}"
+    return said + _other_way(of, claim, pooled, results)
+
+
+def _other_way(of: Mapping[str, Any], claim: pd.Series, pooled: pd.DataFrame, results: Path | None) -> str:
+    """What comes out where the other end of the order is removed first, on the same scores, in a sentence (HTML)."""
+    if not (other := of.get("other_way")) or results is None:
+        return ""
+    folder_of = results / claim["page"]
+    kept = judged.better(folder_of, claim["page"], "scores")
+    scores = kept.frame if kept else Scores.load(folder_of / "scores.parquet")
+    one, rival = ({"metric": name} for name in other["metrics"])
+    asked = scores.where(metric=other["metrics"])
+    levels, seeds = ([value for value in asked.labels(name) if value is not None] for name in ("level", "noise_seed"))
+    order = stats.pairs_in_order([0.0, *sorted(levels)], seeds, better=-1)
+    each = []
+    for explainer in pooled["part"]:
+        found = better(scores, one, rival, of=order, explainer=explainer).estimate.pooled
+        row = pd.Series({name: float(end[0]) for name, end in found._asdict().items()})
+        if row["value"] == 0 and not row["low"] < row["high"]:
+            said = "no difference"
+        else:
+            said = "yes" if row["low"] > 0 else "the reverse" if row["high"] < 0 else "not known"
+        each.append(f"for {html.escape(explainer)} {said}, {forest.interval(row)}")
+    return f" {html.escape(other['says'])}: {'; '.join(each)}."
 
 
 def _images(pooled: pd.DataFrame) -> str:

@@ -14,7 +14,7 @@ import pandas as pd
 from judged import COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
-from faithlab.claims.verdicts import BETWEEN, POOLED
+from faithlab.claims.verdicts import BETWEEN, POOLED, deciding, sureness, unit_of
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
 DECIDES = {
@@ -90,23 +90,6 @@ def badge(verdict: str, text: str, href: str = "", *, counted: bool = False) -> 
     return f'<a {kind} href="{html.escape(href)}">{inside}</a>' if href else f"<span {kind}>{inside}</span>"
 
 
-def deciding(contrasts: pd.DataFrame) -> pd.Series:
-    """Of the pooled contrasts of a part the one that lies worst for the claim: a part holds if this one does.
-
-    Where not all have to hold, of a part that holds it is one that does, with its interval where there is such a one.
-    """
-    margin = pd.concat(
-        [contrasts["value"] - contrasts["claimed_low"], contrasts["claimed_high"] - contrasts["value"]], axis=1
-    )
-    margin = margin.min(axis=1).fillna(math.inf)
-    if contrasts["outcome"].iloc[0] == "holds":
-        for held in (inside(contrasts), margin > 0):
-            if held.any():
-                margin = margin[held]
-                break
-    return contrasts.loc[margin.idxmin()]
-
-
 def inside(contrasts: pd.DataFrame) -> pd.Series:
     """Which contrasts have their whole 95 % interval on the claimed side."""
     return (contrasts["low"] > contrasts["claimed_low"]) & (contrasts["high"] < contrasts["claimed_high"])
@@ -139,7 +122,22 @@ def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
             if likely.any():
                 rows = rows[rows["part"].isin(rows.loc[likely, "part"])]
                 break
+        if (rows["outcome"] == "open").all() and not rows["kind"].eq("counted").any():
+            return rows[rows["part"] == deciding(rows)["part"]]
     return rows[rows["part"] == rows["part"].iloc[0]]
+
+
+SETTLED = "What fails is settled: more inputs can only tell whether the claim holds in part, or not at all."
+"""Of an undecided claim with a part that fails."""
+
+
+def settled(claim: pd.Series, parts: pd.DataFrame) -> str:
+    """`SETTLED`, with a space before it, of a claim of which it is true; else nothing."""
+    if claim["verdict"] != UNDECIDED or parts.empty:
+        return ""
+    own = set(parts.loc[~parts["premise"], "outcome"])
+    sure = (parts.loc[parts["premise"], "outcome"] == "holds").all()
+    return f" {SETTLED}" if sure and own == {"fails", "open"} else ""
 
 
 def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
@@ -158,13 +156,14 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     contrast = html.escape(row["contrast"].replace(" - ", " − "))
     name = html.escape(row["part"]) + (f", {contrast}" if len(part) > 1 else "")
     if row["kind"] == "counted":
-        return f"{text}: {name}, in {row['value']:.0f} of {row['images']:.0f} cases."
+        return f"{text}: {name}, in {row['value']:.0f} of {row['images']:.0f} cases.{settled(claim, parts)}"
     at = "" if math.isnan(row["low"]) else f", 95&nbsp;% interval {number(row['low'])} to {number(row['high'])}"
     asks = side(row["claimed_low"], row["claimed_high"])
     if row["outcome"] == "holds" and not inside(part).all():
         asks += f" in {row['needed']:.0f} of {len(part)} comparisons"
     asks += stricter(row, len(part))
-    return f"{text}: {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}."
+    text += f": {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}."
+    return text + settled(claim, parts)
 
 
 def _counts(parts: pd.DataFrame) -> str:
@@ -193,8 +192,11 @@ def spoken_of(parts: pd.DataFrame) -> dict[str, str]:
         found["networks"] = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     if asked:
         span = f"{asked[0]:,}" if len(asked) == 1 else f"{asked[0]:,} to {asked[-1]:,}"
-        shown = ", ".join(sets[:4]) + (f" and {len(sets) - 4} more" if len(sets) > 4 else "")
-        found["inputs"] = f"{span} input{'s' if asked[-1] != 1 else ''}" + (f" of {shown}" if sets else "")
+        shown = ", ".join(sets[:4])
+        if len(sets) > 4:
+            one_each = not parts["datasets"].str.contains(", ").any()
+            shown = f"each of {len(sets)}: " * one_each + f"{shown} and {len(sets) - 4} more"
+        found["inputs"] = f"{span} {unit_of(parts, asked[-1])}" + (f" of {shown}" if sets else "")
     return found
 
 
@@ -327,12 +329,13 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
     rows.append(f"<dt>Run it again</dt><dd><code>make notebook NAME={claim['page']}{profile}</code></dd>")
     address = f"#{anchor(claim['id'])}"
     rows.append(f'<dt>Its address</dt><dd><a href="{address}">{address}</a></dd>')
+    counted = ", counted" * bool(claim.get("counted", False))
     between = f"\n{related}\n"  # an empty line ends HTML, and Markdown begins
     folded = plot(parts, built, slice(ROWS, None))
     more = f"<p>The other parts:</p>{folded}" if folded else ""
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
-        f"**{sign(claim)} {claim['verdict']}{', counted' * bool(claim.get('counted', False))}** {claim['claim']}\n\n"
+        f"**{sign(claim)} {claim['verdict']}{counted}** {claim['claim']}{settled(claim, parts)}\n\n"
         f"{plot(parts, built, slice(ROWS))}\n"
         f"{related and between}"
         f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'
@@ -410,7 +413,7 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         if len(pooled) > 1:
             held = f", {int(worst['needed'])} are enough" if worst["needed"] < len(pooled) else ""
             least = worst["contrast"].replace(" - ", " − ")
-            text = f"{len(pooled)} comparisons{held}, the least {least}: {text}"
+            text = f"{len(pooled)} comparisons{held}, {sureness(worst)} {least}: {text}"
         if math.isfinite(worst["printed"]):
             text += f"; printed {number(worst['printed'])}"
         own = built[(built["network"] == POOLED) & (built["contrast"] == worst["contrast"])]

@@ -26,7 +26,7 @@ ABSTRACT = (0, 0, 0, 0)
 NUMBERS = ("value", "low", "high", "printed", "images", "missing", "claimed_low", "claimed_high", "images_needed")
 NUMBERS += ("needed", "judged_at")
 SHOWN = ("verdict", "evidence", "hold", "fail", "depend", "open", "images_needed")
-WORDS = ("claim", "part", "kind", "outcome", "contrast", "network", "datasets", "reason")
+WORDS = ("claim", "part", "kind", "outcome", "contrast", "network", "datasets", "reason", "unit")
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,12 @@ def page(folder: Path, name: str) -> Page:
     claims = claims.assign(best=[kept.profile if k else "" for k in known])
     of_other = parts["claim"].isin(claims.loc[known, "id"])
     theirs = theirs[theirs["claim"].isin(claims.loc[known, "id"])]
-    # Numbers are the recorded run's, words are today's: a margin's reason, where the margin is still the same.
+    # Numbers are the recorded run's, words are today's: what was counted, and a margin's reason where it is the same.
     margin = ["claim", "part", "claimed_low", "claimed_high"]
     today = parts.drop_duplicates(margin).set_index(margin)["reason"]
     reasons = [today.get(tuple(row), said) for *row, said in theirs[[*margin, "reason"]].itertuples(index=False)]
-    theirs = theirs.assign(reason=reasons)
+    units = parts.drop_duplicates("claim").set_index("claim")["unit"]
+    theirs = theirs.assign(reason=reasons, unit=[units.get(of, "") for of in theirs["claim"]])
     of_theirs = {of: evidence(own) for of, own in theirs.groupby("claim")}
     claims["evidence"] = [of_theirs.get(of, said) for of, said in zip(claims["id"], claims["evidence"], strict=True)]
     of_build = parts["claim"].isin(claims.loc[built, "id"])

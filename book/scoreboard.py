@@ -82,8 +82,8 @@ def write(results: Path, target: Path) -> None:
     claims = claims[[(places.root() / "book" / judged.folder(p) / "verdict.md").is_file() for p in claims["paper"]]]
     if len(claims):
         (target / "claims.md").write_text(forest.overview(claims), encoding="utf-8")
-        (target / "asked.md").write_text(asked.answers(pages), encoding="utf-8")
-        relations = asked.related(pages)
+        (target / "asked.md").write_text(asked.answers(pages, results=results), encoding="utf-8")
+        relations = asked.related(pages, results=results)
         for paper in claims["paper"].unique():
             text = forest.verdicts(pages, paper, reader.caveats, relations)
             (target / f"claims-{judged.folder(paper)}.md").write_text(text, encoding="utf-8")
@@ -469,9 +469,9 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
         if kind in take:
             said = f"**{take[kind]}**. {said}"
             (taken,) = (row for row in used.itertuples() if row.metric == take[kind])
-            counts = f"{len(taken.passed)} | {len(taken.open)} | {len(own) - len(taken.passed) - len(taken.open)}"
+            counts = f"{len(taken.passed)} / {len(taken.open)} / {len(own) - len(taken.passed) - len(taken.open)}"
             others = [name for name in used["metric"] if name != take[kind] and ":" not in name]
-            first.append(f"| {kind} | **{take[kind]}** | {counts} | {', '.join(others) or 'none'} |")
+            first.append(f"| {kind} | **{take[kind]}**: {counts} | {', '.join(others) or 'none'} |")
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
         to_use.append(f"- *{kind}*: {said}" if many else said)
@@ -498,8 +498,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     )
     if not many:
         return " ".join([asked, brackets, *to_use, *lines]) + "\n"
-    head = "| Network | Use | Its trials: passed | open | not put to it | Or, cheapest first |\n"
-    head += "|---|---|--:|--:|--:|---|\n"
+    head = "| Network | Use: trials passed / open / not put to it | Or, cheapest first |\n|---|---|---|\n"
     listed = "\n".join([brackets, "", *to_use])
     folded = f":::{{dropdown}} How they were chosen, and what the others fail\n{listed}\n:::"
     return "\n\n".join([head + "\n".join(first), asked, folded, " ".join(lines)]) + "\n"

@@ -8,9 +8,11 @@ import forest
 import judged
 import pandas as pd
 import pytest
+import torch
 import yaml
 
 from faithlab.claims import REPRODUCED, UNDECIDED
+from faithlab.scores import Scores
 from faithlab.study import places
 
 QUESTION = {
@@ -53,6 +55,31 @@ def test_the_answer_has_its_number_what_it_rests_on_and_one_link(pages):
     assert set(re.findall('href="([^"]*)"', text)) == {"saco/verdict.html#claim-one"}
     assert "[there](../notebooks/x/y)" in text
     assert "0.5" not in text, "the numbers of other claims stand below the claim"
+
+
+def degraded(metric, explainer, falls):
+    """Scores of explanations made worse twice, all images alike but for a little noise."""
+    noise = torch.linspace(-0.01, 0.01, 100)
+    about = {"dataset": "digits test", "network": "CNN", "metric": metric, "explainer": explainer}
+    levels = [{}, {"level": 0.5, "noise_seed": 0}, {"level": 1.0, "noise_seed": 0}]
+    return [Scores.of(noise - falls * k, images=range(100), **about, **level) for k, level in enumerate(levels)]
+
+
+def test_what_came_out_for_the_other_direction_is_said_whichever_way_it_came_out(pages, tmp_path):
+    pages[0].claims["page"], pages[0].claims["best"] = "a", ""
+    pages[0].parts["part"] = "u"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/provenance.json").write_text('{"profile": "quick"}')
+    question = QUESTION | {"other_way": {"says": "The least relevant first", "metrics": ["A-", "B-"]}}
+    for (mine, rival), said in {
+        (-1, 1): "for u yes, 2 [2, 2]",
+        (1, -1): "for u the reverse, −2 [−2, −2]",
+        (1, 1): "for u no difference, 0 (no interval)",
+    }.items():
+        rows = degraded("A-", "u", mine) + degraded("B-", "u", rival)
+        Scores.concat(rows).save(tmp_path / "a/scores.parquet")
+        assert f" The least relevant first: {said}.\n" in asked.answers(pages, [question], tmp_path)
+    assert "The least relevant" not in asked.answers(pages, [question])
 
 
 def test_an_answer_that_is_open_says_so(pages):

@@ -1,5 +1,7 @@
 """`estimate` against loops that draw images with replacement, and against scipy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -270,6 +272,27 @@ def test_no_interval_reaches_beyond_the_bounds():
         table(values.repeat(1, 2, 1) - 0.9), of, cells=[X, Y], contrasts=torch.tensor([[1.0, -1.0]])
     )
     assert -1 <= float(paired.low[0]) <= float(paired.high[0]) <= 1
+
+
+def test_what_is_shown_is_cut_at_the_bounds_and_what_is_judged_is_not():
+    def at_first(sample):
+        return sample.mean()[:, 0]
+
+    hits = torch.ones(1, 2, 40, 2, dtype=torch.bool)
+    hits[0, 0, :2], hits[0, 1, 2:] = False, False
+    both = table(hits, sizes=[0.0, 1.0])
+    accuracy = stats.Statistic(at_first, within=(0.0, 1.0))
+    for of in (accuracy, stats.area):
+        found = stats.estimate(both, of, **X)
+        assert float(found.high) > 1
+        assert [float(x) for x in found.shown] == [float(found.value), float(found.low), 1.0]
+    contrast = stats.estimate(both, accuracy, cells=[X, Y], contrasts=DIFFERENCE)
+    assert float(contrast.high) > 1
+    assert float(contrast.cut(contrast.each).high) == 1.0, "of a difference of two, from -1 to 1"
+    perfect = stats.estimate(table(hits | True, sizes=[0.0, 1.0]), accuracy, **X)
+    assert perfect.shown.low.isnan(), "no perfect sample is certain"
+    at_the_end = replace(found, pooled=found.pooled.shifted(1 - found.low))
+    assert at_the_end.shown.low.isnan(), "nor is what only a bias has moved there"
 
 
 def test_an_order_in_which_all_resamples_agree_is_rarely_the_wrong_one():

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from faithlab import claims
-from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED
+from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, evidence
 
 
 def row(part, value, low=math.nan, high=math.nan, **more):
@@ -63,10 +63,28 @@ def test_claims_of_one_place_keep_their_order():
     assert list(judged.ordered(claims)["id"]) == ["b", "a", "c"]
 
 
-def test_a_part_is_judged_by_the_contrast_that_lies_worst_for_it(parts):
+def test_a_part_is_judged_by_the_contrast_that_decides_it(parts):
     assert forest.deciding(parts[parts["part"] == "steps"])["contrast"] == "2 - 3"
-    below = parts[parts["part"] == "steps"].assign(claimed_low=-math.inf, claimed_high=0.0)
+    below = parts[parts["part"] == "steps"].assign(claimed_low=-math.inf, claimed_high=0.0, outcome="fails")
     assert forest.deciding(below)["contrast"] == "1 - 2"
+    assert "2 comparisons, the surest to fail 1 − 2" in forest.plot(below, below.iloc[:0])
+
+
+def test_box_plot_and_evidence_name_the_same_comparison_of_what_is_open():
+    """The smallest value is not the least sure one, nor is the first part."""
+    far = row("first", 0.2, -0.2, 0.6, outcome="open", contrast="")
+    smallest = row("rivals", 0.1, -0.11, 0.31, outcome="open", contrast="a - b")
+    nearest = row("rivals", 0.3, -0.9, 1.5, outcome="open", contrast="a - c")
+    sure = row("rivals", 0.05, 0.04, 0.06, outcome="open", contrast="a - d")
+    parts = pd.DataFrame([far, smallest, nearest, sure])
+    parts = pd.concat([parts, parts.assign(network="ResNet-9")], ignore_index=True).assign(images_needed=90)
+    said = "Open is 'rivals', in 2 of 3 comparisons, the least sure a − c: 0.3 [−0.9, 1.5]"
+    assert said in evidence(parts[parts["part"] == "rivals"])
+    assert "The least sure of 2 open parts is 'rivals', in 2 of 3 comparisons, the least sure a − c" in evidence(parts)
+    assert "rivals, a − c: <strong>0.3</strong>" in forest.sentence(
+        pd.Series({"claim": "A.", "verdict": UNDECIDED}), parts
+    )
+    assert "the least sure a − c: 0.3" in forest.plot(parts, parts.iloc[:0])
 
 
 @pytest.mark.parametrize(
@@ -110,6 +128,16 @@ def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_cla
     assert "99.00%" not in text
 
 
+def test_undecided_says_what_is_settled_where_a_part_fails(parts):
+    claim = pd.Series({"claim": "A.", "verdict": UNDECIDED})
+    failing = parts[parts["part"].isin(["is it right", "steps", "always"])]
+    assert forest.sentence(claim, failing).endswith(f"in 5 of 6 cases. {forest.SETTLED}")
+    assert forest.SETTLED not in forest.sentence(claim, parts[parts["part"] == "steps"])
+    assert forest.SETTLED not in forest.sentence(claim.replace(UNDECIDED, CONTRADICTED), failing)
+    unsure = failing.assign(outcome=failing["outcome"].where(~failing["premise"], "open"))
+    assert forest.SETTLED not in forest.sentence(claim, unsure), "it may come out as not tested"
+
+
 def test_a_claim_without_parts_still_has_its_verdict(parts):
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": REPRODUCED}), parts.iloc[:0])
     assert text == "“A” is <strong>reproduced</strong>."
@@ -126,7 +154,7 @@ def test_marks_stand_where_their_numbers_are_on_the_scale_of_their_side(parts):
     assert step > 0
     assert [at - bar, *(n - bar for n in networks)] == pytest.approx([3 * step, 3 * step, 4 * step], abs=0.3)
     assert "0.3 [0.1, 0.5]; printed 0.2" in first
-    assert "2 comparisons, the least 2 − 3: −0.1 [−0.2, 0.1]" in html
+    assert "2 comparisons, the least sure 2 − 3: −0.1 [−0.2, 0.1]" in html
     assert html.index("always") < html.index("premise: is it right"), "premises come last"
     assert '<i class="count" style="width:83.3%">' in html
 
@@ -160,6 +188,16 @@ def test_what_could_not_be_measured_is_none_and_has_no_mark(parts):
     assert marks(html, "at ") == []
     assert "nan" not in html
     assert "nan" not in forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), lost)
+
+
+def test_what_was_counted_is_said_in_box_and_evidence(parts):
+    counted = parts[parts["network"] != "pooled"].assign(unit="simulated study", images_needed=900)
+    cases = [counted.assign(part=name, datasets=name, network=of) for name in "abcde" for of in ("pooled", "made up")]
+    made_up = pd.concat(cases, ignore_index=True).assign(outcome="open", low=-1.0, high=1.0)
+    assert forest.spoken_of(made_up)["inputs"] == "20 simulated studies of each of 5: a, b, c, d and 1 more"
+    assert "On made up, 20 simulated studies of a, b, c, d and e." in evidence(made_up)
+    assert " About 900 simulated studies would decide it." in evidence(made_up)
+    assert "1 simulated study of" in forest.spoken_of(made_up.assign(images=1))["inputs"]
 
 
 def test_what_is_not_there_is_not_spoken_of(parts):

@@ -235,6 +235,16 @@ def test_the_share_of_the_optimum_lies_between_that_of_the_best_found_and_that_o
     assert block.values.flatten().tolist() == pytest.approx([0.5] * 4)
 
 
+def test_the_mean_share_of_the_optimum_is_bounded_image_by_image():
+    """A share below 0 rises where the optimum is higher, so that two means of shares do not bound a mean."""
+    scores = table(a=[-1.0, 1.0, -3.0, 3.0], TRACE_p=[1.0, 2.0, 2.0, 2.0])
+    bound = table(TRACE_p=[4.0] * 4).labelled(metric=optimum.bound_name("LeRF - MoRF"))
+    said = "−12%; of the optimum −25% to 12%; 1 above 1: the search is short"
+    assert optimum.attained(optimum.shares(scores + bound), explainer="a") == said
+    for optima, mean in (([1.0, 4.0, 3.0, 4.0], -0.25), ([4.0, 2.0, 4.0, 3.0], 0.125)):  # what the optima may be
+        assert float((torch.tensor([-1.0, 1.0, -3.0, 3.0]) / torch.tensor(optima)).mean()) == mean
+
+
 def test_explanations_without_a_best_order_are_told_so():
     with pytest.raises(ValueError, match="a has scores where TRACE-p has none"):
         optimum.shares(table(a=[1.0] * 4) + table(TRACE_p=[1.0] * 4).labelled(reference="mean"))

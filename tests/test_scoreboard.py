@@ -135,7 +135,7 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
         (folder / "provenance.json").write_text(json.dumps(told))
 
     build, record = results / "saco/one", places.recorded("saco/one", "study")
-    parts(build, "one", [0.05, 0.0], reason="today's")
+    parts(build, "one", [0.05, 0.0], reason="today's", unit="simulated study")
     parts(record, "one", [0.02, 0.03], reason="yesterday's")
     found = judged.page(build, "saco/one")
     # Of the claim that the record lacks the counts are the build's, and all stay whole numbers.
@@ -143,7 +143,7 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
     assert found.parts["value"].tolist() == 2 * [0.02, 0.03]
     assert set(found.parts["reason"]) == {"today's"}
     evidence = found.claims.set_index("id").loc["a", "evidence"]
-    assert "On ViT, 900 inputs of digits test" in evidence
+    assert "On ViT, 900 simulated studies of digits test" in evidence
     assert "do not satisfy 1 part: one" in evidence, "all contrasts are needed, and one printed number is outside"
     # Of another margin the reason is the recorded one; where a part held without a contrast, the others were enough.
     parts(record, "one", [0.02, 0.3], reason="yesterday's", claimed_high=0.2)
@@ -391,9 +391,9 @@ def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
     )
     text = scoreboard._examined(pd.DataFrame(rows), price)
     head, _, first, second = text.splitlines()[:4]
-    assert head.startswith("| Network | Use |")
-    assert first == "| convolutional | **B** | 2 | 0 | 4 | A |", "B passes more, A is cheaper, C fails one"
-    assert second.startswith("| transformer | **B** |")
+    assert head == "| Network | Use: trials passed / open / not put to it | Or, cheapest first |", "as wide as a phone"
+    assert first == "| convolutional | **B**: 2 / 0 / 4 | A |", "B passes more, A is cheaper, C fails one"
+    assert second.startswith("| transformer | **B**: ")
     assert text.index("dropdown") < text.index("- *convolutional*: **B**. 2 of 3 metrics pass")
 
 

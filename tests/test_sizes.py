@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -172,6 +173,23 @@ def test_where_known_features_matter_alike_their_size_is_read_and_that_of_no_ran
     assert none["refusal"]
     assert none["overlap"] == pytest.approx(0.25, abs=0.05)
     assert of.read(scores, "truth", torch.arange(50)).rows == 50
+
+
+@pytest.mark.parametrize(
+    ("named", "tried", "place", "how"),
+    [
+        ({3}, 4, 3, "of those that lose most the first that has a size"),
+        ({0, 1}, 4, 1, "of those that lose most the first that has a size, after 2 without"),
+        ({0}, 3, 3, "the one that loses most; none of the 3 that lose most has a size"),
+        ({0}, 1, 3, "the one that loses most; it has no size"),
+    ],
+)
+def test_the_input_that_is_shown_has_a_size_where_one_of_those_that_lose_most_has(named, tried, place, how):
+    def read(at):
+        return SimpleNamespace(at=at, refusal="" if at in named else "no end")
+
+    found = sizes.first_named(torch.tensor([0.1, 0.2, 0.3, 0.4]), read, tried)
+    assert (found[0], found[1].at, found[2]) == (place, place, how)
 
 
 def test_other_metrics_are_put_to_the_same_rankings(case):

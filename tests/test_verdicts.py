@@ -240,7 +240,7 @@ def test_the_sentence_names_counts_networks_data_and_images():
     assert str(verdict).splitlines()[0] == f"all (Table 1): {CLAIM}"
 
 
-def test_the_open_comparison_that_is_nearest_to_its_bar_is_named():
+def test_the_open_comparison_that_is_least_sure_is_named():
     t = table([[3.0, 2.0, 1.96, 1.94]], noise=1.0)
     printed = {"a": 3.5, "b": 0.5, "c": 0.25, "d": 0.125}
     verdict = claims.Claim("x", "Table 1", "x", [claims.best(t, "explainer", "b", printed=printed)]).verdict
@@ -248,7 +248,7 @@ def test_the_open_comparison_that_is_nearest_to_its_bar_is_named():
     assert " Open is" not in verdict.sentence
     rivals = claims.best(t, "explainer", "b", rivals=["c", "d"], printed=printed, name="b is the best")
     sentence = claims.Claim("x", "Table 1", "x", [rivals]).verdict.sentence
-    assert " Open is 'b is the best', in 2 of 2 comparisons, the nearest to its bar b − c: " in sentence
+    assert " Open is 'b is the best', in 2 of 2 comparisons, the least sure b − c: " in sentence
     assert ", in print 0.25; the claim asks for above 0. " in sentence
 
 

@@ -17,15 +17,15 @@
 # %% [markdown]
 # # What would you expect?
 #
-# Four exercises, each a few lines of code on inputs whose answer is known on paper: no data, no trained network, no waiting.
-# Guess first, then open the solution, then change a parameter and run the cell again. The solutions are computed from the
-# code above them.
+# Four exercises. Guess first, then open the solution, which is computed from the code above it. Each input has 64 features, of which
+# 16 decide; each of these adds the same to the logit, and the other 48 nothing ({py:func}`faithlab.trials.truth.closed_form`).
 #
-# Each input has 64 features, of which 16 decide; each of these adds the same to the logit, and the other 48 nothing
-# ({py:func}`faithlab.trials.truth.closed_form`).
-
-# %% [markdown]
-# ## Parameters
+# ## 1. A random order
+#
+# SaCo is 1 for a perfect explanation, −1 for a perfectly wrong one, and its chance value is 0. What is its mean for a *random*
+# attribution of these inputs? Does it matter into how many groups SaCo cuts the features?
+#
+# No data is needed, no trained network, and no waiting: change a parameter and run a cell again.
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
@@ -56,12 +56,6 @@ def solution(text):
     """A text that the reader opens."""
     return Markdown(f":::{{dropdown}} Solution\n{text}\n:::")
 
-
-# %% [markdown]
-# ## 1. A random order
-#
-# SaCo is 1 for a perfect explanation, −1 for a perfectly wrong one, and its chance value is 0. What is its mean for a *random*
-# attribution of these inputs? Does it matter into how many groups SaCo cuts the features?
 
 # %%
 random = explain("random", subject.model, subject.x, subject.target, subject.segments, seed=seed)
@@ -117,8 +111,11 @@ flat = {cap: sizes[curve > curve.max() - 0.01] for cap, curve in curves.items()}
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 run.save(pd.DataFrame({"size": sizes} | {f"cap {cap:g}": curve for cap, curve in curves.items()}), "knees")
 solution(
-    "It is within a hundredth of its maximum from and to: "
-    + "; ".join(f"β = {cap:g}: sizes {of.min():.2f} to {of.max():.2f}" for cap, of in flat.items())
+    "It is within a hundredth of its maximum from and to, among sizes of whole features: "
+    + "; ".join(
+        f"β = {cap:g}: {of.min() * len(sizes):.0f} to {of.max() * len(sizes):.0f} of {len(sizes)} features, sizes {of.min():.2f} to {of.max():.2f}"
+        for cap, of in flat.items()
+    )
     + ". One knee is at β/α, which you move; the other at 0.25, which you do not: it is the explanation's size. Where β/α is beyond it, "
     "the two change places. More of this, to move with a slider: [](../../book/plateaus)."
 )

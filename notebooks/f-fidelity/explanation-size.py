@@ -74,6 +74,7 @@ from faithlab.stats.intervals import exact
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run
 from faithlab.trials import masking, subjects, truth
+from faithlab.trials.sizes import first_named
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
 
@@ -159,12 +160,17 @@ rankings = [(share, subject, explained(share, subject)) for share, subject in ch
 _, shown, of_shown = next(of for of in rankings if of[0] == middle)
 
 
-def one_figure(name, image=0):
+def one_figure(name):
     """Picture, explanation, curves, and what the size keeps."""
-    picture = tests[middle].inputs[shown.images[image]].permute(1, 2, 0)
-    found = one_size(shown, image, of_shown[name])
-    return figures.explanation_size(found, picture, of_shown[name][image], shown.segments, truth=middle)
+    picture = tests[middle].inputs[shown.images[one]].permute(1, 2, 0)
+    return figures.explanation_size(size_of_one[name], picture, of_shown[name][one], shown.segments, truth=middle)
 
+
+# Of the first few digits the first whose true explanation has a size, if one has.
+one, *_ = first_named(torch.zeros(len(shown.x)), lambda at: one_size(shown, at, of_shown["oracle"]), 5)
+second = NAMES[explainers[min(1, len(explainers) - 1)]]
+size_of_one = {name: one_size(shown, one, of_shown[name]) for name in ("oracle", second, "random")}
+Markdown("Of this digit: " + "; ".join(f"*{name}*, {of}" for name, of in size_of_one.items()) + ".")
 
 # %% mystnb={"figure": {"caption": "One digit and its true explanation. Points: measured, with two Monte-Carlo standard errors; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size that is read, and its interval over the random subsets, which holds the truth less often than 95 %: see *One image at a time*; dashed: the truth.", "name": "ff-size-one"}, "image": {"alt": "A coloured digit; its mask; curves of FFid+ over size for several caps, which all fall from the same size on; the digit alone."}} tags=["hide-input", "answer"]
 one_figure("oracle")
@@ -173,7 +179,7 @@ one_figure("oracle")
 # The same image with a real explainer that finds the digit, and puts its pixels in an order of its own:
 
 # %% mystnb={"figure": {"caption": "The same digit, explained by the real explainer that is named second in the parameters.", "name": "ff-size-one-real"}, "image": {"alt": "A coloured digit; a real explainer's map; curves of FFid+ over size for several caps; what is kept, or that there is no size."}} tags=["hide-input"]
-one_figure(NAMES[explainers[min(1, len(explainers) - 1)]])
+one_figure(second)
 
 # %% [markdown]
 # And a random ranking, which knows nothing. Its curves rise to the cap and stay there. That a curve is *flat* is therefore no

@@ -401,7 +401,8 @@ Markdown(text)
 # ## See one
 #
 # One input of some kinds, read by itself from the probability that its network loses: the input, what the ranking calls
-# relevant, and the curve of each cap. It is the input whose class is lost most often, over all caps and sizes; others have less to show. A knee that moves with the cap is marked by a triangle; the one that stays is the size, where
+# relevant, and the curve of each cap. Of the inputs whose class is lost most often, over all caps and sizes, it is the first that has a
+# size, where one of these few has; most inputs have none by themselves. A knee that moves with the cap is marked by a triangle; the one that stays is the size, where
 # there is one (line and band). The points are means over random subsets of this one input.
 
 
@@ -417,44 +418,61 @@ of_kind = {c.subject.dataset: (c, own) for c, own in zip(reversed(cases), revers
 vocabulary = datasets.load(networks.LSTM.data, "test", **networks.LSTM.data_options).vocabulary
 
 
-def one_figure(kind, ranking, searched=False):
-    """An input of a kind, its explanation, its curves, and what the size keeps; with the ranking, or what is searched for the same input."""
+def chosen(kind, ranking):
+    """Of the inputs of a kind that lose most one that has a size, if one of the first five has: its place, its size, and how it was chosen."""
     c, own = next(of for name, of in of_kind.items() if name.startswith(kind))
     labels = {"dataset": c.subject.dataset, "training_seed": c.subject.training_seed, "explainer": ranking}
-    at = int(curves(scores, c.settings, **labels).mean((1, 2)).argmax())
-    x, ranks = c.subject.x[at].cpu(), own[ranking]
+    lost = curves(scores, c.settings, **labels).mean((1, 2))
+    return c, own[ranking], *sizes.first_named(lost, lambda at: one_size(c, own[ranking], at, shown_draws), 5)
+
+
+def one_figure(kind, searched=False):
+    """An input of a kind, its explanation, its curves, and what the size keeps; with the ranking, or what is searched for the same input."""
+    c, ranks, at, found, _ = one_of[kind]
+    x = c.subject.x[at].cpu()
     if searched:
         one = dataclasses.replace(c, subject=c.subject.part(torch.tensor([at])), known=None)
         ranks = one.rankings(search_steps)["TRACE"].expand_as(ranks)
+        found = one_size(c, ranks, at, shown_draws)
     if c.subject.x.ndim == 4:
         x = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
     elif not x.is_floating_point():
         x = [vocabulary[token] if token > 1 else "" for token in x.tolist()]
     known = None if c.known is None else float(c.known[at].double().mean())
-    found = one_size(c, ranks, at, shown_draws)
     return figures.explanation_size(found, x, ranks[at], c.subject.segments, truth=known)
 
 
+by_kind = {
+    "vehicles": "truth",
+    "photographs": "Grad-CAM",
+    "phrases": "truth",
+    "sentences": "Integrated Gradients",
+    "spans": "truth",
+}
+one_of = {kind: chosen(kind, ranking) for kind, ranking in by_kind.items()}
+Markdown("\n".join(f"- *{kind}*, {by_kind[kind]}: {how}." for kind, (*_, how) in one_of.items()))
+
+
 # %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation: the square first, its pixels and all others in random order.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
-one_figure("vehicles", "truth")
+one_figure("vehicles")
 
 # %% mystnb={"figure": {"caption": "The same vehicle, with the order of its squares of 8 x 8 pixels that TRACE finds by search: those first without which the network no longer sees a vehicle of this class.", "name": "ff-beyond-vehicle-searched"}, "image": {"alt": "A small photograph with a square in it, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
-one_figure("vehicles", "truth", searched=True)
+one_figure("vehicles", searched=True)
 
 # %% mystnb={"figure": {"caption": "A photograph of CIFAR-10 and its Grad-CAM. Nobody knows the truth.", "name": "ff-beyond-photograph"}, "image": {"alt": "A small photograph, a heat map, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
-one_figure("photographs", "Grad-CAM")
+one_figure("photographs")
 
 # %% mystnb={"figure": {"caption": "The same photograph, with the order that TRACE finds.", "name": "ff-beyond-photograph-searched"}, "image": {"alt": "A small photograph, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
-one_figure("photographs", "Grad-CAM", searched=True)
+one_figure("photographs", searched=True)
 
 # %% mystnb={"figure": {"caption": "A phrase: all tokens but a few are blank, and those explain it.", "name": "ff-beyond-phrase"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
-one_figure("phrases", "truth")
+one_figure("phrases")
 
 # %% mystnb={"figure": {"caption": "A sentence, by Integrated Gradients.", "name": "ff-beyond-sentence"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
-one_figure("sentences", "Integrated Gradients")
+one_figure("sentences")
 
 # %% mystnb={"figure": {"caption": "A span: of a watch's steps all but some are blank, and those explain it.", "name": "ff-beyond-span"}, "image": {"alt": "Lines over the steps of a series, flat but for a span that is shaded, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
-one_figure("spans", "truth")
+one_figure("spans")
 
 # %% [markdown]
 # ## One image, one class, one network

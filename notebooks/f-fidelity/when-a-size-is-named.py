@@ -191,6 +191,7 @@ run.claim(
     "Of explanations that have an end, more than nine of ten are given a size, in every case that was simulated.",
     goal("named"),
     paper="Beyond F-Fidelity",
+    unit="simulated study",
 )
 
 # %% tags=["hide-input"]
@@ -200,6 +201,7 @@ run.claim(
     "Where a size is named, more than nine of ten intervals hold the true one, in every case that was simulated.",
     goal("held"),
     paper="Beyond F-Fidelity",
+    unit="simulated study",
 )
 
 # %% tags=["hide-input"]
@@ -209,6 +211,7 @@ run.claim(
     "Of rankings that have no end which the sweep shows, more than nine of ten are refused a size, in every case that was simulated.",
     goal("refused"),
     paper="Beyond F-Fidelity",
+    unit="simulated study",
 )
 
 # %% [markdown]

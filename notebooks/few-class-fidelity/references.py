@@ -192,7 +192,7 @@ for task, own in here.items():
     kinds = {name: {**fidelity, "reference": name} for name in names} | {"alignment": {"metric": measure[task]}}
     for one, other in itertools.combinations(kinds, 2):
         alike = stats.agreement(kinds[one], kinds[other], "explainer", [*asked[task], "Random"])
-        rows.append((task, one, other, *map(float, stats.estimate(scores, alike, **own).pooled)))
+        rows.append((task, one, other, *map(float, stats.estimate(scores, alike, **own).shown)))
 rankings = pd.DataFrame(rows, columns=["task", "one", "other", "correlation", "low", "high"])
 run.save(rankings, "rankings")
 figure, grid = plt.subplots(1, 2, figsize=(7.3, 3.9))

@@ -143,7 +143,7 @@ accuracy = pd.DataFrame(
             networks.TASKS[cell["dataset"].removesuffix(" test")].name,
             cell["variant"] or "normal",
             cell["level"],
-            *map(float, e.pooled),
+            *map(float, e.shown),
         )
         for cell, e in stats.summary(scores, ["dataset", "variant", "level"], metric="accuracy")
     ],
@@ -172,7 +172,7 @@ for axes, (data, kind) in zip(grid[0], panels, strict=True):
         chosen = {"explainer": name, "dataset": f"{data} train", "variant": [None, kind]}
         e = stats.estimate(scores, mege, cells=[{"level": share} for share in steps_down], **chosen)
         line = axes.plot(labels, e.value, marker=marker, label=name, color="0.6" if name == "Random" else None)
-        axes.fill_between(labels, e.low, e.high, color=line[0].get_color(), alpha=0.15, linewidth=0)
+        axes.fill_between(labels, *e.shown[1:], color=line[0].get_color(), alpha=0.15, linewidth=0)
     axes.set_title(f"{networks.TASKS[data].name}\n{kind}", fontsize="small")
     axes.tick_params(axis="x", rotation=45)
 grid[0, 0].set_ylabel("MeGe")

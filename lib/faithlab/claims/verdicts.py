@@ -177,12 +177,14 @@ class Claim:
         where: section, table or figure of the paper.
         sentence: the claim in our words.
         parts: what it says, in parts.
+        unit: what one row of its scores is about, in words.
     """
 
     id: str
     where: str
     sentence: str
     parts: tuple[Part, ...]
+    unit: str = "input"
 
     def __post_init__(self):
         object.__setattr__(self, "parts", tuple(self.parts))
@@ -210,6 +212,7 @@ def evidence(frame: pd.DataFrame) -> str:
     Args:
         frame: of `Verdict.frame`, or what a run has saved of it. Premises count where they do not hold.
     """
+    unit, several = unit_of(frame), unit_of(frame, 2)
     pooled = frame[frame["network"] == POOLED]
     parts = pooled.drop_duplicates("part").set_index("part")
     own = parts[~parts["premise"].astype(bool)]
@@ -230,7 +233,7 @@ def evidence(frame: pd.DataFrame) -> str:
         datasets = list(dict.fromkeys(one for names in estimated["datasets"] for one in names.split(", ")))
         images = sorted({int(n) for n in estimated["images"]})
         span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
-        text += f". On {_listed(networks)}, {span} input{'s' * (images[-1] != 1)} of {_listed(datasets)}"
+        text += f". On {_listed(networks)}, {span} {several if images[-1] != 1 else unit} of {_listed(datasets)}"
         lost = int(estimated["missing"].sum())
         text += f"; {lost} missing score{'s' * (lost > 1)} left out" * (lost > 0)
     text += "."
@@ -239,11 +242,11 @@ def evidence(frame: pd.DataFrame) -> str:
         text += _open(pooled[pooled["outcome"] == OPEN])
         needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
         if needed < FAR_MORE * asked:
-            text += f" About {_round(needed)} inputs would decide it."
+            text += f" About {_round(needed)} {several} would decide it."
         elif needed < math.inf:
-            text += f" More than {FAR_MORE} times as many inputs would be needed to decide it."
+            text += f" More than {FAR_MORE} times as many {several} would be needed to decide it."
         else:
-            text += " How many inputs would decide it cannot be told."
+            text += f" How many {several} would decide it cannot be told."
     failing = [name for name, of in pooled[pooled["kind"] != COUNTED].groupby("part", sort=False) if _printed_fails(of)]
     if failing:
         text += f" The paper's own numbers do not satisfy {len(failing)} part{'s' * (len(failing) != 1)}: "
@@ -251,19 +254,57 @@ def evidence(frame: pd.DataFrame) -> str:
     return text
 
 
+def unit_of(frame: pd.DataFrame, number: int = 1) -> str:
+    """What the rows of a claim's scores are about, in words; "input" in what a run has saved before it was said."""
+    said = [unit for unit in frame.get("unit", ()) if isinstance(unit, str) and unit]
+    unit = said[0] if said else "input"
+    if number == 1:
+        return unit
+    return f"{unit[:-1]}ies" if unit.endswith("y") else f"{unit}s"
+
+
+def deciding(contrasts: pd.DataFrame) -> pd.Series:
+    """Of pooled contrasts with one outcome the one that decides it, by distances from the bar in half-widths.
+
+    Of what is open that is the least sure: the nearest to its bar among those whose interval has both sides. Else it is
+    the one that lies worst for the claim; where not all contrasts have to hold, of a part that holds, worst of those
+    that do. Whatever names a comparison of a claim takes it from here.
+    """
+    value, low, high, least, most = (
+        contrasts[name] for name in ("value", "low", "high", "claimed_low", "claimed_high")
+    )
+    margin = (value - least).combine(most - value, min).fillna(math.inf)
+    half = (high - low) / 2
+    clear = (margin / half).where((margin != 0) | (half != 0), 0.0)
+    clear = clear if clear.notna().any() else margin  # nothing has an interval
+    inside, outside = (low > least) & (high < most), (high < least) | (low > most)
+    outcome = contrasts["outcome"].iloc[0]
+    if outcome == OPEN:
+        clear = clear.abs()
+    # With an interval on the one side, else with a value there, else any.
+    for held in {OPEN: [~inside & ~outside], HOLDS: [inside, margin > 0]}.get(outcome, []):
+        if clear[held].notna().any():
+            clear = clear[held]
+            break
+    return contrasts.loc[clear.idxmin()]
+
+
+def sureness(row: pd.Series) -> str:
+    """What `deciding` has chosen of several comparisons, in words."""
+    return "the surest to fail" if row["outcome"] == FAILS else "the least sure"
+
+
 def _open(pooled: pd.DataFrame) -> str:
     """Which comparison of a claim's open parts is the farthest from decided, for a sentence."""
-    value, low, high, least, most = (pooled[name] for name in ("value", "low", "high", "claimed_low", "claimed_high"))
+    row = deciding(pooled)
+    own = pooled[pooled["part"] == row["part"]]
+    low, high, least, most = (own[name] for name in ("low", "high", "claimed_low", "claimed_high"))
     straddles = ~((low > least) & (high < most)) & ~((high < least) | (low > most))  # or it has no interval
-    distance = (value - least).abs().combine((value - most).abs(), min)
-    clear = (distance / ((high - low) / 2)).where(straddles)
-    row = pooled.loc[clear.idxmin() if clear.notna().any() else pooled.index[0]]
-    of_part = straddles[pooled["part"] == row["part"]]
     parts = pooled["part"].nunique()
-    text = f" Open is {row['part']!r}" if parts == 1 else f" The least clear of {parts} open parts is {row['part']!r}"
-    if len(of_part) > 1:
+    text = f" Open is {row['part']!r}" if parts == 1 else f" The least sure of {parts} open parts is {row['part']!r}"
+    if len(own) > 1:
         contrast = row["contrast"].replace(" - ", " − ")
-        text += f", in {of_part.sum()} of {len(of_part)} comparisons, the nearest to its bar {contrast}"
+        text += f", in {straddles.sum()} of {len(own)} comparisons, {sureness(row)} {contrast}"
     value, low, high, least, most, printed = (
         f"{row[name]:.3g}".replace("-", "−")
         for name in ("value", "low", "high", "claimed_low", "claimed_high", "printed")
@@ -338,6 +379,7 @@ class Verdict:
         for j in self.judged:
             p = j.part
             head = {"claim": self.claim.id, "part": p.name, "kind": p.kind, "premise": p.premise, "outcome": j.outcome}
+            head["unit"] = self.claim.unit
             end = {"claimed_low": p.low, "claimed_high": p.high, "reason": p.reason, "images_needed": j.needed}
             end["needed"] = len(p.contrasts) if p.needed is None else p.needed
             if p.gathered is None:
@@ -347,8 +389,8 @@ class Verdict:
             end["judged_at"] = 1 - 2 * tail(self.claim.size)
             for q, contrast in enumerate(p.contrasts):
                 printed = p.printed[q] if p.printed else math.nan
-                lines = [(POOLED, e.pooled, e.images, sum(e.missing), METHODS[int(e.method[q])])]
-                each = zip(e.networks, map(Interval, *e.each), e.images_each, e.missing, strict=True)
+                lines = [(POOLED, e.shown, e.images, sum(e.missing), METHODS[int(e.method[q])])]
+                each = zip(e.networks, map(Interval, *e.cut(e.each)), e.images_each, e.missing, strict=True)
                 lines += [(*line, "") for line in each]
                 if len(e.networks) > 1:
                     lines.append((BETWEEN, e.between, e.images, sum(e.missing), "Student"))
@@ -371,7 +413,7 @@ class Verdict:
             if j.part.gathered is None:
                 own = [f"{j.part.count} of {j.part.cases}" if not j.part.untold else "cannot be told"]
             else:
-                ends = [_ends(j.part.estimate.pooled, q).replace("-", "−") for q in range(len(j.part.contrasts))]
+                ends = [_ends(j.part.estimate.shown, q).replace("-", "−") for q in range(len(j.part.contrasts))]
                 own = [f"{c}: {e}" if len(ends) > 1 else e for c, e in zip(j.part.contrasts, ends, strict=True)]
             kind = "premise: " if j.part.premise else ""
             shown = "<br>".join(html.escape(text.replace(" - ", " − ")) for text in own)

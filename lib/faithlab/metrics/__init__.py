@@ -425,8 +425,13 @@ register("S_avg", _moved, source=f"{_consistency}, eq. 2", better=-1, needs="nei
 _compared = functools.partial(consistency.to_unseen, distance=distance.spearman)
 _folds = {"ask": _compared, "ideal": 1.0, "needs": "cross-trained networks"}
 _same, _different = {"metric": "S="}, {"metric": "S≠"}  # the rows of `faithlab.trials.cross_trained`
-register("MeGe", source=f"{_consistency}, eq. 8", statistic=stats.Statistic(stats.mege, (_same,), "MeGe"), **_folds)
-_youden = stats.Statistic(stats.youden, (_same, _different), "ReCo")
+register(
+    "MeGe",
+    source=f"{_consistency}, eq. 8",
+    statistic=stats.Statistic(stats.mege, (_same,), "MeGe", within=(0.0, 1.0)),
+    **_folds,
+)
+_youden = stats.Statistic(stats.youden, (_same, _different), "ReCo", within=(0.0, 1.0))
 register("ReCo", source=f"{_consistency}, eq. 7", chance=0.0, statistic=_youden, **_folds)
 
 

@@ -39,7 +39,7 @@ from torch import Tensor
 
 from faithlab import draws
 from faithlab.scores import Label, Scores
-from faithlab.stats.samples import Function, Gathered, Labels, Statistic, gather, mean, statistic
+from faithlab.stats.samples import Function, Gathered, Labels, Statistic, area, gather, mean, statistic
 
 TAIL = 0.025
 FEW = 100
@@ -86,6 +86,7 @@ class Estimate:
         missing: of every network, images (of pairs: rows) left out because a score is absent or NaN.
         undefined: resamples in which the statistic is undefined; with more than 5 % of them there is no interval.
         method: where each pooled interval comes from, as numbers of `METHODS`.
+        limits: the least and the largest value of each contrast, [contrasts]; None: not known.
     """
 
     pooled: Interval
@@ -98,6 +99,7 @@ class Estimate:
     missing: tuple[int, ...]
     undefined: int
     method: Tensor
+    limits: tuple[Tensor, Tensor] | None = None
 
     @property
     def value(self) -> Tensor:
@@ -113,6 +115,24 @@ class Estimate:
     def high(self) -> Tensor:
         """The upper end of the pooled interval."""
         return self.pooled.high
+
+    @property
+    def shown(self) -> Interval:
+        """The pooled interval as a reader gets it: not beyond what the statistic can be. What is judged is `pooled`."""
+        return self.cut(self.pooled)
+
+    def cut(self, interval: Interval) -> Interval:
+        """An interval of this estimate, pooled or of each network, within its limits.
+
+        Nothing is called certain by it: where a cut would leave no width, there is no interval.
+        """
+        if self.limits is None:
+            return interval
+        value = self.value
+        least, most = (end.reshape(-1, *[1] * (value.ndim - 1)) if value.ndim else end for end in self.limits)
+        low, high = interval.low.clamp(least, most), interval.high.clamp(least, most)
+        lost = (low == high) & (interval.low < interval.high)
+        return Interval(interval.value, *(torch.where(lost, torch.nan, end) for end in (low, high)))
 
     def stretch(self, tail: float) -> float:
         """How much wider an interval with this share outside at each end is, by Student's quantiles."""
@@ -174,7 +194,8 @@ def estimate(
     pooled, each, between = (
         Interval(*(x.squeeze(d) for x in i)) for d, i in ((0, found.pooled), (1, found.each), (0, found.between))
     )
-    return replace(found, pooled=pooled, each=each, between=between, method=found.method.squeeze(0))
+    limits = found.limits and tuple(end.squeeze(0) for end in found.limits)
+    return replace(found, pooled=pooled, each=each, between=between, method=found.method.squeeze(0), limits=limits)
 
 
 def paired(
@@ -315,12 +336,15 @@ def intervals(gathered: Gathered, values: Tensor, contrasts: Tensor | None = Non
         gathered.missing,
         undefined,
         method[0],
+        bounds or _bounds(gathered, matrix, _within(gathered)),
     )
 
 
-def _bounds(gathered: Gathered, matrix: Tensor) -> tuple[Tensor, Tensor] | None:
+def _bounds(
+    gathered: Gathered, matrix: Tensor, within: tuple[float, float] | None = None
+) -> tuple[Tensor, Tensor] | None:
     """The least and the largest value of each contrast, [contrasts]; None: not known."""
-    bounds = gathered.statistic.bounds
+    bounds = within or gathered.statistic.bounds
     if gathered.hits and gathered.statistic.function is mean:
         bounds = (0.0, 1.0)
     if bounds is None:
@@ -329,6 +353,11 @@ def _bounds(gathered: Gathered, matrix: Tensor) -> tuple[Tensor, Tensor] | None:
     # An end may be infinite, and no part of a contrast times that is none.
     least, most = ([torch.where(part == 0, 0.0, part * end) for part in (up, down)] for end in bounds)
     return least[0] + most[1], most[0] + least[1]
+
+
+def _within(gathered: Gathered) -> tuple[float, float] | None:
+    """Between which values the statistic lies, where that only cuts what is shown."""
+    return (0.0, 1.0) if gathered.hits and gathered.statistic.function is area else gathered.statistic.within
 
 
 def _t(freedom: Tensor) -> Tensor:

@@ -69,6 +69,8 @@ class Statistic:
             little, so that its interval is the bootstrap's with few images too.
         bounds: the least and the largest value that it can have; None: not known. Of an order of means they are reached
             only where no two means are equal.
+        within: where `bounds` are not given, the least and the largest value all the same: they cut what is shown of an
+            interval, and nothing that is judged.
     """
 
     function: Function
@@ -77,13 +79,15 @@ class Statistic:
     difference: bool = False
     steps: bool = False
     bounds: tuple[float, float] | None = None
+    within: tuple[float, float] | None = None
 
 
 def statistic(given: "Statistic | Function") -> Statistic:
     """A statistic of one sample, where a function is given."""
     if isinstance(given, Statistic):
         return given
-    return Statistic(given, name=getattr(given, "__name__", "statistic").replace("_", " "))
+    name = getattr(given, "__name__", "statistic").replace("_", " ")
+    return Statistic(given, name=name, within=_WITHIN.get(given))
 
 
 def mean(sample: Sample) -> Tensor:
@@ -175,7 +179,7 @@ def agreement(one: Labels, other: Labels, by: str, values: Sequence[Label]) -> S
         values: its values.
     """
     over = [{by: value, **labels} for labels in (one, other) for value in values]
-    return Statistic(ranked_alike, tuple(over), "rank correlation")
+    return Statistic(ranked_alike, tuple(over), "rank correlation", within=(-1.0, 1.0))
 
 
 def settled(by: str, values: Sequence[Label], **labels: Label) -> Statistic:
@@ -282,7 +286,8 @@ def same_order(
         return pearson(*((rank(a), rank(b)) if ranks else (a, b))).flatten(1).nanmean(1)
 
     over = (*_degraded(levels, seeds, metric=one), *_degraded(levels, seeds, metric=other))
-    return Statistic(correlation, over, f"{'micro' if micro else 'macro'} correlation of {one} and {other}")
+    name = f"{'micro' if micro else 'macro'} correlation of {one} and {other}"
+    return Statistic(correlation, over, name, within=(-1.0, 1.0))
 
 
 def pairs_in_order(
@@ -376,7 +381,7 @@ def images_ranked(
             found += [better[a] * better[b] * r[:, metrics.index(a), metrics.index(b)] for a, b in pairs]
         return (torch.stack(found).abs() if absolute else torch.stack(found)).nanmean(0)
 
-    return Statistic(correlation, over, "correlation over images")
+    return Statistic(correlation, over, "correlation over images", within=(0.0 if absolute else -1.0, 1.0))
 
 
 def explainers_ranked(
@@ -397,8 +402,16 @@ def explainers_ranked(
         weights = samples[0].weights[:, there]
         return weights @ found[there] / weights.sum(1)
 
-    return Statistic(correlation, over, "correlation over explainers")
+    return Statistic(correlation, over, "correlation over explainers", within=(-1.0, 1.0))
 
+
+_WITHIN: Mapping[Function, tuple[float, float]] = {
+    mege: (0.0, 1.0),
+    youden: (0.0, 1.0),
+    association: (-1.0, 1.0),
+    told_apart: (0.0, 1.0),
+}
+"""Functions whose least and largest value are known, see `Statistic.within`."""
 
 _OF_AN_IMAGE: Mapping[Function, Callable[[Tensor, Tensor | None], Tensor]] = {
     mean: lambda values, sizes: values[:, 0] if sizes is None else values,

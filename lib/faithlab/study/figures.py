@@ -197,7 +197,7 @@ def degraded_curves(
     for of_metric, (name, labels) in zip(grid, of_row.items(), strict=True):
         for axes, metric in zip(of_metric, shown, strict=True):
             curves = stats.estimate(scores, metric=metric, cells=[{"level": level} for level in levels], **labels)
-            for level, colour, value, low, high in zip(levels, colours, *curves.pooled, strict=True):
+            for level, colour, value, low, high in zip(levels, colours, *curves.shown, strict=True):
                 axes.plot(metrics[metric].sizes, value, color=colour, label=f"{level or 0:g}")
                 axes.fill_between(metrics[metric].sizes, low, high, color=colour, alpha=0.15, linewidth=0)
             axes.set_title(metric, fontsize="small")
@@ -386,7 +386,7 @@ def dots(
     for number, (group, of) in enumerate(found.items()):
         shown = [n for n in names if n in of]
         value, low, high = (
-            torch.tensor([float(x) for x in ends]) for ends in zip(*(of[n].pooled for n in shown), strict=True)
+            torch.tensor([float(x) for x in ends]) for ends in zip(*(of[n].shown for n in shown), strict=True)
         )
         at = [names.index(n) + 0.5 * ((number + 0.5) / len(found) - 0.5) for n in shown]
         ends = torch.stack([value - low, high - value]).nan_to_num(0)
@@ -644,7 +644,7 @@ def removal(
 def band(axes: Axes, x: Sequence[float], curve: stats.Estimate, **look: Any) -> None:
     """A curve with its 95 % band; `look` as in `matplotlib.axes.Axes.plot`."""
     (line,) = axes.plot(x, curve.value, **look)
-    axes.fill_between(x, curve.low, curve.high, color=line.get_color(), alpha=0.12, linewidth=0)
+    axes.fill_between(x, *curve.shown[1:], color=line.get_color(), alpha=0.12, linewidth=0)
 
 
 def curves(

@@ -190,7 +190,16 @@ class Run:
             raise provenance.PartMade(f"{self.name}: part {part} of {parts} is made")
         return Scores.concat(tables)
 
-    def claim(self, id: str, where: str, sentence: str, parts: Sequence[Part], *, paper: str | None = None) -> Verdict:
+    def claim(
+        self,
+        id: str,
+        where: str,
+        sentence: str,
+        parts: Sequence[Part],
+        *,
+        paper: str | None = None,
+        unit: str = "input",
+    ) -> Verdict:
         """Judge a claim of a paper, below the table that it is about.
 
         Args:
@@ -199,6 +208,7 @@ class Run:
             sentence: the claim in our words.
             parts: what it says, see `faithlab.claims`.
             paper: its name in the book; None: that of the notebook's folder.
+            unit: what one row of its scores is about, in words.
 
         Returns:
             The verdict, to end a cell with, beside that of a larger run that is recorded.
@@ -210,7 +220,7 @@ class Run:
         paper = places.PAPERS.get(folder, folder.capitalize()) if paper is None else paper
         if id in [claim.id for _, claim in self._claims]:
             raise ValueError(f"{self.name}: the claim {id!r} was judged before; every claim has an id of its own")
-        claim = Claim(id, where, sentence, tuple(parts))
+        claim = Claim(id, where, sentence, tuple(parts), unit)
         for part in claim.parts:
             if part.table is not None and not any(part.table is saved for saved in self._scores.values()):
                 raise ValueError(
@@ -237,7 +247,7 @@ class Run:
         for paper, claim in self._claims:
             names = {id(scores): table for table, scores in self._scores.items()}
             again = [part if part.table is None else part.on(files[names[id(part.table)]]) for part in claim.parts]
-            verdict = Claim(claim.id, claim.where, claim.sentence, tuple(again)).verdict
+            verdict = replace(claim, parts=tuple(again)).verdict
             if [part.outcome for part in verdict.judged] != [part.outcome for part in claim.verdict.judged]:
                 raise ValueError(
                     f"{self.name}: the saved tables say of {claim.id!r}: {verdict.sentence} The page says: "

@@ -132,13 +132,13 @@ def measures(scores: Scores, by: Sequence[str], of: Mapping[str, Mapping[str, An
 
 def share(estimate: Estimate) -> str:
     """An estimate in percent with its interval, for a sentence."""
-    value, low, high = (round(100 * float(x), 1) + 0.0 for x in estimate.pooled)  # no -0.0
+    value, low, high = (round(100 * float(x), 1) + 0.0 for x in estimate.shown)  # no -0.0
     return f"{value:.1f} %".replace("-", "−") + (f" [{low:.1f}, {high:.1f}]".replace("-", "−") if low == low else "")
 
 
 def number(estimate: Estimate, digits: int = 2) -> str:
     """An estimate of one number with its interval, for a sentence."""
-    value, low, high = (float(x.flatten()[0]) for x in estimate.pooled)
+    value, low, high = (float(x.flatten()[0]) for x in estimate.shown)
     return _text({"mean": value, "low": low, "high": high}, digits)
 
 
@@ -279,7 +279,7 @@ def _text(row: Mapping, digits: int) -> str:
 
 def interval(estimate: Estimate) -> dict[str, float]:
     """One number as columns: mean, low, high (NaN: no interval), missing (images left out of networks), images."""
-    value, low, high = (float(x) for x in estimate.pooled)
+    value, low, high = (float(x) for x in estimate.shown)
     return {"mean": value, "low": low, "high": high, "missing": sum(estimate.missing), "images": estimate.images}
 
 

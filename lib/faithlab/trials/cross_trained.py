@@ -237,7 +237,7 @@ def summary(scores: Scores) -> pd.DataFrame:
         end = (*map(len, known), missing)
         for measure, of in MEASURES.items():
             e = stats.estimate(own, of)
-            rows.append((*head, measure, float(e.value), float(e.low), float(e.high), *end))
+            rows.append((*head, measure, *map(float, e.shown), *end))
         rows.append((*head, "ReCo_printed", consistency.reco(*known, "printed"), float("nan"), float("nan"), *end))
     names = ["dataset", "model", "condition", "explainer", "measure", "mean", "low", "high"]
     return pd.DataFrame(rows, columns=[*names, "same", "different", "missing"])

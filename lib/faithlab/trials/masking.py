@@ -14,7 +14,7 @@ from faithlab import segments, stats
 from faithlab.metrics.robustness import robustness
 from faithlab.readouts import hit
 from faithlab.scores import Scores
-from faithlab.stats import Sample
+from faithlab.stats import Sample, Statistic
 from faithlab.subject import Network, Subject
 
 
@@ -54,13 +54,13 @@ def masked(
     return Scores.concat(tables)
 
 
-def at(share: float) -> Callable[[Sample], Tensor]:
+def at(share: float) -> Statistic:
     """The statistic of `masked`: the accuracy with this share of the features masked."""
 
     def accuracy(sample: Sample) -> Tensor:
         return sample.mean()[:, _place(sample, share)]
 
-    return accuracy
+    return Statistic(accuracy, name="accuracy", within=(0.0, 1.0))
 
 
 def lost(share: float) -> Callable[[Sample], Tensor]:

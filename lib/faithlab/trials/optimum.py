@@ -11,6 +11,7 @@ the bound is the other end of what the share of the optimum can be. A share abov
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -279,17 +280,30 @@ def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p"
 def attained(scores: Scores, **where: Label) -> str:
     """The mean attainable share of an explainer in words: "61 %; of the optimum 58 to 61 %", from `shares`.
 
-    The second is where the share of the optimum lies, whatever the search has missed, on the same images; left out
-    where there is no bound. Shares above 1 are counted, "2 above 1: the search is short".
+    The second is where the mean share of the optimum lies, whatever the search has missed, on the same images; left out
+    where there is no bound. The optimum of an image lies between what the search found and the bound, so that its share
+    lies between the two; a share below 0 is nearer to 0 where the optimum is higher. Shares above 1 are counted, "2
+    above 1: the search is short".
     """
     share = stats.estimate(scores, metric=SHARE, **where)
     text = f"{float(share):.0%}"
     if CERTIFIED in scores.labels("metric"):
-        ends = sorted((float(share), float(stats.estimate(scores, metric=CERTIFIED, **where))))
-        text += f"; of the optimum {ends[0]:.0%} to {ends[1]:.0%}"
+        pair = tuple({"metric": of} for of in (SHARE, CERTIFIED))
+        ends = (float(stats.estimate(scores, Statistic(end, pair), **where)) for end in (_least, _most))
+        text += "; of the optimum {:.0%} to {:.0%}".format(*ends)
     values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
     above = int((values > 1 + _EQUAL).sum())
     return (text + f"; {above} above 1: the search is short" * bool(above)).replace("-", "−")
+
+
+def _least(one: Sample, other: Sample) -> Tensor:
+    """The mean of the lower of two shares of each image, as shares of an optimum can be: nothing exceeds it."""
+    return replace(one, values=torch.minimum(one.values, other.values).clamp(-1, 1)).mean()
+
+
+def _most(one: Sample, other: Sample) -> Tensor:
+    """The mean of the higher of two shares of each image."""
+    return replace(one, values=torch.maximum(one.values, other.values).clamp(-1, 1)).mean()
 
 
 def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Random", **labels: Label) -> Statistic:

@@ -286,4 +286,4 @@ def gains_alike(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequenc
     cells = [
         {"explainer": named(name, way), **labels} for labels in (one, other) for name in names for way in REFINEMENTS
     ]
-    return Statistic(correlation, tuple(cells), "rank correlation of gains")
+    return Statistic(correlation, tuple(cells), "rank correlation of gains", within=(-1.0, 1.0))

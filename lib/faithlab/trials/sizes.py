@@ -6,7 +6,7 @@ they tell a reading that cannot see an end from a ranking that has none.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -204,6 +204,28 @@ def case(
         expected = tuple(subject.segments.shape)
         raise ValueError(f"expected groups as a segment map of {expected}, but got {tuple(groups.shape)}")
     return Case(subject.part(at), known, data.classes, settings, fractions, draws, explainers, groups, seed)
+
+
+def first_named(lost: Tensor, read: Callable[[int], Size], tried: int) -> tuple[int, Size, str]:
+    """An input to show: of those that lose most the first that has a size, else the one that loses most.
+
+    Args:
+        lost: [B], what each input loses.
+        read: the size of the input at a place.
+        tried: how many are read at most.
+
+    Returns:
+        Its place, what was read of it, and how it was chosen, as the end of a sentence.
+    """
+    order = lost.argsort(descending=True, stable=True)[: arguments.whole("tried", tried, 1)].tolist()
+    refused = []
+    for at in order:
+        refused.append((at, read(at)))
+        if not refused[-1][1].refusal:
+            before = f", after {len(refused) - 1} without" * (len(refused) > 1)
+            return *refused[-1], f"of those that lose most the first that has a size{before}"
+    none = f"none of the {len(order)} that lose most has a size" if len(order) > 1 else "it has no size"
+    return *refused[0], f"the one that loses most; {none}"
 
 
 def _in_any_order(places: Tensor, seed: int) -> Tensor:
