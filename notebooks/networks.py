@@ -180,8 +180,8 @@ if rows:
     )
     moved = (networks["accuracy"] - networks["accuracy_unrounded"]).abs().max()
     text += (
-        f" Rounding to bfloat16 moves no accuracy by more than {100 * moved:.2f} percentage points, and leaves at least "
-        f"{networks['same_class'].min():.2%} of the test examples in their class."
+        f" Rounding to bfloat16 moves no accuracy by more than {100 * moved:.2f} percentage points, and leaves "
+        f"{tables.at_least(networks['same_class'].min(), 2)} of the test examples in their class."
     )
 Markdown(text)
 

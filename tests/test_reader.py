@@ -128,6 +128,13 @@ def test_the_template_is_a_page_about_its_own_code():
     assert reader.arranged(template, page(name="template")) is template
 
 
+@pytest.mark.parametrize("name", sorted({*places.pages()} - {"across/exercises"}))  # there the reader answers
+def test_every_page_that_is_not_about_its_own_code_shows_its_answer_first(name):
+    committed = nbformat.read(places.script(name).with_suffix(".ipynb"), as_version=4)
+    if reader.arranged(committed, page(name=name)) is not committed:
+        assert any(reader._tagged(cell, reader.ANSWER) for cell in committed.cells)
+
+
 def test_a_page_without_a_title_is_an_error_that_names_it(notebook):
     notebook.cells[0].source = "No title."
     with pytest.raises(ValueError, match="saco/one: expected a page that begins with its title"):

@@ -449,7 +449,7 @@ for kind, of in found.items():
                 said[-1] += f"; {r.attainable:.0%} {within} of the way from a random order to the best that was found"
             if r.certain == r.certain and r.attainable > 0:
                 said[-1] += (
-                    f", and at least {r.certain:.0%} [{r.certain_low:.0%}, {r.certain_high:.0%}] of the way to the best order that there is"
+                    f", and {tables.at_least(r.certain, 0)} [{r.certain_low:.0%}, {r.certain_high:.0%}] of the way to the best order that there is"
                 )
 if cards:
     run.save(pd.concat(cards), "report")

@@ -199,7 +199,7 @@ Markdown(
     f"{(found['batchnorms'] > 0).sum()} networks with BatchNorm run with some or all of it folded."
 )
 
-# %% mystnb={"figure": {"caption": "Largest difference between the engine and the network itself, as a part of the spread of the logits, and how much of the spread the answers vary with the mask. One pair of points for each network.", "name": "cost-models"}, "image": {"alt": "Dot plot with a logarithmic axis: for each network the difference between engine and network near one in a million, and far to its right how much the answers depend on the mask."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Largest difference between the engine and the network itself, as a part of the spread of the logits, and how much of the spread the answers vary with the mask. One pair of points for each network.", "name": "cost-models"}, "image": {"alt": "Dot plot with a logarithmic axis: for each network the difference between engine and network near one in a million, and far to its right how much the answers depend on the mask."}} tags=["hide-input", "answer"]
 figure, axes = plt.subplots(figsize=(3.6, 1 + 0.19 * len(found)))  # as narrow as a phone
 floor = torch.finfo(torch.float32).eps / 8  # where a difference is none
 long = found.melt(["network"], ["difference", "depends"], var_name="what", value_name="part of the spread")

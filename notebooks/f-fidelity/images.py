@@ -108,9 +108,15 @@ Markdown(
     + ", ".join(f"**{original:.1%}**" for original, _ in whole)
     + " of the test images, the fine-tuned one "
     + ", ".join(f"**{tuned:.1%}**" for _, tuned in whole)
-    + f". With 10 % of the pixels gone at random the original loses **{tables.share(lost['original'])}** of its accuracy, the "
-    f"fine-tuned one **{tables.share(lost['fine-tuned'])}** ({lost['original'].images} test images). That gap is the "
-    "out-of-distribution problem, and its cure."
+    + ". With 10 % of the pixels gone at random "
+    + ", ".join(
+        f"the {name} one "
+        + tables.by_sign(
+            of, "loses **{}** of its accuracy", "gains **{}** of accuracy", "keeps its accuracy (it loses **{}**)"
+        )
+        for name, of in lost.items()
+    )
+    + f" ({lost['original'].images} test images). That gap is the out-of-distribution problem, and its cure."
 )
 
 # %% [markdown]

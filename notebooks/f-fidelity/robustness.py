@@ -195,11 +195,14 @@ changed = {
     for name in (of_beta(0.0), of_beta(max(betas)))
 }
 agreed = {name: stats.estimate(scores, masking.at(0.0), metric="agreement", network=name) for name in changed}
+plain, masks = (
+    tables.by_sign(of, "loses {} of its accuracy", "gains {} of accuracy", "keeps its accuracy (it loses {})")
+    for of in changed.values()
+)
 Markdown(
-    f"Trained further without masks, the network loses {tables.share(changed[of_beta(0.0)])} of its accuracy on whole images "
-    f"and agrees with the original on {tables.share(agreed[of_beta(0.0)])} of them; with β {max(betas):g} it loses "
-    f"{tables.share(changed[of_beta(max(betas))])} and agrees on {tables.share(agreed[of_beta(max(betas))])}. What lies "
-    "between is the price of the masks."
+    f"Trained further without masks, the network {plain} on whole images and agrees with the original on "
+    f"{tables.share(agreed[of_beta(0.0)])} of them; with β {max(betas):g} it {masks} and agrees on "
+    f"{tables.share(agreed[of_beta(max(betas))])}. What lies between is the price of the masks."
 )
 
 # %% [markdown]

@@ -234,7 +234,7 @@ scores = Scores.concat(found)
 run.save(scores, "scores")
 Markdown(
     f"Forwards ran in {str(subject.precision).removeprefix('torch.')}: the predicted class is the float32 one on "
-    + ("all whole series." if min(agree) == 1 else f"{min(agree):.1%} of the whole series or more.")
+    f"{tables.at_least(min(agree))} of the whole series."
 )
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, time steps unless the page was run with values only, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input", "answer"]
@@ -535,13 +535,20 @@ source, known = next(
     if set(bears.labels("dataset")) <= set(of.labels("dataset"))
 )
 lines, most = [], max(tested)
+
+
+def costs(lost):
+    """What missing steps cost, in words."""
+    return tables.by_sign(lost, "loses {}", "gains {}", "loses nothing ({})")
+
+
 for pair, labels in original.items():
     of = {"dataset": labels["dataset"], "explainer": f"random {kind}s"}
     tenth, half = (stats.estimate(known, masking.lost(share), network=labels["network"], **of) for share in (0.1, most))
     by_network = [{"network": f"{pairs[pair]['network']} {which}"} for which in ("fine-tuned", "original")]
     back = stats.paired(known, *by_network, of=masking.at(most), **of)
     lines.append(
-        f"**{pair}** loses {tables.share(tenth)} to a tenth and {tables.share(half)} to {100 * most:.0f} % ({source}), "
+        f"**{pair}** {costs(tenth)} to a tenth and {costs(half)} to {100 * most:.0f} % ({source}), "
         + (
             "so that a tenth was too little to ask, "
             if float(half.low) > 0.05 > float(tenth)
@@ -551,14 +558,9 @@ for pair, labels in original.items():
             if float(half.low) <= 0.05
             else "so that a tenth was enough to ask, "
         )
-        + f"and fine-tuning gives {tables.share(back)} back there, "
-        + (
-            "which is clear"
-            if float(back.low) > 0
-            else "the wrong way"
-            if float(back.high) < 0
-            else "which is not clear"
-        )
+        + "and fine-tuning "
+        + tables.by_sign(back, "gives {} back there", "takes another {} there", "gives nothing back there ({})")
+        + (", which is clear" if float(back.low) > 0 or float(back.high) < 0 else ", which is not clear")
         + "."
     )
 Markdown("\n\n".join(lines))

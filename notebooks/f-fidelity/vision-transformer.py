@@ -90,8 +90,9 @@ run.save(table8.drop(columns="explainer"), "robustness")
 def told(scores):
     """What the networks recognise, and what masks cost them."""
     return "; ".join(
-        f"the {asked} network recognises **{tables.share(whole)}** of the test images, and loses **{tables.share(lost)}** "
-        "with a tenth of the pixels missing at random"
+        f"the {asked} network recognises **{tables.share(whole)}** of the test images, and "
+        + tables.by_sign(lost, "loses **{}**", "gains **{}**", "loses nothing (**{}**)")
+        + " with a tenth of the pixels missing at random"
         for asked in ("original", "fine-tuned")
         for whole, lost in [
             (stats.estimate(scores, of, network=f"ViT {asked}") for of in (masking.at(0.0), masking.lost(0.1)))

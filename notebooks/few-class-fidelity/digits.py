@@ -438,7 +438,8 @@ Markdown(
         if len(over) > len(under)
         else "to cover the digit is worth more than what most explainers find. "
     )
-    + f"Of all that can be left out {most} raises the correlation the most, by {tables.number(moved[most])}, "
+    + f"Of all that can be left out {most} is what the correlation gains most without: without it "
+    + tables.by_sign(moved[most], "it rises by {}, ", "it falls by {}, ", "it stays ({}), ", tables.number)
     + ("not to the bar" if float(best_cut) + float(moved[most]) < 0.6 else "to the bar")
     + f". With the digit's share among the first pixels instead of Dice it is {tables.number(cut_once)}, not "
     f"{tables.number(best_cut)}: "
@@ -520,7 +521,7 @@ run.claim(
 # %% tags=["hide-input"]
 ways = ("BP + XRAI", "BP + SG", "BP + SG²", "BP + squares")
 gains = {name: stats.paired(scores, {"explainer": name}, {"explainer": "BP"}, **fidelity) for name in ways}
-Markdown("What each adds to BP: " + ", ".join(f"{name} {tables.number(e, 3)}" for name, e in gains.items()) + ".")
+Markdown("Paired differences from BP: " + ", ".join(f"{name} {tables.number(e, 3)}" for name, e in gains.items()) + ".")
 
 # %% tags=["hide-input"]
 run.finish()

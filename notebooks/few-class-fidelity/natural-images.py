@@ -447,11 +447,26 @@ def gained(name, **labels):
     )
 
 
+to_three = partial(tables.number, digits=3)
+
+
+def ahead_of(gap, name):
+    """How far the best of the others is ahead, in words."""
+    return tables.by_sign(gap, f"{{}} ahead of {name}", f"{{}} behind {name}", f"level with {name} ({{}})", to_three)
+
+
 def rival(name, *left_out, **labels):
     """The best of the others, and how far it is ahead."""
     found = refined.table(known, explainer=combinations, **labels).groupby("name")["mean"].mean()
     best_of = found.drop([name, *left_out]).idxmax()
     return best_of, stats.paired(known, {"explainer": best_of}, {"explainer": name}, **labels)
+
+
+def added(gain, to, gap):
+    """What more background training images do to an explainer, and whether that closes a gap, in words."""
+    more = f"{more_background} training images instead of {background}"
+    changes = tables.by_sign(gain, f"add {{}} to {to}", f"take {{}} from {to}", f"leave {to} as it is ({{}})", to_three)
+    return f"{more} {changes} on {gain.images} images (this build), {closes(gain, gap)}"
 
 
 def closes(gain, gap):
@@ -482,8 +497,7 @@ helps = any(float(gain.low) > 0 for _, gain in answered.values())
 leads = [lead(1, name, *ahead) for name in ahead]
 Markdown(
     "; ".join(
-        f"{best_of} is {tables.number(gap, 3)} ahead of {name} ({source}); {more_background} training images instead of "
-        f"{background} add {tables.number(gain, 3)} to it on {gain.images} images (this build), {closes(gain, gap)}"
+        f"{best_of} is {ahead_of(gap, name)} ({source}); {added(gain, f'fidelity of {name}', gap)}"
         for name, ((best_of, gap), gain) in answered.items()
     )
     + ". Two differences that need neither: "
@@ -599,8 +613,7 @@ half = float(gap.high - gap.low) / 2
 with_xrai = [name for name in combinations if name.endswith("XRAI")]
 found = refined.table(known, explainer=with_xrai, **iou)["mean"]
 Markdown(
-    f"**Why?** {best_of} is {tables.number(gap, 3)} ahead of it ({source}); {more_background} training images behind EG "
-    f"add {tables.number(gain, 3)} to its IoU on {reason_images} images (this build), {closes(gain, gap)}. "
+    f"**Why?** {best_of} is {ahead_of(gap, 'it')} ({source}); {added(gain, 'its IoU', gap)}. "
     f"In print it leads by {' and '.join(f'{value:.3f} ({name})' for name, value in leads.items())}, where an interval over "
     f"{gap.images} images is as wide as ±{half:.3f}: "
     + ("leads that so many images can hardly see. " if min(leads) < half else "leads that so many images could see. ")
@@ -627,6 +640,19 @@ moved = {
     for group, names_left in refined.left_out(combinations).items()
 }
 most = max(moved, key=lambda group: abs(float(moved[group])))
+
+
+def raised(change):
+    """How the correlation moves, in words."""
+    return tables.by_sign(
+        change,
+        "raises the correlation by {}",
+        "lowers the correlation by {}",
+        "leaves the correlation ({})",
+        tables.number,
+    )
+
+
 left = refined.left_out(combinations)[most]
 printed_left = refined.printed_agreement(paper[paper["name"].isin(left)], 1, 3)
 grids, layer = [], subject.model.get_submodule(architectures[first[0]][2])
@@ -645,8 +671,7 @@ spoils = float(moved[most].low) > 0
 next_most = max((group for group in moved if group != most), key=lambda group: abs(float(moved[group])))
 below_box = float(of_cam.high) < float(reached.low)
 Markdown(
-    f"To leave out {most} moves the correlation the most, by {tables.number(moved[most])}; then comes {next_most} with "
-    f"{tables.number(moved[next_most])} ({source}). "
+    f"To leave out {most} {raised(moved[most])}, the most; to leave out {next_most} {raised(moved[next_most])} ({source}). "
     + ("One of them hides much of the agreement of the others: " if spoils else "No single one hides an agreement: ")
     + f"without {most} it is {tables.number(ranked[f'without {most}'])}, in print "
     + " and ".join(f"{of:.2f}, where all have {printed[name]:.2f} ({name})" for name, of in printed_left.items())

@@ -441,7 +441,10 @@ for task, data in where.items():
         + (f"{100 * (0.95 - float(reached)):.0f} points too few. " if float(reached) < 0.95 else "which is enough. ")
         + f"Of the images of this build {tables.share(part['every fourth width'])} have one with every fourth width, "
         f"{tables.share(part['every second width'])} with every second, {tables.share(part['all widths'])} with all: "
-        + f"the last doubling adds {tables.share(finer)}, and as much again would "
+        + tables.by_sign(
+            finer, "the last doubling adds {}", "the last doubling costs {}", "the last doubling adds nothing ({})"
+        )
+        + ", and as much again would "
         + ("reach the bar. " if float(part["all widths"]) + float(finer) > 0.95 else "not reach the bar. ")
         + f"A bar of twice Δ is met by {tables.share(part['twice Δ'])}"
         + (

@@ -158,7 +158,7 @@ tables.styled(tables.side_by_side({"accuracy": accuracy}, rows=["condition"], co
 # %% [markdown]
 # ## MeGe falls, or does it? (Figure 4)
 
-# %% mystnb={"figure": {"caption": "MeGe of normally trained networks (left of each panel) and of worse and worse ones, with 95 % intervals over the pictures. The paper's Figure 4 shows CIFAR-10, weights and labels. MeGe cannot be below \u00bd.", "name": "rc-degraded-mege"}, "image": {"alt": "Line charts, one per data set and kind of degradation: strength of the degradation against MeGe, one line per explainer."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "MeGe of normally trained networks (left of each panel) and of worse and worse ones, with 95 % intervals over the pictures. The paper's Figure 4 shows CIFAR-10, weights and labels. MeGe cannot be below \u00bd.", "name": "rc-degraded-mege"}, "image": {"alt": "Line charts, one per data set and kind of degradation: strength of the degradation against MeGe, one line per explainer."}} tags=["hide-input", "answer"]
 reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
 measured = {
     data: [kind for kind in levels if (data, kind, levels[kind][0], training_seeds[0]) in families] for data in sets

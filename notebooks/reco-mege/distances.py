@@ -125,7 +125,7 @@ run.save(scaled(space), "wandering")
 run.save(space_falls, "space")
 run.download("space")
 
-# %% mystnb={"figure": {"caption": "Top: the spot at the start, on its way and at the end. Below: its distance from the start, each as a share of its range. A distance that passes never falls. The paper's Figure 2.", "name": "rc-distances-space"}, "image": {"alt": "A row of six small pictures of a bright spot that moves down a diagonal; below, six curves of distance against the way moved."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Top: the spot at the start, on its way and at the end. Below: its distance from the start, each as a share of its range. A distance that passes never falls. The paper's Figure 2.", "name": "rc-distances-space"}, "image": {"alt": "A row of six small pictures of a bright spot that moves down a diagonal; below, six curves of distance against the way moved."}} tags=["hide-input", "answer"]
 shown = torch.linspace(0, steps - 1, 6).round().long().tolist()
 figure = plt.figure(figsize=(7.2, 5.0))
 grid = figure.add_gridspec(2, 6, height_ratios=[1, 3.2])

@@ -264,8 +264,12 @@ reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
 both, own = ({"variant": None}, {"variant": "true class"}), {"of": reco, "explainer": "GradCAM"}
 lost = {data: stats.paired(scores, *both, dataset=f"{data} train", **own) for data in sets}
 Markdown(
-    "Asked about the true class, Grad-CAM has a ReCo that is lower by "
-    + ", ".join(f"**{tables.number(e)}** ({networks.TASKS[data].name})" for data, e in lost.items())
+    "Asked about the true class, Grad-CAM has a ReCo that is "
+    + ", ".join(
+        tables.by_sign(e, "lower by **{}**", "higher by **{}**", "the same, with a loss of **{}**", tables.number)
+        + f" ({networks.TASKS[data].name})"
+        for data, e in lost.items()
+    )
     + ". "
     + (
         "That much of its consistency is the question, not the reason."

@@ -148,7 +148,7 @@ figures.distance_histograms(scores, row="explainer", col="network")
 # to 88 % of simulations); the differences that the claims judge are not. *Random* is a random map of its own for every
 # network, the floor.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "answer"]
 measured = cross_trained.summary(scores)
 run.save(measured, "rates")
 kept = recorded("reco-mege/right-method", "rates")

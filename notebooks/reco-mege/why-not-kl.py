@@ -108,7 +108,7 @@ mirrored = pd.DataFrame(
 run.save(mirrored, "mirrored")
 run.download("mirrored")
 
-# %% mystnb={"figure": {"caption": "Two consistent families of models (left) and their inconsistent counterparts (right). The Kullback-Leibler divergence is the same in the upper two, the Wasserstein distance in the lower two. ReCo is not. The paper's Figures 7 and 8.", "name": "rc-mirrored"}, "image": {"alt": "Four histograms of distances, two by two. On the left S= lies left of S\u2260, on the right it lies right of it. The titles give the measures."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Two consistent families of models (left) and their inconsistent counterparts (right). The Kullback-Leibler divergence is the same in the upper two, the Wasserstein distance in the lower two. ReCo is not. The paper's Figures 7 and 8.", "name": "rc-mirrored"}, "image": {"alt": "Four histograms of distances, two by two. On the left S= lies left of S\u2260, on the right it lies right of it. The titles give the measures."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(2, 2, figsize=(7.2, 4.6), sharex=True, sharey="row")
 at = mirrored.set_index(["example", "measure"])
 for row, example in zip(grid, ("KL", "W1"), strict=True):

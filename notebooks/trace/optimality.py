@@ -197,7 +197,7 @@ for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     slack.append(limit / top - 1)
 Markdown(
     f"The limit, which claims 95 %, is not below the optimum on {int(torch.cat(right).sum())} of {len(torch.cat(right))} images, and "
-    f"{torch.cat(slack).mean():.1%} above it on average. It is an estimate; the complete search is the bound."
+    f"on average at {1 + torch.cat(slack).mean():.1%} of it. It is an estimate; the complete search is the bound."
 )
 
 # %% [markdown]

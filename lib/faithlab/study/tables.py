@@ -1,5 +1,7 @@
 """Tables for the book: what a paper prints beside what was measured."""
 
+import dataclasses
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -140,6 +142,28 @@ def number(estimate: Estimate, digits: int = 2) -> str:
     """An estimate of one number with its interval, for a sentence."""
     value, low, high = (float(x.flatten()[0]) for x in estimate.shown)
     return _text({"mean": value, "low": low, "high": high}, digits)
+
+
+def by_sign(change: Estimate, more: str, less: str, same: str, said: Callable[[Estimate], str] = share) -> str:
+    """Words that follow the sign of a change, as its number is shown.
+
+    Args:
+        change: below 0 the number is shown without its sign, and its interval is turned with it.
+        more: of a change above 0, such as "gains {}", where {} is the number.
+        less: of one below 0, such as "loses {}".
+        same: of one that is shown as 0.
+        said: how the number is shown.
+    """
+    text = said(change)
+    if text.startswith("−"):
+        value, low, high = change.pooled
+        text, more = said(dataclasses.replace(change, pooled=stats.Interval(-value, -high, -low))), less
+    return (more if re.search("[1-9]", text.split()[0]) else same).format(text)
+
+
+def at_least(part: float, digits: int = 1) -> str:
+    """A share below which nothing lies: rounded down, so that it never says too much, and "all" is all."""
+    return "all" if part >= 1 else f"at least {math.floor(round(part * 100 * 10**digits, 6)) / 10**digits:.{digits}f}%"
 
 
 def estimates(
