@@ -36,6 +36,15 @@ def figures(notebook: NotebookNode) -> list[tuple[str, str, str, str, bytes]]:
     return [tuple(rest) for _, *rest in sorted(found, key=lambda one: one[0])]
 
 
+def movable(notebook: NotebookNode) -> dict[str, str]:
+    """The movable figures of an executed notebook that have an address, by it."""
+    outputs = (output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", []))
+    pages = ("".join(data.get("text/html", "")) for data in outputs)
+    return {
+        found[1]: page for page in pages if (found := re.match(r'<div class="faithlab-movable" id="([^"]+)"', page))
+    }
+
+
 def thumbnail(picture: bytes) -> bytes:
     """A small PNG of a picture, on white."""
     whole = Image.open(io.BytesIO(picture)).convert("RGBA")
@@ -60,8 +69,8 @@ def size(kind: str, picture: bytes) -> str:
 def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Path) -> None:
     """Write the gallery: its text, and its thumbnails into a folder that lies at the root of the site as `gallery`.
 
-    A page of a part, such as ``book/saco/idea``, shows a figure of lines where it includes ``shown/<its name>.md``,
-    which lies beside the gallery's text.
+    A page of a part, such as ``book/saco/idea``, shows a figure of lines, or a movable one that has an address, where
+    it includes ``shown/<its name>.md``, which lies beside the gallery's text.
 
     Args:
         notebooks: names and executed notebooks, in the order of the book.
@@ -86,6 +95,10 @@ def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Pat
                 said = f'<span class="caption-text">{html.escape(caption)} {source}</span>'
                 text = f"<figure>{whole}<figcaption><p>{said}</p></figcaption></figure>\n"
                 (page.parent / "shown" / f"{anchor}.md").write_text(text, encoding="utf-8")
+        for anchor, whole in movable(notebook).items():
+            source = f'From <a href="../../notebooks/{name}.html#{html.escape(anchor)}">{html.escape(title)}</a>'
+            text = f"{whole}\n<p>{source}</p>\n"
+            (page.parent / "shown" / f"{anchor}.md").write_text(text, encoding="utf-8")
         if shown:
             blocks.append(f'## {title}\n\n<div class="faithlab-gallery">{"".join(shown.values())}</div>\n')
     page.write_text("\n".join(blocks), encoding="utf-8")

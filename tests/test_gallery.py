@@ -10,6 +10,9 @@ from PIL import Image
 
 SHOWN = (("two", "svg"), ("one", "png"))
 
+MOVES = '<div class="faithlab-movable" id="three" data-bets="{}"><img></div>'
+NAMELESS = '<div class="faithlab-movable" data-removed="{}"><img></div>'
+
 
 def drawn(name, *tags, size=(900, 300), lines=""):
     file = io.BytesIO()
@@ -26,6 +29,10 @@ def test_figures_are_small_and_lead_to_their_pages_those_of_the_answer_first(tmp
         nbformat.v4.new_markdown_cell("# Is it so?\n\nYes."),
         drawn("one"),
         drawn("two", "answer", lines='<svg viewBox="0 0 72.4 36"/>'),
+        nbformat.v4.new_code_cell("move()", outputs=[nbformat.v4.new_output("execute_result", {"text/html": MOVES})]),
+        nbformat.v4.new_code_cell(
+            "move()", outputs=[nbformat.v4.new_output("execute_result", {"text/html": NAMELESS})]
+        ),
     ]
     plain = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# No figure")])
     book = [("saco/page", nbformat.v4.new_notebook(cells=cells)), ("saco/other", plain)]
@@ -44,6 +51,9 @@ def test_figures_are_small_and_lead_to_their_pages_those_of_the_answer_first(tmp
         'From <a href="../../notebooks/saco/page.html#two">Is it so?</a></span></p></figcaption></figure>\n'
     )
     assert not (tmp_path / "book/shown/one.md").exists(), "what is kept small is not shown large"
+    moves = (tmp_path / "book/shown/three.md").read_text()
+    assert moves == f'{MOVES}\n<p>From <a href="../../notebooks/saco/page.html#three">Is it so?</a></p>\n'
+    assert {path.stem for path in (tmp_path / "book/shown").iterdir()} == {"two", "three"}, "one without a name is not"
     shown = Image.open(tmp_path / "extra/one.png")
     assert shown.size == (gallery.WIDTH, gallery.WIDTH // 3)
     assert shown.convert("RGB").getpixel((0, 0)) == (255, 255, 255), "what is transparent is white in the dark, too"

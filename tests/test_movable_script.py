@@ -13,6 +13,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 import check_book
+from faithlab.metrics import saco
 from faithlab.metrics.size import SIZES, Setting, law, read
 from faithlab.study import figures
 
@@ -106,6 +107,49 @@ def test_without_scripts_a_strip_of_all_images_is_shown(browser):
     browser.set_content(f"<!doctype html><html lang=en><body>{drawn()}</body></html>")
     strip = browser.get_by_role("img", name='A "strip".')
     assert strip.evaluate("(node) => [node.naturalWidth, node.naturalHeight]") == [6, 4]
+
+
+def staked() -> tuple[str, saco.Groups]:
+    """Three groups of a picture of 2 x 2, which is as bright as the number of its column; bets won, lost and won."""
+    groups = saco.Groups(torch.tensor([[6.0, 2.0, 1.0]]), torch.tensor([[0.3, -0.1, 0.1]]))
+    pictures = (torch.arange(4) / 4).view(4, 1, 1, 1).expand(4, 3, 2, 2)
+    rows = {"a <b>": (pictures, groups), "other": (pictures, groups._replace(drop=-groups.drop))}
+    return figures.bets(rows, name="bets", down="answer", alt='A "strip".')._repr_html_(), groups
+
+
+def test_bets_on_pairs_are_settled_one_by_one_up_to_saco(browser):
+    body, groups = staked()
+    show(browser, f"<style>{STYLE.read_text()}</style>{body}")
+    assert check_book.still(browser) == []
+    slider, figure = browser.locator("input"), browser.locator("#bets")
+    slider.fill("1")
+    assert slider.get_attribute("aria-valuetext") == "2 of 3: groups 1 and 3"
+    text = figure.inner_text()
+    assert "without group 1: said to matter 6, costs 0.3 of the answer" in text
+    assert "without group 3: said to matter 1, costs 0.1 of the answer" in text
+    won = (
+        "Group 1 is said to matter more by 5 and costs at least as much: the bet is won, +0.5. 2 of 2 won. So far 0.90"
+    )
+    assert won in text
+    slider.press("End")
+    total = saco.coefficient(groups).item()
+    assert (
+        "Group 2 is said to matter more by 1 and costs less: the bet is lost, −0.1. 2 of 3 won." in figure.inner_text()
+    )
+    assert f"All are settled: SaCo is {total:.2f}." in figure.inner_text()
+    assert (browser.locator(".step.won").count(), browser.locator(".step.lost").count()) == (2, 1)
+    frame = browser.get_by_role("img", name="the image without group 2 of a <b>")
+    seen = Image.open(io.BytesIO(frame.screenshot())).convert("L")
+    assert seen.getpixel((seen.width // 2, seen.height // 2)) == pytest.approx(255 / 2, abs=2), "its own picture"
+    browser.locator("select").select_option("other")
+    assert f"All are settled: SaCo is −{total:.2f}." in figure.inner_text()
+
+
+def test_a_bet_without_a_stake_can_be_lost(browser):
+    groups = saco.Groups(torch.tensor([[2.0, 2.0, 1.0]]), torch.tensor([[0.1, 0.3, 0.0]]))
+    show(browser, figures.bets({"a": (torch.ones(4, 3, 2, 2), groups)}, name="b", down="p", alt="A.")._repr_html_())
+    browser.locator("input").fill("0")
+    assert "costs less: the bet is lost, −0. 0 of 1 won. So far 0.00" in browser.locator("#b").inner_text()
 
 
 def test_a_slider_that_moves_nothing_is_a_fault(browser):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import literal
 from faithlab import engine, references, segments
-from faithlab.metrics.saco import Groups, coefficient, influences, saco
+from faithlab.metrics.saco import Groups, bets, coefficient, influences, saco
 from faithlab.zoo import models
 
 
@@ -140,6 +140,7 @@ def test_of_an_oracle_on_a_network_it_is_one():
 def test_a_case_counted_by_hand():
     # Saliences 5, 3, 1 and drops 0.2, 0.4, 0.4: the pairs weigh 2 (violated), 4 (violated) and 2 (holds, a tie).
     groups = Groups(torch.tensor([[5.0, 3.0, 1.0]]), torch.tensor([[0.2, 0.4, 0.4]]))
+    assert bets(groups).tolist() == [[-2, -4, 2]]
     assert coefficient(groups).tolist() == [(-2 - 4 + 2) / 8]
     assert coefficient(groups, ratio=True).tolist() == pytest.approx([(-5 / 3 - 5 + 3) / (5 / 3 + 5 + 3)])
 

@@ -1,6 +1,7 @@
 // The movable figures: plain SVG, native sliders, no library and no request.
 // <div class="faithlab-movable"></div> draws the closed form of explanation sizes, with data-measured="[...]" the curves that a
 // page measured. With data-removed="{...}" it shows the images that it holds as one strip, a step at a time, beside their curves.
+// With data-bets="{...}" it settles SaCo's bets on pairs of groups one by one, and shows the images without these groups.
 (() => {
   "use strict";
   const WIDTH = 640, HEIGHT = 330, LEFT = 52, RIGHT = 24, TOP = 12, BOTTOM = 44;
@@ -56,6 +57,32 @@
     svg.replaceChildren(...all);
   }
 
+  // Steps {from, to} one after the other, those up to the present one drawn full, over a line at nothing.
+  function steps(svg, { steps: all, present, across }) {
+    const heights = all.flatMap(({ from, to }) => [from, to]), highest = Math.max(...heights, 0), lowest = Math.min(...heights, 0);
+    const rise = [0.02, 0.05, 0.1, 0.2].find((size) => (highest - lowest) / size <= 5.01) || 0.5;
+    const top = rise * Math.ceil(highest / rise - 1e-9), bottom = rise * Math.floor(lowest / rise + 1e-9);
+    const wide = (WIDTH - LEFT - RIGHT) / all.length, x = (k) => LEFT + k * wide;
+    const y = (v) => TOP + (top - v) / (top - bottom || 1) * (HEIGHT - TOP - BOTTOM), drawn = [];
+    for (let v = bottom; v <= top + 1e-9; v += rise) {
+      drawn.push(make("line", { class: Math.abs(v) < 1e-9 ? "mark" : "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(v), y2: y(v) }));
+      drawn.push(make("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, signed(v)));
+    }
+    for (let k = 10; k <= all.length; k += 10)
+      drawn.push(make("text", { x: x(k - 0.5), y: HEIGHT - BOTTOM + 22, "text-anchor": "middle" }, k));
+    drawn.push(make("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 2, "text-anchor": "middle" }, across));
+    all.forEach(({ from, to, won }, k) => {
+      const height = Math.max(1.5, Math.abs(y(to) - y(from)));
+      drawn.push(make("rect", {
+        class: `step ${won ? "won" : "lost"}${k > present ? " ahead" : ""}`,
+        x: x(k) + 0.12 * wide, y: Math.min(y(from), y(to)), width: 0.76 * wide, height,
+      }));
+    });
+    const { from, to, won } = all[present], above = y(Math.max(from, to)) - 8;
+    drawn.push(make("text", { class: "sign", x: x(present + 0.5), y: above < TOP + 10 ? y(Math.min(from, to)) + 20 : above, "text-anchor": "middle" }, won ? "+" : "−"));
+    svg.replaceChildren(...drawn);
+  }
+
   let made = 0;
   function slider(parent, label, min, max, step, value, shown, changed) {
     const row = document.createElement("div"), name = document.createElement("label");
@@ -87,6 +114,7 @@
 
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
   const signed = (value) => value.toFixed(2).replace(/^-0.00$/, "0.00").replace("-", "−");
+  const figure = (value) => (Math.abs(value) < 1e-4 ? "0" : String(Number(value.toPrecision(2)))).replace("-", "−");
   const percent = (value) => `${Math.round(1000 * value) / 10} %`;
 
   function theory(root) {
@@ -121,15 +149,43 @@
     draw();
   }
 
-  function measured(root, panels) {
-    const { svg, says, controls } = frame(root, "Measured FFid+ over the explanation size");
+  function choice(parent, words, names) {
     const row = document.createElement("div"), label = document.createElement("label"), select = document.createElement("select");
     select.id = `faithlab-choice-${++made}`;
     label.htmlFor = select.id;
-    label.textContent = "Curves of";
-    panels.forEach((panel, k) => select.add(new Option(panel.name, k)));
+    label.textContent = words;
+    names.forEach((name, k) => select.add(new Option(name, k)));
     row.append(label, select);
-    controls.append(row);
+    parent.append(row);
+    return select;
+  }
+
+  // Pictures in a row, cut out of one strip, with words below each: show(picture number, column, row, name, words).
+  function frames(strip, count, columns, rows) {
+    const row = document.createElement("div");
+    row.className = "frames";
+    const shown = [...Array(count).keys()].map((w) => {
+      const figure = document.createElement("div"), picture = document.createElement("span"), said = document.createElement("span");
+      const key = make("svg", { viewBox: "0 0 24 8", "aria-hidden": "true" });
+      picture.setAttribute("role", "img");
+      Object.assign(picture.style, { backgroundImage: `url("${strip}")`, backgroundSize: `${100 * columns}% ${100 * rows}%` });
+      key.append(make("path", { class: `curve way-${w}`, d: "M0 4L24 4" }));
+      figure.append(picture, key, said);
+      row.append(figure);
+      return { picture, key, said };
+    });
+    const show = (number, column, line, name, words) => {
+      const { picture, said } = shown[number];
+      picture.style.backgroundPosition = `${100 * column / (columns - 1)}% ${rows > 1 ? 100 * line / (rows - 1) : 0}%`;
+      picture.setAttribute("aria-label", name);
+      said.textContent = words;
+    };
+    return { row, show, keys: shown.map(({ key }) => key) };
+  }
+
+  function measured(root, panels) {
+    const { svg, says, controls } = frame(root, "Measured FFid+ over the explanation size");
+    const select = choice(controls, "Curves of", panels.map(({ name }) => name));
     const panel = () => panels[Number(select.value)];
     const cap = slider(controls, "β, the cap", 0, panels[0].caps.length - 1, 1, 0, (k) => percent(panel().caps[k]), () => draw());
     const draw = () => {
@@ -157,20 +213,7 @@
   function removed(root, { shares, across, down, ways }) {
     const strip = root.querySelector("img").src;
     const { svg, says, controls } = frame(root, `${down} over the ${across}, a line for each way to choose what goes first`);
-    const row = document.createElement("div");
-    row.className = "frames";
-    const shown = ways.map(({ name }, w) => {
-      const figure = document.createElement("div"), picture = document.createElement("span"), said = document.createElement("span");
-      picture.setAttribute("role", "img");
-      Object.assign(picture.style, {
-        backgroundImage: `url("${strip}")`, backgroundSize: `${100 * shares.length}% ${100 * ways.length}%`,
-      });
-      const key = make("svg", { viewBox: "0 0 24 8", "aria-hidden": "true" });
-      key.append(make("path", { class: `curve way-${w}`, d: "M0 4L24 4" }));
-      figure.append(picture, key, said);
-      row.append(figure);
-      return { picture, said, name };
-    });
+    const { row, show } = frames(strip, ways.length, shares.length, ways.length);
     root.prepend(row, controls);
     const step = slider(controls, across, 0, shares.length - 1, 1, Math.round(0.3 * (shares.length - 1)), (k) => percent(shares[k]), () => draw());
     const draw = () => {
@@ -183,15 +226,42 @@
         }),
         dots: ways.map(({ answers }) => [shares[k], answers[k], 0]),
       });
-      shown.forEach(({ picture, said, name }, w) => {
-        const { answers, kept } = ways[w], answer = `${answers[k].toFixed(2)}, ${kept[k] ? "✓ still recognised" : "✗ class lost"}`;
-        picture.style.backgroundPosition = `${100 * k / (shares.length - 1)}% ${ways.length > 1 ? 100 * w / (ways.length - 1) : 0}%`;
-        picture.setAttribute("aria-label", `${name}: the image with ${percent(shares[k])} of its pixels removed`);
-        said.textContent = `${name}: ${answer}`;
-      });
+      ways.forEach(({ name, answers, kept }, w) => show(
+        w, k, w, `${name}: the image with ${percent(shares[k])} of its pixels removed`,
+        `${name}: ${answers[k].toFixed(2)}, ${kept[k] ? "✓ still recognised" : "✗ class lost"}`,
+      ));
       says.textContent = `${percent(shares[k])} removed. Mean loss so far: `
         + ways.map(({ name, answers }) => `${name}: ${signed(mean(answers.slice(0, k + 1).map((p) => answers[0] - p)))}`).join("; ") + ".";
     };
+    draw();
+  }
+
+  // SaCo: every two groups of features are a bet, won where the one that is said to matter more costs more.
+  function bets(root, { ways, down }) {
+    const strip = root.querySelector("img").src, groups = ways[0].drop.length;
+    const pairs = [...Array(groups).keys()].flatMap((i) => [...Array(groups - 1 - i).keys()].map((j) => [i, i + 1 + j]));
+    const { svg, says, controls } = frame(root, "SaCo growing pair by pair: a step up for each bet that is won, a step down for each that is lost");
+    const { row, show, keys } = frames(strip, 2, groups + 1, ways.length);
+    keys.forEach((key) => key.remove());
+    root.prepend(row, controls);
+    const select = choice(controls, "Groups of", ways.map(({ name }) => name));
+    const name = (k) => `${k + 1} of ${pairs.length}: groups ${pairs[k][0] + 1} and ${pairs[k][1] + 1}`;
+    const step = slider(controls, "pair", 0, pairs.length - 1, 1, Math.min(groups, pairs.length) - 2, name, () => draw());
+    const draw = () => {
+      const w = Number(select.value), k = step.get(), { salience, drop, stakes } = ways[w], pair = pairs[k], all = [];
+      stakes.reduce((from, stake) => { all.push({ from, to: from + stake, won: !Object.is(stake, -0) && stake >= 0 }); return from + stake; }, 0);
+      steps(svg, { steps: all, present: k, across: "height: SaCo so far; across: pairs settled" });
+      pair.forEach((group, place) => show(
+        place, group + 1, w, `the image without group ${group + 1} of ${ways[w].name}`,
+        `without group ${group + 1}: said to matter ${figure(salience[group])}, costs ${figure(drop[group])} of the ${down}`,
+      ));
+      const { to, won } = all[k], won_so_far = all.slice(0, k + 1).filter((one) => one.won).length, [i, j] = pair.map((group) => group + 1);
+      says.textContent = `Group ${i} is said to matter more by ${figure(salience[i - 1] - salience[j - 1])} and `
+        + `${won ? "costs at least as much: the bet is won, +" : "costs less: the bet is lost, −"}${figure(Math.abs(stakes[k]))}. `
+        + `${won_so_far} of ${k + 1} won. ${k + 1 < pairs.length ? "So far" : "All are settled: SaCo is"} ${signed(to)}`
+        + `${k + 1 < pairs.length ? `; all pairs together: ${signed(all[all.length - 1].to)}` : ""}.`;
+    };
+    select.addEventListener("change", draw);
     draw();
   }
 
@@ -199,6 +269,7 @@
   for (const root of document.querySelectorAll(".faithlab-movable")) {
     if (root.dataset.measured) measured(root, JSON.parse(root.dataset.measured));
     else if (root.dataset.removed) removed(root, JSON.parse(root.dataset.removed));
+    else if (root.dataset.bets) bets(root, JSON.parse(root.dataset.bets));
     else theory(root);
     root.classList.add("alive");
   }

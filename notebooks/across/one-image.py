@@ -240,9 +240,9 @@ strip({r: keep[some] for r, keep in asked.items()}, ["image", *(f"no group {k}" 
 
 # %% mystnb={"figure": {"caption": "Left: the groups. Middle: a point for each; an explanation that is right about them gives points that rise. Right: a cell for each pair, blue where the bet is won, red with a minus where it is lost; the darker, the higher the stake, which is how much more relevant one group is said to be. All stakes together are 1. SaCo is what is won minus what is lost.", "name": "one-image-bets"}, "image": {"alt": "For the explanation and the random ranking: a map of the groups, a scatter plot of a group's loss against its salience, and a triangle of pairs in blue, where the bet is won, and red, where it is lost; the sums stand above."}} tags=["hide-input"]
 figure, grid = plt.subplots(2, 3, figsize=(7.6, 5.2), width_ratios=[0.85, 1.1, 1])
-bets = []
+bets, groups = [], {}
 for (ground, plane, table), (ranking, keep) in zip(grid, asked.items(), strict=True):
-    of = saco.influences(subject.score(probability, "mean", exact=True), rankings[ranking])
+    of = groups[ranking] = saco.influences(subject.score(probability, "mean", exact=True), rankings[ranking])
     s, d = of.salience[0], of.drop[0]
     i, j = torch.triu_indices(len(s), len(s), offset=1)
     signed = torch.where(d[i] >= d[j], s[i] - s[j], s[j] - s[i]) / (s[i] - s[j]).sum()
@@ -271,8 +271,21 @@ run.save(pd.concat(bets), "bets")
 figures.show(figure)
 
 # %% [markdown]
-# The sum of the cells is the library's SaCo to the last digits; the page would stop if it were not. The idea:
-# [](../../book/saco/idea).
+# The sum of the cells is the library's SaCo to the last digits; the page would stop if it were not.
+#
+# Move the slider: a step to the right settles one bet more. The two pictures lack one group each. The steps add up to SaCo.
+
+# %% tags=["hide-input"]
+figures.bets(
+    {ranking: (colours(seen(asked[ranking], "mean")), of) for ranking, of in groups.items()},
+    name="one-image-pairs",
+    down=f"probability of {label}",
+    alt=f"Two rows of copies of the photograph, whole and without each of {len(s)} groups of pixels: of the explanation and of a "
+    "random ranking.",
+)
+
+# %% [markdown]
+# The idea: [](../../book/saco/idea).
 #
 # ## Few-class Fidelity: until the network is undecided
 #

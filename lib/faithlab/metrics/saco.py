@@ -66,6 +66,18 @@ def influences(score: Score, attribution: Tensor, groups: int = 10, *, present: 
     return Groups(salience, answers[:, :1] - answers[:, 1:])
 
 
+def bets(groups: Groups, *, ratio: bool = False) -> Tensor:
+    """The stake of every pair of groups i < j, [B, K (K - 1) / 2] float64: with a minus where the bet is lost.
+
+    The pairs are (1, 2), (1, 3), to (K - 1, K); arguments as in `coefficient`, which is their sum over that of their
+    magnitudes. A lost bet without a stake is -0.
+    """
+    salience, drop = groups
+    i, j = torch.triu_indices(salience.shape[1], salience.shape[1], offset=1, device=salience.device)
+    weight = salience[:, i] / salience[:, j] if ratio else salience[:, i] - salience[:, j]
+    return torch.where(drop[:, i] >= drop[:, j], weight, -weight)
+
+
 def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
     """The faithfulness coefficient of groups (Algorithm 1), [B] float64 in [-1, 1].
 
@@ -90,11 +102,9 @@ def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
             f"{tuple(drop.shape)}"
         )
     arguments.finite("drop", drop, "make the groups with faithlab.metrics.saco.influences")
-    i, j = torch.triu_indices(salience.shape[1], salience.shape[1], offset=1, device=salience.device)
-    weight = salience[:, i] / salience[:, j] if ratio else salience[:, i] - salience[:, j]  # [B, pairs]
-    signed = torch.where(drop[:, i] >= drop[:, j], weight, -weight)
+    signed = bets(groups, ratio=ratio)
     # A sum of zeros over a sum of zeros is NaN, as is anything with an infinite ratio.
-    return signed.sum(1) / weight.abs().sum(1)
+    return signed.sum(1) / signed.abs().sum(1)
 
 
 def saco(

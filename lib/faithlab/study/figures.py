@@ -22,7 +22,7 @@ from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from faithlab import masks, stats
-from faithlab.metrics import Metric
+from faithlab.metrics import Metric, saco
 from faithlab.metrics.size import Setting, Size
 from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
@@ -624,19 +624,47 @@ def removal(
         down: what the answers are.
         alt: what the strip shows, in words.
     """
-    sheet = torch.cat([torch.cat(list(pictures), 2) for pictures, _, _ in rows.values()], 1)  # [3, rows H, K W]
-    file = io.BytesIO()
-    pixels = (255 * sheet.clamp(0, 1)).round().byte().permute(1, 2, 0).cpu().contiguous().numpy()
-    Image.fromarray(pixels).save(file, "PNG", optimize=True)
     ways = [
         {"name": name, "answers": [round(p, 4) for p in answers.tolist()], "kept": kept.bool().tolist()}
         for name, (_, answers, kept) in rows.items()
     ]
     told = {"shares": [round(s, 4) for s in shares.tolist()], "across": across, "down": down, "ways": ways}
+    return _movable_strip("removed", told, [pictures for pictures, _, _ in rows.values()], alt)
+
+
+def bets(rows: Mapping[str, tuple[Tensor, saco.Groups]], *, name: str, down: str, alt: str) -> HTML:
+    """SaCo's bets on pairs of groups, for a figure with a slider, which `book/_static/movable.js` draws.
+
+    It has an address, so that a page of a part can show it, too: see `book/gallery.py`. Without scripts it is one strip
+    of all images.
+
+    Args:
+        rows: by the name of each ranking: pictures [1 + K, 3, H, W] in 0..1 of the image and of it without each group,
+            and the groups of this image, [1, K].
+        name: the address of the figure.
+        down: what the drops are losses of.
+        alt: what the strip shows, in words.
+    """
+    ways = []
+    for ranking, (_, groups) in rows.items():
+        numbers = {key: [float(f"{v:.5g}") for v in of[0].tolist()] for key, of in groups._asdict().items()}
+        stakes = saco.bets(groups)[0]
+        stakes = [round(stake, 6) for stake in (stakes / stakes.abs().sum()).tolist()]
+        ways.append({"name": ranking, **numbers, "stakes": stakes})
+    return _movable_strip("bets", {"down": down, "ways": ways}, [pictures for pictures, _ in rows.values()], alt, name)
+
+
+def _movable_strip(kind: str, told: Mapping[str, Any], rows: Sequence[Tensor], alt: str, name: str = "") -> HTML:
+    """What the script is told, and the pictures [K, 3, H, W] of each row in one image."""
+    sheet = torch.cat([torch.cat(list(pictures), 2) for pictures in rows], 1)  # [3, rows H, K W]
+    file = io.BytesIO()
+    pixels = (255 * sheet.clamp(0, 1)).round().byte().permute(1, 2, 0).cpu().contiguous().numpy()
+    Image.fromarray(pixels).save(file, "PNG", optimize=True)
     quoted = html.escape(json.dumps(told, separators=(",", ":"), ensure_ascii=False), quote=True)
     source = base64.b64encode(file.getvalue()).decode()
+    address = f' id="{html.escape(name, quote=True)}"' if name else ""
     return HTML(
-        f'<div class="faithlab-movable" data-removed="{quoted}">'
+        f'<div class="faithlab-movable"{address} data-{kind}="{quoted}">'
         f'<img class="strip" alt="{html.escape(alt, quote=True)}" src="data:image/png;base64,{source}"></div>'
     )
 
