@@ -54,7 +54,8 @@ run = Run("f-fidelity/when-a-size-is-named", globals())
 # ## The cases
 #
 # No network is asked. A study has rankings of made-up images, in each of which a known share of the features is relevant. FFid+ removes
-# a random part of the features ranked first; how much relevance goes with it is drawn, a *response* says how many answers that
+# a random part of the features ranked first; how much relevance goes with it is drawn, from a normal law with the mean and the spread
+# that exact subsets have (the estimator counts on the same law, which is in its favour), a *response* says how many answers that
 # costs, and the answers of one image err together ({py:mod}`faithlab.trials.plateaus`).
 #
 # What can go wrong is tried one by one: features of the explanation change places with others (the paper's degradation), the
