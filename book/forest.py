@@ -158,6 +158,7 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     if row["kind"] == "counted":
         return f"{text}: {name}, in {row['value']:.0f} of {row['images']:.0f} cases.{settled(claim, parts)}"
     at = "" if math.isnan(row["low"]) else f", 95&nbsp;% interval {number(row['low'])} to {number(row['high'])}"
+    at += f" (printed: {number(row['printed'])})" if math.isfinite(row.get("printed", math.nan)) else ""
     asks = side(row["claimed_low"], row["claimed_high"])
     if row["outcome"] == "holds" and not inside(part).all():
         asks += f" in {row['needed']:.0f} of {len(part)} comparisons"

@@ -90,7 +90,10 @@ def test_box_plot_and_evidence_name_the_same_comparison_of_what_is_open():
 @pytest.mark.parametrize(
     ("verdict", "said"),
     [
-        (REPRODUCED, "first: <strong>0.3</strong>, 95&nbsp;% interval 0.1 to 0.5; the claim asks for above 0."),
+        (
+            REPRODUCED,
+            "first: <strong>0.3</strong>, 95&nbsp;% interval 0.1 to 0.5 (printed: 0.2); the claim asks for above 0.",
+        ),
         (UNDECIDED, "always, in 5 of 6 cases."),  # what fails is known, whatever the rest may be
         (PARTLY, "always, in 5 of 6 cases."),
         (CONTRADICTED, "always, in 5 of 6 cases."),

@@ -31,6 +31,12 @@ def test_sources_stand_side_by_side_and_one_table_alone_has_no_header_of_a_sourc
     assert tables.compared(FOUND, **asked).data.equals(alone)
 
 
+def test_intervals_are_smaller_where_columns_are_many():
+    wide, narrow = (pd.DataFrame([["0.25 [0.20, 0.30]"] * count], index=["IG"]) for count in (tables.MANY, 2))
+    assert "0.25 <small>[0.20,\N{NO-BREAK SPACE}0.30]</small>" in tables.styled(wide).to_html()
+    assert "<small>" not in tables.styled(narrow).to_html()
+
+
 def test_a_value_that_two_columns_share_may_stand_twice_in_the_order():
     table = tables.side_by_side(FOUND, rows=["explainer"], columns=["metric"], order=["AUC", "SaCo", "AUC"])
     assert list(table.columns) == ["AUC", "SaCo"]

@@ -342,23 +342,23 @@ figures.key(figure, panels[1])
 figures.show(figure)
 
 # %% [markdown]
-# And this is what *refused* rests on. Dots are measured, a colour for each cap; lines are the best that a family of curves can do:
-# left one that has a sharp end, in the middle one that fades out, right one that knows no order, as of a random ranking. A size is
-# named only where the left one fits and neither of the others does. Above every panel stands by how many standard errors the
-# lines miss the dots: about 1 is as near as noise allows.
+# When is a size refused? Three stories are told of the same dots: the explanation *has an end*, it *fades out*, or the ranking knows
+# *no order*. A size is named only where the first story fits and neither of the others does.
 
-# %% mystnb={"figure": {"caption": "Who explains the dots? Above the known explanation, below the last explainer. In the columns the best curves with a sharp end, that fade out, and of no order; above each, by how many standard errors it misses.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: measured points of FFid+ and the fits of a knee, a smooth decay and a straight gain curve."}} tags=["hide-input"]
-FAMILIES = {"knee": "sharp end", "smooth": "fades out", "flat": "no order"}
+# %% mystnb={"figure": {"caption": "Which story fits? Dots: what was measured, with the smallest and the largest cap, the same in each row. Lines: the best that the story of the column can do. Above each panel: how far the lines are from the dots, of all caps, in units of their noise; 1 is as near as noise allows. Upper row: the known explanation. Lower row: the last explainer.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: the same measured dots in each row, and the lines of one story in each column. Above each panel stands how far the lines miss the dots."}} tags=["hide-input"]
+STORIES = {"knee": "it has an end", "smooth": "it fades out", "flat": "it knows no order"}
+ends = [min(range(len(betas)), key=betas.__getitem__), max(range(len(betas)), key=betas.__getitem__)]
 figure, grid = plt.subplots(2, 3, figsize=(7.3, 4.8), sharex=True, sharey="row")
 for row, name in zip(grid, ("oracle", NAMES[explainers[-1]]), strict=True):
     of = of_middle[name]
     for axes, (family, fit) in zip(row, of.fits.items(), strict=True):
-        for j in range(len(betas)):
-            (points,) = axes.plot(sizes, of.curves[j], "o", markersize=2.5)
-            axes.plot(sizes, fit[j], color=points.get_color(), linewidth=1)
+        for j, colour in zip(ends, ("C0", "C1"), strict=True):
+            axes.plot(sizes, of.curves[j], "o", markersize=3, color=colour, label=f"cap {betas[j]:g}, measured")
+            axes.plot(sizes, fit[j], color=colour, linewidth=1.2, label=f"cap {betas[j]:g}, by the story")
         miss = ((fit - of.curves) / of.errors.clamp(min=1 / of.rows)).pow(2).mean().sqrt()
-        axes.set_title(f"{name}, {FAMILIES[family]}:\nmisses by {miss:.1f}", fontsize="small")
-figure.supylabel("FFid+", fontsize="small")
+        axes.set_title(f"{STORIES[family]}:\n{miss:.1f} × noise off", fontsize="small")
+    row[0].set_ylabel(f"{'known explanation' if name == 'oracle' else name}\nFFid+", fontsize="small")
+figures.key(figure, grid[0, 0])
 figure.supxlabel("explanation size (share of pixels)", fontsize="small")
 figures.show(figure)
 

@@ -414,6 +414,18 @@ run.claim(
     [gain(1, way, **fidelity) for way in ("SG", "SG²")],
 )
 
+# %% tags=["hide-input", "answer"]
+source, known = next((name, of) for name, of in run.beside("scores").items() if subject.dataset in of.labels("dataset"))
+those = [name for name in names if name != "Random"]
+plain = [float(stats.estimate(known, explainer=name, **fidelity)) for name in those]
+typical = {way: stats.estimate(known, refined.typical_gain(way, those), **fidelity) for way in ("SG", "SG²")}
+span = max(plain) - min(plain)
+typical = [f"with {way} {tables.number(of, 3)}, {float(of) / span:.0%} of that span" for way, of in typical.items()]
+Markdown(
+    f"How large is it ({source})? Without a refinement the fidelities of the {len(those)} explainers span {span:.3f}. The typical "
+    f"explainer gains {'; '.join(typical)}."
+)
+
 # %% tags=["hide-input"]
 ahead = ("EG + SG", "EG + SG²")
 run.claim(
@@ -429,7 +441,6 @@ run.claim(
 # of.
 
 # %% tags=["hide-input"]
-source, known = next((name, of) for name, of in run.beside("scores").items() if subject.dataset in of.labels("dataset"))
 few = subject.part(torch.arange(reason_images))
 wider = train.model_inputs(subjects.evenly(torch.arange(len(train)), more_background)).to(subject.x.device)
 copies = {"samples": smooth_samples, "noise": noise[first], "refinements": ["XRAI", "SG", "SG²"], "seed": seed}

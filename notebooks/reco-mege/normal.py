@@ -374,7 +374,7 @@ run.claim(
     "rc-second",
     "Table 1, section 5.1.1",
     "Behind Grad-CAM, and SHAP aside, SmoothGrad has the highest ReCo on the CIFAR sets, Integrated Gradients on EuroSAT, and on "
-    "Fashion-MNIST level with Gradient × Input.",
+    f"Fashion-MNIST level with Gradient × Input (here: {here()}).",
     [*learned, *(first("ReCo", data, *of) for data, of in seconds.items())],
 )
 

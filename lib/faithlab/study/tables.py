@@ -254,8 +254,9 @@ FEW = 4
 def styled(table: pd.DataFrame) -> Styler:
     """A table of numbers as the book shows it: merged headers in words, its look in the book's style sheet.
 
-    Where there is no room an interval stands below its number, whole. In a table of more than `MANY` columns the names
-    of its rows stay in view where it is scrolled; one of at most `FEW` rows is a list on a phone.
+    Where there is no room an interval stands below its number, whole. In a table of more than `MANY` columns it is
+    smaller, and the names of its rows stay in view where it is scrolled; one of at most `FEW` rows is a list on a
+    phone.
     """
 
     def words(name: Any) -> Any:
@@ -263,6 +264,8 @@ def styled(table: pd.DataFrame) -> Styler:
 
     looks = _looks(table, table.index.nlevels)
     style = table.map(_together).style.format_index(words, axis="index").format_index(words, axis="columns")
+    if len(looks) > 1:
+        style = style.format(_small)
     return style.set_table_attributes(f'class="{" ".join(looks)}"')
 
 
@@ -284,6 +287,11 @@ def _together(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
     return re.sub(r"(?<=\[)[^\]]*(?=\])|(?<=±) ", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), cell)
+
+
+def _small(cell: Any) -> Any:
+    """A cell whose interval is smaller than its number."""
+    return re.sub(r"\[[^\]]*\]", r"<small>\g<0></small>", cell) if isinstance(cell, str) else cell
 
 
 def _text(row: Mapping, digits: int) -> str:
