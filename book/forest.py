@@ -7,6 +7,7 @@ colours follow the page's, in the dark too. Nothing in it needs a script.
 import html
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -252,8 +253,8 @@ def overview(claims: pd.DataFrame) -> str:
 MARKS = {
     "ci": "estimate and 95&nbsp;% interval",
     "net": "each network’s own",
-    "built": "this build’s, where a recorded run heads",
-    "printed": "printed in the paper",
+    "built": '<span class="faithlab-built">this build’s</span>, where a recorded run heads',
+    "printed": '<span class="faithlab-printed">printed in the paper</span>',
     "side": "the claimed side",
 }
 LEGEND = "".join(f'<span><i class="key {kind}"></i> {text}</span>' for kind, text in MARKS.items())
@@ -437,8 +438,14 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
     return (
         f'<div class="part {slug(outcome)}"><div class="name">{sign} {premise}{html.escape(name)}</div>'
         f'<div class="strip" role="img" aria-label="{label}" style="height:{height}px">{marks}</div>'
-        f'<div class="numbers">{html.escape(text)}</div></div>'
+        f'<div class="numbers">{_typed(html.escape(text))}</div></div>'
     )
+
+
+def _typed(text: str) -> str:
+    """Numbers with what is printed and what is this build's in the look that they have in tables (HTML)."""
+    text = re.sub(r"(?<=; )printed [^;]+", '<span class="faithlab-printed">\\g<0></span>', text)
+    return re.sub(r"(?<=; )this build .+", '<span class="faithlab-built">\\g<0></span>', text)
 
 
 def _side(row: pd.Series, scale: tuple[float, float]) -> str:

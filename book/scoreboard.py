@@ -28,6 +28,7 @@ from faithlab.scores import COLUMNS, Scores
 from faithlab.study import figures, places, profiles, provenance, published
 from faithlab.study.agreement import INPUTS
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
+from faithlab.study.tables import SOURCES
 from faithlab.trials import examination
 from faithlab.trials.comparisons import in_one_sign
 
@@ -320,10 +321,18 @@ def _robustness(measured: pd.DataFrame) -> str:
     )
     head += "|---|---|---|---|" + "--:|" * len(table.columns) + "\n"
     rows = [
-        f"| {run} | {data} | {architecture} | {network} | " + " | ".join(f"{value:.1%}" for value in row) + " |"
+        f"| {run} | {data} | {architecture} | {network} | "
+        + " | ".join(_typed(f"{value:.1%}", run) for value in row)
+        + " |"
         for (_, run, data, architecture, network), row in table.iterrows()
     ]
-    return head + "\n".join(rows) + "\n"
+    return head + "\n".join(rows) + f"\n\nOf these numbers: {', '.join(SOURCES.values())}.\n"
+
+
+def _typed(text: str, run: str) -> str:
+    """A number in the look of the run that it is of."""
+    look = next(look for name, look in SOURCES.items() if run.startswith(name))
+    return f"{look.split('>')[0]}>{text}</span>"
 
 
 def _rates(scores: pd.DataFrame) -> str:

@@ -166,7 +166,10 @@ def test_this_build_stands_beside_the_recorded_run(parts):
     built = parts[parts["part"] == "first"].assign(value=0.25, low=0.2, high=0.3)
     html = forest.plot(parts, built)
     assert html.count('class="at built"') == 1
-    assert "this build 0.25 [0.2, 0.3]<" in html.replace("&quot;", "")
+    assert (
+        '<span class="faithlab-printed">printed 0.2</span>; <span class="faithlab-built">this build 0.25 [0.2, 0.3]<'
+        in html
+    )
     without = built.assign(high=0.28)
     assert "[0.2, 0.28], which does not hold the recorded number" in forest.plot(parts, without)
 

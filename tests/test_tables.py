@@ -1,5 +1,7 @@
 """Tables of the book say what they are about in words."""
 
+import re
+
 import pandas as pd
 import pytest
 import torch
@@ -125,3 +127,77 @@ def test_words_follow_the_digits_that_are_shown():
 )
 def test_at_least_is_never_more_than_there_is_and_all_is_all(part, digits, said):
     assert tables.at_least(part, digits) == said
+
+
+def ranked(**rows):
+    return pd.DataFrame(
+        [
+            {"explainer": name, "metric": "SaCo", "mean": (a + b) / 2, "low": a, "high": b}
+            for name, (a, b) in rows.items()
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "better", "best"),
+    [
+        ({"IG": (0.5, 0.6), "SG": (0.1, 0.4)}, 1, ["IG"]),
+        ({"IG": (0.5, 0.6), "SG": (0.1, 0.4)}, -1, ["SG"]),
+        ({"IG": (0.5, 0.6), "SG": (0.1, 0.5)}, 1, []),  # they touch
+        ({"IG": (0.5, 0.6), "SG": (0.1, 0.4), "BP": (0.45, 0.55)}, {"SaCo": 1}, []),
+        ({"IG": (0.5, 0.6)}, 1, []),  # the best of one is no finding
+    ],
+)
+def test_the_best_is_marked_only_where_its_interval_overlaps_no_rivals(rows, better, best):
+    found = tables.marked(ranked(**rows), ["metric"], better)
+    assert found.loc[found["best"], "explainer"].tolist() == best
+
+
+def test_what_is_the_best_by_its_making_is_no_rival():
+    rows = ranked(Oracle=(1.0, 1.0), IG=(0.5, 0.6), SG=(0.1, 0.4))
+    assert tables.marked(rows, ["metric"], aside=["Oracle"])["best"].tolist() == [False, True, False]
+
+
+def test_without_an_interval_there_is_no_best_and_rivals_are_within_their_column():
+    both = ranked(IG=(0.5, 0.6), SG=(0.1, 0.4))
+    assert not tables.marked(both[["explainer", "metric", "mean"]], ["metric"])["best"].any()
+    other = both.assign(metric="AUC", mean=9.0, low=9.0, high=9.1)
+    found = tables.marked(pd.concat([both, other], ignore_index=True), ["metric"])
+    assert found["best"].tolist() == [True, False, False, False]
+
+
+def test_paired_differences_tell_what_own_intervals_do_not():
+    hard = torch.linspace(-1, 1, 200)
+    of = {"IG": hard + 0.05, "SG": hard}
+    about = {"images": range(200), "dataset": "d", "network": "n", "metric": "SaCo"}
+    scores = Scores.concat(Scores.of(values, explainer=name, **about) for name, values in of.items())
+    summary = tables.summary(scores, ["explainer", "metric"])
+    assert not tables.marked(summary, ["metric"])["best"].any()
+    by = tables.paired(scores, ["explainer", "metric"])
+    assert tables.marked(summary, ["metric"], 1, by)["best"].tolist() == [True, False]
+    assert tables.marked(summary, ["metric"], -1, by)["best"].tolist() == [False, True]
+
+
+def test_a_table_has_the_best_in_bold_and_says_when():
+    sources = {"published": FOUND, "this build": tables.marked(ranked(IG=(0.5, 0.6), SG=(0.1, 0.4)), ["metric"])}
+    html = tables.compared(sources, rows=["explainer"], columns=["metric"]).to_html()
+    (cell,) = re.findall(r'<td [^>]*class="[^"]*faithlab-best[^"]*"[^>]*>([^<]*)', html)
+    assert cell.startswith("0.55")
+    assert tables.RULES[False] in html
+    none = tables.marked(ranked(IG=(0.5, 0.6), SG=(0.1, 0.5)), ["metric"])
+    assert "here none" in tables.compared({"this build": none}, rows=["explainer"], columns=["metric"]).to_html()
+    assert "bold" not in tables.compared(FOUND, rows=["explainer"], columns=["metric"]).to_html()
+
+
+def test_numbers_of_different_sources_differ_by_type_and_a_legend_says_how():
+    sources = {"published": FOUND, "recorded": FOUND, "this build": FOUND}
+    html = tables.compared(sources, rows=["explainer"], columns=["metric"]).to_html()
+    for look in ("printed", "recorded", "built"):
+        assert len(re.findall(rf'<td [^>]*class="[^"]*faithlab-{look}[ "]', html)) == 2
+    caption = re.search("<caption>(.*)</caption>", html)[1]
+    assert all(legend in caption for legend in tables.SOURCES.values())
+    alone = tables.compared({"this build": FOUND}, rows=["explainer"], columns=["metric"]).to_html()
+    assert "faithlab-built" not in alone
+    assert "<caption>" not in alone, "one source alone needs no legend"
+    rows = pd.DataFrame({"accuracy": ["0.5", "0.6"]}, index=["SST2 (published)", "SST2"])
+    assert len(re.findall("<td [^>]*faithlab-printed", tables.styled(rows).to_html())) == 1

@@ -1,7 +1,8 @@
-/* One switch for all the code of a page, boxes for what is wider than the page, tables as CSV. Without scripts every cell
+/* One switch for all the code of a page, boxes for what is wider than the page, tables folded and as CSV. Without scripts every cell
    keeps its own fold, and nothing is out of reach. */
 (() => {
   const SHOWN = "faithlab-code-shown";
+  const MANY = 25;  // rows; of a table of more the first ones are shown
   const PHONE = 340;  // pixels that it leaves a figure
   const root = document.documentElement;
   root.classList.add("faithlab-scripted");
@@ -80,6 +81,25 @@
     }
   };
 
+  /* Of a long table the first rows, and a button for all. Printed, it is whole. */
+  const long = () => {
+    for (const table of document.querySelectorAll("article.bd-article table")) {
+      const count = table.tBodies[0]?.rows.length ?? 0;
+      if (count <= MANY) continue;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "faithlab-more";
+      const show = (all) => {
+        table.classList.toggle("faithlab-folded", !all);
+        button.setAttribute("aria-expanded", String(all));
+        button.textContent = all ? "Show the first rows" : `Show all ${count} rows`;
+      };
+      button.addEventListener("click", () => { show(button.getAttribute("aria-expanded") === "false"); scrolls(); });
+      (table.closest(".cell_output, .pst-scrollable-table-container") || table).insertAdjacentElement("afterend", button);
+      show(false);
+    }
+  };
+
   const code = () => {
     const article = document.querySelector("article.bd-article");
     const folds = [...document.querySelectorAll("article.bd-article div.cell > details.hide.above-input")]
@@ -112,6 +132,7 @@
     code();
     labels();
     csv();
+    long();
     figures();
     scrolls();
     window.addEventListener("resize", scrolls);

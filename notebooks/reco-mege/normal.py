@@ -234,7 +234,18 @@ def normal(frame, *measures):
 
 
 table = {"rows": ["dataset", "explainer"], "columns": ["measure"], "order": [*names, *explainers, "ReCo", "MeGe"]}
-shown = {name: normal(frame, "ReCo", "MeGe") for name, frame in run.beside("rates", paper).items()}
+by_name = {networks.TASKS[data].name: f"{data} train" for data in sets}
+shown = {"published": normal(paper, "ReCo", "MeGe")}
+for source, known in run.beside("scores").items():
+
+    def apart(one, other, known=known):
+        """How far one explainer is ahead of another, on the same pictures."""
+        both = ({"explainer": row["explainer"]} for row in (one, other))
+        asked = {"dataset": by_name[one["dataset"]], "network": "ResNet-18", "variant": None}
+        return stats.paired(known, *both, METRICS[one["measure"]].summary, **asked)
+
+    of_run = normal(run.beside("rates")[source], "ReCo", "MeGe")
+    shown[source] = tables.marked(of_run, ["dataset", "measure"], 1, apart, aside=["Class"])  # it has 1 by its making
 tables.compared(shown, **table)
 
 # %% tags=["hide-input"]

@@ -250,7 +250,13 @@ run.claim(
 # %% tags=["hide-input"]
 estimates = tables.summary(scores, ["explainer", "metric"])
 run.save(estimates, "estimates")
-tables.compared(estimates, rows=["explainer"], columns=["metric"], order=[*metrics])
+signs = {name: metric.better for name, metric in metrics.items()}
+labels = ["explainer", "metric"]
+known = {
+    name: tables.marked(of, ["metric"], signs, tables.paired(run.beside("scores")[name], labels))
+    for name, of in run.beside("estimates").items()
+}
+tables.compared(known["this build"], rows=["explainer"], columns=["metric"], order=[*metrics])
 
 # %% [markdown]
 # Three of the columns beside those of the longest run that is kept in the repository, and beside the paper's Table 2
@@ -259,7 +265,7 @@ tables.compared(estimates, rows=["explainer"], columns=["metric"], order=[*metri
 # %% tags=["hide-input"]
 table2 = published.load("saco_groups").query("groups == 10").rename(columns={"saco": "mean"}).assign(metric="SaCo")
 three = "metric in ['SaCo', 'AUC', 'AOPC']"
-sources = {name: frame.query(three) for name, frame in run.beside("estimates", table2).items()}
+sources = {name: frame.query(three) for name, frame in {"published": table2, **known}.items()}
 tables.compared(sources, rows=["explainer"], columns=["metric"], order=[*metrics, *explainers])
 
 # %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input", "answer"]

@@ -17,6 +17,17 @@ from faithlab.stats import Estimate
 from faithlab.stats.samples import Function, Statistic
 from faithlab.trials.comparisons import in_one_sign
 
+SOURCES = {
+    "published": '<span class="faithlab-printed">printed in the paper</span>',
+    "recorded": '<span class="faithlab-recorded">recorded run</span>',
+    "this build": '<span class="faithlab-built">this build</span>',
+}
+"""How the names of sources begin, and what the legend calls them, in the look that the style sheet gives each."""
+RULES = {
+    False: "its interval overlaps none of the others'",
+    True: "the interval of its paired difference from each of the others excludes 0",
+}
+"""When a number is surely the best: without and with paired differences."""
 LEVELS = ("macro_correlation", "micro_correlation", "micro_rank")
 """What `faithlab.trials.degraded.correlations` calls its levels; a reader gets them in words."""
 
@@ -45,13 +56,22 @@ def side_by_side(
         Text "mean [low, high]" or "mean ± std", with the number of missing values where there are any, and "–" where a
         source has no value.
     """
+    return _spread(sources, rows, columns, order, lambda row: _text(row, digits)).fillna("–")
+
+
+def _spread(
+    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    order: Sequence[str],
+    cell: Callable[[dict], Any],
+) -> pd.DataFrame:
+    """Of every row of several sources a cell."""
     if isinstance(sources, pd.DataFrame):
-        return side_by_side({"": sources}, rows=rows, columns=columns, order=order, digits=digits).droplevel(-1, axis=1)
+        return _spread({"": sources}, rows, columns, order, cell).droplevel(-1, axis=1)
     keys = [*rows, *columns]
     parts = [
-        frame.assign(source=name, text=[_text(row, digits) for row in frame.to_dict("records")])[
-            [*keys, "source", "text"]
-        ]
+        frame.assign(source=name, cell=[cell(row) for row in frame.to_dict("records")])[[*keys, "source", "cell"]]
         for name, frame in sources.items()
         if frame is not None and len(frame)
     ]
@@ -61,15 +81,82 @@ def side_by_side(
         first = [value for value in dict.fromkeys(order) if value in seen]
         categories = first + [value for value in seen if value not in first]
         tidy[key] = pd.Categorical(tidy[key], categories=categories, ordered=True)
-    table = tidy.pivot(index=list(rows), columns=[*columns, "source"], values="text").sort_index().sort_index(axis=1)
+    table = tidy.pivot(index=list(rows), columns=[*columns, "source"], values="cell").sort_index().sort_index(axis=1)
     table.index.names = [None] * table.index.nlevels
     table.columns.names = [None] * table.columns.nlevels
-    return table.fillna("–")
+    return table
 
 
-def compared(sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame, **arguments: Any) -> Styler:
-    """`side_by_side` as the book shows it; its arguments."""
-    return styled(side_by_side(sources, **arguments))
+def compared(
+    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    order: Sequence[str] = (),
+    digits: int = 2,
+) -> Styler:
+    """`side_by_side` as the book shows it; its arguments. What is surely the best by `marked` is bold."""
+    table = side_by_side(sources, rows=rows, columns=columns, order=order, digits=digits)
+    frames = [sources] if isinstance(sources, pd.DataFrame) else [f for f in sources.values() if f is not None]
+    paired = [f["paired"].eq(True).any() for f in frames if "best" in f and "low" in f]
+    if not paired:
+        return styled(table)
+    best = _spread(sources, rows, columns, order, lambda row: row.get("best", False))
+    return styled(table, best.eq(True), RULES[all(paired)])
+
+
+def marked(
+    frame: pd.DataFrame,
+    within: Sequence[str],
+    better: int | Mapping[str, int] = 1,
+    apart: Callable[[dict, dict], Estimate] | None = None,
+    aside: Sequence[str] = (),
+) -> pd.DataFrame:
+    """A table that says which of its numbers is surely the best of its rivals, for `compared`.
+
+    Args:
+        frame: tidy, with `mean`, and `low` and `high` where there are intervals.
+        within: the columns in which rivals agree.
+        better: 1 where higher is better, -1 where lower is; or this for each value of the column `metric`.
+        apart: one row less another on the same inputs; None: the best is one whose own interval overlaps no rival's.
+        aside: explainers that are no rivals, such as a control that has the best number by its making.
+
+    Returns:
+        The table with `best`, and `paired`, by which of `RULES` that is judged.
+    """
+    best = [False] * len(frame)
+    known = pd.DataFrame({"low": float("nan"), "high": float("nan"), **frame, "place": range(len(frame))})
+    known = known[~known["explainer"].isin(aside)] if aside else known
+    for _, of in known.dropna(subset="mean").groupby(list(within), sort=False, dropna=False):
+        sign = better if isinstance(better, int) else better[of["metric"].iloc[0]]
+        first, *others = of.sort_values("mean", ascending=sign < 0).to_dict("records")
+        leads = (_lead(first, other, sign, apart) > 0 for other in others)
+        best[first["place"]] = len(others) > 0 and all(leads)
+    return frame.assign(best=best, paired=apart is not None)
+
+
+def _lead(first: dict, other: dict, sign: int, apart: Callable[[dict, dict], Estimate] | None) -> float:
+    """What is left of the lead of one row at the near end of its interval; NaN where there is no interval."""
+    if apart:
+        found = apart(first, other)
+        return float(found.low) if sign > 0 else -float(found.high)
+    return first["low"] - other["high"] if sign > 0 else other["low"] - first["high"]
+
+
+def paired(
+    scores: Scores, labels: Sequence[str], of: Statistic | Function = stats.mean, **common: Any
+) -> Callable[[dict, dict], Estimate]:
+    """What `marked` needs to judge by paired differences.
+
+    Args:
+        scores: the long table.
+        labels: the columns of a row that are its labels.
+        of: the statistic.
+        **common: labels of all.
+    """
+    return lambda one, other: stats.paired(
+        scores, {name: one[name] for name in labels}, {name: other[name] for name in labels}, of, **common
+    )
 
 
 def beside(
@@ -92,12 +179,16 @@ def beside(
         **chosen: values of other columns, such as network="LSTM".
     """
     of_level = {
-        name: in_one_sign(f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)])
+        name: marked(
+            in_one_sign(f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)]),
+            ["comparison", *columns],
+            -1 if level == "micro_rank" else 1,
+        )
         for name, f in _chosen(sources, chosen).items()
         if f is not None
     }
     order = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
-    return styled(side_by_side(of_level, rows=["comparison", "metric"], columns=list(columns), order=order))
+    return compared(of_level, rows=["comparison", "metric"], columns=list(columns), order=order)
 
 
 def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digits: int = 3, **labels: Any) -> Styler:
@@ -200,7 +291,7 @@ def refined(
 ) -> Styler:
     """Explainers by refinements as Few-class Fidelity prints them, from several sources in adjacent columns.
 
-    Its head names the networks, `model` of the paper and `network` of the study, with their accuracies.
+    The networks, `model` of the paper and `network` of the study, stand below it with their accuracies.
 
     Args:
         sources: by name; each with explainer, refinement and mean. None has no column.
@@ -213,7 +304,8 @@ def refined(
     if not accuracies:
         return shown
     names = [f"{chosen[key]}{of}" for key, of in (("model", " (published)"), ("network", "")) if key in chosen]
-    return shown.set_caption("; ".join(f"{n}: accuracy {accuracies[n]:.1%}" for n in names if n in accuracies))
+    said = "; ".join(f"{n}: accuracy {accuracies[n]:.1%}" for n in names if n in accuracies)
+    return shown.set_caption(_NOTE.format(f"{said}. ") + (shown.caption or ""))
 
 
 def _chosen(sources: Mapping[str, pd.DataFrame | None], chosen: Mapping[str, Any]) -> dict[str, pd.DataFrame | None]:
@@ -251,12 +343,20 @@ FEW = 4
 """Rows of a table of many columns that a phone shows as lists, one below the other."""
 
 
-def styled(table: pd.DataFrame) -> Styler:
+_NOTE = '<span class="faithlab-note">{}</span>'
+
+
+def styled(table: pd.DataFrame, best: pd.DataFrame | None = None, rule: str = "") -> Styler:
     """A table of numbers as the book shows it: merged headers in words, its look in the book's style sheet.
 
     Where there is no room an interval stands below its number, whole. In a table of more than `MANY` columns it is
     smaller, and the names of its rows stay in view where it is scrolled; one of at most `FEW` rows is a list on a
-    phone.
+    phone. Numbers of `SOURCES` are told apart by their type, which a line below the table explains.
+
+    Args:
+        table: the numbers.
+        best: which of them are bold.
+        rule: when they are.
     """
 
     def words(name: Any) -> Any:
@@ -266,7 +366,29 @@ def styled(table: pd.DataFrame) -> Styler:
     style = table.map(_together).style.format_index(words, axis="index").format_index(words, axis="columns")
     if len(looks) > 1:
         style = style.format(_small)
-    return style.set_table_attributes(f'class="{" ".join(looks)}"')
+    style = style.set_table_attributes(f'class="{" ".join(looks)}"')
+    sources = _sources(table.columns, -1)
+    cells = [[row or column for column in sources] for row in _sources(table.index, 0)]
+    there = {name for row in cells for name in row}
+    classes, notes = pd.DataFrame("", table.index, table.columns), []
+    if len(there) > 1:
+        looks = {name: look.split('"')[1] for name, look in SOURCES.items()} | {"": ""}
+        classes = pd.DataFrame([[looks[name] for name in row] for row in cells], table.index, table.columns)
+        notes.append(", ".join(look for name, look in SOURCES.items() if name in there))
+    if best is not None:
+        classes = classes.where(~best, classes + " faithlab-best")
+        notes.append(
+            f"<b>bold</b>: the best of its rivals where {rule}" + ("" if best.any(axis=None) else "; here none")
+        )
+    if notes:
+        style = style.set_td_classes(classes).set_caption("".join(_NOTE.format(f"{note}. ") for note in notes))
+    return style
+
+
+def _sources(labels: pd.Index, level: int) -> list[str]:
+    """Of every label the one of `SOURCES` that it begins with, or has in brackets at its end; else nothing."""
+    texts = labels.get_level_values(level).astype(str)
+    return [next((n for n in SOURCES if t.startswith(n) or t.endswith(f"({n})")), "") for t in texts]
 
 
 def prose(frame: pd.DataFrame) -> Styler:

@@ -5,7 +5,7 @@ called "BP + SG"; its map is a magnitude. XRAI averages the magnitudes over regi
 the mean map over noisy copies, SG² the mean of the squares.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import pandas as pd
@@ -17,7 +17,7 @@ from faithlab.explainers import refine
 from faithlab.metrics import Metric, evaluate
 from faithlab.references.perturbed import Perturbed
 from faithlab.scores import Scores
-from faithlab.stats import Sample, Statistic
+from faithlab.stats import Estimate, Sample, Statistic
 from faithlab.subject import Subject
 from faithlab.trials import references, truth
 from faithlab.trials.subjects import Chosen, attributions, subject
@@ -247,6 +247,21 @@ def table(scores: Scores, **labels: Any) -> pd.DataFrame:
         interval = dict(zip(("mean", "low", "high"), map(float, found.pooled), strict=True))
         rows.append({**cell, **own, **interval, "images": found.images, "missing": sum(found.missing)})
     return pd.DataFrame(rows)
+
+
+def apart(scores: Scores, **labels: Any) -> Callable[[dict, dict], Estimate]:
+    """The difference of two rows of `table` of the same network and metric, on the same images.
+
+    Args:
+        scores: the long table.
+        **labels: of the rows.
+    """
+
+    def difference(one: dict, other: dict) -> Estimate:
+        both = ({"explainer": row["name"]} for row in (one, other))
+        return stats.paired(scores, *both, network=one["network"], metric=one["metric"], **labels)
+
+    return difference
 
 
 def typical_gain(refinement: str, names: Sequence[str], over: str = "none") -> Statistic:
