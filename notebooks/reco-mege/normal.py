@@ -53,6 +53,7 @@ seed = 0  # of what explainers and metrics draw
 import dataclasses
 import itertools
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from IPython.display import Markdown
@@ -60,7 +61,7 @@ from IPython.display import Markdown
 from faithlab import draws as counter
 from faithlab import segments, stats
 from faithlab.claims import best, better
-from faithlab.metrics import METRICS, evaluate
+from faithlab.metrics import METRICS, consistency, evaluate
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
 from faithlab.study.results import Run
@@ -155,6 +156,82 @@ metrics = {name: METRICS[name] for name in ("ReCo", "MeGe")}
 scores = recognised + Scores.concat(
     cross_trained.cross_trained(metrics, family, explainers) for family in chosen.values()
 )
+
+# %% [markdown]
+# The whole way from the folds to the numbers, with Grad-CAM: for A, the first picture that all networks recognise, and B, the
+# first one that the network which has not seen it gets wrong and another one right.
+
+# %% mystnb={"figure": {"caption": "From the folds to the numbers, a column for each network. Above: the blocks of pictures that it is trained on (filled), and the one that it leaves out (empty); A and B stand in the blocks of the two pictures. Middle: what it answers, and how Grad-CAM explains that. Below each map: how far it is from the map of the network that has not seen the picture, and the set to which this distance belongs. Below: these distances (points) among those of all pictures. MeGe is made of the mean of S=. ReCo is what the best threshold (dashed) separates.", "name": "rc-procedure"}, "image": {"alt": "A diagram in four rows. Each of several networks leaves another block of pictures out. All explain the same two photographs. Each map is compared with that of the one network that has not seen the photograph: where both are right the distance goes to S=, where one of them is to S\u2260. Below, the histograms of all distances of the two sets, with the mean that makes MeGe and the threshold that makes ReCo."}} tags=["hide-input"]
+about = {"dataset": f"{sets[-1]} train", "explainer": "GradCAM", "training_seed": training_seeds[0]}
+heaps, colours = scores.where(**about), {"S=": "C0", "S≠": "C1"}
+same, different = (torch.cat([b.values[:, 0] for b in heaps.where(metric=name)]).double() for name in colours)
+same, different = same[~same.isnan()], different[~different.isnan()]
+at = consistency.sweep(same, different)
+top = int((at.tpr + at.tnr).argmax())
+gamma, tpr, tnr = (float(of[top]) for of in ((at.below + at.above) / 2, at.tpr, at.tnr))
+told = {"MeGe": 1 / (1 + float(same.mean())), "ReCo": tpr + tnr - 1}
+for measure, number in told.items():  # else the page stops here
+    assert abs(number - float(stats.estimate(heaps, METRICS[measure].summary).value)) < 1e-6, measure
+
+right = family.right
+wrong = ~right.gather(1, family.unseen[:, None])[:, 0]
+two = family.some(torch.stack([right.all(1).byte().argmax(), (wrong & right.any(1)).byte().argmax()]))
+maps = [of["GradCAM"].abs().cpu() for of in cross_trained.attributions(two, {"GradCAM": "gradcam"})]
+examples, table = datasets.load(sets[-1], "train", standardised=False).take(two.networks[0].images), heaps.frame()
+rows = [table[table["image"] == int(image)].set_index("pair") for image in two.networks[0].images]
+
+figure = plt.figure(figsize=(7.2, 6.6))
+grid = figure.add_gridspec(4, folds + 1, height_ratios=[0.55, 1.1, 1.1, 1.7], width_ratios=[1.3] + [1] * folds)
+beside = figure.add_subplot(grid[0, 0])
+beside.axis("off")
+beside.text(0, 0.5, "trained without\none block", va="center", fontsize=10)
+for row, letter in enumerate("AB"):
+    picture = figure.add_subplot(grid[row + 1, 0])
+    picture.imshow(two.networks[0].x[row].permute(1, 2, 0).expand(-1, -1, 3).cpu())
+    picture.set(xticks=[], yticks=[])
+    picture.set_title(f"{letter}: {examples.classes[int(examples.labels[row])]}", fontsize=10, loc="left")
+for i, (subject, of) in enumerate(zip(two.networks, maps, strict=True)):
+    blocks = figure.add_subplot(grid[0, i + 1])
+    for block in range(folds):
+        left_out = {"facecolor": "none", "linestyle": ":"} if block == i else {"facecolor": "0.8"}
+        blocks.add_patch(plt.Rectangle((block, 0), 0.86, 1, edgecolor="0.3", **left_out))
+    homes = two.unseen.tolist()
+    for home in set(homes):
+        letters = "\n".join(letter for letter, own in zip("AB", homes, strict=True) if own == home)
+        blocks.text(home + 0.43, 0.5, letters, ha="center", va="center", fontsize=9)
+    blocks.set(xlim=(-0.1, folds), ylim=(-0.1, 1.1))
+    blocks.set_title(f"network {i + 1}", fontsize=10, fontweight="normal")
+    blocks.axis("off")
+    for row, own in enumerate(rows):
+        drawn = figure.add_subplot(grid[row + 1, i + 1])
+        drawn.imshow(of[row].view(subject.x.shape[-2:]), cmap="magma")
+        drawn.set(xticks=[], yticks=[])
+        answer, mark = examples.classes[int(subject.target[row])], "✓" if two.right[row, i] else "✗"
+        drawn.set_title(f"{answer} {mark}", fontsize=10, fontweight="normal")
+        if i == homes[row]:
+            drawn.set_xlabel("not seen", fontsize=10)
+        elif i in own.index:
+            drawn.set_xlabel(f"{own['value'][i]:.2f}: {own['metric'][i]}", fontsize=10, fontweight="bold")
+        else:
+            drawn.set_xlabel("both wrong", fontsize=10)
+axes, edges = figure.add_subplot(grid[3, :]), torch.linspace(0, 1, 26).double()
+for (name, colour), of, way in zip(colours.items(), (same, different), (1, -1), strict=True):
+    axes.bar(edges[:-1] + 0.02, way * torch.histogram(of, edges)[0] / len(of), 0.034, color=colour, alpha=0.75)
+    own = torch.tensor([v for of_one in rows for v in of_one[of_one["metric"] == name]["value"]])
+    axes.plot(own, torch.full_like(own, 0.015 * way), "o", color=colour, markeredgecolor="black", markersize=6)
+    axes.text(1, 0.5 + 0.4 * way, f"{name}: {len(of)} pairs", ha="right", fontsize=10, transform=axes.transAxes)
+axes.axhline(0, color="0.3", linewidth=1)
+axes.axvline(gamma, color="0.15", linestyle="--")
+low, high = axes.get_ylim()
+axes.set(xlim=(0, 1), ylim=(1.5 * low, 1.1 * high), yticks=[])
+axes.set_xlabel("distance between two explanations of a picture", fontsize=10)
+axes.grid(False)
+numbers = (
+    f"MeGe = 1 / (1 + {same.mean():.2f}, the mean of S=) = {told['MeGe']:.2f}\n"
+    f"ReCo = {tpr:.2f} of S= below the threshold + {tnr:.2f} of S≠ above it − 1 = {told['ReCo']:.2f}"
+)
+axes.set_title(numbers, fontsize=10, fontweight="normal", loc="left")
+figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "How the distances of the two sets are spread. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, explainers by data sets: distances between explanations of S= and S\u2260."}} tags=["hide-input", "answer"]
 figures.distance_histograms(scores, row="explainer", col="dataset")
