@@ -111,10 +111,9 @@ def test_photographs_of_a_folder_are_data_of_their_own_and_what_is_judged(name, 
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
     shipped = datasets.load("imagenet-foolbox", "test")
     (folder := tmp_path / "photographs").mkdir()
-    for picture, label in zip(shipped.inputs, shipped.labels.tolist(), strict=True):
-        Image.fromarray(picture.permute(1, 2, 0).numpy()).save(folder / f"{imagenet.wordnet_ids()[label]}.png")
-    parameters = {"folder": str(folder), **fewer}
-    execute.execute(name, "smoke", parameters=parameters)
+    for i, (picture, label) in enumerate(zip(shipped.inputs, shipped.labels.tolist(), strict=True)):
+        Image.fromarray(picture.permute(1, 2, 0).numpy()).save(folder / f"{imagenet.wordnet_ids()[label]}_{i}.png")
+    execute.execute(name, "smoke", overrides={"folder": str(folder), **fewer})
     (made,) = (tmp_path / "build").glob("smoke*/results")
     scores, parts = Scores.load(made / name / "scores.parquet"), pd.read_csv(made / name / "parts.csv")
     beside, own = (scores.where(dataset=f"imagenet-{of} test") for of in ("foolbox", "folder"))
