@@ -9,9 +9,11 @@ import nbformat
 import pandas as pd
 import papermill
 import pytest
+from PIL import Image
 
 from faithlab.scores import Scores
 from faithlab.study import execute, places, profiles, results
+from faithlab.zoo import datasets, imagenet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -102,3 +104,20 @@ def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, mo
     assert re.fullmatch(r"quick\+explainers=_random_\+train=500\+images=8-[0-9a-f]{8}\+by-hand", folder.name)
     assert str(folder) in Path("out.ipynb").read_text()
     assert len(Scores.load(folder / "results/template/scores.parquet")) == 8
+
+
+@pytest.mark.parametrize(("name", "fewer"), [("f-fidelity/explainers", {"more_photographs": 2})])
+def test_photographs_of_a_folder_are_data_of_their_own_and_what_is_judged(name, fewer, tmp_path, monkeypatch):
+    monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
+    shipped = datasets.load("imagenet-foolbox", "test")
+    (folder := tmp_path / "photographs").mkdir()
+    for i, (picture, label) in enumerate(zip(shipped.inputs, shipped.labels.tolist(), strict=True)):
+        Image.fromarray(picture.permute(1, 2, 0).numpy()).save(folder / f"{imagenet.wordnet_ids()[label]}_{i}.png")
+    execute.execute(name, "smoke", overrides={"folder": str(folder), **fewer})
+    (made,) = (tmp_path / "build").glob("smoke*/results")
+    scores, parts = Scores.load(made / name / "scores.parquet"), pd.read_csv(made / name / "parts.csv")
+    beside, own = (scores.where(dataset=f"imagenet-{of} test") for of in ("foolbox", "folder"))
+    assert own.labels("explainer") == beside.labels("explainer")
+    assert {len(block.images) for block in own} == {2}
+    assert "imagenet-folder test" in set(parts["datasets"])
+    assert "imagenet-foolbox test" not in set(parts["datasets"])

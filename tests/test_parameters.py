@@ -340,6 +340,13 @@ def test_a_run_checks_what_it_is_given(repository, changes, message):
     assert not (repository / "build").exists()
 
 
+def test_a_folder_of_photographs_is_looked_for_before_anything_is_computed(tmp_path):
+    Image.new("RGB", (32, 32)).save(tmp_path / "n01440764_tench.png")
+    profiles.require_files({"mine": {"folder": str(tmp_path)}, "other": {"folder": None}})
+    with pytest.raises(parameters.ParameterError, match=r"^Missing: imagenet-folder, for mine \(folder\): found no"):
+        profiles.require_files({"mine": {"folder": str(tmp_path / "nowhere")}})
+
+
 def test_names_that_a_reader_sets_in_a_notebook_are_no_parameters(repository):
     variables = profiles.defaults("mine") | {"image": 3, "fractions": [0.1], "In": ["", "image = 3", "images = 8"]}
     assert profiles.given("mine", variables) == profiles.defaults("mine")

@@ -243,7 +243,7 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
     """Look for the files of the reader's own that notebooks will read, before anything else is done.
 
     A set of `faithlab.fetch.sources.OWN` that is the value of a parameter such as ``photographs`` lies where
-    ``photographs_options`` say, or ``photographs_path``, or ``path``.
+    ``photographs_options`` say, or ``photographs_path``, or ``path``. A ``folder`` is one of ImageNet's photographs.
 
     Args:
         chosen: notebook -> all its parameters.
@@ -255,6 +255,10 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
 
     wanted = {}
     for name, values in chosen.items():
+        if values.get("folder"):
+            wanted.setdefault(("imagenet-folder", json.dumps({"path": values["folder"]})), []).append(
+                f"{name} (folder)"
+            )
         for key, value in values.items():
             for own in {value} & sources.OWN.keys() if isinstance(value, str) else ():
                 place = next((p for p in (f"{key}_options", f"{key}_path", "path") if values.get(p)), f"{key}_path")
