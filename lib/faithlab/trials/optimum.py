@@ -283,13 +283,17 @@ def attained(scores: Scores, **where: Label) -> str:
     where there is no bound. Shares above 1 are counted, "2 above 1: the search is short".
     """
     share = stats.estimate(scores, metric=SHARE, **where)
-    text = f"{float(share):.0%}"
+    text = _percent(share)
     if CERTIFIED in scores.labels("metric"):
         ends = sorted((float(share), float(stats.estimate(scores, metric=CERTIFIED, **where))))
-        text += f"; of the optimum {ends[0]:.0%} to {ends[1]:.0%}"
+        text += f"; of the optimum {_percent(ends[0])} to {_percent(ends[1])}"
     values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
     above = int((values > 1 + _EQUAL).sum())
     return (text + f"; {above} above 1: the search is short" * bool(above)).replace("-", "−")
+
+
+def _percent(share: float | stats.Estimate) -> str:
+    return f"{round(float(share), 2) + 0.0:.0%}"  # no -0%
 
 
 def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Random", **labels: Label) -> Statistic:
