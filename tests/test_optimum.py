@@ -225,6 +225,11 @@ def test_a_share_above_one_is_an_error_of_the_search_and_shown_as_such():
     assert optimum.attained(shares, explainer="a") == "88%; 1 above 1: the search is short"
 
 
+def test_a_share_that_rounds_to_zero_has_no_sign():
+    shares = optimum.shares(table(a=[-0.01] * 4, TRACE_p=[4.0] * 4))
+    assert optimum.attained(shares, explainer="a") == "0%"
+
+
 def test_the_share_of_the_optimum_lies_between_that_of_the_best_found_and_that_of_the_bound():
     bound = table(TRACE_p=[4.0, 5.0, 4.0, 8.0]).labelled(metric=optimum.bound_name("LeRF - MoRF"))
     shares = optimum.shares(table(a=[1.0, 2.0, 1.0, 1.0], TRACE_p=[2.0, 2.5, 2.0, 4.0]) + bound)

@@ -186,7 +186,7 @@ def test_a_table_has_the_best_in_bold_and_says_when():
     assert tables.RULES[False] in html
     none = tables.marked(ranked(IG=(0.5, 0.6), SG=(0.1, 0.5)), ["metric"])
     assert "here none" in tables.compared({"this build": none}, rows=["explainer"], columns=["metric"]).to_html()
-    assert "bold" not in tables.compared(FOUND, rows=["explainer"], columns=["metric"]).to_html()
+    assert "Bold" not in tables.compared(FOUND, rows=["explainer"], columns=["metric"]).to_html()
 
 
 def test_numbers_of_different_sources_differ_by_type_and_a_legend_says_how():

@@ -350,3 +350,16 @@ def test_the_two_curves_end_where_their_areas_say():
         score = of.score(asked[name].readout, reference="perturbed")
         direct = few_class.curve(score, some["BP"], steps=4, direction=end)
         torch.testing.assert_close(block.values, direct.to(block.values))
+
+
+def test_two_rows_of_a_table_are_told_apart_on_the_images_of_their_own_network_and_first_seed():
+    hard = torch.linspace(-1, 1, 200)
+    of = {("a", 0, "BP"): hard, ("a", 0, "BP + SG"): hard + 0.05, ("a", 1, "BP + SG"): hard - 9, ("a", 1, "BP"): hard}
+    of |= {("b", 0, "BP"): hard, ("b", 0, "BP + SG"): hard - 9}
+    scores = Scores.concat(
+        Scores.of(v, images=range(200), dataset="d", network=n, training_seed=s, explainer=name, metric="Dice")
+        for (n, s, name), v in of.items()
+    )
+    first = refined.table(scores, network="a", training_seed=0)
+    one, other = (first[first["refinement"] == way].to_dict("records")[0] for way in ("SG", "none"))
+    assert [float(end) for end in refined.apart(scores)(one, other).pooled] == pytest.approx([0.05] * 3, abs=1e-6)

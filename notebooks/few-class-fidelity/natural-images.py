@@ -274,11 +274,8 @@ paper = refined.printed(published.load("fewclass_scores"))
 accuracies = {name: right[name, training_seeds[0]] for name in architectures}
 printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
 accuracies |= {f"{name} (published)": of for name, of in printed.items()}
-known = run.beside("scores")
 sources = {
-    name: tables.marked(
-        of, ["network", "metric", "refinement"], 1, refined.apart(known[name], training_seed=training_seeds[0], **here)
-    )
+    name: tables.marked(of, ["network", "metric", "refinement"], 1, refined.apart(run.beside("scores")[name]))
     for name, of in run.beside("summary").items()
 }
 table_of = partial(

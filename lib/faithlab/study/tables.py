@@ -374,11 +374,11 @@ def styled(table: pd.DataFrame, best: pd.DataFrame | None = None, rule: str = ""
     if len(there) > 1:
         looks = {name: look.split('"')[1] for name, look in SOURCES.items()} | {"": ""}
         classes = pd.DataFrame([[looks[name] for name in row] for row in cells], table.index, table.columns)
-        notes.append(", ".join(look for name, look in SOURCES.items() if name in there))
+        notes.append("Numbers: " + ", ".join(look for name, look in SOURCES.items() if name in there))
     if best is not None:
         classes = classes.where(~best, classes + " faithlab-best")
         notes.append(
-            f"<b>bold</b>: the best of its rivals where {rule}" + ("" if best.any(axis=None) else "; here none")
+            f"<b>Bold</b>: the best of its rivals, where {rule}" + ("" if best.any(axis=None) else "; here none")
         )
     if notes:
         style = style.set_td_classes(classes).set_caption("".join(_NOTE.format(f"{note}. ") for note in notes))

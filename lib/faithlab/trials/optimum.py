@@ -286,11 +286,11 @@ def attained(scores: Scores, **where: Label) -> str:
     above 1: the search is short".
     """
     share = stats.estimate(scores, metric=SHARE, **where)
-    text = f"{float(share):.0%}"
+    text = _percent(share)
     if CERTIFIED in scores.labels("metric"):
         pair = tuple({"metric": of} for of in (SHARE, CERTIFIED))
-        ends = (float(stats.estimate(scores, Statistic(end, pair), **where)) for end in (_least, _most))
-        text += "; of the optimum {:.0%} to {:.0%}".format(*ends)
+        ends = [_percent(stats.estimate(scores, Statistic(end, pair), **where)) for end in (_least, _most)]
+        text += "; of the optimum {} to {}".format(*ends)
     values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
     above = int((values > 1 + _EQUAL).sum())
     return (text + f"; {above} above 1: the search is short" * bool(above)).replace("-", "−")
@@ -304,6 +304,10 @@ def _least(one: Sample, other: Sample) -> Tensor:
 def _most(one: Sample, other: Sample) -> Tensor:
     """The mean of the higher of two shares of each image."""
     return replace(one, values=torch.maximum(one.values, other.values).clamp(-1, 1)).mean()
+
+
+def _percent(share: float | stats.Estimate) -> str:
+    return f"{round(float(share), 2) + 0.0:.0%}"  # no -0%
 
 
 def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Random", **labels: Label) -> Statistic:

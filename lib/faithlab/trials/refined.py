@@ -249,17 +249,17 @@ def table(scores: Scores, **labels: Any) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def apart(scores: Scores, **labels: Any) -> Callable[[dict, dict], Estimate]:
-    """The difference of two rows of `table` of the same network and metric, on the same images.
+def apart(scores: Scores) -> Callable[[dict, dict], Estimate]:
+    """The difference of two rows of `table` of one network and metric, on the same images, of the first training seed.
 
     Args:
-        scores: the long table.
-        **labels: of the rows.
+        scores: the long table of the run.
     """
 
     def difference(one: dict, other: dict) -> Estimate:
-        both = ({"explainer": row["name"]} for row in (one, other))
-        return stats.paired(scores, *both, network=one["network"], metric=one["metric"], **labels)
+        of = scores.where(network=one["network"], metric=one["metric"], variant=None)
+        first = {label: of.labels(label)[0] for label in ("dataset", "training_seed")}
+        return stats.paired(of, {"explainer": one["name"]}, {"explainer": other["name"]}, **first)
 
     return difference
 
