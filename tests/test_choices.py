@@ -60,7 +60,7 @@ def test_what_changes_most_comes_first_and_noise_is_not_ranked(results):
         ("sizes, IG", "+0.1 [+0.05, +0.15]"),
     ]
     assert "[](../../notebooks/paper/page)" in text
-    assert "Not told from none: subset (Random, EP)." in text
+    assert "Not told from none: subset (Random; EP)." in text
 
 
 def test_a_change_in_the_long_table_is_that_of_the_same_images_and_explainers(results):
@@ -70,6 +70,50 @@ def test_a_change_in_the_long_table_is_that_of_the_same_images_and_explainers(re
     assert value == pytest.approx(-0.5), "of IG alone: EP has no signs"
     assert low < value < high < 0
     assert text.index("signs kept") < text.index("subset, IG") < text.index("sizes, IG")
+
+
+RATES = {
+    "says": "printed rates",
+    "unit": "ReCo",
+    "page": "paper/page",
+    "table": "rates",
+    "rows": {"condition": "normal"},
+    "names": ["explainer"],
+    "with": {"measure": "printed"},
+    "against": {"measure": "ReCo"},
+}
+
+
+def test_each_unit_has_a_table_of_its_own(results):
+    text = choices.ranked(results, "shares", [SIGNS | {"unit": "SaCo"}, CHANGES, CHANGES | {"unit": "SaCo"}])
+    first, second = text.split("In shares, the largest change first:")
+    assert re.findall(r"^\| ([^,|]+),", first, re.MULTILINE) == ["signs kept", "subset", "sizes"]
+    assert re.findall(r"^\| ([^,|]+),", second, re.MULTILINE) == ["subset", "sizes"]
+    assert "subset (Random; EP), subset (SaCo: Random; EP)." in text
+
+
+def test_differences_of_a_summary_have_no_interval_and_are_not_ranked(results):
+    rows = [("IG", "ReCo", 0.5), ("IG", "printed", 0.25), ("EP", "ReCo", 0.2), ("EP", "printed", 0.9)]
+    frame = pd.DataFrame(rows, columns=["explainer", "measure", "mean"]).assign(condition="normal")
+    other = frame.assign(condition="noise", mean=9.0)
+    pd.concat([frame, other]).to_csv(results / "paper/page/rates.csv", index=False)
+    text = choices.ranked(results, "SaCo", [RATES])
+    assert "Without an interval, in ReCo: printed rates, −0.25 to +0.7 (2 cases of" in text
+    assert "|" not in text, "no table"
+    assert "In brackets" not in text
+    assert "Not told from none" not in text
+
+
+def test_a_statistic_of_the_long_table_is_not_its_mean(results):
+    far = torch.linspace(0, 1, 20, dtype=torch.float64)
+    labels = {"images": range(20), "dataset": "digits train", "network": "a", "explainer": "IG"}
+    scores = Scores.of(far, metric="S=", **labels) + Scores.of(far, metric="S≠", **labels)
+    for metric, shift in (("S=", 0.0), ("S≠", 0.5)):
+        scores += Scores.of(far + shift, metric=metric, variant="signed", **labels)
+    scores.save(results / "paper/page/scores.parquet")
+    apart = {**SIGNS, "rows": {}, "statistic": "ReCo", "each": ["dataset", "explainer"]}
+    text = choices.ranked(results, "ReCo", [apart])
+    assert "| signs kept, digits, IG | +0.5 [" in text, "from wholly mixed to half apart"
 
 
 def test_what_a_build_lacks_is_said(results):
