@@ -122,3 +122,16 @@ def test_sources_differ_by_type_and_the_best_is_bold(browser, theme):
     assert look("caption", "captionSide") == "bottom"
     legend = [look(f".faithlab-note .faithlab-{name}", "fontStyle") for name in ("printed", "built")]
     assert legend == ["italic", "normal"]
+
+
+def test_on_a_phone_the_notes_below_a_wide_table_stay_in_view(browser):
+    columns = pd.MultiIndex.from_product([list("abcdefgh"), ["published", "this build"]])
+    page = browser(tables.styled(pd.DataFrame("0.50", index=range(6), columns=columns)).to_html())
+    page.set_viewport_size({"width": 390, "height": 800})
+    box = page.locator(".cell_output")
+    assert box.evaluate("e => e.scrollWidth > e.clientWidth")
+    for left in (0, 9999):
+        box.evaluate("(e, left) => e.scrollTo({ left, behavior: 'instant' })", left)
+        place = page.locator(".faithlab-note").bounding_box()
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= 390

@@ -1,6 +1,5 @@
 """Tables for the book: what a paper prints beside what was measured."""
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -247,9 +246,13 @@ def by_sign(change: Estimate, more: str, less: str, same: str, said: Callable[[E
     """
     text = said(change)
     if text.startswith("−"):
-        value, low, high = change.pooled
-        text, more = said(dataclasses.replace(change, pooled=stats.Interval(-value, -high, -low))), less
+        text, more = re.sub(r"\[(.*), (.*)\]", lambda of: f"[{_turned(of[2])}, {_turned(of[1])}]", text[1:]), less
     return (more if re.search("[1-9]", text.split()[0]) else same).format(text)
+
+
+def _turned(number: str) -> str:
+    """A number as it is shown, with the other sign."""
+    return number[1:] if number.startswith("−") else "−" * bool(re.search("[1-9]", number)) + number
 
 
 def at_least(part: float, digits: int = 1) -> str:
