@@ -39,12 +39,17 @@ compared = [  # network, features, readout, recognised inputs, forwards for each
 photograph_networks = []  # those among them that others trained, for photographs
 passed_over = 48  # of the inputs that a network recognises, but for photographs: earlier runs asked about these
 certified = 3  # inputs of each network whose subsets are all asked, or that independent searches ask about
+seeds = 3  # of the searches that are repeated, on the first network
+repeated = 6  # inputs of the first network that they are repeated on
+timed = 3  # inputs of the first network that searches are timed with, each by itself
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 repeats = 3  # independent searches from random orders, for the limit
 seed = 0  # of the proposals
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
+import time
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -59,7 +64,7 @@ from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.search import chains, orders
 from faithlab.stats.samples import Statistic
-from faithlab.study import figures, networks, profiles, tables
+from faithlab.study import figures, networks, profiles, provenance, tables
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Remembered, Subject
 from faithlab.trials import optimum, subjects
@@ -76,7 +81,7 @@ run = Run("trace/searches", globals())
 
 
 # %% tags=["hide-input"]
-def tabu(problem, identity, candidates=8, tenure=20):
+def tabu(problem, identity, candidates=8, tenure=20, seed=seed):
     """Of some random swaps the best that was not made within the last steps, better or not (Glover, 1986)."""
     each = torch.arange(len(identity), device=identity.device)
     tried, stream = each.repeat_interleave(candidates), torch.arange(candidates, device=each.device) << 32
@@ -103,7 +108,7 @@ def tabu(problem, identity, candidates=8, tenure=20):
     return advance
 
 
-def genetic(problem, identity, population=16, mutation=0.5):
+def genetic(problem, identity, population=16, mutation=0.5, seed=seed):
     """The best of parents and children live on; a child has the stronger ones of two pairs as parents (Holland, 1992)."""
     count, device = len(identity), identity.device
     first, stream = (
@@ -139,11 +144,11 @@ def crossed(one, other, low, high):
     return masks.place(torch.where(block, place, rank + torch.where(rank < low[:, None], 0, (high - low + 1)[:, None])))
 
 
-def searched(name, make, chained, score, order, steps, images, resume=None):
+def searched(name, make, chained, score, order, steps, images, resume=None, seed=seed):
     """A search of the step that `make` makes, with so many orders for each input."""
     problem = chains.Problem(score, "Le-Mo", len(order))
     identity, _, start = chains.several(order, chained, seed, images, steps)
-    return chains.run(name, problem, start, make(problem, identity), steps, about=(), resume=resume)
+    return chains.run(name, problem, start, make(problem, identity, seed=seed), steps, about=(), resume=resume)
 
 
 # %% [markdown]
@@ -187,8 +192,11 @@ def asked_about(network, features, readout, count):
     return dataclasses.replace(found, network=called(network, features, readout))
 
 
-def compare(subject, readout, asked_once, most, moves):
-    """The best values by forwards for each input: [(forwards, values [B])] of every search that has an order."""
+def compare(subject, readout, asked_once, most, moves, clock=None):
+    """The best values by forwards for each input: [(forwards, values [B])] of every search that has an order.
+
+    A `clock` is told the forwards and seconds of each for an input.
+    """
     count, features, identity = len(subject.x), segments.count(subject.segments), subject.images.to(subject.x.device)
     begin = orders.random_orders(identity, features, seed=seed)[:, 0]
     anneal = partial(search.anneal, **optimum.schedule(METRICS["LeRF - MoRF"].given(readout=readout), moves), seed=seed)
@@ -206,7 +214,11 @@ def compare(subject, readout, asked_once, most, moves):
         name: [(0, torch.zeros(count, dtype=torch.float64))] for name in ways
     }  # at chance, before there is an order
     for name, (objective, further) in ways.items():
-        own, order = search.Remembered(asked_once), begin  # what others have asked it pays for, too
+        own, order, began = (
+            search.Remembered(asked_once),
+            begin,
+            time.perf_counter(),
+        )  # what others asked it pays for, too
         if objective:
             needed = (features * (features + 1) // 2 + 1) * (4 if objective == "Le-Mo" else 1)
             if needed > 2 * most:  # of different subsets there may be fewer
@@ -219,6 +231,8 @@ def compare(subject, readout, asked_once, most, moves):
             taken += stride
             found = further(own, order, steps=taken, images=identity, resume=found)
             paths[name].append((own.forwards / count, found.value.cpu()))
+        if clock is not None:
+            clock[name] = own.forwards / count, (time.perf_counter() - began) / count
     affordable = {name: [(used, value) for used, value in path if used <= most] for name, path in paths.items()}
     return {name: path for name, path in affordable.items() if len(path) > 1}
 
@@ -233,6 +247,81 @@ def scored(subject, values, metric, searching, **about):
     about |= {"images": subject.images, "reference": "zero", **subject.labels}
     return Scores.of(values, metric=metric, explainer=searching, **about)
 
+
+# %% [markdown]
+# ## How much is luck? How long does it take?
+#
+# Tabu search, the genetic algorithm and annealing draw random numbers. The paper runs its searches several times (appendices D and E).
+# Here they start anew with other random numbers, on the inputs of the first network, with as many forwards each. *Spread* is the
+# standard deviation over the runs on one input, mean over the inputs. A search is *timed* on a few inputs by itself, so that
+# nothing is known before that another has asked; its seconds are the clock's, and so are those of whatever runs beside it.
+
+
+# %% tags=["hide-input"]
+def again():
+    """The values of every run of the searches that draw, as parts of the best of them all."""
+    network, features, readout, _, most, moves = compared[0].split()
+    features, most, moves = map(int, (features, most, moves))
+    subject = asked_about(network, features, readout, repeated)
+    asked_once, identity = search.Remembered(subject.score(READOUTS[readout])), subject.images.to(subject.x.device)
+    how = optimum.schedule(METRICS["LeRF - MoRF"].given(readout=READOUTS[readout]), moves)
+    ways = {
+        "annealing": (partial(search.anneal, **how), 3),
+        "tabu search": (partial(searched, "tabu", tabu, 1), 1),
+        "genetic algorithm": (partial(searched, "genetic", genetic, 16), 1),
+    }
+    values = {}
+    for (name, (further, stride)), draw in itertools.product(ways.items(), range(seeds)):
+        own, found, taken = search.Remembered(asked_once), None, 0  # what others have asked it pays for, too
+        begin = orders.random_orders(identity, features, seed=seed + 1000 * (1 + draw))[:, 0]
+        while taken < 4 * moves and (found is None or own.forwards < most * len(identity)):
+            taken += stride
+            found = further(own, begin, steps=taken, images=identity, resume=found, seed=seed + 1000 * (1 + draw))
+        values[name, draw] = found.value.cpu()
+    best_of_all = torch.stack([*values.values()]).amax(0)
+    best_of_all = best_of_all.masked_fill(best_of_all <= 0, torch.nan)
+    return Scores.concat(
+        scored(subject, value / best_of_all, "part of the best of the runs", name, draw=draw)
+        for (name, draw), value in values.items()
+    )
+
+
+def clocked():
+    """Forwards and seconds of every search for each input, none of which knows what another has asked."""
+    network, features, readout, _, most, moves = compared[0].split()
+    subject = asked_about(network, int(features), readout, timed)
+    score = subject.score(READOUTS[readout])
+    score(torch.ones(timed, 1, int(features), dtype=torch.bool, device=subject.x.device))  # the first call prepares
+    found = compare(subject, READOUTS[readout], score, int(most), int(moves), clock := {})
+    rows = [(name, *clock[name]) for name in found]
+    return pd.DataFrame(rows, columns=["search", "forwards", "seconds"]).assign(network=subject.network, inputs=timed)
+
+
+repeats_of = run.kept("the runs with other random numbers", again)
+run.save(repeats_of, "repeats")
+seconds = run.kept("the seconds of every search", clocked)
+run.save(seconds, "seconds")
+
+# %% tags=["hide-input"]
+luck = []
+for name in repeats_of.labels("explainer"):
+    blocks = repeats_of.where(explainer=name)
+    spread = torch.stack([block.values[:, 0] for block in blocks]).std(0, unbiased=True).nanmean()
+    part = stats.estimate(repeats_of, explainer=name)
+    luck.append({"search": name, "part of the best": tables.share(part), "spread of a run": f"{spread:.1%}"})
+by_search = seconds.set_index("search")
+shown = pd.DataFrame(luck).set_index("search").reindex([*by_search.index])
+shown["forwards an input"] = [f"{v:,.0f}" for v in by_search["forwards"]]
+shown["seconds an input"] = [f"{v:.2g}" for v in by_search["seconds"]]
+tables.prose(shown.fillna("–").rename_axis("search").reset_index())
+
+# %% tags=["hide-input"]
+machine = provenance.machine()
+machine = f"{machine['gpu'] or machine['cpu']}, {machine['threads']} threads".replace("1 threads", "one thread")
+Markdown(
+    f"{seeds} runs each, of {seconds['network'].iloc[0]}, from random orders. In brackets: 95 % intervals over the inputs. "
+    f"Seconds: of this build, on {machine}; {timed} inputs at a time."
+)
 
 # %% [markdown]
 # ## How much better could an order be?

@@ -24,7 +24,7 @@ INPUTS = (
 """Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
 of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""
 
-APART = ("shown_draws", "more_background", "reason_images")
+APART = ("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps")
 """Parameters of figures and tables of their own: no row that a run without them has depends on them."""
 
 NOT_COMPARED = {
