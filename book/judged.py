@@ -25,7 +25,7 @@ COUNTED = "#"
 ABSTRACT = (0, 0, 0, 0)
 NUMBERS = ("value", "low", "high", "printed", "images", "missing", "claimed_low", "claimed_high", "images_needed")
 NUMBERS += ("needed", "judged_at")
-SHOWN = ("verdict", "evidence", "hold", "fail", "depend", "open", "images_needed")
+SHOWN = ("claim", "verdict", "evidence", "hold", "fail", "depend", "open", "images_needed")
 WORDS = ("claim", "part", "kind", "outcome", "contrast", "network", "datasets", "reason", "unit")
 
 
@@ -37,7 +37,7 @@ class Page:
         name: the notebook.
         claims: a row for each claim, by the best evidence; `best` names the profile of the recorded run that it is of,
             or nothing; then `built_verdict` and `built` are verdict and evidence of this build. `counted`: all its
-            parts are facts, without chance.
+            parts are facts, without chance. `changed`: what the page says otherwise since the recorded run.
         parts: the parts of these claims, a row for each contrast and network, by the same evidence.
         built: the parts of this build where a recorded run has taken its place.
         provenance: of the run that heads.
@@ -87,7 +87,7 @@ def page(folder: Path, name: str) -> Page:
         alone = kept.frame[~kept.frame["id"].isin(claims["id"]) & kept.frame["id"].isin(_made(name))]
         claims = pd.concat([claims, alone], ignore_index=True)
         parts = pd.concat([parts, theirs[theirs["claim"].isin(alone["id"])]], ignore_index=True)
-    claims = claims.assign(page=name, best="", built_verdict="", built="")
+    claims = claims.assign(page=name, best="", built_verdict="", built="", changed="")
     estimated = parts.loc[~parts["premise"] & parts["kind"].ne("counted"), "claim"]
     # What a page of costs counts are wall times, and these have their chance.
     fixed = ~claims["id"].isin(estimated) & claims["id"].isin(parts["claim"])
@@ -98,6 +98,7 @@ def page(folder: Path, name: str) -> Page:
     built = known & ~claims["id"].isin(alone["id"]).to_numpy()
     other = kept.frame.set_index("id").loc[claims.loc[known, "id"]]
     claims.loc[built, ["built_verdict", "built"]] = claims.loc[built, ["verdict", "evidence"]].to_numpy()
+    claims.loc[known, "changed"] = _changed(claims[known], parts, other, theirs)
     shown = [name for name in SHOWN if name in claims and name in other]
     claims.loc[known, shown] = other[shown].to_numpy()
     claims = claims.assign(best=[kept.profile if k else "" for k in known])
@@ -113,6 +114,19 @@ def page(folder: Path, name: str) -> Page:
     claims["evidence"] = [of_theirs.get(of, said) for of, said in zip(claims["id"], claims["evidence"], strict=True)]
     of_build = parts["claim"].isin(claims.loc[built, "id"])
     return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_build], kept.provenance, build)
+
+
+def _changed(claims: pd.DataFrame, parts: pd.DataFrame, then: pd.DataFrame, theirs: pd.DataFrame) -> list[str]:
+    """What each claim says otherwise than when it was judged: its sentence, or the kind or bar of a part."""
+    about, asked = ["claim", "part"], ["kind", "claimed_low", "claimed_high"]
+    rows = [of.drop_duplicates([*about, *asked])[[*about, *asked]].round(6) for of in (parts, theirs)]
+    both = rows[0].merge(rows[1], on=about, how="inner")[about].drop_duplicates()  # larger runs may have more parts
+    either = pd.concat([of.merge(both, on=about) for of in rows]).drop_duplicates(keep=False)
+    moved = set(either["claim"])
+    return [
+        "sentence" if said != judged else "bars" * (name in moved)
+        for name, said, judged in zip(claims["id"], claims["claim"], then["claim"], strict=True)
+    ]
 
 
 def _made(name: str) -> set[str]:

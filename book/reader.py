@@ -23,6 +23,8 @@ from faithlab.study import places
 ANSWER = "answer"
 """The tag of cells that come right below the box: the figure that shows the answer, or a sentence that says it."""
 PARAMETERS = ("parameters", "injected-parameters")
+CHANGED = "Judged as it stood then"
+"""The badge of a page that words or bars a claim otherwise than the recorded run that judged it."""
 
 RERUN = """## Parameters
 
@@ -125,7 +127,8 @@ def _text(name: str, source: str) -> NotebookNode:
 def caveats(page: Page, declared: Mapping[str, Sequence[Mapping[str, Any]]] | None = None) -> list[tuple[str, str]]:
     """What a reader should know before the numbers of a page, as pairs of a badge and a sentence.
 
-    Declared ones stand in `caveats.yml`, for a page or its folder, with the parameters for which they are true.
+    Declared ones stand in `caveats.yml`, for a page or its folder, with the parameters for which they are true. One
+    follows from the record: that a claim was changed after the run that judged it.
 
     Args:
         page: what its run says of claims.
@@ -135,12 +138,20 @@ def caveats(page: Page, declared: Mapping[str, Sequence[Mapping[str, Any]]] | No
         declared = yaml.safe_load((places.root() / "book" / "caveats.yml").read_text(encoding="utf-8"))
     given = page.provenance.get("parameters", {})
     known = [*declared.get(page.name.split("/")[0], []), *declared.get(page.name, [])]
-    return [
+    found = [
         (c["badge"], c["says"])
         for c in known
         if page.name not in c.get("not", ())
         and all(key in given and given[key] == value for key, value in c.get("when", {}).items())
     ]
+    changed = page.claims[page.claims["changed"] != ""] if "changed" in page.claims else page.claims[:0]
+    if len(changed):
+        which = "; ".join(
+            f"“{said.rstrip('.')}”" + " (with other parts or bars)" * (what == "bars")
+            for said, what in zip(changed["claim"], changed["changed"], strict=True)
+        )
+        found.append((CHANGED, f"The page has changed these claims since the recorded run, which judged: {which}."))
+    return found
 
 
 def box(page: Page, caveats: Sequence[tuple[str, str]] = ()) -> str:

@@ -7,6 +7,7 @@ import subprocess
 import judged
 import pandas as pd
 import pytest
+import reader
 import scoreboard
 import torch
 
@@ -152,6 +153,36 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
     assert set(found.parts["reason"]) == {"yesterday's"}
     assert set(found.parts["needed"]) == {1}
     assert "do not satisfy" not in found.claims.set_index("id").loc["a", "evidence"]
+
+
+def test_a_changed_claim_is_shown_as_it_was_judged_and_its_page_says_so(results, tmp_path):
+    build, record = results / "saco/one", places.recorded("saco/one", "study")
+    assert reader.caveats(judged.page(build, "saco/one"), {}) == []
+    claims = pd.read_csv(build / "claims.csv")
+    claims.replace({"Claim a": "A bolder claim"}).to_csv(build / "claims.csv", index=False)
+    page = judged.page(build, "saco/one")
+    assert page.claims.set_index("id")["claim"].to_dict() == {"a": "Claim a", "b": "Claim b"}
+    ((badge, says),) = reader.caveats(page, {})
+    assert (badge, "“Claim a”." in says, "Claim b" in says) == (reader.CHANGED, True, False)
+    claims.to_csv(build / "claims.csv", index=False)
+    about = {
+        "claim": "a",
+        "part": "one",
+        "kind": "within",
+        "network": ["pooled", "ViT"],
+        "outcome": "holds",
+        "value": 0.0,
+    }
+    about |= {"low": -0.01, "high": 0.01, "claimed_low": -0.1, "images": 9, "datasets": "digits", "missing": 0}
+    for now, changed in ((0.1, ""), (0.2, "bars")):
+        pd.DataFrame(about | {"claimed_high": now}).to_csv(build / "parts.csv", index=False)
+        pd.DataFrame(about | {"claimed_high": 0.1}).to_csv(record / "parts.csv", index=False)
+        told = json.loads((record / "provenance.json").read_text())
+        told["tables"]["parts"] = {"rows": 2}
+        (record / "provenance.json").write_text(json.dumps(told))
+        page = judged.page(build, "saco/one")
+        assert page.claims.set_index("id").loc["a", "changed"] == changed
+        assert bool(reader.caveats(page, {})) == bool(changed)
 
 
 def test_a_claim_that_only_a_larger_run_judges_is_shown_while_the_page_makes_it(results, tmp_path):
