@@ -107,9 +107,19 @@ def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("name", "fewer"), [("f-fidelity/explainers", {"more_photographs": 2}), ("trace/networks", {})]
+    ("name", "fewer", "asked"),
+    [
+        ("f-fidelity/explainers", {"more_photographs": 2}, {"imagenet-folder test": 2}),
+        ("trace/networks", {}, {"imagenet-folder test": 2}),
+        (
+            "few-class-fidelity/natural-images",
+            {},
+            {"imagenet-folder, vehicles": 1, "imagenet-folder, superclasses": 3},
+        ),
+    ],
 )
-def test_photographs_of_a_folder_are_data_of_their_own_and_what_is_judged(name, fewer, tmp_path, monkeypatch):
+@pytest.mark.timeout(1200)  # the search for perturbed images asks hundreds of times about each
+def test_photographs_of_a_folder_are_data_of_their_own_and_what_is_judged(name, fewer, asked, tmp_path, monkeypatch):
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
     shipped = datasets.load("imagenet-foolbox", "test")
     (folder := tmp_path / "photographs").mkdir()
@@ -118,8 +128,11 @@ def test_photographs_of_a_folder_are_data_of_their_own_and_what_is_judged(name, 
     execute.execute(name, "smoke", overrides={"folder": str(folder), **fewer})
     (made,) = (tmp_path / "build").glob("smoke*/results")
     scores, parts = Scores.load(made / name / "scores.parquet"), pd.read_csv(made / name / "parts.csv")
-    beside, own = (scores.where(dataset=f"imagenet-{of} test") for of in ("foolbox", "folder"))
-    assert set(own.labels("explainer")) - {"Best-p"} == set(beside.labels("explainer"))
-    assert {len(block.images) for block in own if block.labels["explainer"] != "TRACE-p"} == {2}
-    assert "imagenet-folder test" in set(parts["datasets"])
-    assert "imagenet-foolbox test" not in set(parts["datasets"])
+    beside = scores.where(dataset="imagenet-foolbox test").labels("explainer")
+    for dataset, images in asked.items():
+        own = scores.where(dataset=dataset)
+        assert set(own.labels("explainer")) >= set(beside)
+        assert {len(block.images) for block in own if block.labels["explainer"] != "TRACE-p"} == {images}
+    judged = {dataset for listed in parts["datasets"] for dataset in scores.labels("dataset") if dataset in listed}
+    assert set(asked) <= judged
+    assert "imagenet-foolbox test" not in judged

@@ -394,12 +394,13 @@ def asked_for(profile: str) -> dict[str, dict[str, str]]:
     found = {}
     for name in places.notebooks():
         values = profiles.resolve(name, profile)
-        if own := {key: value for key, value in values.items() if isinstance(value, str) and value in OWN}:
+        own = {key: value for key, value in values.items() if isinstance(value, str) and value in OWN}
+        if own := own | ({"folder": "imagenet-folder"} if values.get("folder") else {}):
             found[name] = own
     return found
 
 
-PAPER = asked_for("paper")
+NEEDED = {profile: asked_for(profile) for profile in profiles.PROFILES}
 
 
 @pytest.fixture
@@ -411,7 +412,7 @@ def home(tmp_path, monkeypatch):
 
 
 def furnish(home: Path) -> None:
-    """Put a few files of every set where the paper profile looks for them."""
+    """Put a few files of every set where the profiles study and paper look for them."""
     picture = Image.effect_noise((240, 230), 60).convert("RGB")
     box = "<xmin>60</xmin><ymin>60</ymin><xmax>170</xmax><ymax>170</ymax>"
     about = f"<size><width>240</width><height>230</height></size><object><bndbox>{box}</bndbox></object>"
@@ -421,6 +422,8 @@ def furnish(home: Path) -> None:
             folder.mkdir(parents=True)
             for i in range(count):
                 picture.save(folder / f"{identity}_{i}.JPEG")
+        (home / "imagenet-sample-images").mkdir(exist_ok=True)
+        picture.save(home / "imagenet-sample-images" / f"{identity}_it.JPEG")
         boxes = home / "imagenet/boxes" / identity
         boxes.mkdir(parents=True)
         for i in range(8):
@@ -434,19 +437,20 @@ def furnish(home: Path) -> None:
     (scans / "slices.csv").write_text("\n".join(rows) + "\n")
 
 
-def test_only_the_paper_profile_needs_files_of_the_readers_own():
-    assert {profile for profile in profiles.PROFILES if asked_for(profile)} == {"paper"}
-    assert {own for sets in PAPER.values() for own in sets.values()} == OWN.keys()
+def test_only_larger_profiles_need_files_of_the_readers_own_and_study_no_more_than_photographs():
+    assert {profile for profile, needed in NEEDED.items() if needed} == {"study", "paper"}
+    assert {own for sets in NEEDED["study"].values() for own in sets.items()} == {("folder", "imagenet-folder")}
+    assert {own for sets in NEEDED["paper"].values() for own in sets.values()} == OWN.keys()
 
 
 @pytest.mark.parametrize("profile", profiles.PROFILES)
 @pytest.mark.parametrize("name", places.notebooks())
 def test_every_notebook_starts_or_says_what_is_missing(name, profile, home, nothing_runs, monkeypatch, capsys):
     run = [name, "--profile", profile, "--out", str(home / "out.ipynb")]
-    if profile == "paper" and name in PAPER:
+    if name in NEEDED[profile]:
         assert execute.main(run) == 2
         lines = capsys.readouterr().err.splitlines()
-        assert sorted(line.split()[1].rstrip(",") for line in lines) == sorted(PAPER[name].values())
+        assert sorted(line.split()[1].rstrip(",") for line in lines) == sorted(NEEDED[profile][name].values())
         assert all(line.startswith("Missing: ") and f"for {name} (" in line and str(home) in line for line in lines)
         furnish(home)
 
@@ -466,7 +470,7 @@ def test_what_is_missing_for_a_book_is_one_list(home):
         profiles.require_files(everything)
     lines = str(caught.value).splitlines()
     assert len(lines) == len(OWN)
-    for name, sets in PAPER.items():
+    for name, sets in NEEDED["paper"].items():
         for own in sets.values():
             assert any(line.startswith(f"Missing: {own}, for ") and f"{name} (" in line for line in lines)
     assert any("image-net.org" in line for line in lines)
@@ -507,7 +511,7 @@ class Reached(Exception):  # noqa: N818, it is no error
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("name", "key"), [(name, key) for name, sets in PAPER.items() for key in sets])
+@pytest.mark.parametrize(("name", "key"), [(name, key) for name, sets in NEEDED["paper"].items() for key in sets])
 def test_a_notebook_reads_its_files_where_they_were_looked_for(name, key, home, monkeypatch):
     """The smoke profile with the paper's files: it runs up to where it loads them."""
     furnish(home)
@@ -524,7 +528,7 @@ def test_a_notebook_reads_its_files_where_they_were_looked_for(name, key, home, 
     monkeypatch.setattr(datasets, "load", watched)
     monkeypatch.setenv("FAITHLAB_BUILD", str(home / "build"))
     _, *code = [cell.source for cell in jupytext.read(places.script(name)).cells if cell.cell_type == "code"]
-    with pytest.raises(Reached, match=paper[key]):
+    with pytest.raises(Reached, match=NEEDED["paper"][name][key]):
         exec("\n".join(code), namespace)
 
 

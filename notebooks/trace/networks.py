@@ -218,9 +218,12 @@ for reference in references if more else ():
         one = f"photographs of a folder from {int(block[0])}, {reference}"
         asked.append(run.kept(one, partial(of_block, ours, more.part(block))))
     few = more.part(subjects.evenly(torch.arange(len(more.x)), annealed_photographs))
-    find = partial(optimum.orders, ours, few, steps=annealing_steps, seed=seed, progress=True)
-    found = run.kept(f"annealing, {reference}", find)
-    asked = Scores.concat([*asked, evaluate(ours, few, {"TRACE-p": found["TRACE-p"]})])
+    for block in torch.arange(len(few.x)).split(4):
+        part = few.part(block)
+        find = partial(optimum.orders, ours, part, steps=annealing_steps, seed=seed, progress=True)
+        found = run.kept(f"annealing from {int(block[0])}, {reference}", find)
+        asked.append(evaluate(ours, part, {"TRACE-p": found["TRACE-p"]}))
+    asked = Scores.concat(asked)
     rows += [asked, optimum.shares(asked, best=BEST)]
 
 # %% [markdown]
