@@ -44,9 +44,6 @@ CALLED = {
 }
 """What the page of recorded runs calls inputs that a parameter counts, where its name does not say it by itself."""
 
-FIRST_SIZE = 0.04
-"""The smallest explanation size that recorded readings tried; where an interval begins there, it may be smaller."""
-
 NETWORKS = ("network", "pretrained")
 """Kinds of provenance that are networks; others are explanations and orders that were shipped."""
 
@@ -228,7 +225,7 @@ def _simulated(tables: list[pd.DataFrame]) -> str:
 
 def _ones(results: Path) -> str:
     """How many single images have a size, by data and ranking, and whether it is the known one; of the best runs."""
-    rows, begins = [], 0
+    rows = []
     for name in ("f-fidelity/explanation-size", "f-fidelity/sizes-beyond-digits", "f-fidelity/sizes-of-photographs"):
         if not (results / name / "each.csv").is_file():
             continue
@@ -243,9 +240,6 @@ def _ones(results: Path) -> str:
             ["data", "ranking"], sort=False
         ):
             named, held = of.dropna(subset="size"), "unknown"
-            # Runs from before these were refused; the smallest size that they tried is the same in all.
-            edge = named["low"] <= FIRST_SIZE + 1e-9
-            begins, named = begins + int(edge.sum()), named[~edge]
             if pd.notna(truth[data]):
                 right = int(holds(named["low"], named["high"], truth[data]).sum())
                 held = f"{right} of {len(named)}" if len(named) else "–"
@@ -254,11 +248,7 @@ def _ones(results: Path) -> str:
                 f"| [{data}](../notebooks/{name}) | {ranking} | {len(named)} of {len(of)} | {middle} | {held} |"
             )
     head = "| Data | Ranking | Images with a size | Median size | Intervals that hold the known size |\n"
-    said = (
-        f"\n{begins} readings of recorded runs whose interval begins at the smallest size that is tried are counted as "
-        "refused, as they would be today.\n"
-    )
-    return head + "|---|---|--:|--:|--:|\n" + "\n".join(rows) + "\n" + said * bool(begins)
+    return head + "|---|---|--:|--:|--:|\n" + "\n".join(rows) + "\n"
 
 
 def _goals(scores: Scores, run: str) -> str:

@@ -11,6 +11,7 @@ import papermill
 import pytest
 from PIL import Image
 
+from faithlab.claims.parts import PAIRED
 from faithlab.scores import Scores
 from faithlab.study import execute, places, profiles, results
 from faithlab.zoo import datasets, imagenet
@@ -87,7 +88,12 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
         rates = tables["error_rates"].set_index("claim")
         assert list(rates.index) == list(tables["claims"]["id"])
         # In fewer than six images cells change places in too few ways: of four, all favour the same one in sixteen.
-        often = rates["reproduced"][(rates["reproduced"] >= GATE) & (rates["images"] >= 6)]
+        # Images that are drawn anew of six spread less than others would: the gate would fail in 1.6 % of such claims, of
+        # 12 images in 0.1 %.
+        parts = tables["parts"][~tables["parts"]["premise"]]
+        redrawn = set(parts["claim"][~parts["kind"].isin(PAIRED) | parts["datasets"].astype(str).str.contains(",")])
+        least = rates.index.map(lambda claim: 12 if claim in redrawn else 6)
+        often = rates["reproduced"][(rates["reproduced"] >= GATE) & (rates["images"] >= least)]
         assert often.empty, f"chance alone is called reproduced in so many of {SIMULATED}: {often.to_dict()}"
     for table, frame in scores.items():
         assert any(block.hits or bool(block.values.isfinite().any()) for block in frame), f"no score in {table}"
