@@ -88,7 +88,7 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
         rates = tables["error_rates"].set_index("claim")
         assert list(rates.index) == list(tables["claims"]["id"])
         # In fewer than six images cells change places in too few ways: of four, all favour the same one in sixteen.
-        # Images that are drawn anew of six spread less than others would: the gate would fail in 1.6 % of such claims, of
+        # Images that are drawn anew of six spread too little: the gate would fail in 1.6 % of such claims, of
         # 12 images in 0.1 %.
         parts = tables["parts"][~tables["parts"]["premise"]]
         redrawn = set(parts["claim"][~parts["kind"].isin(PAIRED) | parts["datasets"].astype(str).str.contains(",")])
