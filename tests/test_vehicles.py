@@ -98,19 +98,6 @@ def test_the_groups_of_imagenet_are_classes_of_imagenet_and_disjoint():
     assert names == list(vehicles.IMAGENET["private"])
 
 
-def test_the_superclasses_of_imagenet_are_disjoint_and_begin_and_end_where_they_should():
-    found = vehicles.superclasses()
-    every = [index for of in found.values() for index in of]
-    assert len(every) == len(set(every)) == 59 + 118 + 16
-    name = imagenet.classes()
-    assert [name[i] for i in (6, 7, 24, 25)] == ["stingray", "cock", "great grey owl", "European fire salamander"]
-    assert [name[i] for i in (79, 80, 100, 101)] == ["centipede", "black grouse", "black swan", "tusker"]
-    assert [name[i] for i in (126, 127, 146, 147)] == ["isopod", "white stork", "albatross", "grey whale"]
-    assert {7, 24, 80, 100, 127, 146} <= set(found["birds"])
-    assert [name[i] for i in (150, 151, 268, 269)] == ["sea lion", "Chihuahua", "Mexican hairless", "timber wolf"]
-    assert [found["dogs"][i] for i in (0, -1)] == [151, 268]
-
-
 XML = """<annotation><size><width>{w}</width><height>{h}</height><depth>3</depth></size>
 <object><name>x</name><bndbox><xmin>{box[0]}</xmin><ymin>{box[1]}</ymin><xmax>{box[2]}</xmax><ymax>{box[3]}</ymax></bndbox>
 </object></annotation>"""

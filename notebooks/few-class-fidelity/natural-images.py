@@ -73,7 +73,7 @@ from faithlab.study import figures, networks, published, tables
 from faithlab.study.results import Run
 from faithlab.subject import Subject
 from faithlab.trials import references, refined, subjects, truth
-from faithlab.zoo import datasets, models, vehicles
+from faithlab.zoo import datasets, imagenet, models, vehicles
 from faithlab.zoo import pretrained as zoo
 from faithlab.zoo.training import accuracy, logits, trained
 
@@ -234,9 +234,17 @@ def of_block(part, pictures):
     return evaluate(coarse, part, subjects.attributions(part, explainers, batch_size=8))
 
 
+def classes(first, last):
+    """The classes of ImageNet from one to another: in its order the kinds of an animal stand together."""
+    first, last = (imagenet.classes().index(name) for name in (first, last))
+    return [*range(first, last + 1)]
+
+
+BIRDS = classes("cock", "great grey owl") + classes("black grouse", "black swan") + classes("white stork", "albatross")
+DOGS = classes("Chihuahua", "Mexican hairless")
 TASKS = {
     "imagenet-folder, vehicles": vehicles.group_indices(),
-    "imagenet-folder, superclasses": list(vehicles.superclasses().values()),
+    "imagenet-folder, superclasses": [BIRDS, DOGS, sorted(itertools.chain(*vehicles.group_indices()))],
 }
 if folder:
     pictures = datasets.load("imagenet-folder", "test", path=folder)

@@ -7,7 +7,6 @@ a vehicle is pasted, smaller than it was, where only the set knows. The animal a
 group, so nothing outside the box can tell the class: the box is not only what a person would point at, it is right.
 """
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,12 +113,6 @@ def place(
 def group_indices(groups: Iterable[Iterable[str]] = tuple(IMAGENET.values())) -> list[list[int]]:
     """Return, for each group of ImageNet's class names, the indices of its classes among the 1000."""
     return [[imagenet.classes().index(name) for name in names] for names in groups]
-
-
-def superclasses() -> dict[str, list[int]]:
-    """Return the indices of ImageNet's birds and dogs, and of the vehicles above, among the 1000 classes."""
-    birds = [*range(7, 25), *range(80, 101), *range(127, 147)]
-    return {"birds": birds, "dogs": [*range(151, 269)], "vehicles": sorted(itertools.chain(*group_indices()))}
 
 
 def from_imagenet(
