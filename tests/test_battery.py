@@ -194,9 +194,13 @@ def family(entry: str) -> nn.Module:
 
 @pytest.mark.parametrize("entry", profiles.defaults("cost/models")["networks"])
 def test_families(entry, monkeypatch):
-    """Those of the book's page, in training mode."""
+    """Those of the book's page, in training mode.
+
+    A deep network with random weights multiplies rounding: alone and among eight its own answers differ by up to 0.1 %
+    of the spread. A BatchNorm that is folded wrongly is off by the spread itself.
+    """
     monkeypatch.setattr("test_battery.settled", lambda model: model)
     side = int(entry.split()[-1])
     x = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(5))
     patches = torch.arange(side).view(side, 1).expand(side, side).contiguous() * 4 // side
-    check(lambda: family(entry).train(), x, patches, tolerance=1e-3, masks=3, classes=2)
+    check(lambda: family(entry).train(), x, patches, tolerance=1e-2, masks=3, classes=2)
