@@ -77,6 +77,7 @@ def check(
     assert torch.equal(x, asked)
     assert everything(model) == before
     texts = [str(w.message) for w in said if type(model).__name__ in str(w.message)]
+    texts = [text for text in texts if says or "rounding moves its answers" not in text]  # the processor decides that
     assert len(texts) == len(set(texts)), "said more than once"
     assert bool(texts) == bool(says), texts
     assert not says or says in " ".join(texts)

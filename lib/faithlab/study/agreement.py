@@ -27,6 +27,9 @@ of them. Those that begin with one are of readings of single inputs, which are i
 APART = ("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps")
 """Parameters of figures and tables of their own: no row that a run without them has depends on them."""
 
+OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")
+"""Parameters of inputs from a reader's folder, beside the others: a build without one has no row of them."""
+
 NOT_COMPARED = {
     "across/examination": "the search for the best order has fewer forwards in quick",
     "cost/forwards": "the split of the variance has fewer draws in quick",
@@ -52,7 +55,8 @@ class Agreement(NamedTuple):
     Attributes:
         values: numbers that both have.
         different: of them, those that are not near each other, or that only one has; and those of rows that are absent.
-        shift: the largest distance of the means of one metric, explainer and level, as a share of the range.
+        shift: the largest distance of the means of one metric, explainer and level, as a share of the range, the one
+            number that differs most left out.
         absent: rows of the build that the record lacks. Where only inputs that a network recognises are asked about,
             rounding decides about a few.
         new: rows of explainers that the record has nowhere: the page asks them since.
@@ -124,8 +128,10 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         same = ((now - then).abs() <= NEAR * span) | (now.isnan() & then.isnan())
         values += same.numel()
         different += int((~same).sum())
-        moved = (now - then).nanmean()
-        shift = max(shift, float(moved.abs().nan_to_num(0)) / span)
+        moved = (now - then).nan_to_num(0).flatten()
+        # One answer that rounding turns is counted above. Of few it would move the mean by more than rounding does.
+        one = moved[moved.abs().argmax()] if len(moved) > 1 else 0
+        shift = max(shift, float((moved.sum() - one).abs()) / max(1, int((~(now - then).isnan()).sum())) / span)
     return Agreement(values, different, shift, absent, new)
 
 
@@ -156,14 +162,14 @@ def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str 
     for key in profiles.defaults(name):
         if key == "profile" or key in APART or (key in built and key in kept and built[key] == kept[key]):
             continue
+        if key in OF_A_FOLDER and built.get("folder") is None:
+            continue  # nor had a run from before the page asked for one
         if key not in built or key not in kept:
             return f"only one has {key}"
         if key == "size_step":
             continue  # random subsets belong to their size, not to the other sizes
         if key in INPUTS and all(not isinstance(of[key], str) for of in (built, kept)):
             continue
-        if key == "folder" and built[key] is None:
-            continue  # more inputs, which the build does without
         if isinstance(built[key], list) and set(map(str, built[key])) <= set(map(str, kept[key])):
             continue  # rows know their labels
         return f"{key} is {built[key]}, recorded with {kept[key]}"
