@@ -54,6 +54,17 @@ def test_a_shift_of_all_is_no_rounding():
     assert compared(table(kept + noise), table(kept)).holds
 
 
+def test_one_answer_of_few_is_no_shift_and_several_are():
+    """Of 36 hits one is 2.8 %."""
+    many, few = hits(500), hits(9)
+    kept = table(many, level=0.5) + table(few)
+    for turned, holds in ((1, True), (3, False)):
+        changed = few.clone().flatten()
+        changed[(changed == 0).nonzero().flatten()[:turned]] = 1
+        found = compared(table(many, level=0.5) + table(changed.view_as(few)), kept)
+        assert (found.different, found.holds) == (turned, holds)
+
+
 def test_missing_numbers_agree_with_missing_numbers_only():
     kept = torch.rand(100, generator=torch.Generator().manual_seed(0))
     kept[:10] = torch.nan

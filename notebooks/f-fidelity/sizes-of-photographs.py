@@ -287,7 +287,7 @@ Markdown("\n".join(lines))
 
 # %% [markdown]
 # The curves behind it, of the recorded run where there is one: the known explanation, or else the ranking that costs the
-# network most at any size.
+# network most at any size. Kinds of which there are too few to be read are left out, unless there are no others.
 
 # %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: mean over the inputs, with two standard errors; lines: the best fit. Triangles: the knee that each cap makes. Dashed: the known size. Vertical line and band: the size, where one is named.", "name": "ff-photographs-curves"}, "image": {"alt": "Panels of curves of FFid+ over size, a curve for each cap, one panel for each kind of input."}} tags=["hide-input"]
 source, asked = scores, best
@@ -303,6 +303,7 @@ for data, of in asked[asked["data"].isin(features) & ~asked["ranking"].isin(cont
     measured = curves(source, settings, dataset=data, explainer=row["ranking"])
     size = read(measured, fractions, settings, features[data], seed=seed)
     panels[f"{data}, {row['ranking']}"] = size, None if pd.isna(row["truth"]) else row["truth"]
+panels = {name: of for name, of in panels.items() if of[0].rows >= LEAST_ROWS} or panels
 rows = -(-len(panels) // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.7 * rows), sharex=True, squeeze=False)
 for axes, (name, (size, known)) in zip(grid.flat, panels.items(), strict=False):
