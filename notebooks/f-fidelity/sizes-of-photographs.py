@@ -309,9 +309,9 @@ figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.7 * rows), sharex=True, squ
 for axes, (name, (size, known)) in zip(grid.flat, panels.items(), strict=False):
     figures.plateau(axes, size, truth=known)
     axes.set_title(f"{name}:\n{'no size' if size.refusal else size}", fontsize="small")
-    axes.legend(fontsize="xx-small", handlelength=1, labelspacing=0.2)
 for axes in grid.flat[len(panels) :]:
     axes.remove()
+figures.key(figure, grid[0, 0])
 figure.supxlabel("explanation size (share of the features)", fontsize="small")
 figure.supylabel("FFid+", fontsize="small")
 figures.show(figure)
