@@ -54,7 +54,9 @@ def given(wildcards):
 def fetched(name, run):
     """Markers of what a notebook needs from elsewhere: it is fetched here, because the nodes of a cluster see no network."""
     networks = weights.named(name, resolved(name, run))
-    return [f"{BUILD}/data/{data}" for data in profiles.needs(name).data] + [f"{BUILD}/pretrained/{n}" for n in networks]
+    needs = profiles.needs(name)
+    sets = dict.fromkeys(needs.data + (needs.papers if PROFILE == "paper" else ()))
+    return [f"{BUILD}/data/{data}" for data in sets] + [f"{BUILD}/pretrained/{n}" for n in networks]
 
 
 def threads(alone=False):

@@ -13,6 +13,8 @@ import numpy as np
 class Literal:
     """A network of timm's VisionTransformer with a class token, by its state dict."""
 
+    plain = False  # the rules of the rivals in Chefer, Gur and Wolf's code: sums are not scaled, products halved
+
     def __init__(self, state, patch: int, heads: int, depth: int):
         self.w = {name: tensor.double().numpy() for name, tensor in state.items()}
         self.patch, self.heads, self.depth = patch, heads, depth
@@ -109,6 +111,8 @@ class Literal:
 
     def normalised(self, a, b, relevance):
         """Both sides' relevance scaled to their parts of the whole."""
+        if self.plain:
+            return [a, b]
         total = abs(a.sum()) + abs(b.sum())
         return [part * (abs(part.sum()) / total * relevance.sum() / part.sum()) for part in (a, b)]
 
@@ -122,6 +126,8 @@ class Literal:
         for (a, b), r in zip(pairs, relevance, strict=True):
             ratio = r / (a @ b)
             received.append((a * (ratio @ b.T), b * (a.T @ ratio)))
+            if self.plain:
+                received[-1] = tuple(side / 2 for side in received[-1])
         left, right = (np.array([of[side] for of in received]) for side in (0, 1))
         return self.normalised(left, right, np.array(relevance))
 

@@ -146,7 +146,7 @@ def test_rollout_of_the_last_layer_is_raw_attention_of_the_patches():
 
 @pytest.mark.parametrize("layers", [0, 3])
 def test_more_layers_than_there_are_is_an_error(layers):
-    for name in ("rollout", "transformer-mm"):
+    for name in ("rollout", "transformer-mm", "transformer-attribution"):
         with pytest.raises(ValueError, match=f"between 1 and 2 layers, the network's, but got {layers}"):
             explain(name, small(), X, TARGET, segments.pixels(4, 6), layers=layers)
 
@@ -322,18 +322,38 @@ def test_every_layers_relevance_is_the_literal_one():
         assert_close(network.patches(found[-1][b].numpy()), expected["pixels"])
 
 
-def test_partial_lrp_and_transformer_attribution_are_read_off_the_literal_relevance():
-    def of_the_last_layer(net, image, target):
-        return np.maximum(net.relevance(image, target)["attention", DEPTH - 1], 0).mean(0)[0]
+def of_the_last_layer(net, image, target):
+    return np.maximum(net.relevance(image, target)["attention", DEPTH - 1], 0).mean(0)[0]
 
+
+def test_partial_lrp_is_read_off_the_literal_relevance():
+    assert_close(patch_values("partial-lrp"), literally(of_the_last_layer))
+
+
+@pytest.mark.parametrize("layers", [None, 1])
+def test_transformer_attribution_is_read_off_the_literal_relevance(layers):
     def attribution(net, image, target):
         relevances, R = net.relevance(image, target), np.eye(7)
         for layer, slope in enumerate(slopes(net, image, target)):
-            R = (np.eye(7) + np.maximum(slope * relevances["attention", layer], 0).mean(0)) @ R
+            if layers is None or layer >= DEPTH - layers:
+                R = (np.eye(7) + np.maximum(slope * relevances["attention", layer], 0).mean(0)) @ R
         return R[0]
 
-    assert_close(patch_values("partial-lrp"), literally(of_the_last_layer))
-    assert_close(patch_values("transformer-attribution"), literally(attribution))
+    assert_close(patch_values("transformer-attribution", layers=layers), literally(attribution))
+
+
+def test_the_rules_of_the_rivals_are_the_literal_ones(monkeypatch):
+    normalised = patch_values("partial-lrp")
+    monkeypatch.setattr(Literal, "plain", True)
+    plain = patch_values("partial-lrp", normalised=False)
+    assert_close(plain, literally(of_the_last_layer))
+    assert not np.allclose(plain, normalised)
+    network = literal()
+    received = explain("lrp", small(), X, TARGET, segments.pixels(4, 6), normalised=False)
+    for b, (image, target) in enumerate(zip(X.numpy(), TARGET.tolist(), strict=True)):
+        network.forward(image)
+        expected = network.relevance(image, target)["pixels"].reshape(2, 3, 3, PATCH, PATCH).sum(2)
+        assert_close(received[b].view(2, PATCH, 3, PATCH).transpose(1, 2).numpy(), expected, rtol=1e-5)
 
 
 KINDS = {

@@ -19,7 +19,8 @@
 #
 # F-Fidelity does two things to Fidelity: it fine-tunes the network on random masks, and it removes only a random part of
 # what an explanation names, with a cap. *Which of them helps?* This page is the paper's ablation (Figure 3) and its case
-# study of a single image (Figure 2).
+# study of a single image (Figure 2). The paper's ablation is on CIFAR-100, its single image is of Tiny-ImageNet; here both are on
+# one data set: CIFAR-10, which stands for these, or CIFAR-100 in the profile `paper`.
 
 # %% [markdown]
 # ## Parameters

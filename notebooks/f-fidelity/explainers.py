@@ -20,7 +20,7 @@
 # *Which explains better, Grad-CAM or a saliency map?* So far the explainers were one explanation with more and more
 # noise. Here F-Fidelity compares two real ones, as the paper does in appendix D.10. Grad-CAM points at regions, the
 # saliency map at single pixels. The paper does this on Tiny-ImageNet (Table 11) and on ImageNet (Table 12); here it is
-# done on CIFAR-10 and on photographs of ImageNet.
+# done on small images (CIFAR-10, or Tiny-ImageNet in the profile `paper`) and on photographs of ImageNet.
 
 # %% [markdown]
 # ## Parameters
@@ -43,7 +43,7 @@ beta = 0.1
 draws = 1  # random subsets per image, size and direction; the paper draws 50, but images decide
 photographs_draws = 4  # the same for the 20 photographs
 attained_images = 1  # of the small images: as many are put beside the best order of their patches
-attained_patch = 8  # side of these patches in pixels: 16 patches, of which all 65 536 subsets are asked
+attained_patch = 8  # side of these patches in pixels: 16 patches of 32 x 32, of which all 65 536 subsets are asked
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the photographs, their network's fine-tuning and the random subsets
@@ -75,8 +75,7 @@ run = Run("f-fidelity/explainers", globals())
 # %% [markdown]
 # ## Small images
 #
-# The networks are those of [the page before](../f-fidelity/images): ResNet-9 on CIFAR-10, and the same network fine-tuned on random
-# masks.
+# As on [the page before](../f-fidelity/images): ResNet-9, and the same network fine-tuned on random masks.
 
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
@@ -144,9 +143,10 @@ if folder:
     known = subjects.evenly(known, more_photographs)
     settings["photographs of a folder"] = more = photographed("imagenet-folder", every, known, **options)
     pictures[more.dataset] = every.take(known)
+called = {f"{name} test": of for name, of in published.SETS.items()} | {large.dataset: "ImageNet"}
 Markdown(
     "\n".join(
-        f"- *{setting}*: {len(pictures[s.dataset])} images; the original network gets "
+        f"- *{setting}*: {len(pictures[s.dataset])} images of {called.get(s.dataset, 'a folder')}; the original network gets "
         f"{accuracy(s.model, pictures[s.dataset], batch_size=64):.1%} of them right, the fine-tuned one "
         f"{accuracy(s.tuned, pictures[s.dataset], batch_size=64):.1%}."
         for setting, s in settings.items()
@@ -219,8 +219,8 @@ figures.curves(
 # ## Published and measured
 #
 # The scores are averaged over the explanation sizes. *Published* are the paper's averages: Tiny-ImageNet with ResNet-9 under
-# *small images*, 500 photographs of ImageNet with ResNet-18 under *photographs*, or those of a folder. Our
-# data, and in the quick profile our networks, are others, so only the order of the two explainers is to be compared. In brackets: 95 % intervals over the images.
+# *small images*, 500 photographs of ImageNet with ResNet-18 under *photographs*, or those of a folder. But in the profile
+# `paper` our data and networks are others, so only the order of the two explainers is to be compared. In brackets: 95 % intervals over the images.
 
 # %% tags=["hide-input"]
 averages = tables.summary(scores, ["dataset", "metric", "explainer"], of=stats.area)

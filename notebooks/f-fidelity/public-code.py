@@ -19,7 +19,8 @@
 #
 # In a dozen places the authors' code does something else than their paper says. *Which of them matter?* Each that can be switched on
 # is switched on here, alone, and the same degraded explanations of the same images are ranked again; at the end all are on
-# together. The list itself, with what we do and why, is on [](../../book/f-fidelity/deviations).
+# together. The list itself, with what we do and why, is on [](../../book/f-fidelity/deviations). CIFAR-10 stands for the paper's
+# images, but in the profile `paper`, which has CIFAR-100.
 
 # %% [markdown]
 # ## Parameters

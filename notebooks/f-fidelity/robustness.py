@@ -19,7 +19,7 @@
 #
 # *Why fine-tune at all?* A metric that removes features shows the network inputs that it never met in training. This page
 # measures what random masking alone costs: no explanation is involved. It is the paper's Table 8 for images and its
-# Figure 1.
+# Figure 1, both on CIFAR-100; CIFAR-10 stands for it, but in the profile `paper`.
 
 # %% [markdown]
 # ## Parameters
@@ -97,14 +97,16 @@ run.save(scores, "scores")
 # %% [markdown]
 # ## Table 8, images
 #
-# Accuracy with a random share of the pixels set to the mean colour. *Published* is the paper's ResNet on CIFAR-100; the
+# Accuracy with a random share of the pixels set to the mean colour. *Published* is the paper's ResNet on CIFAR-100. The
 # rows for time series and text are on their own pages, all of them together on [](../../book/f-fidelity/guideline). In
 # brackets: 95 % intervals over the images, for the networks at hand.
 
 # %% tags=["hide-input"]
+data = recipes[0]["original"].data
+called = published.SETS.get(data, data)
 shares = [share for share in (0.0, 0.05, 0.1) if share in masked]
 table8 = masking.accuracies(scores.where(metric="accuracy", network=["original", "fine-tuned"]))
-table8 = table8[table8["masked"].isin(shares)].assign(dataset="CIFAR-10", architecture="ResNet")
+table8 = table8[table8["masked"].isin(shares)].assign(dataset=called, architecture="ResNet")
 run.save(table8, "robustness")
 paper = published.load("ffidelity_robustness")
 kept = recorded("f-fidelity/robustness", "robustness")
@@ -121,6 +123,12 @@ sources = {
     if f is not None
 }
 tables.styled(tables.side_by_side(sources, rows=["network"], columns=["masked"]))
+
+# %% tags=["hide-input"]
+of_run = {
+    name: " and ".join(sources[name]["dataset"].unique()) for name in ("recorded", "this build") if name in sources
+}
+Markdown("; ".join(f"*{name[0].upper()}{name[1:]}* is {whose}" for name, whose in of_run.items()) + ".")
 
 # %% [markdown]
 # The premise of the claim is that there is something to lose: the network recognises most images as long as nothing is

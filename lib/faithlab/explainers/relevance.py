@@ -15,6 +15,7 @@ Own code, for want of a library: zennit has no rules for attention or skip conne
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -198,11 +199,12 @@ def _pixels(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None =
     return redistribute(function(x, weight, bias, *args), rule, x)
 
 
-def _pair(function: Callable, a: Tensor, b: Tensor) -> Tensor:
+def _pair(function: Callable, a: Tensor, b: Tensor, *, part: float | None = None) -> Tensor:
     """Two inputs, a sum (skip connection) or a matrix product (attention): eq. 8, normalised as in eq. 9 and 10.
 
     Each side's share of the relevance, in every image, is its part of |sum of R_a| + |sum of R_b|. So the total stays,
-    which in a product would double and in a sum be lost to cancellation.
+    which in a product would double and in a sum be lost to cancellation. Given `part`, each side receives so much of
+    what eq. 8 says instead.
     """
     if not isinstance(b, Tensor) or not (a.requires_grad or b.requires_grad):
         return function(a, b)
@@ -211,14 +213,12 @@ def _pair(function: Callable, a: Tensor, b: Tensor) -> Tensor:
         # Constants that every image shares (position embeddings) take their share in each image.
         wide = [v.expand(len(relevance), *v.shape[1:]) for v in (a, b)]
         received = _contributions(relevance, function(*wide), tuple(wide))
-        sums = [part.flatten(1).sum(1) for part in received]
+        sums = [own.flatten(1).sum(1) for own in received]
         whole = relevance.flatten(1).sum(1)
         shares = [_ratio(s.abs(), sums[0].abs() + sums[1].abs()) * whole for s in sums]
-        scaled = [
-            part * _ratio(share, s).view(-1, *[1] * (part.ndim - 1))
-            for part, share, s in zip(received, shares, sums, strict=True)
-        ]
-        return tuple(part.sum_to_size(v.shape) for part, v in zip(scaled, (a, b), strict=True))
+        factors = [_ratio(share, s) if part is None else part for share, s in zip(shares, sums, strict=True)]
+        scaled = [(own.transpose(0, -1) * f).transpose(0, -1) for own, f in zip(received, factors, strict=True)]
+        return tuple(own.sum_to_size(v.shape) for own, v in zip(scaled, (a, b), strict=True))
 
     return redistribute(function(a, b), rule, a, b)
 
@@ -232,15 +232,24 @@ def _mean(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
     return redistribute(function(x, *args, **kwargs), rule, x)
 
 
+_SUMS, _PRODUCTS = (Tensor.add, Tensor.__add__, Tensor.__radd__), (Tensor.matmul, Tensor.__matmul__)
 RULES: dict[Callable, Rule] = {
     functional.linear: _linear,
     functional.conv2d: _pixels,
     **dict.fromkeys([functional.layer_norm, functional.gelu, functional.relu, Tensor.softmax], identity),
     **dict.fromkeys([Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.div, Tensor.__truediv__], _scaled),
-    **dict.fromkeys([Tensor.add, Tensor.__add__, Tensor.__radd__, Tensor.matmul, Tensor.__matmul__], _pair),
+    **dict.fromkeys([*_SUMS, *_PRODUCTS], _pair),
     Tensor.mean: _mean,
 }
 """The rules of LRP, Partial LRP and Transformer Attribution."""
+
+PLAIN: dict[Callable, Rule] = {
+    **RULES,
+    **dict.fromkeys(_SUMS, partial(_pair, part=1.0)),
+    **dict.fromkeys(_PRODUCTS, partial(_pair, part=0.5)),
+}
+"""The rules by which Chefer, Gur and Wolf run LRP and Partial LRP as rivals: a sum hands on what eq. 8 says, however
+much of it cancels, and each side of a product receives half."""
 
 PASSING: frozenset[Callable] = frozenset(
     {
@@ -254,7 +263,9 @@ PASSING: frozenset[Callable] = frozenset(
 # Explainers
 
 
-def relevances(model: nn.Module, x: Tensor, target: Tensor) -> tuple[attention.Record, Tensor, Tensor]:
+def relevances(
+    model: nn.Module, x: Tensor, target: Tensor, rules: dict[Callable, Rule] = RULES
+) -> tuple[attention.Record, Tensor, Tensor]:
     """A forward under `propagating`: its record, its input in the graph, and the sum of the targets' logits.
 
     The gradient of the sum with respect to anything in the record, or to the input, is relevance: 1 at the logit.
@@ -270,40 +281,48 @@ def relevances(model: nn.Module, x: Tensor, target: Tensor) -> tuple[attention.R
         )
     x = gradable(x)
     with torch.enable_grad():
-        with attention.recorded(model, x) as record, propagating(model, RULES, PASSING):
+        with attention.recorded(model, x) as record, propagating(model, rules, PASSING):
             logits = model(x)
         return record, x, logits.gather(1, target[:, None]).sum()
 
 
 @register("lrp")
-def lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
-    """LRP (Bach et al., 2015; Binder et al., 2016) down to the pixels, by `RULES`, [n, C, H, W]."""
-    _, pixels, logit = relevances(model, x, target)
+def lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, normalised: bool = True) -> Tensor:
+    """LRP (Bach et al., 2015; Binder et al., 2016) down to the pixels, by `RULES`, [n, C, H, W].
+
+    `normalised` False: by the rules `PLAIN`.
+    """
+    _, pixels, logit = relevances(model, x, target, RULES if normalised else PLAIN)
     (relevance,) = torch.autograd.grad(logit, pixels)
     return relevance
 
 
 @register("partial-lrp")
-def partial_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+def partial_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, normalised: bool = True) -> Tensor:
     """Partial LRP (Voita et al., 2019): the relevance of the last layer's attention, mean over heads, [n, 1, H, W].
 
-    Negative relevance is left out, as in the implementation of Chefer, Gur, Wolf (CVPR 2021).
+    Negative relevance is left out, as in the implementation of Chefer, Gur, Wolf (CVPR 2021). `normalised` False: by
+    the rules `PLAIN`.
     """
-    record, _, logit = relevances(model, x, target)
+    record, _, logit = relevances(model, x, target, RULES if normalised else PLAIN)
     (relevance,) = torch.autograd.grad(logit, record.attention[-1])
     return attention.enlarged(model, attention.read(model, relevance.relu().mean(1)), x)
 
 
 @register("transformer-attribution")
-def transformer_attribution(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+def transformer_attribution(
+    model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, layers: int | None = None
+) -> Tensor:
     """Transformer Attribution (Chefer, Gur, Wolf, CVPR 2021, eq. 13 and 14): gradient x relevance, all layers.
 
     R = product of (I + mean over heads of (dA_l * relevance of A_l)^+), the last layer leftmost, [n, 1, H, W].
+
+    `layers` is how many of the last layers are multiplied; None: all.
     """
     record, _, logit = relevances(model, x, target)
-    relevance = torch.autograd.grad(logit, record.attention)
+    relevance = torch.autograd.grad(logit, attention.last(record.attention, layers))
     plain, logit = attention.forward(model, x, target)
-    gradients = torch.autograd.grad(logit, plain.attention)
+    gradients = torch.autograd.grad(logit, attention.last(plain.attention, layers))
     weighted = [(dA * R).relu().mean(1) for R, dA in zip(relevance, gradients, strict=True)]
     return attention.enlarged(model, attention.read(model, attention.chain(weighted)), x)
 

@@ -7,6 +7,7 @@ change, and what a notebook needs to run::
 
     f-fidelity/images:
       data: [cifar10]        # fetched before it runs
+      papers: [cifar100]     # the paper's own data, fetched before it runs in the profile paper
       recipe: resnet9        # the network whose recipe `training` and `tuning` change
       pretrained: networks   # the parameter that names pretrained networks; they are fetched before it runs, too
       alone: true            # nothing else runs beside it (timings)
@@ -51,6 +52,7 @@ class Needs:
 
     Attributes:
         data: names of the data sets to fetch first.
+        papers: the same in the profile paper alone: the data that the paper is about.
         recipe: the network of `networks.RECIPES` whose recipe the mappings `training`, `tuning` and `..._training`
             change; "each": they are by network.
         pretrained: the parameter with the name or the names of pretrained networks, see `study.weights`.
@@ -66,6 +68,7 @@ class Needs:
     """
 
     data: tuple[str, ...] = ()
+    papers: tuple[str, ...] = ()
     recipe: str = ""
     pretrained: str = ""
     alone: bool = False
@@ -150,9 +153,7 @@ def _entry(name: str) -> Mapping[str, Any]:
 def needs(name: str) -> Needs:
     """What a notebook needs to run, from ``profiles.yml``."""
     entry = {key: value for key, value in _entry(name).items() if key not in PROFILES}
-    if "data" in entry:
-        entry["data"] = tuple(entry["data"])
-    return Needs(**entry)
+    return Needs(**entry | {key: tuple(entry[key]) for key in ("data", "papers") if key in entry})
 
 
 def resolve(name: str, profile: str = "quick", overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:

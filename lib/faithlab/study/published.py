@@ -15,6 +15,9 @@ from faithlab.study import places
 KEYS = ("table", "figure", "groups")
 """Columns of whole numbers that say which number a row holds; all other numbers are measurements."""
 
+SETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "tiny-imagenet": "Tiny-ImageNet"}
+"""Data sets of `faithlab.zoo.datasets` as F-Fidelity's tables of images call them."""
+
 
 def checksums() -> dict[str, str]:
     """The sha256 of every published table, by the name that `load` knows it by."""

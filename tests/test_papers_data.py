@@ -1,0 +1,119 @@
+"""The profile `paper` has the papers' own data: fetched first, and the pages run on small files of the same format."""
+
+import io
+import json
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+from faithlab.fetch import cache
+from faithlab.study import execute, places, profiles
+from faithlab.zoo import datasets, imagenet
+from test_imagenet import picture, tiny_archive
+from test_texts import expect, place
+
+TRAIN, TEST = 160, 70
+GENERATOR = np.random.default_rng(0)
+WORDS = ["a", "film", "that", "is", "long", "dull", "short", "bright", "good", "bad", "old", "new", "and", "actors"]
+
+
+def cifar100():
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+        for name, count in (("train", TRAIN), ("test", TEST)):
+            labels = np.arange(count, dtype=np.uint8)[:, None] % 100
+            pixels = (GENERATOR.integers(0, 56, (count, 3072)) + 2 * labels).astype(np.uint8)
+            member = tarfile.TarInfo(f"cifar-100-binary/{name}.bin")
+            member.size = pixels.size + 2 * count
+            tar.addfile(member, io.BytesIO(np.concatenate([labels // 5, labels, pixels], 1).tobytes()))
+    return {"cifar-100-binary.tar.gz": stream.getvalue()}
+
+
+def tiny_imagenet():
+    labels = np.arange(max(TRAIN, TEST)) % 8 * 25
+    pictures = [picture(tuple(int(c) for c in GENERATOR.integers(0, 255, 3))) for _ in labels]
+    train = {f"{imagenet.TINY[labels[i]]}_{i}.JPEG": pictures[i] for i in range(TRAIN)}
+    test = {f"val_{i}.JPEG": (imagenet.TINY[labels[i]], pictures[i]) for i in range(TEST)}
+    return {"tiny-imagenet-200.zip": tiny_archive(train, test)}
+
+
+def sentences(count):
+    return [(" ".join(GENERATOR.choice(WORDS, 26)), i % 2) for i in range(count)]
+
+
+def sst2():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, count in (("train", TRAIN), ("dev", TEST)):
+            lines = [f"{text} \t{label}\n" for text, label in sentences(count)]
+            archive.writestr(f"SST-2/{name}.tsv", "sentence\tlabel\n" + "".join(lines))
+    return {"SST-2.zip": stream.getvalue()}
+
+
+def boolq():
+    def lines(count):
+        rows = [{"question": "is it so", "passage": text, "answer": bool(label)} for text, label in sentences(count)]
+        return "\n".join(json.dumps(row) for row in rows).encode()
+
+    return {"train.jsonl": lines(TRAIN), "dev.jsonl": lines(TEST)}
+
+
+SMALL = {"cifar100": cifar100, "tiny-imagenet": tiny_imagenet, "sst2": sst2, "boolq": boolq}
+"""By set: its official archives, with a few made-up examples in them."""
+
+
+def named(value):
+    """The published sets that parameters name."""
+    if isinstance(value, dict | list):
+        return set().union(*map(named, value.values() if isinstance(value, dict) else value))
+    return {value} & datasets.COLLECTIONS.keys() if isinstance(value, str) else set()
+
+
+@pytest.mark.parametrize("name", places.notebooks())
+def test_what_only_the_profile_paper_asks_about_is_fetched_before_it_runs(name):
+    needs = profiles.needs(name)
+    assert named(profiles.resolve(name, "paper")) - set(needs.data) == set(needs.papers) - set(needs.data)
+    assert not set(needs.data) & set(needs.papers)
+
+
+def own(paper, smoke):
+    """The parameters of smoke, with the data of the paper, and what of a network depends on them."""
+    found = {}
+    for key, value in paper.items():
+        if isinstance(value, dict):
+            found |= {key: {**smoke.get(key, {}), **own(value, smoke.get(key, {}))}}
+        elif key in ("data", "text_set", "classes", "size"):
+            found[key] = value
+    return {key: value for key, value in found.items() if value}
+
+
+PAGES = [name for name in places.notebooks() if (of := set(profiles.needs(name).papers)) and of <= SMALL.keys()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_notebook_runs_on_the_papers_data(name, tmp_path, monkeypatch):
+    known = cache.folder()
+    monkeypatch.setenv(cache.VARIABLE, str(mine := tmp_path / "cache"))
+    monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
+    (mine / "datasets").mkdir(parents=True)
+    for path in [*known.glob("datasets/*.safetensors"), known / "pretrained"]:
+        if path.name.split(".")[0] not in SMALL and path.exists():
+            (mine / path.relative_to(known)).symlink_to(path)
+    for data in profiles.needs(name).papers:
+        expect(monkeypatch, data, files := SMALL[data]())
+        place(data, files)
+        datasets.fetch(data)  # into the cache, where the notebook's own process finds it
+    overrides = own(profiles.resolve(name, "paper"), profiles.resolve(name, "smoke"))
+    if "attained_patch" in profiles.defaults(name) and "tiny-imagenet" in profiles.needs(name).papers:
+        overrides["attained_patch"] = 32  # four patches, as of smaller images
+    execute.execute(name, "smoke", overrides=overrides)
+    (folder,) = (tmp_path / "build").glob("smoke*/results")
+    told = json.loads((folder / name / "provenance.json").read_text())
+    assert set(profiles.needs(name).papers) <= named(told["parameters"])
+    (page,) = (tmp_path / "build").glob(f"smoke*/executed/{name}.ipynb")
+    called = {"cifar100": "CIFAR-100", "tiny-imagenet": "Tiny-ImageNet", "sst2": "SST2", "boolq": "BoolQ"}
+    assert all(called[data] in page.read_text() or name.startswith("saco") for data in profiles.needs(name).papers)
