@@ -170,6 +170,58 @@ def test_the_command_fails_where_a_build_disagrees(tmp_path, monkeypatch, capsys
     assert "120 differ" in capsys.readouterr().out
 
 
+def network(name, sha256, **facts):
+    return {"kind": "network", "name": name, "sha256": sha256, **facts}
+
+
+def test_networks_that_two_runs_have_trained_apart_are_known_by_name_and_weights():
+    ships = network("cifar10-vit-a", "1", shipped=True)
+    orders = {"kind": "orders", "name": "cifar10-vit-a-x", "sha256": "3"}
+    kept = {"networks": [ships, orders, network("cifar10-vit-b", "4"), network("cifar10-vit-c", "5")]}
+    built = {
+        "networks": [ships, orders | {"sha256": "6"}, network("cifar10-vit-b", "7"), network("cifar10-vit-c", "5")]
+    }
+    assert agreement.trained_anew(built, kept) == {"cifar10-vit-b"}
+    assert agreement.trained_anew(kept, kept) == agreement.trained_anew({}, kept) == set()
+
+
+@pytest.mark.parametrize(
+    ("metric", "data", "apart"),
+    [("ROAR+", "cifar10", True), ("ROAR-", "cifar100", False), ("FFid+", "cifar10", False), ("mine", "cifar10", False)],
+)
+def test_only_metrics_of_retrained_networks_are_of_another_network(metric, data, apart):
+    block = table(hits(4), metric=metric).labelled(dataset=f"{data} test").blocks[0]
+    assert agreement.of_another_network(block, {"cifar10-vit-b"}) == apart
+    assert not agreement.of_another_network(block, set())
+
+
+def test_rows_of_a_network_that_was_trained_anew_are_left_out_and_said(tmp_path, monkeypatch, capsys):
+    name, kept = "f-fidelity/vision-transformer", hits(60)
+    parameters = {of: profiles.resolve(name, of) for of in ("quick", "study")}
+    record = {"notebook": name, "profile": "study", "parameters": parameters["study"]}
+
+    def save(place, plain, roar, weights):
+        (tmp_path / place).mkdir(exist_ok=True)
+        scores = table(plain, metric="Fid+") + table(roar, metric="ROAR+")
+        scores.labelled(dataset="cifar10 test").save(tmp_path / place / "scores.parquet")
+        about = {"parameters": parameters["quick"], "networks": [network("cifar10-vit-b", weights)]}
+        (tmp_path / place / "provenance.json").write_text(json.dumps(record | about))
+
+    save("kept", kept, kept, "1")
+    monkeypatch.setattr(results, "recorded_runs", lambda: [record | {"networks": [network("cifar10-vit-b", "1")]}])
+    monkeypatch.setattr(places, "results", lambda name, profile: tmp_path / "built")
+    monkeypatch.setattr(places, "recorded", lambda name, profile: tmp_path / "kept")
+    save("built", kept[:30], 1 - kept[:30], "2")
+    assert agreement.main([]) == 0
+    said = capsys.readouterr().out
+    assert "of 120 numbers, 0 differ" in said
+    assert "30 rows of ROAR+ are of a network that was trained anew" in said
+    save("built", kept[:30], 1 - kept[:30], "1")  # the same network has no excuse
+    assert agreement.main([]) == 1
+    save("built", 1 - kept[:30], kept[:30], "2")  # nor have the others' rows
+    assert agreement.main([]) == 1
+
+
 def test_a_page_that_is_not_compared_is_a_fault_unless_it_is_declared(tmp_path, monkeypatch, capsys):
     name = "f-fidelity/images"
     record = {"notebook": name, "profile": "study", "parameters": profiles.resolve(name, "study")}

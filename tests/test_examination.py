@@ -14,7 +14,7 @@ from faithlab.scores import Scores
 from faithlab.stats import sequential
 from faithlab.subject import Subject
 from faithlab.trials import examination, gaming, optimum, truth
-from faithlab.trials.examination import ORACLE, RANDOMISED, RIVAL, SEARCHED, SHUFFLED, SIZES
+from faithlab.trials.examination import BEST, ORACLE, RANDOMISED, RIVAL, SEARCHED, SHUFFLED, SIZES
 
 IMAGES, FEATURES = 60, 24
 WHO = {"dataset": "given", "network": "sum"}
@@ -506,6 +506,24 @@ def test_what_stands_beside_the_trials(examined):
     assert 0 < both["certain"] <= both["attainable"]
     assert both["attainable"] > 0.5
     assert card["certain"].isna().sum() == len(card) - 1  # nothing bounds the others
+
+
+def test_the_card_is_against_the_best_search_that_the_budget_affords(subject):
+    metrics = {n: METRICS[n] for n in ("LeRF - MoRF", "LeRF", "SaCo")}
+    explainers = {"IxG": "input-x-gradient", "Random too": ("random", {"seed": 9})}
+    few = gaming.part(subject, torch.arange(6))
+    of = examination.examine(metrics, few, explainers, budget=1000, gamed=4).scores
+    beside = {b.labels["metric"]: b.values[:, 0] for b in of.where(variant=BEST)}
+    assert set(beside) == {"LeRF"}, "LeRF - MoRF asks twice as much"
+    (searched,) = of.where(variant=SEARCHED, metric="LeRF", explainer="LeRF")
+    assert (beside["LeRF"] >= searched.values[:, 0] - 1e-4).all()
+    # The sum is additive: the best order is known, and Input x Gradient is it.
+    card = examination.report(of, metrics, "IxG").set_index("metric")
+    assert card.loc["LeRF", "attainable"] == pytest.approx(1, abs=0.05)
+    before = Scores(b for b in of if b.labels.get("variant") != BEST)  # as records are from before it was asked
+    kept = examination.report(before, metrics, "IxG").set_index("metric")
+    assert (kept["attainable"] >= card["attainable"] - 1e-4).loc[["LeRF", "LeRF - MoRF"]].all()
+    assert examination.trust(of, metrics).equals(examination.trust(before, metrics)), "Gaming keeps its own search"
 
 
 def test_a_bound_is_above_what_every_order_reaches(examined):

@@ -17,7 +17,7 @@ import reader
 import yaml
 
 from faithlab.claims import CONTRADICTED, REPRODUCED
-from faithlab.study import places
+from faithlab.study import places, profiles
 
 text, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
 RESULTS = pd.DataFrame(
@@ -207,6 +207,9 @@ def test_declared_caveats_name_pages_and_parameters_that_exist():
             scripts = [places.script(page).read_text(encoding="utf-8") for page in own]
             for parameter in caveat.get("when", {}):
                 assert any(re.search(rf"^{parameter} = ", script, re.M) for script in scripts), (name, parameter)
+            runs = [profiles.resolve(page, profile) for page in own for profile in profiles.PROFILES]
+            true = [run for run in runs if run.items() >= caveat.get("when", {}).items()]
+            assert true, f"{name}: no profile has {caveat.get('when')}, so that nobody reads {caveat['badge']!r}"
 
 
 def test_every_page_of_the_book_has_a_title_of_its_own():

@@ -51,6 +51,7 @@ from IPython.display import Markdown
 
 from faithlab import engine, readouts, segments
 from faithlab.explainers import explain
+from faithlab.masks import BUDGET
 from faithlab.metrics.fidelity import remaining
 from faithlab.study import figures, networks, tables
 from faithlab.study.results import Run, recorded_runs
@@ -391,8 +392,10 @@ Markdown(" ".join(why))
 # ## What it does not cost
 #
 # A score call holds one block of masked inputs and one forward's activations, however many images, sizes and draws there
-# are; a metric holds masks of at most 32 MiB (or one per image) at a time. The test suite holds 2000 images × 19 sizes to
-# 4 GB, and shows that more draws do not need more.
+# are. The test suite holds a job of the paper's images and sizes to a limit, and shows that more draws do not need more.
+
+# %% tags=["hide-input"]
+Markdown(f"A metric holds masks of at most {BUDGET / 2**20:.0f} MiB (or one per image) at a time.")
 
 # %% tags=["hide-input"]
 run.finish()

@@ -17,8 +17,8 @@
 # %% [markdown]
 # # How few forwards decide?
 #
-# F-Fidelity asks the network 950 times about an image: at 19 sizes, 50 random subsets each. But whoever compares two
-# explainers wants to know a mean over *images*, and over the sizes the subsets' noise averages out. So another image says more
+# F-Fidelity asks the network many times about an image: at each of many sizes about many random subsets. But whoever compares
+# two explainers wants to know a mean over *images*, and over the sizes the subsets' noise averages out. So another image says more
 # than a further subset of the same one, and the forwards are better spent there. This page measures how much better, and lets {py:func}`faithlab.decide.decide` stop as soon as the answer is clear.
 
 # %% [markdown]
@@ -44,6 +44,7 @@ precision = "bfloat16"  # of forwards, where the device computes it natively
 seed = 0
 
 # %% tags=["hide-input"]
+import inspect
 import itertools
 import time
 
@@ -71,10 +72,10 @@ run = Run("cost/forwards", globals())
 # %% [markdown]
 # ## The question, and what is asked
 #
-# The estimand is the same throughout: the area under FFid+ over the 19 sizes, as a mean over test images, for each of two
+# The estimand is the same throughout: the area under FFid+ over the sizes, as a mean over test images, for each of two
 # explainers, and the difference of the two. Seven ways of asking are compared:
 #
-# - **published**: 50 subsets for each size of each image;
+# - **published**: as many subsets for each size of each image as the paper draws;
 # - **one subset for all sizes** of an image: one random order of the pixels serves them all;
 # - **one subset a size**, each drawn apart ({py:func}`faithlab.masks.remove_apart_from_top`): sizes that share a subset err together, these do not;
 # - **opposite subsets**: one a size, where neighbouring sizes share a random order and take its two ends, so that they err in opposite
@@ -121,6 +122,10 @@ split = Scores.concat(
 scores = Scores.concat([once, published])
 run.save(scores, "scores")
 run.save(split, "split")
+Markdown(
+    f"As published that is {published_draws} subsets at each of {len(sizes)} sizes: the network is asked {published_draws * len(sizes)} times "
+    "about an image."
+)
 
 # %% [markdown]
 # ## Where the variance is
@@ -155,8 +160,8 @@ tables.styled(variance.map(lambda component: f"{component:.4f}".replace("-", "�
 level, told = variance.loc[one], variance.loc[difference]
 Markdown(
     f"Of {one}'s area, the variance between images is **{level.loc[KINDS[1], 'images']:.3f}**. One subset for all sizes adds "
-    f"{level.loc[KINDS[0], 'area, between draws']:.4f}, one subset a size {level.loc[KINDS[1], 'area, between draws']:.4f}, fifty "
-    f"of them a fiftieth; opposite subsets add {level.loc[OPPOSITE, 'area, between draws']:.4f}. Of the difference between the explainers, which the images share, {told.loc[KINDS[1], 'images']:.4f} is "
+    f"{level.loc[KINDS[0], 'area, between draws']:.4f}, one subset a size {level.loc[KINDS[1], 'area, between draws']:.4f}, {published_draws} "
+    f"of them 1/{published_draws} of that; opposite subsets add {level.loc[OPPOSITE, 'area, between draws']:.4f}. Of the difference between the explainers, which the images share, {told.loc[KINDS[1], 'images']:.4f} is "
     f"between images; one subset for all sizes adds {told.loc[KINDS[0], 'area, between draws']:.4f}, one subset a size "
     f"**{told.loc[KINDS[1], 'area, between draws']:.4f}**, opposite ones {told.loc[OPPOSITE, 'area, between draws']:.4f}, and {told.loc[KINDS[1] + UNSHARED, 'area, between draws']:.4f} where the explainers do not "
     "share it."
@@ -301,7 +306,8 @@ run.save(pd.DataFrame(rows, columns=columns), "decisions")
 # Under chance: the explainers of each image change places at random.
 gap = areas[difference].numpy()
 points = sequential.looks(least, images, 1.25)
-signs = np.random.default_rng(seed).choice([-1.0, 1.0], (2000, images)) * gap
+chances = 2000
+signs = np.random.default_rng(seed).choice([-1.0, 1.0], (chances, images)) * gap
 n = np.array(points)
 mean, square = (np.cumsum(x, 1)[:, n - 1] / n for x in (signs, signs**2))
 distance = np.abs(mean) / np.sqrt((square - mean**2) / (n - 1))
@@ -319,7 +325,7 @@ for d in decisions:
         f"{2 * d.images * len(sizes) * published_draws:,}."
     )
 text.append(
-    f"Where the explainers of every image change places at random, {wrong['false verdicts'][0]:.1%} of 2000 such tables end with "
+    f"Where the explainers of every image change places at random, {wrong['false verdicts'][0]:.1%} of {chances} such tables end with "
     f"a verdict; with a plain interval at every look it would be {wrong['false verdicts'][1]:.1%}."
 )
 Markdown(" ".join(text))
@@ -328,16 +334,25 @@ Markdown(" ".join(text))
 # ## The other metrics
 #
 # Is it so with the others? Each is asked as its paper does, and thriftily, about the same two explainers.
-#
-# - *RFid+*: one subset a size for fifty.
-# - *µFidelity*: 20 subsets for 100. Both explainers have the same ones, which are asked about once.
-# - *AOPC*, as any deletion curve: one of its ten sizes for each image, drawn at random.
-# - *RISE*, an explainer that is paid for in forwards: a quarter of its masks, against the second of the two under FFid+ with one subset a
-#   size. With fewer masks it is another map.
-#
-# For equal intervals of the difference the number of images goes as its variance between images. Each costs two maps, and
-# the questions about both. SaCo is not among them: nothing in it is random, and its 11 questions are all of different groups. What
-# can be saved there is images ({py:func}`faithlab.decide.decide`), not questions about one.
+
+# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
+mu_subsets = inspect.signature(METRICS["µFidelity"].ask).parameters["draws"].default, 20
+saco_asks = METRICS["SaCo"].forwards(maps[one].shape[1])
+Markdown(
+    f"- *RFid+*: one subset a size for {published_draws}.\n"
+    f"- *µFidelity*: {mu_subsets[1]} subsets for {mu_subsets[0]}. Both explainers have the same ones, which are asked about once.\n"
+    f"- *AOPC*, as any deletion curve: one of its {len(deletion.STEPS) - 1} sizes for each image, drawn at random.\n"
+    f"- *RISE*, an explainer that is paid for in forwards: {rise_masks[1] / rise_masks[0]:.0%} of its masks, against the second of the two under "
+    "FFid+ with one subset a size. With fewer masks it is another map.\n\n"
+    "For equal intervals of the difference the number of images goes as its variance between images. Each costs two maps, and "
+    f"the questions about both. SaCo is not among them: nothing in it is random, and its {saco_asks} questions are all of different groups. "
+    "What can be saved there is images ({py:func}`faithlab.decide.decide`), not questions about one."
+)
+
+# %% [markdown]
+# No metric of ours fills removed pixels in from their neighbours, as ROAD does {cite:p}`rong2022road`, so that it is not measured
+# here ([](peers) runs that of other libraries). It asks one input a size and draws no subsets: as a curve over sizes it is nearest to AOPC
+# with another reference, and what AOPC saves or loses is to be expected of it.
 
 
 # %% tags=["hide-input"]
@@ -369,7 +384,7 @@ area, itself, aopc = lambda v: v @ trapezoid, lambda v: v[:, 0], lambda v: v[:, 
 PUBLISHED, THRIFTY = "as published", "thrifty"
 OTHERS = {  # both ways: what is asked, an image's number, the maps, and an image's forwards
     "RFid+": [(with_subsets(n), area, two, both_maps + 2 * len(sizes) * n + 1) for n in (published_draws, 1)],
-    "µFidelity": [(mu.given(draws=n), itself, two, both_maps + n) for n in (100, 20)],
+    "µFidelity": [(mu.given(draws=n), itself, two, both_maps + n) for n in mu_subsets],
     "AOPC": [(deleted, aopc, two, both_maps + 21), (deleted, one_of_ten, two, both_maps + 3)],
     "RISE": [(apart, area, with_rise(n), both_maps / 2 + n + 2 * len(sizes) + 1) for n in rise_masks],
 }
@@ -427,7 +442,7 @@ found, shift = ratios["RISE"], shifts["RISE"]
 saves = "fewer" if found.low > 1 else "more" if found.high < 1 else "not clearly fewer or more"
 moved = "another map, and judged otherwise" if shift.low > 0 or shift.high < 0 else "not seen to be judged otherwise"
 text += f" *RISE* with {rise_masks[1]} masks for {rise_masks[0]} takes {saves} forwards for the same interval ({tables.number(found)} times fewer), and is "
-text += f"{moved}: its difference moves by {tables.number(shift, 3)}. *µFidelity* of 20 subsets moves by {tables.number(shifts['µFidelity'], 3)}: a correlation over fewer of "
+text += f"{moved}: its difference moves by {tables.number(shift, 3)}. *µFidelity* of {mu_subsets[1]} subsets moves by {tables.number(shifts['µFidelity'], 3)}: a correlation over fewer of "
 text += "them is another number. Both answer another question than with all, so that nothing is claimed of them."
 Markdown(text)
 

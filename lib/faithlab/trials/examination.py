@@ -80,12 +80,13 @@ HALVES = 16
 FEW = 20
 """With fewer images no interval is drawn where resamples do not differ."""
 
-SHUFFLED, RANDOMISED, ORACLE, RIVAL, SEARCHED = (
+SHUFFLED, RANDOMISED, ORACLE, RIVAL, SEARCHED, BEST = (
     "shuffled",
     "layers randomised",
     "partial oracle",
     "beside the oracle",
     "searched",
+    "best order",
 )
 """Variants of the long table."""
 
@@ -424,8 +425,10 @@ def games(
 ) -> list[Scores]:
     """The orders that metrics like best, put to all metrics, and what no order exceeds; fills in why not.
 
-    A search starts, of each input, at the explanation that the metric likes best. Sums of probabilities are bounded
-    (`faithlab.trials.optimum.bound`): those rows are of the metric `optimum.bound_name`.
+    A search starts, of each input, at the explanation that the metric likes best, and is the same for all metrics. Of
+    those whose best order `faithlab.search` can look for in as many forwards, that order stands beside it: `report` has
+    it, and the trial has not. Sums of probabilities are bounded (`faithlab.trials.optimum.bound`): those rows are of
+    the metric `optimum.bound_name`.
 
     Args:
         metrics: by name.
@@ -440,7 +443,7 @@ def games(
     part = subject if count is None else gaming.part(subject, torch.arange(min(count, len(subject.x))))
     families = {name: gaming.kin(metric) for name, metric in metrics.items()}
     rows, stacked = [], torch.stack([a[: len(part.x)] for a in attributions.values()])  # [K, B, F]
-    values, bounds = turned(table, metrics), []
+    values, beside = turned(table, metrics), []
     for name, metric in (bar := tqdm(metrics.items(), mininterval=5, leave=False)):
         bar.set_description(f"what {name} likes best")
         if not gaming.sees_only_order(metric):
@@ -456,8 +459,11 @@ def games(
             found = gaming.search(metric, part, start, budget=budget, seed=seed)
             rows.append(({"explainer": name, "variant": SEARCHED}, found.to(start)))
             if optimum.searchable(metric) and optimum.RANGE[metric.readout]:
-                bounds.append(optimum.bound(name, metric, part, best=name).labelled(variant=SEARCHED))
-    return [_asked(metrics, part, rows), *bounds] if rows else []
+                beside.append(optimum.bound(name, metric, part, best=name).labelled(variant=SEARCHED))
+            if optimum.searchable(metric) and (how := optimum.affordable(metric, stacked.shape[-1], budget)):
+                (order,) = optimum.best_orders({name: metric}, part, seed=seed, **how)[0].values()
+                beside.append(_asked({name: metric}, part, [({"explainer": name, "variant": BEST}, order.to(start))]))
+    return [_asked(metrics, part, rows), *beside] if rows else []
 
 
 def _asked(
@@ -1083,13 +1089,15 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
 
     Returns:
         Tidy: metric, score, score_low, score_high (the metric's own numbers turned so that higher is better),
-        attainable, attainable_low, attainable_high (0 a random order, 1 the best that the search of Gaming found;
-        missing where there was none), certain, certain_low, certain_high (1 what no order exceeds: the share of the
-        optimum lies between the two; missing where nothing bounds the metric), rival (the best other explainer),
-        ahead, ahead_low, ahead_high (of it, on the same images), real (whether that interval excludes zero).
+        attainable, attainable_low, attainable_high (0 a random order, 1 the better of what the search of Gaming and
+        `faithlab.search` found for each input; missing where there was none), certain, certain_low, certain_high (1
+        what no order exceeds: the share of the optimum lies between the two; missing where nothing bounds the metric),
+        rival (the best other explainer), ahead, ahead_low, ahead_high (of it, on the same images), real (whether that
+        interval excludes zero).
     """
 
-    def part(of: Sample, best: Sample, random: Sample) -> Tensor:
+    def part(of: Sample, random: Sample, *tops: Sample) -> Tensor:
+        best = dataclasses.replace(tops[0], values=torch.stack([top.values for top in tops]).amax(0))
         return (of.mean() - random.mean()) / (best.mean() - random.mean())
 
     limits = {optimum.bound_name(name): metric for name, metric in metrics.items()}
@@ -1109,11 +1117,12 @@ def report(scores: Scores, metrics: Mapping[str, Metric], explainer: str) -> pd.
         random = found(explainer=RANDOM, variant=None)[:1]
         bounded = optimum.bound_name(name) in table.labels("metric")
         limit = [{**b, "metric": optimum.bound_name(name)} for b in best if bounded]
+        best += [b for b in found(variant=BEST) if b["explainer"] == name]  # in records since it is asked
         shares = []
         for top in (best, limit):
             share = [float("nan")] * 3
             if top and random:
-                of = Statistic(part, (*own, *top, *random), "part")
+                of = Statistic(part, (*own, *random, *top), "part")
                 share = [float(x) for x in stats.estimate(table, of).pooled]
             shares += share
         real = ahead[1] > 0 or ahead[2] < 0
