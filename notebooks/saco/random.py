@@ -277,7 +277,9 @@ Markdown(
     )
     + (
         "the flat loss is rare even where the network is sure, so that its reason is the network or its images, which only the paper's own could tell apart."
-        if shows["the flat loss"][of_kind["have a probability above 0.9"]].double().mean().nan_to_num(0) < 0.5
+        if shows["the flat loss"][of_kind["have a probability above 0.9"]].double().mean() < 0.5
+        else "no image has a probability above 0.9, so that the flat loss of a sure network is not seen."
+        if not of_kind["have a probability above 0.9"].any()
         else "the flat loss is common where the network is sure, so that the image is the reason."
     )
 )
