@@ -46,7 +46,7 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import masks, stats
+from faithlab import draws, masks, segments, stats
 from faithlab.claims import best, better, counted, most, some, within
 from faithlab.metrics import METRICS, deletion, evaluate, own
 from faithlab.metrics.saco import coefficient, influences
@@ -243,6 +243,48 @@ run.claim(
 )
 
 # %% [markdown]
+# **Why?** One image may be an odd one. Are there others that show it, among those that meet the two conditions, or those that the
+# network is surest of, as of the printed one? And do the means show it?
+
+# %% tags=["hide-input"]
+maps = subjects.attributions(subject, compared | {RANDOM: ("random", {"seed": seed})})
+score = subject.score(reference="mean", exact=True)
+lost = {name: deletion.curve(score, of, removed).cpu() for name, of in maps.items()}
+late = torch.stack([of[:, third:].max(1).values - of[:, third:].min(1).values for of in lost.values()])
+found = torch.stack([coefficient(influences(score, of, groups)).cpu() for of in maps.values()])
+shows = {"the order of SaCo": (found[0] > found[1]) & (found[1] > found[2]), "the flat loss": (late < 0.1).all(0)}
+shows["both"] = shows["the order of SaCo"] & shows["the flat loss"]
+of_kind = {"meet the conditions": between, "have a probability above 0.9": whole > 0.9, "were explained": whole >= 0}
+ahead_by = stats.paired(scores, {"explainer": first}, {"explainer": second}, metric="SaCo")
+typical = late.amax(0).median()
+Markdown(
+    "Of "
+    + "; of ".join(
+        f"the {int(some.sum())} that {kind} "
+        + ", ".join(f"{int((some & of).sum())} show {name}" for name, of in shows.items())
+        for kind, some in of_kind.items()
+        if some.any()
+    )
+    + f" (this build, {subject.network}). After the first {third} groups the loss still moves by {typical:.2f} on the median image. On average {first} is "
+    + tables.by_sign(
+        ahead_by, f"{{}} ahead of {second}", f"{{}} behind {second}", f"level with {second} ({{}})", tables.number
+    )
+    + " in SaCo: "
+    + (
+        "the order holds in the mean, and single images are noise; "
+        if float(ahead_by.low) > 0
+        else "the order is not clear in the mean, either; "
+    )
+    + (
+        "the flat loss is rare even where the network is sure, so that its reason is the network or its images, which only the paper's own could tell apart."
+        if shows["the flat loss"][of_kind["have a probability above 0.9"]].double().mean() < 0.5
+        else "no image has a probability above 0.9, so that the flat loss of a sure network is not seen."
+        if not of_kind["have a probability above 0.9"].any()
+        else "the flat loss is common where the network is sure, so that the image is the reason."
+    )
+)
+
+# %% [markdown]
 # ## All explainers, all metrics
 #
 # Means over the images with 95 % intervals. Compare every row with that of Random.
@@ -342,6 +384,49 @@ for name in names[1:]:
     parts.append(some([better(scores, random, {"explainer": e}, **own) for e in explainers], f"by {name}"))
 run.claim("saco-random-real", "Section 5.2, Figure 4", "Existing metrics put Random above some real explainers.", parts)
 
+# %% [markdown]
+# **Why?** Are explainers before or behind Random because of what they know of the network? Two maps that know nothing of it are put to the
+# same metrics: *the centre*, whose pixels count the more the nearer they are to the middle, and *random patches*, in which all pixels of
+# a patch have one value. Single pixels at random leave no patch whole.
+
+# %% tags=["hide-input"]
+blind = []
+for own_subject in chosen:
+    height, width = own_subject.x.shape[-2:]
+    patches = segments.patches(height, width, width // 8).flatten()
+    value = draws.uniform(seed, own_subject.images, torch.zeros(1, dtype=torch.int64), int(patches.max()) + 1)[:, 0]
+    far = torch.cartesian_prod(*(torch.linspace(-1, 1, side, dtype=torch.float64) for side in (height, width))).norm(
+        dim=1
+    )
+    knowing_nothing = {"the centre": -far.expand(len(value), -1), "random patches": value[:, patches.to(value.device)]}
+    knowing_nothing = {name: of.to(own_subject.x.device) for name, of in knowing_nothing.items()}
+    blind.append(evaluate({n: metrics[n] for n in names[1:]}, own_subject, knowing_nothing))
+blind = Scores.concat(blind)
+run.save(blind, "blind")
+lines, sides = [], {}
+for name in names[1:]:
+    gaps = {}
+    for control in knowing_nothing:
+        gap = stats.paired(scores + blind, {"explainer": control}, {"explainer": RANDOM}, metric=name)
+        sides[name, control] = metrics[name].better * int(torch.sign(gap.low) if gap.low * gap.high > 0 else 0)
+        gaps[control] = f"{control} {tables.number(gap)}"
+    lines.append(f"{name} {', '.join(gaps.values())}")
+Markdown(
+    f"Less Random, on {blind.blocks[0].images.numel()} images (this build): {'; '.join(lines)}. "
+    + (
+        "By Comp. the centre is clearly before Random: objects stand in the middle of these images, and what leaves it there is before "
+        "Random, whatever it knows of the network. So the part about Comp. hangs on the images. "
+        if sides["Comp.", "the centre"] > 0
+        else "That the middle of the images is the reason by Comp. is not seen. "
+    )
+    + (
+        "By the metrics of MoRF random patches are clearly behind Random: many small holes cost this network more than a few large ones, so that Random "
+        "is before explainers of coarse maps for a reason that is not faithfulness."
+        if all(sides[name, "random patches"] < 0 for name in ("AUC", "AOPC", "LOdds"))
+        else "That Random owes its place under MoRF to its small holes is not seen for every metric."
+    )
+)
+
 # %% tags=["hide-input"]
 parts, rivals = [], [name for name in explainers if name != "IG"]
 for name, place in {"AUC": "best", "AOPC": "best", "LOdds": "best", "Comp.": "worst"}.items():
@@ -352,6 +437,40 @@ run.claim(
     "Section 5.2, Figure 4",
     "Cumulative metrics depend on the order: IG is the best by AUC, AOPC and LOdds, and the worst by Comp.",
     parts,
+)
+
+# %% [markdown]
+# **Why?** Is it the sign? What Integrated Gradients puts last with a sign speaks against the class, and to remove it first, as Comp.
+# does, costs nothing. As a magnitude, such pixels are among the first. The same metrics are put to $|\text{IG}|$, on the first images.
+
+# %% tags=["hide-input"]
+start = chosen[0].part(torch.arange(min(48, images)))
+with_sign = subjects.attributions(start, {"IG": explainers["IG"]})
+reading = evaluate({n: metrics[n] for n in names[1:]}, start, {"|IG|": with_sign["IG"].abs()})
+run.save(reading, "reading")
+both_signs = scores + reading
+both_signs = both_signs.where(**{name: of for name, of in start.labels.items() if of is not None})
+places = {"IG": {}, "|IG|": {}}
+for of, name in ((of, name) for of in places for name in names[1:]):
+    leads = (stats.paired(both_signs, {"explainer": of}, {"explainer": e}, metric=name) for e in rivals)
+    places[of][name] = sum(metrics[name].better * float(lead) > 0 for lead in leads)
+claimed = {name: 0 if name == "Comp." else len(rivals) for name in names[1:]}
+nearer = {name: abs(places["|IG|"][name] - of) - abs(places["IG"][name] - of) for name, of in claimed.items()}
+Markdown(
+    f"Of {len(rivals)} rivals IG is before "
+    + " and ".join(
+        f"{', '.join(f'{count} by {name}' for name, count in of.items())} {'with' if reading_of == 'IG' else 'without'} its sign"
+        for reading_of, of in places.items()
+    )
+    + f" (this build, {len(start.x)} images): "
+    + (
+        "without it IG is nearer to the last place by Comp. and farther from the first by others, so that no reading has all of the paper's places, and "
+        "the sign alone is not the reason. What is left is network and data, which only the paper's own would tell apart."
+        if nearer["Comp."] < 0 < sum(nearer.values()) - nearer["Comp."]
+        else "the sign is a reason: without it IG is nearer to the paper's places."
+        if sum(nearer.values()) < 0
+        else "the sign is not the reason: without it IG is no nearer to the paper's places."
+    )
 )
 
 # %% [markdown]

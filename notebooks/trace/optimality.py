@@ -403,6 +403,44 @@ run.claim(
     ],
 )
 
+# %% [markdown]
+# **Why?** Does annealing lose, or is there nothing to win? Image by image: who is ahead, where greedy search is at the optimum already,
+# what the best of several chains does, and how much of the mean is one image. *Recorded* and *this build* say whose images a number is of.
+
+# %% tags=["hide-input"]
+source, known = next(iter(run.beside("scores").items()))
+chains = next(name for name in known.labels("explainer") if name.endswith(" chains"))
+lines, won = [], []
+for name, of in single.items():
+    value = {
+        e: torch.cat([b.values[:, 0] for b in known.where(metric=of, explainer=e)]).double()
+        for e in ("annealing", chains, "greedy")
+    }
+    lead, best_lead = ((value[e] - value["greedy"]) * (-1 if "MoRF" in of else 1) for e in ("annealing", chains))
+    at_top = torch.cat([b.values[:, 0] for b in known.where(metric=close[of], explainer="greedy")]).bool()
+    won += [name] if at_top.double().mean() > 0.5 and (lead < 0).any() else []
+    lines.append(
+        f"**{name}**: ahead on {int((lead > 0).sum())} of {len(lead)} images, behind on {int((lead < 0).sum())}, with {chains.split(', ')[1]} on "
+        f"{int((best_lead < 0).sum())}; greedy search is within 1 % of the optimum on {int(at_top.sum())}"
+        + (
+            f"; one image makes {float(lead.max() / lead.clamp(min=0).sum()):.0%} of what is won"
+            if (lead > 0).any()
+            else ""
+        )
+        + "."
+    )
+Markdown(
+    f"Annealing against greedy search ({source}):\n\n"
+    + "\n\n".join(lines)
+    + "\n\n"
+    + (
+        f"For {' and '.join(won)} greedy search has most images solved, so that little is left to win and a single chain that is stuck "
+        "weighs as much: *constantly* is not true there, and more chains help more than more images."
+        if won
+        else "Greedy search leaves something to win on most images."
+    )
+)
+
 # %% tags=["hide-input"]
 run.claim(
     "tr-greedy-exact",
@@ -429,12 +467,129 @@ run.claim(
     [better(scores, *start, of=early, metric="part of the optimum by questions")],
 )
 
+# %% [markdown]
+# **Why?** Is a tenth of the questions too late to see it, is annealing the wrong search to start, being hot at first, or is it the wrong
+# order, greedy for LeRF alone? The curves of above say when a start is ahead. Insertion, which never leaves what it has for worse,
+# starts from both ends there; annealing from the same order is run here: it is all look-ups.
+
+# %% tags=["hide-input"]
+by_questions, tried = "part of the optimum by questions", []
+for subject, (table, _) in zip(chosen, answers, strict=True):
+    looked_up, identity = search.lookup(table), subject.images.to(device)
+    from_ends = search.greedy(looked_up, len(table), features, objective="Le-Mo", device=device)
+    own = {**optimum.schedule(METRICS["LeRF - MoRF"], other_steps), "seed": seed, "images": identity}
+    path = search.anneal(looked_up, from_ends.order, **own)
+    last = path.history.shape[1] - 1
+    paid, each = from_ends.asked.double().mean(), path.asked.double().mean() / last
+    asked_at = [min(last, max(0, int((share * budget - paid) / each))) for share in SPENT]
+    part = (path.history / search.optimum(table, "Le-Mo").value[:, None])[:, asked_at]
+    about = {"images": subject.images, "sizes": SPENT, "reference": "zero", "metric": by_questions, **subject.labels}
+    tried.append(Scores.of(part, explainer="annealing from both ends", **about))
+tried = Scores.concat(tried)
+run.save(tried, "starts")
+ahead_of_random = {  # what starts, and from where against a random start
+    "annealing from greedy-Le": (known, start),
+    "insertion from both ends": (known, ({"explainer": "insertion from both ends"}, {"explainer": "insertion"})),
+    "annealing from both ends": (
+        scores + tried,
+        ({"explainer": "annealing from both ends"}, {"explainer": "annealing"}),
+    ),
+}
+moments = {name: stats.paired(rows_of, *pair, metric=by_questions) for name, (rows_of, pair) in ahead_of_random.items()}
+tenth = {
+    name: stats.paired(rows_of, *pair, early, metric=by_questions) for name, (rows_of, pair) in ahead_of_random.items()
+}
+left = 1 - float(stats.estimate(known, early, metric=by_questions, explainer="annealing"))
+Markdown(
+    f"Against a random start, after {SPENT[0]:.0%}, {SPENT[1]:.0%} and all of the questions ({source}; the last: this build): "
+    + "; ".join(
+        f"{name} {', '.join(f'{100 * float(of.value[0, k]):+.1f} %' for k in (0, 1, -1))}".replace("-", "−").replace(
+            "greedy−Le", "greedy-Le"
+        )
+        for name, of in moments.items()
+    )
+    + f". After a tenth annealing lacks {left:.1%} of the optimum"
+    + (", so that there is little to be ahead by. " if left < 0.1 else ". ")
+    + (
+        "A start does help insertion, also after a tenth: "
+        + (
+            "annealing from that order is ahead, too, so that the order was the reason."
+            if float(tenth["annealing from both ends"].low) > 0
+            else "annealing from the same order is not clearly ahead, so that it is annealing, hot at first, that leaves its start."
+        )
+        if float(tenth["insertion from both ends"].low) > 0
+        else "That any start helps is not seen after a tenth, so that the reasons cannot be told apart here."
+    )
+)
+
 # %% tags=["hide-input"]
 run.claim(
     "tr-swap",
     "Section 4, appendix B.4",
     "The swap of two features is the best neighbour set, better than those for the travelling salesman.",
     [best(scores, "explainer", "swap", metric=neighbours)],
+)
+
+# %% [markdown]
+# **Why?** Too few images, too few searches of each, or too short searches? Each image is searched several times, so that the chance of
+# a search can be told from what differs between images; and with more proposals a neighbour set that is slow has time.
+
+# %% tags=["hide-input"]
+longer = []
+for subject, (table, _) in zip(chosen, answers, strict=True):
+    many = torch.cat([subject.images.to(device) + 10_000_000 * repeat for repeat in range(repeats)])
+    several, top = search.lookup(table.repeat(repeats, 1)), search.optimum(table, "Le-Mo").value
+    begin = search.random_orders(many, features, seed=seed)[:, 0]
+    own = {**optimum.schedule(METRICS["LeRF - MoRF"], other_steps), "seed": seed, "images": many}
+    about = {"images": subject.images, "reference": "zero", "metric": neighbours, **subject.labels}
+    for neighbour in search.NEIGHBOURS:
+        parts = search.anneal(several, begin, neighbour=neighbour, **own).value / top.repeat(repeats)
+        longer += [
+            Scores.of(part, explainer=neighbour, draw=k, **about) for k, part in enumerate(parts.split(len(top)))
+        ]
+longer = Scores.concat(longer)
+run.save(longer, "longer")
+
+
+def nearest(rows_of):
+    """The best of the other neighbour sets, and by how much the swap is ahead of it."""
+    leads = {
+        e: stats.paired(rows_of, {"explainer": "swap"}, {"explainer": e}, metric=neighbours)
+        for e in [*search.NEIGHBOURS][1:]
+    }
+    return min(leads.items(), key=lambda item: float(item[1]))
+
+
+(rival, lead), (later_rival, later) = nearest(known), nearest(longer)
+runs = [
+    known.where(metric=neighbours, explainer=e, training_seed=known.labels("training_seed")[:1])
+    for e in ("swap", rival)
+]
+runs = [torch.stack([b.values[:, 0].double() for b in sorted(of, key=lambda b: b.labels["draw"])]) for of in runs]
+difference = runs[0] - runs[1]  # [searches, images]
+by_chance = difference.var(0).mean() / len(difference) / difference.mean(0).var()
+place = {"more": "{} ahead of", "less": "{} behind", "same": "level ({}) with"}
+Markdown(
+    f"The swap is {tables.by_sign(lead, **place)} {rival} ({source}), and with {other_steps} proposals {tables.by_sign(later, **place)} {later_rival} "
+    f"(this build, {later.images} images). "
+    + (
+        f"Of the variance of the first difference over {difference.shape[1]} images {min(1.0, float(by_chance)):.0%} is the chance of "
+        f"{len(difference)} searches each: "
+        + (
+            "more searches of the same images would decide more cheaply than more images. "
+            if by_chance > 0.5
+            else "more images are needed. "
+        )
+        if by_chance.isfinite()
+        else "So few searches of so few images do not tell one chance from the other. "
+    )
+    + (
+        "More proposals make the swap the best, so that short searches are the reason."
+        if float(later.low) > 0
+        else "More proposals do not make it clearly the best: on so few patches the neighbour sets are nearly equal."
+        if abs(float(later)) < 0.02
+        else "More proposals do not make it clearly the best."
+    )
 )
 
 # %% tags=["hide-input"]
