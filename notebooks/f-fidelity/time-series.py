@@ -181,9 +181,9 @@ run.save(measured8[measured8["explainer"] == of_kind].drop(columns="explainer"),
 
 # %% [markdown]
 # GunPoint has few training series and ArrowHead fewer, so that an epoch is a handful of steps. Their networks learn from them
-# more often (`longer`). By how much was chosen on the training series alone, by a five-fold cross-validation of once, three and
-# ten times, and by whether the network then recognises what it has learnt from: GunPoint's CNN did not with three. What
-# the networks recognise of the series that are explained, with 95 % intervals:
+# more often (`longer`). By how much was chosen on the training series alone: a five-fold cross-validation of three and of ten
+# times spoke for ten on ArrowHead, and for three on GunPoint, but with three GunPoint's CNN did not recognise the very series
+# that it had learnt from. So both have ten. What the networks recognise of the series that are explained, with 95 % intervals:
 
 # %% tags=["hide-input"]
 learnt = []
