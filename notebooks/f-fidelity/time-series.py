@@ -403,7 +403,7 @@ for (pair, labels), name in itertools.product(pairs.items(), metrics):
 ties = pd.DataFrame([(*key, int(there.sum()), there.numel()) for key, there in apart.items()])
 ties.columns = ["pair", "metric", "told apart", "cases"]
 run.save(ties, "ties")
-ties.pivot(index="metric", columns="pair", values="told apart").loc[list(metrics), list(pairs)].style.set_caption(
+ties.pivot(index="pair", columns="metric", values="told apart").loc[list(pairs), list(metrics)].style.set_caption(
     f"Of {ties['cases'].max()} cases"
 )
 
