@@ -111,7 +111,7 @@ def test_the_features_of_a_series_are_its_steps_or_its_values():
 # --- the real sets
 
 
-@pytest.mark.parametrize("name", ["basic-motions", "japanese-vowels"])
+@pytest.mark.parametrize("name", ["basic-motions", "japanese-vowels", "gun-point", "arrow-head"])
 def test_the_real_sets_are_what_they_claim(name):
     try:
         datasets.fetch(name)
@@ -135,6 +135,14 @@ def test_the_real_sets_are_what_they_claim(name):
         assert train.inputs.shape == test.inputs.shape == (40, 100, 6)
         assert lengths["train"].min() == lengths["test"].min() == 100
         assert train.labels.bincount().tolist() == test.labels.bincount().tolist() == [10] * 4
+    elif name == "gun-point":  # as the UCR archive's list has them, and ArrowHead
+        assert (train.inputs.shape, test.inputs.shape) == ((50, 150, 1), (150, 150, 1))
+        assert lengths["train"].min() == lengths["test"].min() == 150
+        assert (train.labels.bincount().tolist(), test.labels.bincount().tolist()) == ([24, 26], [76, 74])
+    elif name == "arrow-head":
+        assert (train.inputs.shape, test.inputs.shape) == ((36, 251, 1), (175, 251, 1))
+        assert lengths["train"].min() == lengths["test"].min() == 251
+        assert (train.labels.bincount().tolist(), test.labels.bincount().tolist()) == ([12] * 3, [69, 53, 53])
     else:  # as the UCI repository describes them
         assert (train.inputs.shape, test.inputs.shape) == ((270, 29, 12), (370, 29, 12))
         assert (lengths["train"].min(), lengths["test"].max()) == (7, 29)

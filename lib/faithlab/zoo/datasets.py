@@ -13,6 +13,8 @@
     boolq          9 427 / 3 270 questions with a passage that answers them, no or yes
     basic-motions  40 / 40 series of a smart watch, 6 channels x 100 steps, 4 activities
     japanese-vowels  270 / 370 series of speech, 12 channels x 7 to 29 steps, 9 speakers
+    gun-point      50 / 150 series of a hand that draws a gun or points, 1 channel x 150 steps, 2 classes
+    arrow-head     36 / 175 outlines of arrowheads as series of angles, 1 channel x 251 steps, 3 shapes
     pam            series of body-worn sensors, 17 channels x 600 steps, 8 activities; its files have to be put by hand
     boiler         series of a boiler, 20 channels x 36 steps, fault or none; its files have to be put by hand
     colored-mnist  MNIST digits in colour on black that cover a chosen share of the image and are its true explanation
@@ -375,6 +377,36 @@ publish(
     std=(0.4876, 0.3912, 0.3009, 0.3059, 0.2691, 0.1683, 0.1612, 0.1883, 0.1877, 0.1169, 0.0976, 0.1275),
     train="4d9ada20d76a2536b26d3c27d23a01a96c529705d1fbd7038639b1eb8ea19736",
     test="e1d2c2bb754449223c630d98be1706ef824934ea923ef03abd3d73df002cc449",
+)
+publish(
+    "gun-point",
+    Source(
+        "Python package aeon",
+        (_AEON,),
+        {"train": ("GunPoint_TRAIN.ts",), "test": ("GunPoint_TEST.ts",)},
+        formats.ts,
+    ),
+    kind=SeriesSet,
+    classes=("Gun-Draw", "Point"),
+    mean=(0.0,),  # the archive has standardised each series by itself
+    std=(0.9967,),
+    train="5997ece811bc9a66dbb5169d5caa3c1f41aa1a78c80e2c0f607cf31734d6b1ab",
+    test="c22f13d99ad38a1c41a5229a9b244a2f1734c539289da17cae2a2e707a7ec5ec",
+)
+publish(
+    "arrow-head",
+    Source(
+        "Python package aeon",
+        (_AEON,),
+        {"train": ("ArrowHead_TRAIN.ts",), "test": ("ArrowHead_TEST.ts",)},
+        formats.ts,
+    ),
+    kind=SeriesSet,
+    classes=("Avonlea", "Clovis", "Mix"),
+    mean=(0.0,),  # likewise
+    std=(0.9980,),
+    train="487a2158f140b93f8adb7f49675f6e015265330bbb1ea457bae326efeff699d8",
+    test="9866774375b0fcb9eb20695325704bb6b92b301a66e48f3b2e903289cfd667dd",
 )
 
 
