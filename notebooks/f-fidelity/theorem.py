@@ -124,7 +124,7 @@ Markdown(
     f"standard errors in the root mean square, and {z.max():.1f} at the worst."
 )
 
-# %% mystnb={"figure": {"caption": "Three random tier classifiers: the closed form (line) and the Monte-Carlo metric with two standard errors (points). The dashed lines are the size of the first tier and the knee that the setting makes.", "name": "ff-theorem-tiers"}, "image": {"alt": "Three line charts of FFid+ against explanation size; measured points lie on the exact curves, which rise, stay flat and fall between the dashed lines."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Three random tier classifiers: the closed form (line) and the Monte-Carlo metric with two standard errors (points); the titles say how many features each tier has. The dashed lines are the size of the first tier and the knee that the setting makes.", "name": "ff-theorem-tiers"}, "image": {"alt": "Three line charts of FFid+ against explanation size; measured points lie on the exact curves, which rise, stay flat and fall between the dashed lines."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 3, figsize=(9, 3), sharey=True)
 for axes, (_, part) in zip(panels, theorem.groupby("classifier"), strict=False):
     axes.plot(part["size"], part["exact"], color=figures.COLOURS["F-Fidelity"])
@@ -135,7 +135,7 @@ for axes, (_, part) in zip(panels, theorem.groupby("classifier"), strict=False):
     figures.mark(axes, tier_sizes[0] / sum(tier_sizes), "$c$")
     if (knee := first["cap"] / first["alpha"]) < longest:
         figures.mark(axes, knee, r"$\beta/\alpha$", height=0.12)
-    axes.set(xlabel="explanation size (share)", title=f"tiers {first['tiers']}")
+    axes.set(xlabel="explanation size (share)", title=" + ".join(map(str, tier_sizes)) + " features")
 panels[0].set_ylabel("FFid+")
 figures.show(figure)
 

@@ -310,7 +310,7 @@ three = "metric in ['SaCo', 'AUC', 'AOPC']"
 sources = {name: frame.query(three) for name, frame in {"published": table2, **known}.items()}
 tables.compared(sources, rows=["explainer"], columns=["metric"], order=[*metrics, *explainers])
 
-# %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; a orange line shows Random on each."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Each explainer (filled) and Random (orange line) on five metrics. On every axis the worst of the eleven is near the centre, the best is outside. On a metric where the orange line reaches beyond the filled shape, chance is the better explanation.", "name": "saco-radar"}, "image": {"alt": "Ten small radar charts, one per explainer, with axes SaCo, AUC, AOPC, LOdds and Comp.; an orange line shows Random on each."}} tags=["hide-input", "answer"]
 means = estimates.pivot(index="explainer", columns="metric", values="mean").loc[[*explainers, RANDOM], names]
 oriented = means * [metrics[name].better for name in names]
 scaled = 0.15 + 0.85 * (oriented - oriented.min()) / (oriented.max() - oriented.min())

@@ -200,7 +200,7 @@ for axes, (metric, way) in zip(grid.flat, panels, strict=True):
             zorder=2 + linewidth,
         )
         if colour != "0.7":
-            axes.fill_between(removed, curve.low, curve.high, color=colour, alpha=0.12, linewidth=0)
+            axes.fill_between(removed, *curve.shown[1:], color=colour, alpha=0.12, linewidth=0)
     axes.set_title(f"{way}, {LEFT[metric].__name__}")
 for row, readout in zip(grid, LEFT.values(), strict=True):
     row[0].set_ylabel(f"{readout.__name__} of the class")

@@ -151,7 +151,8 @@ looks = {"complete search": {"color": "C0", "linewidth": 3.5, "alpha": 0.5}}
 looks |= {"annealing": {"color": "C1", "linewidth": 1.6}, "greedy": {"color": "C2", "linewidth": 1.6}}
 for axes, (suffix, title) in zip(grid, {"": "probability (-p)", " of logits": "logit (-y)"}.items(), strict=True):
     for (criterion, style), (explainer, look) in itertools.product(styles, looks.items()):
-        curve = stats.estimate(curves, metric=f"curve of {criterion}{suffix}", explainer=explainer)
+        average = stats.mean if suffix else stats.Statistic(stats.mean, within=(0.0, 1.0))  # of probabilities
+        curve = stats.estimate(curves, average, metric=f"curve of {criterion}{suffix}", explainer=explainer)
         draw = partial(figures.band, axes) if explainer == "complete search" else axes.plot
         shown = curve if explainer == "complete search" else curve.value
         draw(range(features + 1), shown, linestyle=style, label=f"{explainer}, {criterion}", **look)
@@ -296,7 +297,8 @@ run.save(scores, "scores")
 # %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the number of masked inputs asked about. The start from the greedy order has paid for that order.", "name": "tr-searches"}, "image": {"alt": "Line chart: masked inputs asked about per image against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.2, 3.6))
 for name, style in zip(paths, ("-", "--", "-.", ":"), strict=True):
-    curve = stats.estimate(scores, metric="part of the optimum by questions", explainer=name)
+    most = stats.Statistic(stats.mean, within=(-1.0, 1.0))  # the reverse of the best order, and that order
+    curve = stats.estimate(scores, most, metric="part of the optimum by questions", explainer=name)
     asked = [share * budget for share in SPENT]
     figures.band(axes, asked, curve, linestyle=style, label=name)
 axes.set(xlabel="masked inputs asked about, per image", ylabel="part of the optimum")

@@ -56,15 +56,17 @@ def theme() -> None:
 
 
 def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1.0) -> None:
-    """A dashed line at a value on an axis, with a label at its end."""
+    """A dashed line at a value on an axis, with a label at its end: on white beside it, or outside on the right."""
     colour = COLOURS["truth"]
     look = {"textcoords": "offset points", "color": "0.35", "fontsize": "small"}
     if axis == "x":
         axes.axvline(at, color=colour, linestyle="--", linewidth=1.2)
-        axes.annotate(text, (at, height), (3, -2), ("data", "axes fraction"), va="top", **look)
+        ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1}
+        place = ("data", "axes fraction")
+        axes.annotate(text, (at, height), (4, -2), place, va="top", bbox=ground, zorder=6, **look)
     else:
         axes.axhline(at, color=colour, linestyle="--", linewidth=1.2)
-        axes.annotate(text, (1.0, at), (-3, 3), ("axes fraction", "data"), ha="right", **look)
+        axes.annotate(text, (1.0, at), (3, 0), ("axes fraction", "data"), va="center", **look)
 
 
 SMALLEST = 9.0
