@@ -337,6 +337,8 @@ Markdown(
     )
     + (
         "No step goes the wrong way clearly: their size is the reason, and more images decide."
+        if float(steps.high.min()) > 0 and bool((steps.value > 0).all())
+        else "No step goes the wrong way clearly, and not all go the right way: with so few images nothing can be told."
         if float(steps.high.min()) > 0
         else "A step goes the wrong way clearly, so that more images would not help."
     )
