@@ -132,7 +132,7 @@ for axes, (_, part) in zip(panels, theorem.groupby("classifier"), strict=False):
     axes.errorbar(part["size"], part["measured"], 2 * part["error"], **bars)
     first = part.iloc[0]
     tier_sizes = [int(n) for n in first["tiers"].strip("[]").split(",")]
-    figures.mark(axes, tier_sizes[0] / sum(tier_sizes), "$c$")
+    figures.mark(axes, tier_sizes[0] / sum(tier_sizes), "$c$", height=0.24)
     if (knee := first["cap"] / first["alpha"]) < longest:
         figures.mark(axes, knee, r"$\beta/\alpha$", height=0.12)
     axes.set(xlabel="explanation size (share)", title=" + ".join(map(str, tier_sizes)) + " features")
