@@ -23,7 +23,7 @@ from faithlab.study import places
 ANSWER = "answer"
 """The tag of cells that come right below the box: the figure that shows the answer, or a sentence that says it."""
 HEADLINE = "headline"
-"""The tag of the cell whose text answers the title in a sentence. The box begins with it, in place of the first claim."""
+"""The tag of the cell whose text answers the title in a sentence. The box begins with it, not with the first claim."""
 PARAMETERS = ("parameters", "injected-parameters")
 CHANGED = "Judged as it stood then"
 """The badge of a page that words or bars a claim otherwise than the recorded run that judged it."""

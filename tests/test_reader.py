@@ -129,10 +129,8 @@ def test_a_sentence_that_answers_the_title_heads_the_box_and_folds_the_claims(no
     for says, counted in ((page(), "<summary>3 claims</summary>"), (page(RESULTS.iloc[:0]), "No claim is judged here")):
         arrangement = reader.arranged(notebook, says)
         box = arrangement.cells[1].source
-        assert re.match(
-            r'<div class="faithlab-box"[^>]*><p class="faithlab-headline">Yes: <strong>0.75</strong> \[0.6, 0.9\] &amp; more.</p>',
-            box,
-        )
+        said = '<p class="faithlab-headline">Yes: <strong>0.75</strong> [0.6, 0.9] &amp; more.</p>'
+        assert box.partition(">")[2].startswith(said)
         assert counted in box
         (left,) = (c for c in arrangement.cells if c.source == "Markdown(said)")
         assert left.outputs == [], "said once"
@@ -147,7 +145,7 @@ def test_whoever_cannot_see_the_answer_is_told_the_sentence_that_heads(notebook)
     assert drawn(reader.arranged(notebook, page()))[-1] == "Bars. The answer: Yes: 0.75 [0.6, 0.9] & more."
 
 
-HEADED = []
+HEADED = ["f-fidelity/images", "f-fidelity/text", "f-fidelity/time-series"]
 """Pages whose first claim does not answer their title, or that judge none."""
 
 
