@@ -11,7 +11,7 @@ from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Statistic, difference
-from faithlab.study import published, tables
+from faithlab.study import provenance, published, tables
 from faithlab.study.results import RECORDED_ORDER, Run, recorded
 
 FAMILIES = {"Fid": "Fidelity", "ROAR": "ROAR", "RFid": "R-Fidelity", "FFid": "F-Fidelity"}
@@ -25,11 +25,13 @@ class Best(NamedTuple):
         table: the numbers.
         settings: the parameters of their run.
         source: which run that is, in words.
+        machine: what it ran on.
     """
 
     table: Any
     settings: Mapping[str, Any]
     source: str
+    machine: str
 
 
 def best(run: Run, table: str, own: Any) -> Best:
@@ -42,9 +44,12 @@ def best(run: Run, table: str, own: Any) -> Best:
     """
     kept = recorded(run.name, table)
     order = [*RECORDED_ORDER, run.profile]  # the first is the largest
-    if kept and order.index(kept.profile) < order.index(run.profile):
-        return Best(kept.frame, kept.provenance["parameters"], f"recorded run, {kept.profile} profile")
-    return Best(own, run.parameters, f"this build, {run.profile} profile")
+    larger = kept is not None and order.index(kept.profile) < order.index(run.profile)
+    about = kept.provenance if larger else provenance.machine()
+    machine = about["gpu"] or about["cpu"]
+    if larger:
+        return Best(kept.frame, about["parameters"], f"recorded run, {kept.profile} profile", machine)
+    return Best(own, run.parameters, f"this build, {run.profile} profile", machine)
 
 
 def listed(words: Sequence[str]) -> str:
@@ -80,7 +85,7 @@ def best_order(run: Run, scores: Scores) -> str:
         run: of a page that degrades explanations.
         scores: in this build, of `faithlab.trials.degraded.degraded`.
     """
-    known, settings, source = best(run, "scores", scores)
+    known, settings, source, _ = best(run, "scores", scores)
     cells = [dict(zip(CELL, of, strict=True)) for of in dict.fromkeys(tuple(b.labels[k] for k in CELL) for b in known)]
     share, noise = partial(mean_of, known, cells), (settings["noise_shares"], settings["seeds"])
     of = {name: pairs_in_order(f, *noise) for f, name in FAMILIES.items() if f"{f}+" in known.labels("metric")}
