@@ -22,6 +22,8 @@ from faithlab.study import places
 
 ANSWER = "answer"
 """The tag of cells that come right below the box: the figure that shows the answer, or a sentence that says it."""
+HEADLINE = "headline"
+"""The tag of the cell whose text answers the title in a sentence. The box begins with it, not with the first claim."""
 PARAMETERS = ("parameters", "injected-parameters")
 CHANGED = "Judged as it stood then"
 """The badge of a page that words or bars a claim otherwise than the recorded run that judged it."""
@@ -61,9 +63,10 @@ def arranged(
     title, _, introduction = cells.pop(0).source.partition("\n")
     parameters, cells = _parameters(cells)
     answers = [cell for cell in cells if _tagged(cell, ANSWER)]
-    _tell(answers, page)
+    said = _headline(cells)
+    _tell(answers, page, said)
     cells = [cell for cell in cells if not _tagged(cell, ANSWER)]
-    head = [_text("title", title), _text("box", box(page, caveats))]
+    head = [_text("title", title), _text("box", box(page, caveats, said))]
     head += [_text("recorded", recorded)] if recorded else []
     head += answers
     if introduction.strip():
@@ -98,9 +101,21 @@ def _parameters(cells: list[NotebookNode]) -> tuple[list[NotebookNode], list[Not
     return found, others
 
 
-def _tell(answers: Sequence[NotebookNode], page: Page) -> None:
+def _headline(cells: Sequence[NotebookNode]) -> str:
+    """What the cell that is tagged as the headline says (HTML), which it leaves to the box; nothing where none does."""
+    for cell in (c for c in cells if c.cell_type == "code" and _tagged(c, HEADLINE)):
+        told = [output["data"]["text/markdown"] for output in cell.outputs if "text/markdown" in output.get("data", {})]
+        shown, hidden = ("The sentence in the box at the top", "Hide the code of that sentence")
+        cell.metadata["mystnb"] = {"code_prompt_show": shown, "code_prompt_hide": hidden}
+        cell.outputs = []
+        text = html.escape("".join(told), quote=False)
+        return re.sub(r"\*(.+?)\*", r"<em>\1</em>", re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text))
+    return ""
+
+
+def _tell(answers: Sequence[NotebookNode], page: Page, headline: str) -> None:
     """End the alternative text of the first figure among some cells with the answer of the page, where it has one."""
-    said = answer(page)
+    said = f"The answer: {_plainly(headline)}" if headline else answer(page)
     for cell in answers if said else ():
         image = cell.metadata.get("mystnb", {}).get("image", {})
         if image.get("alt"):
@@ -154,10 +169,17 @@ def caveats(page: Page, declared: Mapping[str, Sequence[Mapping[str, Any]]] | No
     return found
 
 
-def box(page: Page, caveats: Sequence[tuple[str, str]] = ()) -> str:
-    """The box below a page's title: verdicts, the answer in a sentence, whom it speaks of, caveats (HTML)."""
+def box(page: Page, caveats: Sequence[tuple[str, str]] = (), headline: str = "") -> str:
+    """The box below a page's title: verdicts, the answer in a sentence, whom it speaks of, caveats (HTML).
+
+    Args:
+        page: what its run says of claims.
+        caveats: what a reader should know before the numbers, as pairs of a badge and a sentence.
+        headline: the page's own answer to its title (HTML), which then comes first, and all claims are folded.
+    """
     up = "../" * (1 + page.name.count("/"))
-    lines = []
+    lines = [f'<p class="faithlab-headline">{headline}</p>'] if headline else []
+    led = 0 if headline else 1  # claims in the open
     linked = {c.id: _address(c, up) for c in page.claims.itertuples()}
     counts = page.claims["verdict"].value_counts()
     badges = []
@@ -170,17 +192,20 @@ def box(page: Page, caveats: Sequence[tuple[str, str]] = ()) -> str:
     if badges:
         what = f"claim{'s' * (len(page.claims) > 1)} judged here"
         lines.append(f'<p class="faithlab-badges">{"".join(badges)} <span class="what">{what}</span></p>')
-        lead = page.claims.iloc[0]
-        lines.append(f"<p>{forest.sentence(lead, page.parts[page.parts['claim'] == lead['id']])}</p>")
-    if len(page.claims) > 1:
+        lines += [
+            f"<p>{forest.sentence(lead, page.parts[page.parts['claim'] == lead['id']])}</p>"
+            for _, lead in page.claims.iloc[:led].iterrows()
+        ]
+    if len(page.claims) > led:
         items = "".join(
             f"<li>{forest.badge(c['verdict'], c['verdict'], linked[c['id']], counted=bool(c.get('counted', False)))} "
             f"{forest.sentence(c, page.parts[page.parts['claim'] == c['id']])}</li>"
-            for _, c in page.claims.iloc[1:].iterrows()
+            for _, c in page.claims.iloc[led:].iterrows()
         )
-        more = len(page.claims) - 1
-        lines.append(f"<details><summary>{more} more claim{'s' * (more > 1)}</summary><ul>{items}</ul></details>")
-    lines.append(f'<p class="faithlab-whom">{_whom(page)}</p>')
+        count = len(page.claims) - led
+        more = f"{count} {'more ' * led}claim{'s' * (count > 1)}"
+        lines.append(f"<details><summary>{more}</summary><ul>{items}</ul></details>")
+    lines.append(f'<p class="faithlab-whom">{_whom(page, bool(headline))}</p>')
     if caveats:
         shown = "".join(
             f'<li><span class="faithlab-caveat">{html.escape(badge)}</span> <span>{html.escape(says)}</span></li>'
@@ -196,11 +221,15 @@ def answer(page: Page) -> str:
         return ""
     lead = page.claims.iloc[0]
     said = forest.sentence(lead, page.parts[page.parts["claim"] == lead["id"]])
-    plain = " ".join(html.unescape(re.sub(r"<[^>]+>", "", said)).split())
     run = (
         f"the recorded run, {lead['best']} profile" if lead["best"] else f"this build, {page.build['profile']} profile"
     )
-    return f"The answer of {run}: {plain}"
+    return f"The answer of {run}: {_plainly(said)}"
+
+
+def _plainly(said: str) -> str:
+    """HTML as plain text."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", said)).split())
 
 
 def _address(claim: Any, up: str) -> str:
@@ -210,8 +239,8 @@ def _address(claim: Any, up: str) -> str:
     return ""
 
 
-def _whom(page: Page) -> str:
-    """Networks, data and inputs, and the run whose numbers head."""
+def _whom(page: Page, headed: bool = False) -> str:
+    """Networks, data and inputs, and the run whose numbers head; where a sentence heads, it says its own."""
     p = page.provenance
     kept = bool(len(page.claims)) and bool((page.claims["best"] != "").any())
     run = f"recorded run, {p['profile']} profile" if kept else f"this build, {p['profile']} profile"
@@ -219,9 +248,9 @@ def _whom(page: Page) -> str:
     if "inputs" not in found and (counted := _counted(p)):
         found |= {"inputs": counted}
     words = [html.escape(found[key]) for key in ("networks", "inputs") if key in found] + [html.escape(run)]
-    said = "Speaks of " + " · ".join(words) + "."
+    said = f"{'The claims speak' if headed else 'Speaks'} of " + " · ".join(words) + "."
     if not len(page.claims):
-        said = f"No claim is judged here. The numbers are those of {', '.join(reversed(words))}."
+        said = f"No claim is judged here. The numbers {'below ' * headed}are those of {', '.join(reversed(words))}."
         if larger := _larger(page):
             said += f" Beside them, where a column says “recorded”, stand those of {html.escape(larger)}."
     if kept:

@@ -117,6 +117,60 @@ def test_whoever_cannot_see_the_answer_is_told_it_in_numbers(notebook):
     assert notebook == before, "the executed notebook stays as it ran"
 
 
+def headlined(notebook, said="Yes: **0.75** [0.6, 0.9] & more."):
+    output = nbformat.v4.new_output("execute_result", {"text/markdown": said}, execution_count=1)
+    notebook.cells.insert(6, tagged("Markdown(said)", "hide-input", "headline"))
+    notebook.cells[6].outputs = [output]
+    return notebook
+
+
+def test_a_sentence_that_answers_the_title_heads_the_box_and_folds_the_claims(notebook):
+    before = copy.deepcopy(headlined(notebook))
+    for says, counted in ((page(), "<summary>3 claims</summary>"), (page(RESULTS.iloc[:0]), "No claim is judged here")):
+        arrangement = reader.arranged(notebook, says)
+        box = arrangement.cells[1].source
+        said = '<p class="faithlab-headline">Yes: <strong>0.75</strong> [0.6, 0.9] &amp; more.</p>'
+        assert box.partition(">")[2].startswith(said)
+        assert counted in box
+        (left,) = (c for c in arrangement.cells if c.source == "Markdown(said)")
+        assert left.outputs == [], "said once"
+    assert notebook == before, "the executed notebook stays as it ran"
+    committed = headlined(notebook, said="")
+    committed.cells[6].outputs = []
+    assert "faithlab-headline" not in reader.arranged(committed, page()).cells[1].source, "it has not run"
+
+
+def test_whoever_cannot_see_the_answer_is_told_the_sentence_that_heads(notebook):
+    headlined(notebook).cells[7].metadata["mystnb"] = {"image": {"alt": "Bars."}}
+    assert drawn(reader.arranged(notebook, page()))[-1] == "Bars. The answer: Yes: 0.75 [0.6, 0.9] & more."
+
+
+HEADED = [
+    "across/examination",
+    "across/findings",
+    "cost/engine",
+    "f-fidelity/images",
+    "f-fidelity/public-code",
+    "f-fidelity/text",
+    "f-fidelity/time-series",
+    "f-fidelity/what-a-size-is-good-for",
+    "saco/beyond-vits",
+    "trace/searches",
+]
+"""Pages whose first claim does not answer their title, or that judge none."""
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_a_page_whose_first_claim_is_no_answer_has_a_sentence_that_is(name):
+    committed = nbformat.read(places.script(name).with_suffix(".ipynb"), as_version=4)
+    (cell,) = (c for c in committed.cells if reader._tagged(c, reader.HEADLINE))
+    assert "Markdown(" in cell.source
+    assert reader.arranged(committed, page(name=name)) is not committed, "a page without a box"
+    cell.outputs = [nbformat.v4.new_output("execute_result", {"text/markdown": "So it is."}, execution_count=1)]
+    box = reader.arranged(committed, page(name=name)).cells[1].source
+    assert box.index("So it is.") < min(box.index(other) for other in ("faithlab-badges", "faithlab-whom"))
+
+
 def test_a_page_about_its_own_code_stays_as_it_is(notebook):
     for cell in notebook.cells[4:-1]:
         cell.metadata["tags"] = []

@@ -67,7 +67,7 @@ from faithlab import masks, segments
 from faithlab.claims import below, better
 from faithlab.metrics import METRICS
 from faithlab.stats import sequential
-from faithlab.study import figures, kinds, tables
+from faithlab.study import figures, headlines, kinds, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import examination, truth
 from faithlab.trials.peers import chosen as other_libraries
@@ -208,6 +208,25 @@ if best_trust is not trust:
     text += f" This is said of **the recorded run** ({kept['trust'].profile}), not of this build, whose {images} inputs leave more open."
     text += " Which of them to take is said in [](findings)."
 Markdown(text + "\n\n" + "\n".join(lines))
+
+# %% tags=["hide-input", "headline"]
+put = best_trust[(best_trust["size"] == "all images") & (best_trust["verdict"] != examination.NONE)]
+said = {
+    of: put["verdict"].eq(of).groupby(put["metric"], sort=False).sum()
+    for of in (examination.PASSED, examination.FAILED)
+}
+passed, failed, tried = *said.values(), put.groupby("metric", sort=False).size()
+first, whole = list(passed[passed == passed.max()].index), list(passed[passed == tried].index)
+lowest = put[put["metric"] == first[0]].sort_values("T").iloc[0]
+of_run = (
+    f"recorded run, {kept['trust'].profile} profile" if best_trust is not trust else f"this build, {profile} profile"
+)
+Markdown(
+    f"**{headlines.listed(whole) or 'None'}** of {len(tried)} metrics passes every trial that it is put to on {'; '.join(f'*{kind}*' for kind in put['kind'].unique())}; "
+    f"{headlines.listed([f'**{name}** ({passed[name]} of {tried[name]}, {failed[name]} failed)' for name in first])} "
+    f"passes most, and has its lowest T, {lowest['T']:.2f} [{lowest['low']:.2f}, {lowest['high']:.2f}], in {lowest['trial']} ({lowest['kind']}); "
+    f"{(failed == 0).sum()} fail none ({of_run}: at most {most} inputs of each network)."
+)
 
 # %% [markdown]
 # ## The same, for the number of a single image

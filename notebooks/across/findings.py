@@ -143,6 +143,21 @@ Markdown(
     + "[of none is it known to be right often enough](examination)."
 )
 
+# %% tags=["hide-input", "headline"]
+rows = usable.set_index(["kind", "metric"])
+said = {kind: rows.loc[(kind, take[kind])] for kind in here if kind in take}
+Markdown(
+    f"With {forwards:,} forwards: "
+    + "; ".join(
+        f"**{take[kind]}** for *{kind}* ({said[kind]['forwards']:,.0f} [{said[kind]['least']:,.0f}, {said[kind]['most']:,.0f}] forwards tell two explanations apart)"
+        if kind in said
+        else f"none is sure to do for *{kind}*"
+        for kind in here
+    )
+    + f". Taken is what fails no trial of the examination, and of that what passes most (recorded run, {kept['trust'].profile} profile: "
+    f"{len(networks)} networks, at most {networks['explained'].max()} inputs of each)."
+)
+
 # %% [markdown]
 # What the others fail, and on how many kinds of network:
 

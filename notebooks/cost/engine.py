@@ -53,7 +53,7 @@ from faithlab import engine, readouts, segments
 from faithlab.explainers import explain
 from faithlab.masks import BUDGET
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run, recorded_runs
 from faithlab.trials import cost
 from faithlab.zoo import datasets, models
@@ -199,6 +199,18 @@ Markdown(
     f"with like, both in float32, it takes {like:.1f} times as long: the rest of the gain is the number format. The loop is "
     f"{over_floor['a loop over images, in float32']:.1f} times above the floor, and no implementation can gain more than that "
     f"on this processor. The loop was timed on {loop_images} images and scaled; it does the same for each of them."
+)
+
+# %% tags=["hide-input", "headline"]
+known, settings, source, on = headlines.best(run, "times", times)
+turns = known.pivot(index="repeat", columns="what", values="seconds")
+above = cost.Ratio.over_turns(turns["the engine"] / turns["bare forwards (floor)"])
+slower = cost.Ratio.over_turns(turns["a loop over images, in float32"] / turns["the engine"])
+count = 2 * settings["images"] * settings["steps"] * settings["draws"]
+Markdown(
+    f"**Its forwards**: F-Fidelity of {settings['images']} CIFAR-10 images is {count:,} forwards of a ResNet-9 of width {settings['width']}; the "
+    f"engine takes **{above}** times as long as these forwards alone, and a plain loop over images, in float32, **{slower}** times as "
+    f"long as the engine ({source}, {on}; intervals over {len(turns)} turn{'s' * (len(turns) > 1)})."
 )
 
 # %% [markdown]

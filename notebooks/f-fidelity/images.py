@@ -57,7 +57,7 @@ from faithlab import engine, stats
 from faithlab.claims import above, best, better, in_order, premise, trend
 from faithlab.metrics import METRICS, evaluate, fidelities, own
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import comparisons, degraded, roar, subjects
 from faithlab.zoo import datasets
@@ -225,6 +225,9 @@ Markdown(
     + (f" Ours {' and '.join(differs)}: compare the pattern, not the second digit." if differs else "")
     + (f" *Recorded* is {published.SETS.get(kept_data, kept_data)}." if kept and kept_data != data else "")
 )
+
+# %% tags=["hide-input", "headline"]
+Markdown(headlines.best_order(run, scores))
 
 # %% [markdown]
 # ### Macro correlation

@@ -65,7 +65,7 @@ from faithlab.metrics import METRICS
 from faithlab.metrics.fidelity import fidelity
 from faithlab.scores import Scores
 from faithlab.stats import Statistic
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import comparisons, degraded, roar, subjects
 from faithlab.zoo import datasets
@@ -344,6 +344,21 @@ def ranking(table, where):
 said = [ranking(measured, f"On the {images} images of this build")]
 said += [ranking(best, f"On the {kept.provenance['parameters']['images']} images of the recorded run")] if kept else []
 Markdown("\n\n".join(reversed(said)))
+
+# %% tags=["hide-input", "headline"]
+known, settings, source, _ = headlines.best(run, "changes", measured)
+moves = known[(known["of"] == "change") & (known["level"] == "macro")]
+sure = moves[(moves["low"] > 0) | (moves["high"] < 0)].sort_values("mean", key=abs, ascending=False)
+listed = [
+    f"{r.difference} with {r.explainer} " + f"{r.mean:+.2f} [{r.low:+.2f}, {r.high:+.2f}]".replace("-", "−")
+    for r in sure.itertuples()
+]
+Markdown(
+    f"**{'Not everywhere' if len(sure) else 'No difference that matters is seen'}**: of {moves['difference'].nunique()} differences, each alone and nearly all together, **{sure['difference'].nunique() or 'none'}** clearly "
+    "change how degraded explanations are ranked, by the share of the ideal macro correlation (1 is all)"
+    + f": {headlines.listed(listed)}; the others cannot be told from none" * bool(listed)
+    + f" ({source}: {moves['images'].max():,} images, {len(settings['training_seeds'])} ResNet-9)."
+)
 
 # %% [markdown]
 # ## In accuracy

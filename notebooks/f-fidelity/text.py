@@ -75,7 +75,7 @@ from faithlab.claims import above, below, better, counted, in_order, no_worse, p
 from faithlab.metrics import fidelities, own
 from faithlab.readouts import hit
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, headlines, published, tables
 from faithlab.study.results import Run
 from faithlab.trials import degraded, masking, subjects
 from faithlab.zoo import datasets
@@ -293,6 +293,9 @@ Markdown(
     "*Published* is the paper's SST-2 and BoolQ, with an LSTM of 128 units or a Transformer of dimension 512."
     + (f" Ours are {' and '.join(others)}: compare the pattern, not the second digit." if others else "")
 )
+
+# %% tags=["hide-input", "headline"]
+Markdown(headlines.best_order(run, scores))
 
 # %% [markdown]
 # ### LSTM (Table 4): macro correlation

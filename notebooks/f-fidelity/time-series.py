@@ -78,7 +78,7 @@ from faithlab.claims import above, better, counted, in_order, premise
 from faithlab.metrics import fidelities, own
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, headlines, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import comparisons, degraded, masking, roar, subjects
 from faithlab.zoo import datasets
@@ -331,6 +331,9 @@ sources = {
 of_steps = ["IG", f"IG of {units[0]}s"]
 table_of = partial(tables.beside, sources, explainer=of_steps, columns=["series"])
 
+
+# %% tags=["hide-input", "headline"]
+Markdown(headlines.best_order(run, scores))
 
 # %% [markdown]
 # ### LSTM (Table 3): macro correlation

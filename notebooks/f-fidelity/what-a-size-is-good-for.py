@@ -66,7 +66,7 @@ from faithlab.metrics import METRICS, evaluate, fidelity
 from faithlab.metrics.size import Setting, readings
 from faithlab.readouts import probability
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import references, sizes
 from faithlab.zoo import datasets
@@ -283,6 +283,20 @@ if len(pairs):
     )
 text += "."
 Markdown(text)
+
+# %% tags=["hide-input", "headline"]
+shuffled, _, source, _ = headlines.best(run, "shuffled", worse)
+sorted_moves = shuffled.dropna(subset="moved").sort_values("moved")
+more, less = (shuffled["moved_low"] > 0).sum(), (shuffled["moved_high"] < 0).sum()
+ends = [f"{r.moved:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}]" for r in sorted_moves.itertuples()]
+answer = "Not that it shows" if 2 * max(more, less) <= len(shuffled) else "Here it does"
+Markdown(
+    f"**{answer}**: where the known explanation is shuffled, its best knee is clearly at a larger size in {more} of {len(shuffled)} comparisons and "
+    f"clearly at a smaller one in {less}; it moves by {' to '.join(dict.fromkeys((ends or ['none'])[:: max(1, len(ends) - 1)])).replace('-', '−')} "
+    f"of the features ({source}: "
+    + headlines.listed([f"{of['inputs'].max()} {data}" for data, of in shuffled.groupby("data", sort=False)])
+    + "; ResNet-9 and LSTMs, one of each)."
+)
 
 # %% [markdown]
 # ## Is it the size at which deletion curves flatten?

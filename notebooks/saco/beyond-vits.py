@@ -67,7 +67,7 @@ from faithlab import segments, stats
 from faithlab.engine import native_precision
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run
 from faithlab.trials import optimum, subjects
 from faithlab.trials.chance import RANDOM, chance
@@ -224,6 +224,21 @@ Markdown(
     " ".join(lines)
     + " Few features may not divide evenly: then some groups are smaller and have less to lose. They lie alike at both ends of "
     "the order, so that chance stays near zero."
+)
+
+# %% tags=["hide-input", "headline"]
+known, _, source, _ = headlines.best(run, "scores", scores)
+clear, on = 0, []
+for test, network in zip(known.labels("dataset"), known.labels("network"), strict=True):
+    own = {"dataset": test, "metric": "SaCo"}
+    ahead = stats.paired(known, {"explainer": "Occlusion"}, {"explainer": RANDOM}, **own)
+    told, by_chance = (tables.number(stats.estimate(known, explainer=of, **own)) for of in ("Occlusion", RANDOM))
+    clear += bool((ahead.low > 0).all())
+    on.append(f"{told} against {by_chance} on {ahead.images} inputs of {test.split()[0]} ({network})")
+answer = "Yes, as far as this test goes" if clear == len(on) else "In part" if clear else "Not that it shows"
+Markdown(
+    f"**{answer}**: on {clear} of {len(on)} networks that are no Vision Transformers SaCo puts an explanation that asks its own question, "
+    f"Occlusion, clearly ahead of a random order: {headlines.listed(on)} ({source})."
 )
 
 # %% [markdown]

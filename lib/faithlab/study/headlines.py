@@ -1,0 +1,105 @@
+"""The sentence that answers a page's title, where several pages ask the same question."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from faithlab import stats
+from faithlab.scores import Scores
+from faithlab.stats import Estimate
+from faithlab.stats.samples import Statistic, difference
+from faithlab.study import provenance, published, tables
+from faithlab.study.results import RECORDED_ORDER, Run, recorded
+
+FAMILIES = {"Fid": "Fidelity", "ROAR": "ROAR", "RFid": "R-Fidelity", "FFid": "F-Fidelity"}
+CELL = ("dataset", "network", "explainer")
+
+
+class Best(NamedTuple):
+    """The best evidence that a page has: a table of its recorded run, or of this build.
+
+    Attributes:
+        table: the numbers.
+        settings: the parameters of their run.
+        source: which run that is, in words.
+        machine: what it ran on.
+    """
+
+    table: Any
+    settings: Mapping[str, Any]
+    source: str
+    machine: str
+
+
+def best(run: Run, table: str, own: Any) -> Best:
+    """A table of the recorded run of a page where that is of a larger profile, else this build's.
+
+    Args:
+        run: of the page.
+        table: its name.
+        own: the table of this build.
+    """
+    kept = recorded(run.name, table)
+    order = [*RECORDED_ORDER, run.profile]  # the first is the largest
+    larger = kept is not None and order.index(kept.profile) < order.index(run.profile)
+    about = kept.provenance if larger else provenance.machine()
+    machine = about["gpu"] or about["cpu"]
+    if larger:
+        return Best(kept.frame, about["parameters"], f"recorded run, {kept.profile} profile", machine)
+    return Best(own, run.parameters, f"this build, {run.profile} profile", machine)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words with an "and" before the last."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def mean_of(scores: Scores, cells: Sequence[Mapping[str, Any]], of: Statistic, **labels: Any) -> Estimate:
+    """The mean of a statistic over cells, which may be of several networks and data sets."""
+    share = torch.full((1, len(cells)), 1 / len(cells), dtype=torch.float64)
+    return stats.estimate(scores, of, cells=cells, contrasts=share, **labels)
+
+
+def pairs_in_order(family: str, levels: Sequence[float], seeds: Sequence[int]) -> Statistic:
+    """The share of neighbouring levels of noise in the right order by the areas, −1 to 1: the mean of MoRF and LeRF."""
+    ways = [stats.pairs_in_order(levels, seeds, better=better) for better in (1, -1)]
+    over = [{"metric": f"{family}{way}", **own} for way, of in zip("+-", ways, strict=True) for own in of.over]
+    own = len(ways[0].over)
+
+    def share(*samples):
+        return (ways[0].function(*samples[:own]) + ways[1].function(*samples[own:])) / 2
+
+    return Statistic(share, tuple(over), "pairs in the right order", bounds=ways[0].bounds)
+
+
+def best_order(run: Run, scores: Scores) -> str:
+    """Which of F-Fidelity's metrics rank degraded explanations best, by their areas, MoRF and LeRF taken together.
+
+    It is said of the `best` evidence. A metric is ahead of another where the interval of the difference on the same
+    inputs lies above 0.
+
+    Args:
+        run: of a page that degrades explanations.
+        scores: in this build, of `faithlab.trials.degraded.degraded`.
+    """
+    known, settings, source, _ = best(run, "scores", scores)
+    cells = [dict(zip(CELL, of, strict=True)) for of in dict.fromkeys(tuple(b.labels[k] for k in CELL) for b in known)]
+    share, noise = partial(mean_of, known, cells), (settings["noise_shares"], settings["seeds"])
+    of = {name: pairs_in_order(f, *noise) for f, name in FAMILIES.items() if f"{f}+" in known.labels("metric")}
+    found = {name: share(statistic) for name, statistic in of.items()}
+    order = sorted(found, key=lambda name: -float(found[name].value.nan_to_num(-math.inf)))
+    said = {name: f"{name} {tables.number(found[name])}" for name in order}
+    behind = [name for name in order[1:] if bool(share(difference(of[order[0]], of[name])).low > 0)]
+    level = [said[name] for name in order if name not in behind]
+    text = f"**{listed(level)}** " + ("cannot be told apart" if len(level) > 1 else "ranks them best")
+    if behind:
+        text += f", ahead of {listed([said[name] for name in behind])}"
+    sets = listed([published.SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])
+    whom = f"{found[order[0]].images:,} inputs of {sets}; {'; '.join(listed(known.labels(k)) for k in CELL[1:])}"
+    return (
+        f"{text}: the share of neighbouring explanations that a metric's areas put in the right order, "
+        f"from −1 to 1, mean of MoRF and LeRF over {len(cells)} case{'s' * (len(cells) > 1)} ({source}: {whom})."
+    )
