@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import words
 from judged import COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
@@ -43,6 +44,8 @@ ROUNDING = 1e-6
 """What is smaller is the rounding of sums."""
 SHOWN_AT = 0.9501
 """Parts that are judged at a higher level say so."""
+TIMED = re.compile(r"\d\]? times$")
+"""How the name of a counted part ends that is a ratio of times."""
 ROWS = 8
 """Parts of a claim in the open; the rest is folded."""
 CHARACTER = 4.3
@@ -57,7 +60,9 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "none"
     value = 0.0 if abs(value) < ROUNDING else value
-    text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    text = f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+    if "e" in text:  # as many digits as the smallest that has no power of ten
+        text = f"{value:.6f}".rstrip("0")
     return "0" if text in ("-0", "0") else text.replace("-", "−")
 
 
@@ -144,7 +149,7 @@ def settled(claim: pd.Series, parts: pd.DataFrame) -> str:
 def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     """A claim, its verdict, and the number that decides it, in a sentence (HTML)."""
     said = claim["claim"].rstrip(".")
-    still = "still " if claim["verdict"] == UNDECIDED else ""
+    still = "still " if claim["verdict"] == UNDECIDED and "still" not in said.lower().replace(",", "").split() else ""
     text = f"“{html.escape(said)}” is {still}<strong>{claim['verdict']}</strong>"
     own = parts[~parts["premise"]].drop_duplicates("part")["outcome"] if len(parts) else parts
     if claim["verdict"] == PARTLY and (own == "fails").sum() > (own == "holds").sum():
@@ -155,9 +160,9 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     part = speaking(claim["verdict"], parts)
     row = deciding(part)
     contrast = html.escape(row["contrast"].replace(" - ", " − "))
-    name = html.escape(row["part"]) + (f", {contrast}" if len(part) > 1 else "")
+    name = html.escape(words.plain(row["part"])) + (f", {contrast}" if len(part) > 1 else "")
     if row["kind"] == "counted":
-        return f"{text}: {name}, in {row['value']:.0f} of {row['images']:.0f} cases.{settled(claim, parts)}"
+        return f"{text}: {name}{_found(row)}.{settled(claim, parts)}"
     at = "" if math.isnan(row["low"]) else f", 95&nbsp;% interval {number(row['low'])} to {number(row['high'])}"
     at += f" (printed: {number(row['printed'])})" if math.isfinite(row.get("printed", math.nan)) else ""
     asks = side(row["claimed_low"], row["claimed_high"])
@@ -166,6 +171,22 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     asks += stricter(row, len(part))
     text += f": {name}: <strong>{number(row['value'])}</strong>{at}; the claim asks for {asks}."
     return text + settled(claim, parts)
+
+
+def _cases(row: pd.Series) -> str:
+    """How many cases of a counted part are as claimed; of one alone whether it is, in a word or two."""
+    if row["images"] != 1:
+        return f"{row['value']:.0f} of {row['images']:.0f} cases"
+    if TIMED.search(row["part"]):  # its name is what was found, others' what is claimed
+        return {"holds": "as claimed", "open": "open"}.get(row["outcome"], "not as claimed")
+    return "yes" if row["value"] == 1 else "no"
+
+
+def _found(row: pd.Series) -> str:
+    """The same after the name of the part, in a sentence."""
+    if (said := _cases(row)) in ("yes", "no"):
+        return f": {said}, it is {'' if said == 'yes' else 'not '}so"
+    return f", {'which is ' if row['images'] == 1 else 'in '}{said}"
 
 
 def _counts(parts: pd.DataFrame) -> str:
@@ -181,12 +202,15 @@ def _counts(parts: pd.DataFrame) -> str:
     return f" (of {own.sum()} parts {', '.join(found)})"
 
 
-def spoken_of(parts: pd.DataFrame) -> dict[str, str]:
-    """The networks, the data and the number of inputs that the parts of a page's claims speak of, without premises."""
+def spoken_of(parts: pd.DataFrame, run: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """The networks, the data and the number of inputs that the parts of a page's claims speak of, without premises.
+
+    Networks are told by name, each once; `run` is the provenance, which knows them where their labels do not.
+    """
     parts = parts[~parts["premise"]]
     each = parts[~parts["network"].isin((POOLED, BETWEEN, ""))]
-    names = list(dict.fromkeys(one for name in each["network"] for one in name.split(" and ")))
-    sets = list(dict.fromkeys(one for name in parts["datasets"] if name for one in name.split(", ")))
+    names = words.networks((one for name in each["network"] for one in name.split(" and ")), run)
+    sets = list(dict.fromkeys(one for name in parts["datasets"] if name for one in words.plain(name).split(", ")))
     asked = parts.loc[parts["kind"] != "counted", "images"].dropna()
     asked = sorted(asked[asked > 0].astype(int).unique()) if len(asked) else []
     found = {}
@@ -405,9 +429,9 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
     pooled, first = part[part["network"] == POOLED], part.iloc[0]
     if scale is None:
         share = first["value"] / first["images"] if first["images"] else 0.0
-        text = f"{first['value']:.0f} of {first['images']:.0f} cases"
+        text = _cases(first)
         if len(built):
-            text += f"; this build {built['value'].iloc[0]:.0f} of {built['images'].iloc[0]:.0f}"
+            text += f"; this build {_cases(built.iloc[0]).removesuffix(' cases')}"
         marks, height = f'<i class="count" style="width:{100 * share:.1f}%"></i>', 22
     else:
         worst = deciding(pooled)
@@ -436,7 +460,7 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
     sign = f'<b title="{outcome}" aria-hidden="true">{OUTCOMES[outcome]}</b>'
     label = html.escape(f"{outcome}. {text}", quote=True)
     return (
-        f'<div class="part {slug(outcome)}"><div class="name">{sign} {premise}{html.escape(name)}</div>'
+        f'<div class="part {slug(outcome)}"><div class="name">{sign} {premise}{html.escape(words.plain(name))}</div>'
         f'<div class="strip" role="img" aria-label="{label}" style="height:{height}px">{marks}</div>'
         f'<div class="numbers">{_typed(html.escape(text))}</div></div>'
     )

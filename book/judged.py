@@ -8,11 +8,12 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import words
 import yaml
 
 from faithlab.claims import VERDICTS, evidence
@@ -74,7 +75,24 @@ def better(folder: Path, page: str, table: str) -> Recorded | None:
 
 
 def page(folder: Path, name: str) -> Page:
-    """What the run of a page, whose tables are in `folder`, and the recorded run say of its claims."""
+    """What the run of a page, whose tables are in `folder`, and the recorded run say of its claims, as readers know it.
+
+    Names of data sets and networks are those of `words`.
+    """
+    found = _page(folder, name)
+    said = {of: found.claims[of].map(words.plain) for of in ("evidence", "built") if of in found.claims}
+    return replace(found, claims=found.claims.assign(**said), parts=_plain(found.parts), built=_plain(found.built))
+
+
+def _plain(parts: pd.DataFrame) -> pd.DataFrame:
+    """A table of parts with the names that a reader knows; contrasts are names of other tables' columns, and stay."""
+    said = {name: parts[name].map(words.plain) for name in ("part", "datasets", "reason")}
+    networks = [" and ".join(map(words.label, name.split(" and "))) for name in parts["network"]]
+    return parts.assign(network=networks, **said)
+
+
+def _page(folder: Path, name: str) -> Page:
+    """The same with the names of the tables."""
     build = _provenance(folder)
     if not (folder / "claims.csv").is_file():
         return Page(name, pd.DataFrame(columns=["id", "verdict"]), _whole(None), _whole(None), build, build)
@@ -110,7 +128,7 @@ def page(folder: Path, name: str) -> Page:
     reasons = [today.get(tuple(row), said) for *row, said in theirs[[*margin, "reason"]].itertuples(index=False)]
     units = parts.drop_duplicates("claim").set_index("claim")["unit"]
     theirs = theirs.assign(reason=reasons, unit=[units.get(of, "") for of in theirs["claim"]])
-    of_theirs = {of: evidence(own) for of, own in theirs.groupby("claim")}
+    of_theirs = {of: evidence(_plain(own)) for of, own in theirs.groupby("claim")}
     claims["evidence"] = [of_theirs.get(of, said) for of, said in zip(claims["id"], claims["evidence"], strict=True)]
     of_build = parts["claim"].isin(claims.loc[built, "id"])
     return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_build], kept.provenance, build)

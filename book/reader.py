@@ -244,13 +244,16 @@ def _whom(page: Page, headed: bool = False) -> str:
     p = page.provenance
     kept = bool(len(page.claims)) and bool((page.claims["best"] != "").any())
     run = f"recorded run, {p['profile']} profile" if kept else f"this build, {p['profile']} profile"
-    found = forest.spoken_of(page.parts)
+    found = forest.spoken_of(page.parts, p)
     if "inputs" not in found and (counted := _counted(p)):
         found |= {"inputs": counted}
-    words = [html.escape(found[key]) for key in ("networks", "inputs") if key in found] + [html.escape(run)]
-    said = f"{'The claims speak' if headed else 'Speaks'} of " + " · ".join(words) + "."
+    known = [html.escape(found[key]) for key in ("networks", "inputs") if key in found]
+    said = f"{'The claims speak' if headed else 'Speaks'} of {' · '.join([*known, html.escape(run)])}."
+    if not known:
+        said = f"The numbers {'below ' * headed}are those of {'the ' * kept}{html.escape(run)}."
     if not len(page.claims):
-        said = f"No claim is judged here. The numbers {'below ' * headed}are those of {', '.join(reversed(words))}."
+        whose = ", ".join([html.escape(run), *reversed(known)])
+        said = f"No claim is judged here. The numbers {'below ' * headed}are those of {whose}."
         if larger := _larger(page):
             said += f" Beside them, where a column says “recorded”, stand those of {html.escape(larger)}."
     if kept:

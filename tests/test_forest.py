@@ -185,6 +185,7 @@ def test_what_is_printed_far_away_stands_at_the_edge_and_leaves_room_for_ours(pa
 def test_a_number_is_one_that_a_reader_knows():
     assert [forest.number(x) for x in (0.12345, -0.5, -0.0, 12345.6, 563)] == ["0.123", "−0.5", "0", "12,346", "563"]
     assert forest.number(-1.73e-18) == "0"
+    assert [forest.number(x) for x in (-2.56e-05, 3.91e-06, 999.7)] == ["−0.000026", "0.000004", "1,000"]
 
 
 def test_what_could_not_be_measured_is_none_and_has_no_mark(parts):
@@ -204,6 +205,47 @@ def test_what_was_counted_is_said_in_box_and_evidence(parts):
     assert "On made up, 20 simulated studies of a, b, c, d and e." in evidence(made_up)
     assert " About 900 simulated studies would decide it." in evidence(made_up)
     assert "1 simulated study of" in forest.spoken_of(made_up.assign(images=1))["inputs"]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "outcome", "said", "cell"),
+    [
+        ("Fid+ cannot at some size", 0, "fails", "Fid+ cannot at some size: no, it is not so.", "no"),
+        ("a is below b", 1, "holds", "a is below b: yes, it is so.", "yes"),
+        (
+            "a: 4.5 [4.36, 4.66] times",
+            0,
+            "fails",
+            "a: 4.5 [4.36, 4.66] times, which is not as claimed.",
+            "not as claimed",
+        ),
+        ("a: 5.14 [5.01, 5.28] times", 1, "holds", "a: 5.14 [5.01, 5.28] times, which is as claimed.", "as claimed"),
+        ("a - b: 102 [87.8, 117] times", 0, "open", "a − b: 102 [87.8, 117] times, which is open.", "open"),
+    ],
+)
+def test_one_case_is_not_counted_but_said(part, value, outcome, said, cell):
+    parts = pd.DataFrame([row(part, value, kind="counted", images=1, outcome=outcome)])
+    verdict = {"fails": CONTRADICTED, "holds": REPRODUCED, "open": UNDECIDED}[outcome]
+    assert forest.sentence(pd.Series({"claim": "A.", "verdict": verdict}), parts).endswith(f": {said}")
+    html = forest.plot(parts, parts)
+    assert f'{cell}; <span class="faithlab-built">this build {cell}<' in html
+    assert "of 1" not in html
+
+
+def test_still_is_said_once():
+    parts = pd.DataFrame([row("a", 0.1, -1, 1, outcome="open")])
+    said = [
+        forest.sentence(pd.Series({"claim": text, "verdict": UNDECIDED}), parts)
+        for text in ("A.", "Still, A.", "A still is.")
+    ]
+    assert ["is still <strong>" in text for text in said] == [True, False, False]
+
+
+def test_networks_are_told_by_name_each_once(parts):
+    labels = {"ResNet-9": "ResNet-9, 64 features, logit", "CNN": "fine-tuned"}
+    of = parts.assign(network=parts["network"].replace(labels), datasets="cifar10 test")
+    run = {"networks": [{"kind": "network", "name": "cifar10-resnet9-ab"}]}
+    assert forest.spoken_of(of, run) == {"networks": "ResNet-9", "inputs": "20 inputs of CIFAR-10 test"}
 
 
 def test_what_is_not_there_is_not_spoken_of(parts):

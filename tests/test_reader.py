@@ -171,6 +171,16 @@ def test_a_page_whose_first_claim_is_no_answer_has_a_sentence_that_is(name):
     assert box.index("So it is.") < min(box.index(other) for other in ("faithlab-badges", "faithlab-whom"))
 
 
+def test_a_page_that_asks_no_network_does_not_speak_of_a_build():
+    counted = part(3, math.nan, math.nan).assign(kind="counted", premise=False, images=3)
+    says = dataclasses.replace(page(RESULTS.iloc[:1]), parts=counted)
+    whom = r'<p class="faithlab-whom">(.*?)</p>'
+    assert re.findall(whom, reader.box(says)) == ["The numbers are those of this build, quick profile."]
+    recorded = dataclasses.replace(says, claims=says.claims.assign(best="study"))
+    (said,) = re.findall(whom, reader.box(recorded))
+    assert said.startswith("The numbers are those of the recorded run, quick profile. Figures and tables")
+
+
 def test_a_page_about_its_own_code_stays_as_it_is(notebook):
     for cell in notebook.cells[4:-1]:
         cell.metadata["tags"] = []

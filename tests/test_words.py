@@ -1,0 +1,94 @@
+"""Names and numbers as a reader knows them; every data set and network of the recorded runs has a name."""
+
+import json
+from pathlib import Path
+
+import judged
+import pandas as pd
+import pytest
+import words
+
+from faithlab.claims.verdicts import BETWEEN, POOLED
+from faithlab.study import places
+from faithlab.zoo import datasets
+
+RECORDED = sorted((places.root() / "data/results").rglob("provenance.json"))
+KNOWN = {*words.NETWORKS.values(), *words.LABELS.values(), ""}
+
+
+def listed(column, separator):
+    """Every single name in a column of the recorded tables of parts."""
+    tables = [pd.read_csv(path).get(column, pd.Series(dtype=str)).dropna() for path in places_of("parts.csv")]
+    return sorted({one for table in tables for names in table for one in names.split(separator)})
+
+
+def places_of(name):
+    return sorted(path for path in (run.parent / name for run in RECORDED) if path.is_file())
+
+
+def test_every_data_set_of_the_zoo_and_of_the_recorded_runs_has_a_name():
+    assert {*datasets.COLLECTIONS, *datasets._MADE} <= {*words.SETS}
+    for name in listed("datasets", ", "):
+        shown = words.plain(name).split()
+        assert not {*shown} & {*words.SETS}, name
+
+
+def test_every_network_of_the_recorded_runs_has_a_name():
+    for label in {*listed("network", " and ")} - {POOLED, BETWEEN}:
+        assert words.network(label) in KNOWN, label
+    for path in RECORDED:
+        run = json.loads(path.read_text(encoding="utf-8"))
+        asked = [of for of in run.get("networks") or () if of["kind"] in ("network", "pretrained")]
+        assert bool(asked) == bool(words.asked(run)), path
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("ResNet-9, 64 features, probability", "ResNet-9"),
+        ("ViT fine-tuned", "ViT"),
+        ("ResNet-9 (seed 1)", "ResNet-9"),
+        ("ResNet-18 fold 3", "ResNet-18"),
+        ("series, 29 features, logit", "LSTM"),
+        ("efficientnet-lite0", "EfficientNet-Lite0"),
+        ("three layers", "three-layer CNN"),
+        ("trained apart", ""),
+        ("beta 0.05", ""),
+    ],
+)
+def test_a_label_says_which_network_it_is_of(label, name):
+    assert words.network(label) == name
+
+
+def test_networks_are_named_once_and_by_the_run_where_a_label_names_none():
+    run = {"networks": [{"kind": "network", "name": f"cifar10-{kind}"} for kind in ("resnet9-ab", "vit-cd")]}
+    assert words.networks(["ViT", "ViT original", "ViT, 16 features"], run) == ["ViT"]
+    assert words.networks(["fine-tuned", "another image"], run) == ["ResNet-9", "ViT"]
+    assert words.networks(["simulated"], {"networks": []}) == []
+    assert words.networks(["simulated"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("On cifar10 test and colored-mnist-halves test.", "On CIFAR-10 test and two-class coloured digits test."),
+        ("cifar10-vehicles, cifar10-resnet9-1c28", "CIFAR-10 vehicles, cifar10-resnet9-1c28"),
+        ("greedy, MoRF, imagenet-foolbox", "greedy, MoRF, ImageNet photographs"),
+        ("LeRF - MoRF, from greedy-Le", "LeRF − MoRF, from greedy-Le"),
+        ("from -2.56e-05 to 3.4e−05, by 1e-6, 1e+03", "from -0.0000256 to 0.000034, by 0.000001, 1,000"),
+        ("make notebook data/cifar10.csv", "make notebook data/cifar10.csv"),
+    ],
+)
+def test_texts_have_names_and_numbers_that_readers_know(text, shown):
+    assert words.plain(text) == shown
+    assert words.plain(shown) == shown
+
+
+@pytest.mark.parametrize("path", places_of("claims.csv"), ids=lambda path: path.parent.name)
+def test_no_short_name_and_no_power_of_ten_is_left_on_a_recorded_page(path: Path):
+    name = path.parent.relative_to(places.root() / "data/results" / "study").as_posix()
+    page = judged.page(path.parent, name)
+    texts = [*page.claims["evidence"], *page.parts["part"], *page.parts["datasets"], *page.parts["network"]]
+    for text in texts:
+        assert words.plain(text) == text
+        assert not any(f"{short} test" in text for short in words.SETS), text
