@@ -1,5 +1,7 @@
 """What a choice that a paper leaves open changes, where a page of the study has measured it; largest first."""
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any
 
 import judged
 import pandas as pd
+import words
 
 from faithlab import stats
 from faithlab.metrics import METRICS
@@ -18,7 +21,7 @@ STATISTICS = {name: METRICS[name].summary for name in ("ReCo", "MeGe")}
 
 
 def ranked(results: Path, unit: str, measured: Sequence[Mapping[str, Any]]) -> str:
-    """The effects of a paper's choices, a table for each unit, the largest first, and what is not told from none.
+    """The effects of a paper's choices, the largest first: in each unit what is told from none, then what is not.
 
     Args:
         results: the results of a build, in which a larger recorded run takes the place of a page's table.
@@ -30,37 +33,43 @@ def ranked(results: Path, unit: str, measured: Sequence[Mapping[str, Any]]) -> s
         found = list(_effects(results, choice))
         rows += [row | {"unit": choice.get("unit", unit)} for row in found]
         if not found:
-            lacking.append(choice.get("says", choice["page"]))
+            lacking.append(choice.get("says", choice["page"]) if not _each(choice) else choice["page"])
     if not rows:
         return "No page of this build measures what the choices below do to the result.\n"
     every = pd.DataFrame(rows)
     known = every["low"].notna() & every["high"].notna()
     certain = (every["low"] > 0) | (every["high"] < 0)
     text = ""
-    for of, own in every[certain].groupby("unit", sort=False):
-        lines = [
-            f"| {', '.join([row['choice'], *row['names']])} | {_interval(row)} | [](../../notebooks/{row['page']}) |"
-            for row in own.sort_values("mean", key=abs, ascending=False, kind="stable").to_dict("records")
-        ]
-        text += f"In {of}, the largest change first:\n\n| Choice | Change | Measured in |\n|---|--:|---|\n"
-        text += "\n".join(lines) + "\n\n"
-    text = text or "No choice that was measured changes the result beyond its noise.\n\n"
+    for of, own in every[~every["alone"]].groupby("unit", sort=False):
+        told, untold = own[certain[own.index]], own[~certain[own.index]]
+        if len(told):
+            text += _table(f"In {of}", "the largest change first", told)
+        if len(untold):
+            text += _table(f"In {of}" if told.empty else "In the same", "not told from none", untold)
+    if not certain.any():
+        text = f"No choice that was measured changes the result beyond its noise.\n\n{text}"
     for (choice, of, page), own in every[every["alone"]].groupby(["choice", "unit", "page"], sort=False):
         ends = " to ".join(f"{v:+.2g}" for v in dict.fromkeys((own["mean"].min(), own["mean"].max())))
         about = f"{len(own)} cases of [](../../notebooks/{page})"
         text += f"Without an interval, in {of}: {choice}, {ends.replace('-', '−')} ({about}).\n\n"
-    others = every[~certain & ~every["alone"]].groupby(["choice", "unit"], sort=False)["names"].agg(list)
-    said = []
-    for (choice, of), own in others.items():
-        about = [f"{of}: "] if of != unit else []
-        about.append("; ".join(map(" ".join, own)))
-        said.append(f"{choice} ({''.join(about)})" if any(own) else choice)
-    if said:
-        text += f"Not told from none: {', '.join(said)}.\n\n"
     if lacking:
         text += f"Not measured in this build: {'; '.join(lacking)}.\n\n"
     brackets = "In brackets: 95 % intervals over images, each by itself, for the networks at hand."
     return text + (brackets if bool(known.any()) else "") + "\n"
+
+
+def _table(unit: str, what: str, rows: pd.DataFrame) -> str:
+    """Effects in one unit as a table, the largest first; a choice that all its rows share is said once, above it."""
+    rows = rows.sort_values("mean", key=abs, ascending=False, kind="stable")
+    shared = len(rows) > 1 and len(set(rows["choice"])) == 1 and rows["names"].map(bool).all()
+    head = f"{unit}, {rows['choice'].iloc[0]}" if shared else unit
+    lines = [
+        f"| {', '.join([*(() if shared else (row['choice'],)), *row['names']])} | {_interval(row)} "
+        f"| [](../../notebooks/{row['page']}) |"
+        for row in rows.to_dict("records")
+    ]
+    top = f"| {'Where' if shared else 'Choice'} | Change | Measured in |\n|---|--:|---|\n"
+    return f"{head}, {what}:\n\n{top}" + "\n".join(lines) + "\n\n"
 
 
 def _effects(results: Path, choice: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -76,10 +85,17 @@ def _effects(results: Path, choice: Mapping[str, Any]) -> Iterator[dict[str, Any
     else:
         own = _of_columns(table, choice) if "with" in choice else _of_changes(table, choice)
     for names, found in own:
-        first, *others = [choice["says"], *names] if "says" in choice else names
+        says = choice.get("says")
+        first, *others = names if says is None else [says[names[0]], *names[1:]] if _each(choice) else [says, *names]
+        others = [words.plain(words.label(name)) for name in others]
         numbers = {key: found[key] for key in ("mean", "low", "high")}
         alone = not isinstance(table, Scores) and "with" in choice
         yield {"choice": first, "names": others, "page": choice["page"], "alone": alone} | numbers
+
+
+def _each(choice: Mapping[str, Any]) -> bool:
+    """Whether `says` says of every name of a table what choice it is."""
+    return isinstance(choice.get("says"), Mapping)
 
 
 def _of_columns(table: pd.DataFrame, choice: Mapping[str, Any]) -> Iterator[tuple[list[str], Mapping[str, float]]]:
@@ -124,4 +140,5 @@ def _of_scores(table: Scores, choice: Mapping[str, Any]) -> Iterator[tuple[list[
 
 
 def _interval(row: Mapping[str, float]) -> str:
-    return "{mean:+.2g} [{low:+.2g}, {high:+.2g}]".format(**row).replace("-", "−")
+    text = "{mean:+.2g} [{low:+.2g}, {high:+.2g}]" if math.isfinite(row["low"]) else "{mean:+.2g} (no interval)"
+    return re.sub(r"[+-]0(?![.\d])", "0", words.plain(text.format(**row))).replace("-", "−")

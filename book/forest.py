@@ -51,6 +51,8 @@ ROWS = 8
 CHARACTER = 4.3
 """Width of a character of an axis's labels, in per cent of the axis where it is narrowest. Where two would touch, the
 inner one is left out: the claimed side stands beside the axis in words."""
+TENFOLD = 10
+"""Parts whose own axes differ so many times in width are not on one scale: the narrow ones would be dots."""
 FAR = 3.0
 """What is printed this many widths of ours beyond ours stands at the edge, as an arrow: else ours would be a dot."""
 
@@ -378,25 +380,41 @@ def _missed(parts: pd.DataFrame, built: pd.DataFrame) -> pd.DataFrame:
 
 def plot(parts: pd.DataFrame, built: pd.DataFrame, which: slice = slice(None)) -> str:
     """The forest plot of a claim's parts: those that claim the same side stand on one scale. Empty without parts."""
-    sides = {name: _claimed(of.iloc[0]) for name, of in parts.groupby("part", sort=False)}
+    each = dict(list(parts.groupby("part", sort=False)))
+    sides = {name: _claimed(of.iloc[0]) for name, of in each.items()}
+    scales = _apart(each, sides)
+    first = list(dict.fromkeys(scales.values()))
     outcomes = parts.drop_duplicates("part").set_index("part")["outcome"]
 
     def place(name):
-        """What fails comes first, premises that hold last."""
-        return outcomes[name] != "fails", sides[name][-1]
+        """What fails comes first, premises that hold last; between them what is on one scale stands together."""
+        return outcomes[name] != "fails", sides[name][-1], first.index(scales[name])
 
     names = sorted(sides, key=place)[which]
     if not names:
         return ""
     rows = []
-    for side_, group in itertools.groupby(names, sides.get):
-        alike = [name for name in names if sides[name] == side_]
+    for shared, group in itertools.groupby(names, scales.get):
+        alike = [name for name in names if scales[name] == shared]
         scale = _scale(parts[parts["part"].isin(alike)], built[built["part"].isin(alike)])
         for name in group:
-            rows.append(_row(name, parts[parts["part"] == name], built[built["part"] == name], scale))
+            rows.append(_row(name, each[name], built[built["part"] == name], scale))
         if scale:
-            rows.append(_axis(parts[parts["part"] == alike[0]].iloc[0], scale))
+            rows.append(_axis(each[alike[0]].iloc[0], scale))
     return f'<div class="faithlab-forest">{"".join(rows)}</div>'
+
+
+def _apart(each: Mapping[str, pd.DataFrame], sides: Mapping[str, tuple]) -> dict[str, tuple]:
+    """By the name of a part, what those on one scale share: the side, and widths of which none is ten times another."""
+    ends = {name: _scale(of, of.iloc[:0]) for name, of in each.items()}
+    widths = {name: scale[1] - scale[0] if scale else 0.0 for name, scale in ends.items()}
+    found: dict[str, tuple] = {}
+    least: dict[tuple, float] = {}
+    for name in sorted(widths, key=widths.get):  # the narrowest of a side first
+        if widths[name] > TENFOLD * least.get(sides[name], -math.inf):
+            least[sides[name]] = widths[name]
+        found[name] = (*sides[name], least[sides[name]])
+    return {name: found[name] for name in each}
 
 
 def _claimed(row: pd.Series) -> tuple[float, float, bool, bool]:

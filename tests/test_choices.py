@@ -7,6 +7,7 @@ import choices
 import pandas as pd
 import pytest
 import torch
+import words
 import yaml
 
 from faithlab.scores import Scores
@@ -60,7 +61,29 @@ def test_what_changes_most_comes_first_and_noise_is_not_ranked(results):
         ("sizes, IG", "+0.1 [+0.05, +0.15]"),
     ]
     assert "[](../../notebooks/paper/page)" in text
-    assert "Not told from none: subset (Random; EP)." in text
+    untold = text[text.index("In the same, subset, not told from none:") :]
+    assert re.findall(r"^\| (\w+) \| (.*?) \|", untold, re.MULTILINE) == [
+        ("Where", "Change"),
+        ("Random", "+0.5 [−0.1, +1.1]"),
+        ("EP", "+0.2 (no interval)"),
+    ]
+
+
+def test_a_choice_that_a_table_names_in_short_is_said_in_words(results):
+    says = {"sizes": "sizes end at 100 %", "subset": "one draw"}
+    text = choices.ranked(results, "SaCo", [CHANGES | {"says": says}])
+    assert "| one draw, IG | −0.3 [−0.4, −0.2] |" in text
+    assert "In the same, one draw, not told from none:" in text
+    with pytest.raises(KeyError, match="subset"):
+        choices.ranked(results, "SaCo", [CHANGES | {"says": {"sizes": "sizes end at 100 %"}}])
+    absent = CHANGES | {"says": says, "page": "paper/other"}
+    assert "Not measured in this build: paper/other." in choices.ranked(results, "SaCo", [CHANGES, absent])
+
+
+def test_small_changes_are_shown_without_powers_of_ten(results):
+    path = results / "paper/page/changes.csv"
+    pd.read_csv(path).assign(mean=3e-5, low=0.0, high=6e-5).to_csv(path, index=False)
+    assert "+0.00003 [0, +0.00006]" in choices.ranked(results, "SaCo", [CHANGES])
 
 
 def test_a_change_in_the_long_table_is_that_of_the_same_images_and_explainers(results):
@@ -89,7 +112,7 @@ def test_each_unit_has_a_table_of_its_own(results):
     first, second = text.split("In shares, the largest change first:")
     assert re.findall(r"^\| ([^,|]+),", first, re.MULTILINE) == ["signs kept", "subset", "sizes"]
     assert re.findall(r"^\| ([^,|]+),", second, re.MULTILINE) == ["subset", "sizes"]
-    assert "subset (Random; EP), subset (SaCo: Random; EP)." in text
+    assert text.count("In the same, subset, not told from none:") == 2, "once in each unit"
 
 
 def test_differences_of_a_summary_have_no_interval_and_are_not_ranked(results):
@@ -101,7 +124,7 @@ def test_differences_of_a_summary_have_no_interval_and_are_not_ranked(results):
     assert "Without an interval, in ReCo: printed rates, −0.25 to +0.7 (2 cases of" in text
     assert "|" not in text, "no table"
     assert "In brackets" not in text
-    assert "Not told from none" not in text
+    assert "not told from none" not in text
 
 
 def test_a_statistic_of_the_long_table_is_not_its_mean(results):
@@ -145,3 +168,11 @@ def test_every_page_of_deviations_begins_with_what_was_measured():
     for page in pages:
         sections = page.read_text(encoding="utf-8").split("\n## ")
         assert f"_measured/choices-{page.parent.name}.md" in sections[1]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_choices_of_the_recorded_runs_are_said_in_words(paper):
+    text = choices.ranked(ROOT / "data/results/study", **PAPERS[paper])
+    assert words.plain(text) == text
+    for name in ("random top", "exact number", "nan", "told from none: "):
+        assert name not in text

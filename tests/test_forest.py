@@ -294,3 +294,21 @@ def test_what_fails_is_seen_first_and_premises_that_hold_come_last():
     assert "holds" in three
     assert "premise" not in three
     assert "premise that holds" in four
+
+
+def test_what_is_ten_times_as_wide_has_a_scale_of_its_own():
+    """Probabilities and logits on one axis would leave dots of the former."""
+    rows = [
+        row("p, one", 0.2, 0.1, 0.3),
+        row("y, one", 7.0, 1.0, 13.0),
+        row("p, two", 0.4, -0.1, 0.9),
+        row("y, two", 4.0, 3.0, 5.0),
+        row("cases", 3, kind="counted", images=6),
+    ]
+    parts = pd.DataFrame(rows)
+    html = forest.plot(parts, parts.iloc[:0])
+    assert html.count('"part axis"') == 2
+    names = re.findall(r'class="name"><b.*?</b> (.*?)</div>', html)
+    assert names == ["p, one", "p, two", "y, one", "y, two", "cases"], "those on one scale stand together"
+    near = pd.DataFrame([*rows[:1], row("y, near", 1.0, 0.2, 2.0)])
+    assert forest.plot(near, near.iloc[:0]).count('"part axis"') == 1
