@@ -354,9 +354,10 @@ listed = [
     for r in sure.itertuples()
 ]
 Markdown(
-    f"**{'Not everywhere' if len(sure) else 'No difference that matters is seen'}**: of {moves['difference'].nunique()} differences, each alone and nearly all together, **{sure['difference'].nunique() or 'none'}** clearly "
-    "change how degraded explanations are ranked, by the share of the ideal macro correlation (1 is all)"
+    f"**{'Not everywhere' if len(sure) > 0.05 * len(moves) else 'No more is seen than by chance'}**: of {moves['difference'].nunique()} differences, each alone and nearly all together, **{sure['difference'].nunique() or 'none'}** have a 95 % "
+    "interval without 0 for what they change in the ranks of degraded explanations, by the share of the ideal macro correlation (1 is all)"
     + f": {headlines.listed(listed)}; the others cannot be told from none" * bool(listed)
+    + f", and of {len(moves)} intervals {0.05 * len(moves):.0f} may miss 0 by chance"
     + f" ({source}: {moves['images'].max():,} images, {len(settings['training_seeds'])} ResNet-9)."
 )
 

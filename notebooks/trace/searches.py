@@ -506,17 +506,23 @@ of_set = partial(stats.estimate, found, part_of_best(), **finally_)
 ends = {name: [of_set(dataset=data, explainer=name) for data in sets] for name in PAPER + OURS}
 first, *others = sorted(ends, key=lambda name: -sum(map(float, ends[name])))
 of_paper = next(name for name in others if name in PAPER)
-clear = []
+wins = {}
 for rival in dict.fromkeys([others[0], of_paper]):
     leads = [stats.paired(found, *({"explainer": n} for n in (first, rival)), dataset=d, **finally_) for d in sets]
-    clear.append(f"{rival} on {sum(bool((lead.low > 0).all()) for lead in leads)} of {len(sets)} data sets")
+    wins[rival] = sum(bool((lead.low > 0).all()) for lead in leads)
 parts = [
     f"{tables.share(one)} against {tables.share(other)} ({one.images} inputs of {data.split()[0]})"
     for data, one, other in zip(sets, ends[first], ends[of_paper], strict=True)
 ]
 Markdown(
-    f"**{first[0].upper() + first[1:]}** found most for LeRF − MoRF in as many forwards, clearly more than {headlines.listed(clear)}; as parts "
-    f"of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len(found.where(**finally_).labels('network'))} "
+    (
+        f"**{first[0].upper() + first[1:]}** found most"
+        if all(wins.values())
+        else f"**None surely**: {first} found as much as any"
+    )
+    + " for LeRF − MoRF in as many forwards, clearly more than "
+    + headlines.listed([f"*{rival}* on {count} of {len(sets)} data sets" for rival, count in wins.items()])
+    + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len(found.where(**finally_).labels('network'))} "
     "networks, numbers of features and readouts)."
 )
 

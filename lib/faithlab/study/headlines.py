@@ -94,7 +94,7 @@ def best_order(run: Run, scores: Scores) -> str:
     said = {name: f"{name} {tables.number(found[name])}" for name in order}
     behind = [name for name in order[1:] if bool(share(difference(of[order[0]], of[name])).low > 0)]
     level = [said[name] for name in order if name not in behind]
-    text = f"**{listed(level)}** " + ("cannot be told apart" if len(level) > 1 else "ranks them best")
+    text = f"**{listed(level)}** " + ("are not clearly apart" if len(level) > 1 else "ranks them best")
     if behind:
         text += f", ahead of {listed([said[name] for name in behind])}"
     sets = listed([published.SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])

@@ -1,0 +1,71 @@
+"""Sentences that answer a page's title, on scores whose answer is known."""
+
+import re
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+import torch
+
+from faithlab.scores import Scores
+from faithlab.study import headlines
+from faithlab.study.results import Recorded
+
+LEVELS, SIZES = (0.0, 0.5, 1.0), (0.25, 0.5)
+BETTER = {"Fid+": 1, "Fid-": -1, "FFid+": 1, "FFid-": -1}
+SETTINGS = {"noise_shares": list(LEVELS), "seeds": [0]}
+
+
+def table(quality, images=60):
+    """Scores of two families on two data sets: `quality` of a family is what it loses for the noise that is absent."""
+    g, found = torch.Generator().manual_seed(0), []
+    for dataset in ("cifar10 test", "other test"):
+        for name, better in BETTER.items():
+            for level in LEVELS:
+                values = torch.randn(images, len(SIZES), generator=g) + better * quality[name[:-1]] * (1 - level)
+                labels = {"dataset": dataset, "network": "n", "explainer": "e", "metric": name}
+                labels |= {"level": level or None, "noise_seed": 0 if level else None}
+                found.append(Scores.of(values, images=range(images), sizes=SIZES, **labels))
+    return Scores.concat(found)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.setattr(headlines, "recorded", lambda name, table: None)
+    return SimpleNamespace(name="f-fidelity/images", profile="quick", parameters=SETTINGS)
+
+
+def test_the_best_metric_leads_and_what_is_clearly_behind_follows(run):
+    said = headlines.best_order(run, table({"Fid": -0.2, "FFid": 0.2}, 300))
+    assert re.match(r"\*\*F-Fidelity \S+ \[.+\]\*\* ranks them best, ahead of Fidelity −\S+ \[.+\]: the share", said)
+    assert said.endswith("over 2 cases (this build, quick profile: 600 inputs of CIFAR-10 and other; n; e).")
+
+
+@pytest.mark.parametrize("images", [2, 60])
+def test_metrics_that_are_not_told_apart_are_not_ranked(run, images):
+    for quality in (0.0, 3.0):
+        said = headlines.best_order(run, table({"Fid": quality, "FFid": quality}, images))
+        assert "are not clearly apart" in said
+        assert "ahead" not in said
+
+
+def test_without_an_interval_nobody_is_ahead(run):
+    said = headlines.best_order(run, table({"Fid": -3, "FFid": 3}))
+    assert said.startswith("**F-Fidelity 1.00 and Fidelity −1.00** are not clearly apart: ")
+
+
+def test_few_inputs_claim_nothing(run):
+    assert "ahead of" not in headlines.best_order(run, table({"Fid": 0.0, "FFid": 0.1}, 3))
+
+
+@pytest.mark.parametrize("profile", ["smoke", "quick", "study", "paper"])
+def test_the_record_heads_where_its_profile_is_the_larger(run, monkeypatch, profile):
+    kept = Recorded(pd.DataFrame({"x": [1]}), "study", {"parameters": {"a": 1}, "gpu": None, "cpu": "theirs"})
+    monkeypatch.setattr(headlines, "recorded", lambda name, table: kept)
+    own = pd.DataFrame({"x": [2]})
+    found = headlines.best(SimpleNamespace(name="a", profile=profile, parameters={"a": 2}), "t", own)
+    theirs = profile in ("smoke", "quick")
+    assert found.settings == {"a": 1 if theirs else 2}
+    assert found.source == ("recorded run, study profile" if theirs else f"this build, {profile} profile")
+    assert found.table is (kept.frame if theirs else own)
+    assert (found.machine == "theirs") == theirs
