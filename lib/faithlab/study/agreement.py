@@ -28,8 +28,8 @@ INPUTS = (
 """Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
 of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""
 
-APART = ("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps")
-"""Parameters of figures and tables of their own: no row that a run without them has depends on them."""
+APART = ("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps", "longer")
+"""Parameters of figures, tables and data sets of their own: no row that a run without them has depends on them."""
 
 OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")
 """Parameters of inputs from a reader's folder, beside the others: a build without one has no row of them."""
