@@ -12,7 +12,7 @@ nothing. Every page is opened once, on a screen in the light; then it is turned 
 depends on colours and on the width; of the API's pages, which are made alike, the first. A screenshot of every page
 goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a phone come with `--dark` and
 `--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the
-package axe- playwright-python; without it this one check is left out, and the end says so.
+package axe-playwright-python; without it this one check is left out, and the end says so.
 """
 
 import argparse
