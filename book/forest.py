@@ -228,21 +228,40 @@ def spoken_of(parts: pd.DataFrame, run: Mapping[str, Any] | None = None) -> dict
     return found
 
 
-def tiles(claims: pd.DataFrame, page: str) -> str:
+def deciding_numbers(pages: Sequence[Page]) -> dict[str, str]:
+    """By the name of a claim, the part that speaks for its verdict and its number with the interval, in plain text."""
+    found = {}
+    for page in pages:
+        for claim in page.claims.itertuples():
+            parts = page.parts[page.parts["claim"] == claim.id]
+            if parts.empty:
+                continue
+            row = deciding(speaking(claim.verdict, parts))
+            counted = row["kind"] == "counted"
+            found[claim.id] = words.plain(row["part"]) + (_found(row) if counted else f": {interval(row)}")
+    return found
+
+
+def tiles(claims: pd.DataFrame, page: str, numbers: Mapping[str, str] | None = None) -> str:
     """The claims of a paper as small links in the paper's order, each with the share of its parts that hold or fail.
 
     Claims that say nearly the same are one group; those that are only counted have a sign and a border of their own.
+
+    Args:
+        claims: of one paper.
+        page: where they lead.
+        numbers: by the claim, what a tile says below its words where it is touched or has the focus.
     """
-    cells = []
+    cells, numbers = [], numbers or {}
     for group in grouped(claims):
-        own = "".join(_tile(c, page) for c in group.claims.itertuples())
+        own = "".join(_tile(c, page, numbers.get(c.id, "")) for c in group.claims.itertuples())
         label = html.escape(f"{len(group.claims)} claims alike: {group.says}", quote=True)
         head = f'<span class="faithlab-alike" role="group" aria-label="{label}" title="{label}">'
         cells.append(f"{head}{own}</span>" if group.says else own)
     return f'<div class="faithlab-tiles">{"".join(cells)}</div>'
 
 
-def _tile(claim: Any, page: str) -> str:
+def _tile(claim: Any, page: str, number: str) -> str:
     """A claim as a small link; of a row of claims."""
     href = f"{page}#{anchor(claim.id)}"
     shares = {name: getattr(claim, name, 0) for name in ("hold", "depend", "open", "fail")}
@@ -251,14 +270,20 @@ def _tile(claim: Any, page: str) -> str:
     said = claim.verdict + ", counted and not estimated" * counted
     label = html.escape(f"{said}: {claim.claim}", quote=True)
     kind = f"faithlab-tile {slug(claim.verdict)}{' counted' * counted}"
+    more = f' data-number="{html.escape(number, quote=True)}"' if number else ""
     return (
-        f'<a class="{kind}" href="{href}" title="{label}" aria-label="{label}">'
+        f'<a class="{kind}" href="{href}" title="{label}" aria-label="{label}"{more}>'
         f'<span aria-hidden="true">{sign(claim)}</span><span class="bar" aria-hidden="true">{bar}</span></a>'
     )
 
 
-def overview(claims: pd.DataFrame) -> str:
-    """Every paper with its claims as tiles and how many have which verdict (HTML for the home page)."""
+def overview(claims: pd.DataFrame, numbers: Mapping[str, str] | None = None) -> str:
+    """Every paper with its claims as tiles and how many have which verdict (HTML for the home page).
+
+    Args:
+        claims: of all papers.
+        numbers: as in `tiles`.
+    """
     blocks = []
     for paper, of in claims.groupby("paper", sort=False):
         page = f"{folder(paper)}/verdict.html"
@@ -271,7 +296,7 @@ def overview(claims: pd.DataFrame) -> str:
             said += f". They say {len(groups)} different thing{'s' * (len(groups) > 1)}"
         blocks.append(
             f'<div class="faithlab-paper"><p><a href="{page}"><strong>{html.escape(paper)}</strong></a> '
-            f"{len(of)} claim{'s' * (len(of) > 1)}: {said}</p>{tiles(of, page)}</div>"
+            f"{len(of)} claim{'s' * (len(of) > 1)}: {said}</p>{tiles(of, page, numbers)}</div>"
         )
     return "\n".join(blocks) + "\n"
 
@@ -306,7 +331,7 @@ def verdicts(
             for _, c in group.claims.iterrows()
         ]
         shown += [f"::::{{container}} faithlab-alike\n{_alike(group)}\n", *own, "::::"] if group.says else own
-    return "\n\n".join([tiles(of, ""), f'<p class="faithlab-legend">{LEGEND}</p>', *shown])
+    return "\n\n".join([tiles(of, "", deciding_numbers(pages)), f'<p class="faithlab-legend">{LEGEND}</p>', *shown])
 
 
 def _alike(group: Group) -> str:

@@ -79,7 +79,7 @@ def write(results: Path, target: Path) -> None:
     # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
     claims = claims[[(places.root() / "book" / judged.folder(p) / "verdict.md").is_file() for p in claims["paper"]]]
     if len(claims):
-        (target / "claims.md").write_text(forest.overview(claims), encoding="utf-8")
+        (target / "claims.md").write_text(forest.overview(claims, forest.deciding_numbers(pages)), encoding="utf-8")
         (target / "asked.md").write_text(asked.answers(pages, results=results), encoding="utf-8")
         relations = asked.related(pages, results=results)
         for paper in claims["paper"].unique():

@@ -5,13 +5,14 @@
 Wrong is: an error in the console, a request that fails, a request to another host, a link or an anchor that leads
 nowhere, an image that does not show or has no alternative text, a formula that was not typeset, a page that is wider
 than the screen, a table or plot that is cut (what is wider than the page has to scroll in a box that shows it), text
-under 9 points in tables and in figures as large as they are shown, labels of a figure that meet or leave it, a
-page of more than 3 MB, a title that another page has, a serious fault of accessibility, a notebook without its
-provenance, a slider that moves nothing. Every page is opened once, on a screen in the light; then it is turned dark and
-as narrow as a phone, for what depends on colours and on the width; of the API's pages, which are made alike, the first.
-A screenshot of every page goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a
-phone come with `--dark` and `--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is
-judged by axe-core, of the package axe-playwright-python; without it this one check is left out, and the end says so.
+under 9 points in tables and in figures as large as they are shown, labels of a figure or of a forest plot's axis that
+meet, or leave it, nan, "in 0 of 1 cases", or inf or 1e-05 outside a notebook's output, a page of more than 3 MB, a
+title that another page has, a serious fault of accessibility, a notebook without its provenance, a slider that moves
+nothing. Every page is opened once, on a screen in the light; then it is turned dark and as narrow as a phone, for what
+depends on colours and on the width; of the API's pages, which are made alike, the first. A screenshot of every page
+goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a phone come with `--dark` and
+`--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the
+package axe-playwright-python; without it this one check is left out, and the end says so.
 """
 
 import argparse
@@ -44,9 +45,15 @@ FACTS = r"""
   const visible = (node) => node.checkVisibility ? node.checkVisibility() : true;
   const prose = document.querySelector("article") || document.body;
   const walker = document.createTreeWalker(prose, NodeFilter.SHOW_TEXT);
-  const raw = [];
+  const raw = [], odd = [];
+  // No number, counts of one case, infinities and powers of ten; in a notebook's own output the latter two may stand.
+  const never = /(?<![\w.\/-])nan(?![\w.\/-])|\bin [01] of 1 cases/;
+  const power = /(?<![\w.\/-])[-−+]?inf(?![\w.\/-])|(?<![\w.])\d(?:\.\d+)?e[-−+]\d+(?!\w)/;
   while (walker.nextNode()) {
-    const parent = walker.currentNode.parentElement;
+    const parent = walker.currentNode.parentElement, text = walker.currentNode.data;
+    if (!parent.closest("code, pre, script, style, mjx-container, .math, kbd, dl.py"))
+      for (const found of [never.exec(text), parent.closest(".cell_output") ? null : power.exec(text)])
+        if (found) odd.push(text.slice(Math.max(0, found.index - 30), found.index + found[0].length + 10).trim());
     // Formulas \( \[ $$ $x$ and the line below a table's head, whose dashes may have become one.
     const left = /\\\(|\\\[|\$\$|\$[^\s$][^$\n]*\$|\|\s*:?[-–—]+:?\s*\|/;
     if (left.test(walker.currentNode.data) && !parent.closest("code, pre, script, style, mjx-container"))
@@ -70,7 +77,14 @@ FACTS = r"""
       return formula && visible(node) && formula.getBoundingClientRect().right >
         (number ? number.getBoundingClientRect().left : node.getBoundingClientRect().right) + 1;
     }).map((node) => node.id || node.textContent.trim().slice(0, 60)),
-    raw,
+    raw, odd,
+    // Words of a forest plot's axis that meet, and what leaves its row.
+    met: all(".faithlab-forest .axis .strip").filter(visible).flatMap((strip) => {
+      const boxes = [...strip.querySelectorAll("span")].map((node) => [node.textContent, node.getBoundingClientRect()])
+        .sort((one, other) => one[1].left - other[1].left);
+      return boxes.slice(1).filter(([, box], k) => boxes[k][1].right > box.left + 1)
+        .map(([words], k) => `${boxes.map(([text]) => text).join(" ")}: ${words}`);
+    }),
     headings: all("article h1").length,
     title: document.title,
     width: document.documentElement.scrollWidth, screen: window.innerWidth,
@@ -264,6 +278,7 @@ def layout(facts: dict) -> list[str]:
     if facts["width"] > facts["screen"] + 1:
         wrong.append(f"wider than the screen: {facts['width']} pixels on {facts['screen']}")
     wrong += [f"cut, and in no box that scrolls: {text}" for text in facts["wide"]]
+    wrong += [f"labels of an axis on each other: {text}" for text in facts["met"]]
     wrong += [f"words wider than their cell: {text}" for text in dict.fromkeys(facts["squeezed"])]
     return wrong + [f"text under 9 points, {text}" for text in dict.fromkeys(facts["small"])]
 
@@ -281,6 +296,7 @@ def faults(name: str, facts: dict) -> list[str]:
             wrong.append(f"formula not typeset: {formula['text']}")
     wrong += [f"formula wider than the page: {name}" for name in facts["cut"]]
     wrong += [f"raw Markdown in the text: {text}" for text in facts["raw"]]
+    wrong += [f"a number that no reader writes: {text}" for text in dict.fromkeys(facts["odd"])]
     wrong += layout(facts)
     if facts["weight"] > WEIGHT:
         wrong.append(f"weighs {facts['weight'] / 1e6:.1f} MB, without what all pages share")

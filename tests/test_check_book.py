@@ -32,6 +32,13 @@ FAULTS = {
     "raw Markdown in the text: cost $$x$$": "<p>cost $$x$$</p>",
     "raw Markdown in the text: below $x_1$ it is": "<p>below $x_1$ it is</p>",
     "raw Markdown in the text: | a | b | |—|–:| | 1 | 2 |": "<p>| a | b | |—|–:| | 1 | 2 |</p>",
+    "a number that no reader writes: it is nan here": "<p>it is nan here</p>",
+    "a number that no reader writes: to −inf, so": "<p>to −inf, so</p>",
+    "a number that no reader writes: only −2.56e−05 of it": "<p>only −2.56e−05 of it</p>",
+    "a number that no reader writes: held, in 0 of 1 cases": "<p>held, in 0 of 1 cases</p>",
+    "labels of an axis on each other: 0.1 0.2: 0.2": '<div class="faithlab-forest"><div class="part axis">'
+    '<div class="strip" style="width: 9px; display: flex"><span>0.1</span><span style="margin-left: -9px">0.2</span>'
+    "</div></div></div>",
     "wider than the screen": '<div style="width: 3000px">x</div>',
     "cut, and in no box that scrolls: broad": '<table><tr><td style="min-width: 2900px">broad</table>',
     "cut, and in no box that scrolls: silent": '<div style="overflow-x: auto"><table><tr><td style="min-width: 2900px">'
@@ -85,6 +92,13 @@ def test_every_fault_is_found(book):
     missed = [fault for fault in FAULTS if not any(f"book/page.html: {fault}" in line for line in wrong)]
     assert not missed
     assert any("notebooks/run.html: 0 provenance stamps and 0 tables" in line for line in wrong)
+
+
+def test_words_code_and_what_a_library_writes_are_no_odd_numbers(book):
+    words = "<p>an instance of information, nan-safe, level 1e, in 0 of 10 cases <code>nan 1e-05</code></p>"
+    table = '<div class="cell_output"><table><tr><td>1e-05</table></div>'
+    (book / "book/page.html").write_text(PAGE.format(SOUND + words + table))
+    assert check_book.check(book) == []
 
 
 def test_what_scrolls_in_a_box_that_shows_it_is_not_cut(book):

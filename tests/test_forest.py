@@ -1,5 +1,6 @@
 """Claims on verdict pages and in boxes: the paper's order, the number that decides, marks where they belong."""
 
+import dataclasses
 import inspect
 import math
 import re
@@ -312,3 +313,14 @@ def test_what_is_ten_times_as_wide_has_a_scale_of_its_own():
     assert names == ["p, one", "p, two", "y, one", "y, two", "cases"], "those on one scale stand together"
     near = pd.DataFrame([*rows[:1], row("y, near", 1.0, 0.2, 2.0)])
     assert forest.plot(near, near.iloc[:0]).count('"part axis"') == 1
+
+
+def test_tiles_have_the_number_that_speaks_for_their_claim(parts):
+    claims = pd.DataFrame({"id": ["c", "d"], "paper": "SaCo", "where": "", "claim": "A.", "verdict": [REPRODUCED] * 2})
+    page = judged.Page("saco/one", claims, parts, parts.iloc[:0], {}, {})
+    numbers = forest.deciding_numbers([page])
+    assert numbers == {"c": "first: 0.3 [0.1, 0.5]"}
+    assert forest.tiles(claims, "", numbers).count(' data-number="first: 0.3 [0.1, 0.5]"') == 1
+    assert "data-number" not in forest.tiles(claims, "")
+    failing = dataclasses.replace(page, claims=claims.assign(verdict=CONTRADICTED))
+    assert forest.deciding_numbers([failing]) == {"c": "always, in 5 of 6 cases"}

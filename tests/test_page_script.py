@@ -68,3 +68,47 @@ def test_without_scripts_every_cell_keeps_its_fold(served):
     for i in range(3):
         page.locator("summary").nth(i).click()
         assert page.locator(".code").nth(i).is_visible()
+
+
+TILES = """<article class="bd-article" style="width: 300px"><div class="faithlab-tiles">
+<a class="faithlab-tile" href="#one" title="yes: One." aria-label="yes: One." data-number="a: 0.3 [0.1, 0.5]">1</a>
+<a class="faithlab-tile" href="#two" title="no: Two." aria-label="no: Two.">2</a></div>
+<p id="below">Below</p></article>"""
+
+
+def test_a_tile_says_its_words_to_a_finger_and_follows_its_link_at_the_second_tap(served):
+    browser, address = served
+    page = browser.new_context(has_touch=True, is_mobile=True).new_page()
+    page.goto(address)
+    page.evaluate("(tiles) => { document.body.innerHTML = tiles; }", TILES)
+    page.add_script_tag(url="faithlab.js")
+    said, (one, two) = page.locator(".faithlab-said"), (page.locator(f"a[href='#{name}']") for name in ("one", "two"))
+    one.tap()
+    assert said.inner_text().split("\n") == ["yes: One.", "a: 0.3 [0.1, 0.5]", "Tap again for all its numbers."]
+    assert said.get_attribute("role") == "status"
+    assert "#" not in page.url
+    two.tap()
+    assert said.inner_text().split("\n") == ["no: Two.", "Tap again for all its numbers."]
+    two.tap()
+    assert page.url.endswith("#two")
+    one.tap()
+    page.locator("#below").tap(position={"x": 290, "y": 5}, force=True)
+    assert not said.count()
+
+
+def test_a_tile_says_its_words_where_it_has_the_focus_and_a_click_follows_its_link(served):
+    browser, address = served
+    page = browser.new_context().new_page()
+    page.goto(address)
+    page.evaluate("(tiles) => { document.body.innerHTML = tiles; }", TILES)
+    page.add_script_tag(url="faithlab.js")
+    said = page.locator(".faithlab-said")
+    page.keyboard.press("Tab")
+    assert said.inner_text() == "yes: One.\na: 0.3 [0.1, 0.5]"
+    assert said.get_attribute("aria-hidden") == "true", "the label of the tile is read"
+    page.keyboard.press("Escape")
+    assert not said.count()
+    page.keyboard.press("Tab")
+    assert said.inner_text() == "no: Two."
+    page.locator("a[href='#one']").click()
+    assert page.url.endswith("#one")

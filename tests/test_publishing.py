@@ -10,6 +10,7 @@ from pathlib import Path
 import launch
 import pytest
 import yaml
+from PIL import Image
 
 import check_book
 from guides import command, guide
@@ -27,6 +28,21 @@ def test_link_previews_have_whole_addresses_and_a_name():
     assert sphinx["project"] == sphinx["ogp_site_name"] == CONFIG["title"]
     text = (ROOT / "_config.yml").read_text()
     assert text.count(CONFIG["html"]["baseurl"]) == 1, "a fork changes it in one place"
+
+
+def test_the_home_page_has_a_card_of_the_size_that_it_says_and_others_have_theirs():
+    front, page = (ROOT / "book/home.md").read_text().removeprefix("---\n").split("\n---\n", 1)
+    said = yaml.safe_load(front)
+    with Image.open(ROOT / "book" / said["og:image"]) as card:
+        assert card.size == (1200, 630)
+        assert card.size == (int(said["og:image:width"]), int(said["og:image:height"]))
+    assert said["og:image:alt"].endswith(page.lstrip("# ").splitlines()[0])
+    assert said["myst"]["html_meta"]["twitter:card"] == "summary_large_image"
+    drawn = " ".join(re.findall(r"<text.*?>(.*?)</text>", (ROOT / "book/card.svg").read_text()))
+    assert page.lstrip("# ").splitlines()[0] in drawn
+    config = CONFIG["sphinx"]["config"]
+    assert (ROOT / config["ogp_social_cards"]["image"]).is_file()
+    assert "ogp_image" not in config, "it would take the place of every page's card"
 
 
 def test_colab_is_told_how_to_get_what_a_notebook_needs():
