@@ -391,7 +391,7 @@ plan = price.sort_values(["kind", "images"]).set_index(["kind", "metric"])
 planned = best_price.set_index(["kind", "metric"])["forwards"].reindex(plan.index)
 planned = planned.map("{:,.0f}".format).replace("inf", "∞")
 needed = plan[["images", "images_low", "images_high"]].apply(np.ceil).map("{:,.0f}".format).replace("inf", "∞")
-shows = plan[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format)
+shows = plan[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format).replace("inf", "∞")
 needed = needed["images"] + " [" + needed["images_low"] + ", " + needed["images_high"] + "]"
 until = until.reindex(plan.index).fillna("–")
 plan = pd.concat([plan["each"].map("{:,.0f}".format), needed, planned, until, shows], axis=1)
