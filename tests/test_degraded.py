@@ -173,6 +173,7 @@ def test_in_one_sign_the_right_order_is_1_and_ranks_stay():
         [-0.4, -0.2],
     ]
     assert comparisons.in_one_sign(table_.drop(columns=["low", "high"]))["mean"].tolist() == found["mean"].tolist()
+    assert comparisons.in_one_sign(table_.query("level == 'none'")).empty
 
 
 def test_degraded_curves_are_those_of_one_direction():

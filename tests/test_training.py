@@ -18,7 +18,7 @@ from torch import nn
 
 from faithlab import segments
 from faithlab.fetch import cache, origins
-from faithlab.zoo import datasets, training
+from faithlab.zoo import datasets, models, training
 from faithlab.zoo.sets import ImageSet, TextSet
 from faithlab.zoo.training import Orders, Recipe, trained
 
@@ -753,3 +753,16 @@ def test_labels_are_switched_for_training_only(folder, monkeypatch):
 def test_a_gpu_trains_to_a_network_as_good(folder):
     network = trained(dataclasses.replace(RECIPE, epochs=15), "cuda")
     assert training.accuracy(network, images()) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "layout"),
+    [
+        ("resnet18", 2, torch.contiguous_format),  # strided 1 x 1 convolutions of fewer channels than oneDNN's block
+        ("resnet18", 8, torch.contiguous_format),
+        ("resnet18", 16, torch.channels_last),
+        ("resnet9", 2, torch.channels_last),  # no such convolution
+    ],
+)
+def test_a_network_whose_gradients_onednn_cannot_take_is_not_trained_in_channels_last(name, width, layout):
+    assert training._layout(models.build(name, classes=3, width=width)) is layout

@@ -23,7 +23,7 @@ def in_one_sign(table: pd.DataFrame, by: str = "comparison") -> pd.DataFrame:
     Returns:
         The same rows; ends of intervals that are turned change places.
     """
-    ideal = table[by].map(IDEAL).fillna(1)
+    ideal = table[by].map(IDEAL).astype(float).fillna(1)  # of no rows, too
     if "level" in table:
         ideal = ideal.where(~table["level"].str.endswith("rank"), 1)
     table = table.assign(mean=table["mean"] * ideal)

@@ -499,7 +499,7 @@ def _train(recipe: Recipe, device: torch.device, diary: _Diary) -> nn.Module:
     network = models.build(recipe.model, **recipe.model_options)
     if recipe.start is not None:
         network.load_state_dict(trained(recipe.start, "cpu").state_dict())
-    network = network.to(device, memory_format=torch.channels_last)
+    network = network.to(device, memory_format=_layout(network))
     if recipe.precision == "bfloat16" and device.type == "cpu":
         # The fused kernel of attention is three times slower there than the unfused one, forward and backward.
         for layer in network.modules():
@@ -522,7 +522,7 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
     generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
     torch.manual_seed(recipe.seed * 1_000_003 + epoch)  # dropout, where a network has it
     network.train()
-    features = data.features()
+    features, layout = data.features(), _layout(network)
     order = torch.randperm(len(data), generator=generator)
     mixed = torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16")
     for index in diary.steps(order.split(recipe.batch), epoch):
@@ -538,7 +538,7 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
             lost = (torch.rand(len(x), 1, generator=generator) * (own + 1)).long()  # 0 .. all, equally likely
             x = _without_first(x, orders[index].long(), lost, features, data.ABSENT)
         if x.ndim == 4:
-            x = x.contiguous(memory_format=torch.channels_last)
+            x = x.contiguous(memory_format=layout)
         with mixed:
             loss = cross_entropy(network(x).float(), y)
         if not bool(loss.isfinite()):
@@ -551,6 +551,19 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
         optimiser.step()
         schedule.step()
         diary.loss(loss.item())
+
+
+def _layout(network: nn.Module) -> torch.memory_format:
+    """Channels-last, which is faster on a CPU, unless oneDNN would write beyond its memory.
+
+    Its backward pass of a 1 x 1 convolution with a stride does where the inputs are channels-last and have fewer
+    channels than a block of the processor, 8 with AVX2 and 16 with AVX-512: the process dies, hangs or learns from
+    wrong gradients (issue 6035 of oneDNN, seen with torch 2.14).
+    """
+    strided = [m for m in network.modules() if isinstance(m, nn.Conv2d) and m.kernel_size == (1, 1) != m.stride]
+    if any(1 < m.in_channels // m.groups < 16 for m in strided):
+        return torch.contiguous_format
+    return torch.channels_last
 
 
 def _augment(x: Tensor, generator: torch.Generator, shift: int = 4) -> Tensor:
