@@ -194,7 +194,9 @@ def test_a_module_that_is_renamed_keeps_the_key(copied):
     before = TUNED.source()
     (copied.root / "masks.py").rename(copied.root / "study" / "covers.py")
     copied(
-        TRAINING, "from faithlab import draws, masks", "from faithlab import draws\nfrom faithlab.study import covers"
+        TRAINING,
+        "from faithlab import draws, engine, masks",
+        "from faithlab import draws\nfrom faithlab.study import covers",
     )
     copied(TRAINING, "masks.", "covers.")
     assert TUNED.source() == before

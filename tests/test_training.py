@@ -16,9 +16,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from faithlab import segments
+from faithlab import engine, segments
 from faithlab.fetch import cache, origins
-from faithlab.zoo import datasets, models, training
+from faithlab.zoo import datasets, training
 from faithlab.zoo.sets import ImageSet, TextSet
 from faithlab.zoo.training import Orders, Recipe, trained
 
@@ -756,13 +756,29 @@ def test_a_gpu_trains_to_a_network_as_good(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "width", "layout"),
+    ("name", "width", "overrun"),
     [
-        ("resnet18", 2, torch.contiguous_format),  # strided 1 x 1 convolutions of fewer channels than oneDNN's block
-        ("resnet18", 8, torch.contiguous_format),
-        ("resnet18", 16, torch.channels_last),
-        ("resnet9", 2, torch.channels_last),  # no such convolution
+        ("resnet18", 2, True),  # strided 1 x 1 convolutions of fewer channels than oneDNN's block
+        ("resnet18", 8, True),
+        ("resnet18", 16, False),
+        ("resnet9", 2, False),  # no such convolution
     ],
 )
-def test_a_network_whose_gradients_onednn_cannot_take_is_not_trained_in_channels_last(name, width, layout):
-    assert training._layout(models.build(name, classes=3, width=width)) is layout
+def test_a_network_whose_gradients_onednn_cannot_take_is_trained_without_it(name, width, overrun, folder, monkeypatch):
+    seen, original = [], training._train
+    monkeypatch.setattr(training, "_train", lambda *a: seen.append(torch.backends.mkldnn.enabled) or original(*a))
+    trained(dataclasses.replace(RECIPE, model=name, model_options={"classes": 3, "width": width}, epochs=1), "cpu")
+    assert seen == [not overrun]
+    assert torch.backends.mkldnn.enabled
+
+
+@pytest.mark.parametrize("native", [torch.bfloat16, torch.float32])
+def test_bfloat16_is_trained_in_only_where_it_is_native(native, folder, monkeypatch):
+    monkeypatch.setattr(engine, "native_precision", lambda device="cpu": native)
+    found, original = [], torch.autocast
+    monkeypatch.setattr(torch, "autocast", lambda *a, **how: found.append(how["enabled"]) or original(*a, **how))
+    recipe = dataclasses.replace(RECIPE, precision="bfloat16", epochs=1)
+    trained(recipe, "cpu")
+    assert found == [native is torch.bfloat16]
+    with safe_open(training.weights(recipe), "pt") as file:
+        assert file.metadata()["precision"] == str(native).removeprefix("torch.")

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, pad
 from tqdm import tqdm
 
-from faithlab import draws, masks
+from faithlab import draws, engine, masks
 from faithlab import segments as segment_maps
 from faithlab.fetch import cache, origins
 from faithlab.zoo import datasets, degradation, lineage, models, shipped
@@ -93,7 +93,8 @@ class Recipe:
         orders: ROAR: stored orders of each training example's features, see `keep_orders`; every time an example is
             seen it lacks the first features of its order, a share drawn uniformly from 0 to 1. None: whole.
         start: the recipe whose weights training starts from (fine-tuning); None: fresh weights.
-        precision: "float32" or "bfloat16" (mixed, by autocast).
+        precision: "float32" or "bfloat16" (mixed, by autocast, where the device computes it natively: elsewhere it
+            would be imitated, nine times slower on a processor with AVX2 than the float32 that is taken there).
         seed: of fresh weights, order, augmentation and masks.
     """
 
@@ -235,7 +236,9 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
     def make() -> None:
         diary = _Diary(recipe, device, path.with_suffix(".checkpoint"))
         cache.room(diary.path)
-        state = _train(recipe, device, diary).state_dict()
+        precision = recipe.precision if engine.native_precision(device) is torch.bfloat16 else "float32"
+        with torch.backends.mkldnn.flags(enabled=torch.backends.mkldnn.enabled and not _overrun(recipe)):
+            state = _train(dataclasses.replace(recipe, precision=precision), device, diary).state_dict()
         start = recipe.start and shipped.find(recipe.start.key())
         about = {
             "recipe": json.dumps(dataclasses.asdict(recipe), default=str),
@@ -244,11 +247,25 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
             "code": recipe.code(),
             "start": start.facts["sha256"] if start else "",
             "device": diary.device,
+            "precision": precision,
         }
         _write(path, {name: value.contiguous() for name, value in state.items()}, about, diary.seconds())
         cache.remove(diary.path)
 
     return cache.once(path, make, partial(_read, path))
+
+
+def _overrun(recipe: Recipe) -> bool:
+    """Whether oneDNN would write beyond its memory in training.
+
+    Its backward pass of a 1 x 1 convolution with a stride does where the inputs are channels-last and have fewer
+    channels than a block of the processor, 8 with AVX2 and 16 with AVX-512: the process dies, hangs or learns from
+    wrong gradients (issue 6035 of oneDNN, seen with torch 2.14).
+    """
+    with torch.device("meta"):
+        network = models.build(recipe.model, **recipe.model_options)
+    strided = [m for m in network.modules() if isinstance(m, nn.Conv2d) and m.kernel_size == (1, 1) != m.stride]
+    return any(1 < m.in_channels // m.groups < 16 for m in strided)
 
 
 def weights(recipe: Recipe) -> Path:
@@ -499,7 +516,7 @@ def _train(recipe: Recipe, device: torch.device, diary: _Diary) -> nn.Module:
     network = models.build(recipe.model, **recipe.model_options)
     if recipe.start is not None:
         network.load_state_dict(trained(recipe.start, "cpu").state_dict())
-    network = network.to(device, memory_format=_layout(network))
+    network = network.to(device, memory_format=torch.channels_last)
     if recipe.precision == "bfloat16" and device.type == "cpu":
         # The fused kernel of attention is three times slower there than the unfused one, forward and backward.
         for layer in network.modules():
@@ -522,7 +539,7 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
     generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
     torch.manual_seed(recipe.seed * 1_000_003 + epoch)  # dropout, where a network has it
     network.train()
-    features, layout = data.features(), _layout(network)
+    features = data.features()
     order = torch.randperm(len(data), generator=generator)
     mixed = torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16")
     for index in diary.steps(order.split(recipe.batch), epoch):
@@ -538,7 +555,7 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
             lost = (torch.rand(len(x), 1, generator=generator) * (own + 1)).long()  # 0 .. all, equally likely
             x = _without_first(x, orders[index].long(), lost, features, data.ABSENT)
         if x.ndim == 4:
-            x = x.contiguous(memory_format=layout)
+            x = x.contiguous(memory_format=torch.channels_last)
         with mixed:
             loss = cross_entropy(network(x).float(), y)
         if not bool(loss.isfinite()):
@@ -551,19 +568,6 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
         optimiser.step()
         schedule.step()
         diary.loss(loss.item())
-
-
-def _layout(network: nn.Module) -> torch.memory_format:
-    """Channels-last, which is faster on a CPU, unless oneDNN would write beyond its memory.
-
-    Its backward pass of a 1 x 1 convolution with a stride does where the inputs are channels-last and have fewer
-    channels than a block of the processor, 8 with AVX2 and 16 with AVX-512: the process dies, hangs or learns from
-    wrong gradients (issue 6035 of oneDNN, seen with torch 2.14).
-    """
-    strided = [m for m in network.modules() if isinstance(m, nn.Conv2d) and m.kernel_size == (1, 1) != m.stride]
-    if any(1 < m.in_channels // m.groups < 16 for m in strided):
-        return torch.contiguous_format
-    return torch.channels_last
 
 
 def _augment(x: Tensor, generator: torch.Generator, shift: int = 4) -> Tensor:
