@@ -282,6 +282,14 @@ def test_a_sample_without_spread_is_undecided_unless_counted():
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "0.5"), (-0.0123456, "−0.0123"), (5e-5, "5 × 10⁻⁵"), (-1234567.0, "−1.23 × 10⁶"), (-math.inf, "−∞")],
+)
+def test_numbers_of_a_sentence_are_printed_as_in_a_book(value, text):
+    assert verdicts._number(value) == text
+
+
+@pytest.mark.parametrize(
     ("interval", "bar", "expected"),
     [
         ((5.1, 6.0), {"at_least": 5}, "reproduced"),

@@ -203,6 +203,9 @@ Markdown(
 figure, axes = plt.subplots(figsize=(3.6, 1 + 0.19 * len(found)))  # as narrow as a phone
 floor = torch.finfo(torch.float32).eps / 8  # where a difference is none
 long = found.melt(["network"], ["difference", "depends"], var_name="what", value_name="part of the spread")
+long["what"] = long["what"].map(
+    {"difference": "engine and network differ by", "depends": "the mask changes answers by"}
+)
 long["part of the spread"] = long["part of the spread"].clip(lower=floor)
 sns.scatterplot(long, x="part of the spread", y="network", hue="what", style="what", ax=axes)
 axes.set_xscale("log")

@@ -56,6 +56,7 @@ FAR_MORE = 100
 POOLED, BETWEEN = "pooled", "between networks"
 """What stands for all networks together in a table of parts."""
 COUNTED = "counted"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROUNDING = 1e-12
 """An end that is nearer to the bar than this lies on it: rounding decides no verdict."""
 LINES = 8
@@ -305,15 +306,19 @@ def _open(pooled: pd.DataFrame) -> str:
     if len(own) > 1:
         contrast = row["contrast"].replace(" - ", " − ")
         text += f", in {straddles.sum()} of {len(own)} comparisons, {sureness(row)} {contrast}"
-    value, low, high, least, most, printed = (
-        f"{row[name]:.3g}".replace("-", "−")
-        for name in ("value", "low", "high", "claimed_low", "claimed_high", "printed")
-    )
+    named = ("value", "low", "high", "claimed_low", "claimed_high", "printed")
+    value, low, high, least, most, printed = (_number(row[name]) for name in named)
     interval = f" [{low}, {high}]" if row["low"] == row["low"] else " without an interval"
     bars = {f"above {least}": row["claimed_low"], f"below {most}": row["claimed_high"]}
     asked = " and ".join(words for words, bar in bars.items() if math.isfinite(bar))
     in_print = f", in print {printed}" if row["printed"] == row["printed"] else ""
     return f"{text}: {value}{interval}{in_print}; the claim asks for {asked}."
+
+
+def _number(value: float) -> str:
+    """Three digits, with a power of ten as it is printed where they would be far from the point."""
+    digits, far, power = f"{value:.3g}".replace("inf", "∞").partition("e")
+    return digits.replace("-", "−") + (" × 10" + str(int(power)).translate(_RAISED) if far else "")
 
 
 def _printed_fails(contrasts: pd.DataFrame) -> bool:
