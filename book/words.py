@@ -4,43 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from faithlab.study import published
+from faithlab.study.names import NETWORKS, named
 
-SETS = published.SETS | {
-    "arrow-head": "ArrowHead",
-    "basic-motions": "BasicMotions",
-    "boiler": "Boiler",
-    "boolq": "BoolQ",
-    "cifar10-vehicles": "CIFAR-10 vehicles",
-    "colored-mnist": "coloured digits",
-    "colored-mnist-halves": "two-class coloured digits",
-    "ct-contrast": "CT slices",
-    "eurosat": "EuroSAT",
-    "fashion-mnist": "Fashion-MNIST",
-    "gun-point": "GunPoint",
-    "imagenet-folder": "photographs of a folder",
-    "imagenet-foolbox": "ImageNet photographs",
-    "imagenet-vehicles": "ImageNet vehicles",
-    "japanese-vowels": "JapaneseVowels",
-    "mnist": "MNIST",
-    "pam": "PAM",
-    "rotten-tomatoes": "Rotten Tomatoes",
-    "sst2": "SST-2",
-}
-"""Data sets of `faithlab.zoo.datasets`."""
-NETWORKS = {
-    "bilstm": "LSTM",
-    "cnn1d": "CNN",
-    "cnn3": "three-layer CNN",
-    "efficientnet-lite0": "EfficientNet-Lite0",
-    "lipschitz": "1-Lipschitz ResNet-18",
-    "lstm": "LSTM",
-    "resnet9": "ResNet-9",
-    "resnet18": "ResNet-18",
-    "transformer": "Transformer",
-    "vit": "ViT",
-}
-"""Networks of `faithlab.zoo`, by the kind that is named in a file of theirs."""
 LABELS = {
     "1-Lipschitz": NETWORKS["lipschitz"],
     "Lite0": NETWORKS["efficientnet-lite0"],
@@ -55,15 +20,12 @@ VARIANT = re.compile(
 )
 """What ends a network's label, or stands in its place: which of several of one kind it is."""
 
-_NAMED = SETS | {name: of for name, of in NETWORKS.items() if name not in ("lipschitz", "transformer")}
-_SHORT = re.compile(rf"(?<![\w/.-])({'|'.join(sorted(_NAMED, key=len, reverse=True))})(?![\w-]|\.\w)")
 _POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([-−+]?)(\d+)(?!\w)")
 
 
 def plain(text: str) -> str:
     """A text with names that a reader knows, numbers without powers of ten, and a minus where there was a hyphen."""
-    text = _SHORT.sub(lambda found: _NAMED[found[1]], text)
-    return _POWER.sub(_fixed, text).replace(" - ", " − ")
+    return _POWER.sub(_fixed, named(text)).replace(" - ", " − ")
 
 
 def _fixed(found: re.Match[str]) -> str:

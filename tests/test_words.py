@@ -10,6 +10,7 @@ import words
 
 from faithlab.claims.verdicts import BETWEEN, POOLED
 from faithlab.study import places
+from faithlab.study.names import SETS
 from faithlab.zoo import datasets
 
 RECORDED = sorted((places.root() / "data/results").rglob("provenance.json"))
@@ -27,10 +28,10 @@ def places_of(name):
 
 
 def test_every_data_set_of_the_zoo_and_of_the_recorded_runs_has_a_name():
-    assert {*datasets.COLLECTIONS, *datasets._MADE} <= {*words.SETS}
+    assert {*datasets.COLLECTIONS, *datasets._MADE} <= {*SETS}
     for name in listed("datasets", ", "):
         shown = words.plain(name).split()
-        assert not {*shown} & {*words.SETS}, name
+        assert not {*shown} & {*SETS}, name
 
 
 def test_every_network_of_the_recorded_runs_has_a_name():
@@ -91,4 +92,4 @@ def test_no_short_name_and_no_power_of_ten_is_left_on_a_recorded_page(path: Path
     texts = [*page.claims["evidence"], *page.parts["part"], *page.parts["datasets"], *page.parts["network"]]
     for text in texts:
         assert words.plain(text) == text
-        assert not any(f"{short} test" in text for short in words.SETS), text
+        assert not any(f"{short} test" in text for short in SETS), text

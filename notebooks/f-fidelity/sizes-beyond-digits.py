@@ -345,7 +345,7 @@ figures.show(figure)
 # %% [markdown]
 # The curves of this build behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
 
-# %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: measured, with two standard errors over the inputs; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size, where one is named.", "name": "ff-beyond-curves"}, "image": {"alt": "Six panels of curves of FFid+ over size, a curve for each cap, with the size or the words no size above each."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: measured, with two standard errors over the inputs; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size, where one is named. Of photographs the caps are half of those in the key.", "name": "ff-beyond-curves"}, "image": {"alt": "Six panels of curves of FFid+ over size, a curve for each cap, with the size or the words no size above each."}} tags=["hide-input"]
 rows = -(-len(kinds) // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.5 * rows), sharex=True, squeeze=False)
 behind = []  # kind, known size, ranking and what was read of it
@@ -357,7 +357,7 @@ for axes, (name, known, ranking, size) in zip(grid.flat, behind, strict=False):
     figures.plateau(axes, size, truth=known)
     axes.set_title(f"{name}, {ranking}:\n{'no size' if size.refusal else size}", fontsize="small")
     axes.tick_params(labelsize="small")
-    axes.legend(fontsize="xx-small", handlelength=1, labelspacing=0.2)
+figures.key(figure, grid[0, 0])
 figure.supxlabel("explanation size (share of the features)", fontsize="small")
 figure.supylabel("FFid+", fontsize="small")
 figures.show(figure)

@@ -175,8 +175,8 @@ figure = figures.curves(
     x="replaced pixels (share)",
     y="probability",
 )
-for axes, (task, _) in zip(figure.axes, itertools.product(tasks, curves), strict=True):
-    figures.mark(axes, 1 / len(tests[task].classes), "1/N", axis="y")
+for axes, (task, way) in zip(figure.axes, itertools.product(tasks, curves), strict=True):
+    figures.mark(axes, 1 / len(tests[task].classes), "1/N" if way == [*curves][-1] else "", axis="y")
     axes.set(ylim=(0, 1.02))
 figure
 

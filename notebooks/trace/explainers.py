@@ -187,7 +187,8 @@ figure, grid = plt.subplots(2, 2, figsize=(8, 6), sharex=True, sharey="row")
 panels = itertools.product(LEFT, ("LeRF", "MoRF"))
 for axes, (metric, way) in zip(grid.flat, panels, strict=True):
     for name, (colour, linewidth, style) in looks.items():
-        curve = stats.estimate(scores, metric=metric.format(way), explainer=name)
+        average = stats.Statistic(stats.mean, within=(0.0, 1.0)) if LEFT[metric] is probability else stats.mean
+        curve = stats.estimate(scores, average, metric=metric.format(way), explainer=name)
         removed = [size * features if way == "MoRF" else (1 - size) * features for size in kept]
         label = name if colour != "0.7" else ("" if name != [*looks][-1] else "other explainers")
         axes.plot(

@@ -15,6 +15,7 @@ import torch
 from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 from PIL import Image
 from scipy.cluster import hierarchy
@@ -27,6 +28,7 @@ from faithlab.metrics.size import Setting, Size
 from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
+from faithlab.study.names import named
 
 _PLACES = {"F-Fidelity": 0, "R-Fidelity": 1, "Fidelity": 2, "ROAR": 3, "truth": 7, "SaCo": 4, "Random": 3}
 COLOURS = {name: sns.color_palette("colorblind")[place] for name, place in _PLACES.items()}
@@ -77,6 +79,8 @@ COLUMN = 704 / 96
 
 def show(figure: plt.Figure) -> plt.Figure:
     """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`."""
+    for text in figure.findobj(Text):
+        text.set_text(named(text.get_text()))
     figure.tight_layout()
     _enlarge(figure)
     for _ in range(3):  # what lies beside the axes, such as a legend, keeps its width
@@ -86,8 +90,24 @@ def show(figure: plt.Figure) -> plt.Figure:
         if beyond <= 0:
             break
         figure.set_figwidth(figure.get_figwidth() - beyond - 0.01)
+    _draw_near(figure)
     plt.close(figure)
     return figure
+
+
+def _draw_near(figure: plt.Figure) -> None:
+    """Put labels that all panels share beside the panels: the layout leaves a gap there that grows with the figure."""
+    taken = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
+    panels = Bbox.union(taken).transformed(figure.transFigure.inverted())
+    middle = Bbox.union([axes.get_position() for axes in figure.axes])
+    gap = 5 / 72
+    for text in figure.texts:
+        if text.get_text() and text.get_text() == figure.get_supxlabel():
+            x, y = (middle.x0 + middle.x1) / 2, panels.y0 - gap / figure.get_figheight()
+            text.set(x=x, y=y, horizontalalignment="center", verticalalignment="top")
+        elif text.get_text() and text.get_text() == figure.get_supylabel():
+            x, y = panels.x0 - gap / figure.get_figwidth(), (middle.y0 + middle.y1) / 2
+            text.set(x=x, y=y, horizontalalignment="right", verticalalignment="center")
 
 
 def _enlarge(figure: plt.Figure) -> None:
@@ -832,7 +852,9 @@ def trust_and_price(trust: pd.DataFrame, price: pd.DataFrame) -> plt.Figure:
         low, high = told["forwards"].min(), told["forwards"].max()
         axes.set(xscale="log", xlim=(low / 3, high * 3), xlabel="forwards to tell two explanations apart")
         axes.set(ylim=(-1.05, 1.05), ylabel="T of the weakest trial", title=kind if len(kinds) > 1 else "")
-        mark(axes, 0.5, "failed below", axis="y")
+        mark(axes, 0.5, "", axis="y")
+        place = ("axes fraction", "data")
+        axes.annotate("failed below", (0, 0.5), (3, -3), place, textcoords="offset points", va="top", fontsize="small")
         # Names stand one below the other, in the order of T, and a thin line leads from each to its point.
         for place, row in zip(_apart(told["T"].tolist(), 2.1 / max(22, len(told))), told.itertuples(), strict=True):
             axes.annotate(
