@@ -554,7 +554,7 @@ RECIPES = [
         {"mask_channels": "one"},
         "mask_channels of a recipe: expected a whole number, at least 1, or null, but got 'one'",
     ),
-    ({"data": "nope"}, "data of a recipe: there is no 'nope'; there are basic-motions, boiler, "),
+    ({"data": "nope"}, "data of a recipe: there is no 'nope'; there are arrow-head, basic-motions, "),
     ({"model": "nope"}, "model of a recipe: there is no 'nope'; there are bilstm, cnn1d, cnn3, "),
     (
         {"model_options": {"widht": 3}},
