@@ -46,8 +46,8 @@ def answers(
             found.append(
                 f"## {of['question']}\n\n{forest.badge(claim['verdict'], claim['verdict'], address)} "
                 f"{_answer(of, claim, parts, results)}\n\n{of['means']}\n\n{_page(of['unsure'], '')}\n\n"
-                f'<a href="{address}">The claim with its plot, and how every other number of the book that compares '
-                f"the two relates to this one</a>.\n"
+                f'<a href="{address}">The claim with its plot, and how the other numbers of the book that compare '
+                f"the two relate to this one</a>.\n"
             )
     return "\n".join(found)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 import words
-from judged import COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
+from judged import CHANGED, COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
 from faithlab.claims.verdicts import BETWEEN, POOLED, deciding, sureness, unit_of
@@ -369,6 +369,10 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
                 ' <a href="../evidence.html#builds-and-records">Why its intervals may not hold a recorded number</a>.'
             )
         rows.append(f"<dt>This build</dt><dd>{told}</dd>")
+    caveats = [c for c in caveats if c[0] != CHANGED]  # of all claims of its page
+    if claim.get("changed"):
+        what = "its sentence" if claim["changed"] == "sentence" else "parts or bars of it"
+        caveats = [*caveats, (CHANGED, f"The page has changed {what} since the recorded run, whose words these are.")]
     if caveats:
         rows.append("<dt>Bear in mind</dt><dd>" + " ".join(html.escape(f"{s}: {w}") for s, w in caveats) + "</dd>")
     if (levels := parts.loc[parts["judged_at"] > SHOWN_AT, "judged_at"]).any():

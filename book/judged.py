@@ -21,6 +21,8 @@ from faithlab.study import places
 from faithlab.study.results import RECORDED_ORDER, Recorded, recorded
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
+CHANGED = "Judged as it stood then"
+"""The badge of a page that words or bars a claim otherwise than the recorded run that judged it."""
 COUNTED = "#"
 """Before a verdict's sign where all parts of a claim are facts that are counted, and none is an estimate."""
 ABSTRACT = (0, 0, 0, 0)
@@ -106,12 +108,8 @@ def _page(folder: Path, name: str) -> Page:
         claims = pd.concat([claims, alone], ignore_index=True)
         parts = pd.concat([parts, theirs[theirs["claim"].isin(alone["id"])]], ignore_index=True)
     claims = claims.assign(page=name, best="", built_verdict="", built="", changed="")
-    estimated = parts.loc[~parts["premise"] & parts["kind"].ne("counted"), "claim"]
-    # What a page of costs counts are wall times, and these have their chance.
-    fixed = ~claims["id"].isin(estimated) & claims["id"].isin(parts["claim"])
-    claims["counted"] = fixed & (not name.startswith("cost/"))
     if kept is None:
-        return Page(name, claims, parts, _whole(None), build, build)
+        return Page(name, _counted(claims, parts), parts, _whole(None), build, build)
     known = claims["id"].isin(kept.frame["id"]).to_numpy()  # the build may have claims that are newer than the record
     built = known & ~claims["id"].isin(alone["id"]).to_numpy()
     other = kept.frame.set_index("id").loc[claims.loc[known, "id"]]
@@ -131,7 +129,16 @@ def _page(folder: Path, name: str) -> Page:
     of_theirs = {of: evidence(_plain(own)) for of, own in theirs.groupby("claim")}
     claims["evidence"] = [of_theirs.get(of, said) for of, said in zip(claims["id"], claims["evidence"], strict=True)]
     of_build = parts["claim"].isin(claims.loc[built, "id"])
-    return Page(name, claims, pd.concat([theirs, parts[~of_other]]), parts[of_build], kept.provenance, build)
+    judged = pd.concat([theirs, parts[~of_other]])
+    return Page(name, _counted(claims, judged), judged, parts[of_build], kept.provenance, build)
+
+
+def _counted(claims: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
+    """Claims of a page with `counted`, from the parts that they are judged on."""
+    estimated = parts.loc[~parts["premise"] & parts["kind"].ne("counted"), "claim"]
+    fixed = ~claims["id"].isin(estimated) & claims["id"].isin(parts["claim"])
+    # What a page of costs counts are wall times, and these have their chance.
+    return claims.assign(counted=fixed & ~claims["page"].str.startswith("cost/"))
 
 
 def _changed(claims: pd.DataFrame, parts: pd.DataFrame, then: pd.DataFrame, theirs: pd.DataFrame) -> list[str]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import forest
 import nbformat
+import words
 import yaml
+from judged import CHANGED, Page, anchor, folder
 from judged import COUNTED as SIGN
-from judged import Page, anchor, folder
 from nbformat import NotebookNode
 
 from faithlab.claims import VERDICTS
@@ -25,8 +26,6 @@ ANSWER = "answer"
 HEADLINE = "headline"
 """The tag of the cell whose text answers the title in a sentence. The box begins with it, not with the first claim."""
 PARAMETERS = ("parameters", "injected-parameters")
-CHANGED = "Judged as it stood then"
-"""The badge of a page that words or bars a claim otherwise than the recorded run that judged it."""
 
 RERUN = """## Parameters
 
@@ -108,14 +107,14 @@ def _headline(cells: Sequence[NotebookNode]) -> str:
         shown, hidden = ("The sentence in the box at the top", "Hide the code of that sentence")
         cell.metadata["mystnb"] = {"code_prompt_show": shown, "code_prompt_hide": hidden}
         cell.outputs = []
-        text = html.escape("".join(told), quote=False)
+        text = html.escape(words.plain("".join(told)), quote=False)
         return re.sub(r"\*(.+?)\*", r"<em>\1</em>", re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text))
     return ""
 
 
 def _tell(answers: Sequence[NotebookNode], page: Page, headline: str) -> None:
     """End the alternative text of the first figure among some cells with the answer of the page, where it has one."""
-    said = f"The answer: {_plainly(headline)}" if headline else answer(page)
+    said = f"The answer, which may rest on more than this figure: {_plainly(headline)}" if headline else answer(page)
     for cell in answers if said else ():
         image = cell.metadata.get("mystnb", {}).get("image", {})
         if image.get("alt"):

@@ -437,7 +437,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     images = int(judged.loc[judged["trial"] == "Order", "images"].max())
     asked = f"Asked about {images} images, with squares of pixels as features."
     if many := len(set(judged["kind"])) > 1:
-        asked = f"Asked about at most {images} inputs of each kind of network, and {examination.BUILT} about its own."
+        asked = f"Asked about at most {images} inputs of each network, and {examination.BUILT} about its own."
     forwards = profiles.defaults("across/findings")["forwards"]
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "

@@ -100,7 +100,10 @@ HEADS = {
 
 def shown(frame, formats):
     """A table for the page."""
-    which = [frame["data"] + ", " + frame["network"], frame["training"] + ", seed " + frame["seed"].astype(str)]
+    which = [
+        (frame["data"] + ", " + frame["network"]).map(named),
+        frame["training"] + ", seed " + frame["seed"].astype(str),
+    ]
     table = frame[[*formats]].set_index(which).rename_axis([None, None]).rename(columns=HEADS)
     return tables.styled(table).format({HEADS.get(name, name): form for name, form in formats.items()}, na_rep="–")
 

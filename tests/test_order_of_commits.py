@@ -102,7 +102,7 @@ def test_claims_are_committed_before_the_run_that_judges_them_or_the_page_says_s
     judged_then = claims.loc[claims["id"].isin(since), "claim"].str.rstrip(".")
     claims["claim"] = [since.get(name) or said for name, said in zip(claims["id"], claims["claim"], strict=True)]
     claims.to_csv(build / "claims.csv", index=False)
-    said = dict(reader.caveats(judged.page(build, run["notebook"]))).get(reader.CHANGED, "")
+    said = dict(reader.caveats(judged.page(build, run["notebook"]))).get(judged.CHANGED, "")
     silent = [sentence for sentence in judged_then if f"“{sentence}”" not in said]
     assert not silent, f"{run['notebook']} was changed since its run, which no badge says: {silent}. Record it again."
 

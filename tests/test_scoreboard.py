@@ -163,7 +163,7 @@ def test_a_changed_claim_is_shown_as_it_was_judged_and_its_page_says_so(results,
     page = judged.page(build, "saco/one")
     assert page.claims.set_index("id")["claim"].to_dict() == {"a": "Claim a", "b": "Claim b"}
     ((badge, says),) = reader.caveats(page, {})
-    assert (badge, "“Claim a”." in says, "Claim b" in says) == (reader.CHANGED, True, False)
+    assert (badge, "“Claim a”." in says, "Claim b" in says) == (judged.CHANGED, True, False)
     claims.to_csv(build / "claims.csv", index=False)
     about = {
         "claim": "a",

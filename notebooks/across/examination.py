@@ -174,7 +174,7 @@ run.save(trust, "trust")
 # passed; rows between two lines are equal in both, and stand in no order. An outline marks the trial of the metric's own
 # paper.
 
-# %% mystnb={"figure": {"caption": "Metrics by trials in this build, on the means over the images. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these images do not decide. Hatched: the trial does not apply. Between two lines: equal.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials, for each kind of network: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Metrics by trials in this build, on the means over the images. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these images do not decide. Hatched: the trial does not apply. Between two lines: equal.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials, for each kind of network that this build examines: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
 figures.matrix(trust)
 
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
@@ -222,8 +222,8 @@ of_run = (
     f"recorded run, {kept['trust'].profile} profile" if best_trust is not trust else f"this build, {profile} profile"
 )
 Markdown(
-    f"**{headlines.listed(whole) or 'None'}** of {len(tried)} metrics passes every trial that it is put to on {'; '.join(f'*{kind}*' for kind in put['kind'].unique())}; "
-    f"{headlines.listed([f'**{name}** ({passed[name]} of {tried[name]}, {failed[name]} failed)' for name in first])} "
+    f"**{headlines.listed(whole) or 'None'}** of {len(tried)} metrics passes every trial that it is put to on all of {headlines.listed([f'*{kind}*' for kind in put['kind'].unique()])} taken together; "
+    f"{headlines.listed([f'**{name}** (of {tried[name]} trials {passed[name]} passed, {failed[name]} failed)' for name in first])} "
     f"passes most, and has its lowest T, {lowest['T']:.2f} [{lowest['low']:.2f}, {lowest['high']:.2f}], in {lowest['trial']} ({lowest['kind']}); "
     f"{(failed == 0).sum()} fail none ({of_run}: at most {most} inputs of each network)."
 )

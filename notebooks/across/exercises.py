@@ -111,7 +111,7 @@ flat = {cap: sizes[curve > curve.max() - 0.01] for cap, curve in curves.items()}
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 run.save(pd.DataFrame({"size": sizes} | {f"cap {cap:g}": curve for cap, curve in curves.items()}), "knees")
 solution(
-    "It is within a hundredth of its maximum from and to, among sizes of whole features: "
+    "These sizes, of whole features, are within a hundredth of the maximum of their curve: "
     + "; ".join(
         f"β = {cap:g}: {of.min() * len(sizes):.0f} to {of.max() * len(sizes):.0f} of {len(sizes)} features, sizes {of.min():.2f} to {of.max():.2f}"
         for cap, of in flat.items()

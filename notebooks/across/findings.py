@@ -165,7 +165,8 @@ Markdown(
 failed = advice[advice["failed"] != ""].assign(trial=lambda f: f["failed"].str.split(", ")).explode("trial")
 run.save(failed.drop(columns="place"), "failed")
 counts = failed.groupby(["trial", "metric"]).size().reset_index(name="kinds").sort_values("kinds", ascending=False)
-counts["metric"] = [f"{m} ({k} of {len(here)})" for m, k in zip(counts["metric"], counts["kinds"], strict=True)]
+put_to = advice.groupby("metric").size()  # other libraries' are not asked on all kinds
+counts["metric"] = [f"{m} ({k} of {put_to[m]})" for m, k in zip(counts["metric"], counts["kinds"], strict=True)]
 counts = (
     counts.groupby("trial")["metric"]
     .agg(", ".join)

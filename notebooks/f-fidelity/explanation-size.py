@@ -178,7 +178,7 @@ one_figure("oracle")
 # %% [markdown]
 # The same image with a real explainer that finds the digit, and puts its pixels in an order of its own:
 
-# %% mystnb={"figure": {"caption": "The same digit, explained by the real explainer that is named second in the parameters.", "name": "ff-size-one-real"}, "image": {"alt": "A coloured digit; a real explainer's map; curves of FFid+ over size for several caps; what is kept, or that there is no size."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The same digit, explained by a real explainer: Integrated Gradients, unless the parameters name others.", "name": "ff-size-one-real"}, "image": {"alt": "A coloured digit; a real explainer's map; curves of FFid+ over size for several caps; what is kept, or that there is no size."}} tags=["hide-input"]
 one_figure(second)
 
 # %% [markdown]

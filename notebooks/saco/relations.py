@@ -259,7 +259,7 @@ def overlap(reading):
     ours, theirs = reading([pair for pair in pairs if "SaCo" in pair]), reading(others)
     about = {
         "margin": 0.1,
-        "reason": "0.1 on either side, about a fifth of the printed 0.48; the same 0.1 is *far more*",
+        "reason": "0.1 on either side, about a fifth of the printed 0.48; the same 0.1 is what we call far more",
     }
     more = {"name": "by more than 0.1 more than with SaCo", "printed": among - (lowest + highest) / 2}
     return [

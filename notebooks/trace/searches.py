@@ -515,13 +515,9 @@ parts = [
     for data, one, other in zip(sets, ends[first], ends[of_paper], strict=True)
 ]
 Markdown(
-    (
-        f"**{first[0].upper() + first[1:]}** found most"
-        if all(wins.values())
-        else f"**None surely**: {first} found as much as any"
-    )
+    (f"**“{first}”** found most" if all(wins.values()) else f"**None surely**: “{first}” found as much as any")
     + " for LeRF − MoRF in as many forwards, clearly more than "
-    + headlines.listed([f"*{rival}* on {count} of {len(sets)} data sets" for rival, count in wins.items()])
+    + headlines.listed([f"“{rival}” on {count} of {len(sets)} data sets" for rival, count in wins.items()])
     + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len(found.where(**finally_).labels('network'))} "
     "networks, numbers of features and readouts)."
 )

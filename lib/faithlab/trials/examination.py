@@ -451,7 +451,7 @@ def games(
         elif len(set(families.values()) - {families[name]}) < 1:
             why[name, "Gaming"] = "no metric of another family was asked"
         elif (each := metric.forwards(stacked.shape[-1])) * gaming.LEAST > budget:
-            why[name, "Gaming"] = f"{budget} forwards are too few for a search: it asks {each} for an explanation"
+            why[name, "Gaming"] = f"{budget} forwards buy too few explanations to search among: one costs {each}"
         else:
             of = [_values(values, metric=name, explainer=e)[: len(part.x)] for e in attributions]
             favourite = torch.stack(of).nan_to_num(nan=-torch.inf).argmax(0)  # [B]
