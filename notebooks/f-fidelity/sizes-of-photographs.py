@@ -48,9 +48,9 @@ sentence_draws = 4  # of sentences
 smooth_samples = 8  # noisy copies for SG-SQ
 integration_steps = 16  # of Integrated Gradients
 ones = 1  # inputs of each kind that are read by themselves
-one_by = ["truth", "Grad-CAM"]  # their rankings
+one_by = ["truth"]  # their rankings
 one_draws = 30  # random subsets of one photograph, for each setting and size
-shown_draws = 16  # of a photograph that is shown
+shown_draws = 8  # of a photograph that is shown
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 seed = 0  # of places and random subsets
 
