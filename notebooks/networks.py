@@ -37,6 +37,7 @@ import pandas as pd
 from IPython.display import Markdown, display
 
 from faithlab.study import figures, tables
+from faithlab.study.names import named as readable
 from faithlab.study.results import Run
 from faithlab.zoo import shipped
 from faithlab.zoo.training import Recipe
@@ -101,7 +102,7 @@ HEADS = {
 def shown(frame, formats):
     """A table for the page."""
     which = [
-        (frame["data"] + ", " + frame["network"]).map(named),
+        (frame["data"] + ", " + frame["network"]).map(readable),
         frame["training"] + ", seed " + frame["seed"].astype(str),
     ]
     table = frame[[*formats]].set_index(which).rename_axis([None, None]).rename(columns=HEADS)
