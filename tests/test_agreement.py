@@ -246,6 +246,8 @@ def test_a_page_that_is_not_compared_is_a_fault_unless_it_is_declared(tmp_path, 
     monkeypatch.setattr(places, "results", lambda name, profile: tmp_path)
     assert agreement.main([]) == 1
     assert "draws is 7" in capsys.readouterr().out
+    assert agreement.main(["--profile", "smoke"]) == 0
+    assert "nothing is compared" in capsys.readouterr().out
     monkeypatch.setitem(agreement.NOT_COMPARED, name, "a reason")
     assert agreement.main([]) == 0
     assert "(study): a reason" in capsys.readouterr().out
