@@ -27,13 +27,13 @@ def hits(rows, seed=0):
 def test_the_first_images_of_a_larger_run_agree():
     kept = hits(200)
     found = compared(table(kept[:50]), table(kept))
-    assert found == (200, 0, 0.0, 0, 0)
+    assert found == (200, 0, 0.0, 0, 0, FEW)
     assert found.holds
     assert "of 200 numbers, 0 differ from the recorded run (study)" in found.sentence("study")
 
 
 @pytest.mark.parametrize(("share", "holds"), [(FEW / 2, True), (FEW * 2, False)])
-def test_few_hits_may_flip(share, holds):
+def test_few_hits_may_flip_and_more_orders_of_hits(share, holds):
     kept = hits(500)
     changed = kept.clone().flatten()
     places_ = torch.randperm(len(changed), generator=torch.Generator().manual_seed(1))[: int(share * len(changed))]
@@ -41,6 +41,7 @@ def test_few_hits_may_flip(share, holds):
     found = compared(table(changed.view_as(kept)), table(kept))
     assert found.different == len(places_)
     assert found.holds == holds
+    assert found._replace(few=3 * FEW).holds
 
 
 def test_a_shift_of_all_is_no_rounding():
