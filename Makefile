@@ -119,9 +119,9 @@ FOREIGN := $(patsubst %,tests/test_%.py,engine search conformance saco mufidelit
 test-foreign: $(READY)  ## what rounding could decide, tested with the rounding of another processor
 	@ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 python -m pytest -n auto --dist worksteal --foreign $(FOREIGN)
 
-check: $(READY)  ## compare the built book with the recorded runs, and open every page in a browser (needs chromium)
+check: $(READY)  ## compare the built book with the recorded runs, and open every page in a browser (needs chromium; ONLY=book)
 	@python -m faithlab.study.agreement --profile $(PROFILE)
-	@python tests/check_book.py $(HTML)
+	@python tests/check_book.py $(HTML) --only '$(ONLY)'
 
 lint: $(READY)  ## style, format, and that imports point downward
 	@ruff check lib tests notebooks book
