@@ -196,7 +196,7 @@ def test_a_module_that_is_renamed_keeps_the_key(copied):
     copied(
         TRAINING,
         "from faithlab import draws, engine, masks",
-        "from faithlab import draws\nfrom faithlab.study import covers",
+        "from faithlab import draws, engine\nfrom faithlab.study import covers",
     )
     copied(TRAINING, "masks.", "covers.")
     assert TUNED.source() == before

@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import judged
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 import words
+from matplotlib.transforms import Bbox
 
 from faithlab.claims.verdicts import BETWEEN, POOLED
-from faithlab.study import places
+from faithlab.study import figures, places
 from faithlab.study.names import SETS
 from faithlab.zoo import datasets
 
@@ -93,3 +95,15 @@ def test_no_short_name_and_no_power_of_ten_is_left_on_a_recorded_page(path: Path
     for text in texts:
         assert words.plain(text) == text
         assert not any(f"{short} test" in text for short in SETS), text
+
+
+def test_figures_have_readers_names_and_shared_labels_beside_their_panels():
+    figure, grid = plt.subplots(3, 2, figsize=(7, 8))
+    grid[0, 0].set_title("cifar10 test, bilstm")
+    below, beside = figure.supxlabel("size"), figure.supylabel("lost")
+    figures.show(figure)
+    assert grid[0, 0].get_title() == "CIFAR-10 test, LSTM"
+    panels = Bbox.union([axes.get_tightbbox() for axes in grid.flat])
+    points = figure.dpi / 72
+    assert 0 < panels.y0 - below.get_window_extent().y1 < 10 * points
+    assert 0 < panels.x0 - beside.get_window_extent().x1 < 10 * points
