@@ -25,7 +25,7 @@ from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
 from faithlab.metrics.size import holds
 from faithlab.scores import COLUMNS, Scores
-from faithlab.study import figures, places, profiles, provenance, published
+from faithlab.study import figures, kinds, places, profiles, provenance, published
 from faithlab.study.agreement import INPUTS
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.study.tables import SOURCES
@@ -67,8 +67,6 @@ def write(results: Path, target: Path) -> None:
     (target / "recorded.md").write_text(_recorded(runs), encoding="utf-8")
     (target / "columns.md").write_text(_columns(), encoding="utf-8")
     (target / "measurements.md").write_text(_measurements(runs), encoding="utf-8")
-    simulated = [kept.frame for name in places.pages() if (kept := recorded(name, "error_rates"))]
-    (target / "error-rates.md").write_text(_simulated(simulated), encoding="utf-8")
 
     declared = yaml.safe_load((places.root() / "book" / "choices.yml").read_text(encoding="utf-8"))
     for paper, of in (declared or {}).items():
@@ -78,6 +76,8 @@ def write(results: Path, target: Path) -> None:
     claims = pd.concat([page.claims for page in pages], ignore_index=True) if pages else pd.DataFrame({"paper": []})
     # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
     claims = claims[[(places.root() / "book" / judged.folder(p) / "verdict.md").is_file() for p in claims["paper"]]]
+    simulated = [kept.frame for name in places.pages() if (kept := recorded(name, "error_rates"))]
+    (target / "error-rates.md").write_text(_simulated(simulated, claims), encoding="utf-8")
     if len(claims):
         (target / "claims.md").write_text(forest.overview(claims, forest.deciding_numbers(pages)), encoding="utf-8")
         (target / "asked.md").write_text(asked.answers(pages, results=results), encoding="utf-8")
@@ -210,13 +210,22 @@ def _inputs(run: Mapping) -> str:
     return " + ".join(f"{count} {name}" for name, count in counts.items())
 
 
-def _simulated(tables: list[pd.DataFrame]) -> str:
-    """How often chance alone gives the claims of the recorded runs a verdict, in words."""
+def _simulated(tables: list[pd.DataFrame], claims: pd.DataFrame) -> str:
+    """How often chance alone gives recorded claims a verdict, in words; those of `claims` lead to their pages."""
+    address = {
+        row.id: f"{judged.folder(row.paper)}/verdict.html#{judged.anchor(row.id)}" for row in claims.itertuples()
+    }
+
+    def linked(claim: str) -> str:
+        return f'<a href="{address[claim]}">{claim}</a>' if claim in address else f"`{claim}`"
+
     rates = pd.concat([t[t["runs"] > 0] for t in tables]) if tables else pd.DataFrame()
     if rates.empty:
         return "No recorded run has been simulated yet on its own tables.\n"
     most = {verdict: (rates[verdict] / rates["runs"]).set_axis(rates["claim"]) for verdict in (REPRODUCED, PARTLY)}
-    said = [f"*{v}* in {m.mean():.1%}, and in {m.max():.1%} for the claim `{m.idxmax()}`" for v, m in most.items()]
+    said = [
+        f"*{v}* in {m.mean():.1%}, and in {m.max():.1%} for the claim {linked(m.idxmax())}" for v, m in most.items()
+    ]
     return (
         f"On the recorded tables of {len(rates)} claims, {rates['runs'].min()} studies under chance each, the verdict "
         f"is, on average over the claims, {', '.join(said)}, where it is most often.\n"
@@ -235,6 +244,8 @@ def _ones(results: Path) -> str:
         if "truth" not in sizes:  # one share of the digits is asked image by image, the middle one
             middle = sorted(sizes["share"].unique())[sizes["share"].nunique() // 2]
             sizes, each = sizes.assign(data="digits", truth=middle), each.assign(data="digits")
+        if name.endswith("of-photographs"):  # another page has photographs, too
+            sizes, each = (f.replace({"data": {"photographs": "photographs of 224 pixels"}}) for f in (sizes, each))
         truth = sizes.groupby("data")["truth"].first()
         for (data, ranking), of in each.replace({"ranking": {"oracle": "truth"}}).groupby(
             ["data", "ranking"], sort=False
@@ -291,7 +302,19 @@ def _sizes(sizes: pd.DataFrame, kept: Recorded | None = None) -> str:
     )
     head = f"Of {run}:\n\n| True share | " + " | ".join(names) + " |\n|--:|" + "--:|" * len(names) + "\n"
     rows = table.fillna("not asked").iterrows()
-    return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in rows) + "\n"
+    named = sizes.dropna(subset="size")
+    missed = named[~holds(named["low"], named["high"], named["share"])]
+    said = "Every interval holds the true share." if missed.empty else "The true share is missed by "
+    said += ", ".join(
+        f"{row.attribution} at {row.share:.2f} (its interval "
+        + (f"ends at {row.high:.2f})" if row.high < row.share else f"begins at {row.low:.2f})")
+        for row in missed.itertuples()
+    ) + "." * (not missed.empty)
+    said += (
+        " These are the reading's own intervals. [The verdict](f-fidelity/verdict) asks where the best knee is when "
+        "the images are drawn anew, be a size named there or not: its interval can be wider."
+    )
+    return head + "\n".join(f"| {share:.2f} | " + " | ".join(row) + " |" for share, row in rows) + f"\n\n{said}\n"
 
 
 def _robustness(measured: pd.DataFrame) -> str:
@@ -437,7 +460,10 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     images = int(judged.loc[judged["trial"] == "Order", "images"].max())
     asked = f"Asked about {images} images, with squares of pixels as features."
     if many := len(set(judged["kind"])) > 1:
-        asked = f"Asked about at most {images} inputs of each network, and {examination.BUILT} about its own."
+        small = {k.name: k.about.partition(";")[0] for k in kinds.KINDS.values()}
+        asked = "; ".join(f"*{kind}*: {small[kind]}" for kind in dict.fromkeys(judged["kind"]) if kind in small)
+        asked = f"A few small networks stand for each kind ({asked}): [ask yours](bring-your-own). " if asked else ""
+        asked += f"Asked about at most {images} inputs of each network, and {examination.BUILT} about its own."
     forwards = profiles.defaults("across/findings")["forwards"]
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
@@ -469,7 +495,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
             said = f"**{take[kind]}**. {said}"
             (taken,) = (row for row in used.itertuples() if row.metric == take[kind])
             counts = f"{len(taken.passed)} / {len(taken.open)} / {len(own) - len(taken.passed) - len(taken.open)}"
-            others = [name for name in used["metric"] if name != take[kind] and ":" not in name]
+            others = [_called(name) for name in used["metric"] if name != take[kind]]
             first.append(f"| {kind} | **{take[kind]}**: {counts} | {', '.join(others) or 'none'} |")
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
@@ -503,14 +529,15 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     return "\n\n".join([head + "\n".join(first), asked, folded, " ".join(lines)]) + "\n"
 
 
-def _tried(row: Any) -> str:
-    """A metric with how many of the network's own trials it passed, are open, and could not be put to it.
+def _called(metric: str) -> str:
+    """A metric's name; that of another library leads to how it is called, and to its faults."""
+    return f"[{metric}](../notebooks/cost/peers)" if ":" in metric else metric
 
-    That of another library leads to how it is called, and to its faults.
-    """
+
+def _tried(row: Any) -> str:
+    """A metric with how many of the network's own trials it passed, are open, and could not be put to it."""
     missing = len(examination.TRIALS) - 1 - len(row.passed) - len(row.open)
-    name = f"[{row.metric}](../notebooks/cost/peers)" if ":" in row.metric else row.metric
-    return f"{name} ({len(row.passed)} passed, {len(row.open)} open, {missing} not)"
+    return f"{_called(row.metric)} ({len(row.passed)} passed, {len(row.open)} open, {missing} not)"
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:

@@ -216,6 +216,9 @@ def test_the_matrix_has_a_panel_for_each_kind_and_a_line_between_those_that_diff
     assert [float(segment[0][1]) for segment in lines.get_segments()] == [1.5], "B and C are equal"
     shown = [t.get_text() for t in panels[1].texts]
     assert shown == ["✓ .90", ".60", "✗ .20", ".60", "✓ .90"]
+    ends = trust_table().assign(T=lambda of: of["T"].where(of["T"].isna(), of["T"].round() * 2 - 1))
+    shown = [t.get_text() for t in figures.matrix(ends).axes[1].texts]
+    assert shown == ["✓ 1", "1", "✗ −1", "1", "✓ 1"], "narrow cells hold no decimals of a whole number"
     alone = figures.matrix(trust_table().query("kind == 'one'").drop(columns="kind"))
     assert next(t.get_text() for t in alone.axes[0].texts) == "✓ 0.90"
 

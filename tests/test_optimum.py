@@ -312,6 +312,16 @@ def test_dots_put_the_best_on_top():
     assert axes.yaxis_inverted()
 
 
+def test_names_of_marks_do_not_meet_where_the_marks_are_near_each_other():
+    wide = table(low=[-60.0, 2.0, 0.0, 1.0], high=[80.0, 6.0, 50.0, 5.5])
+    marks = {1: "best order", 0: "chance"}
+    figure = figures.dots(wide, {"zero": {"reference": "zero"}}, label="x", metric="LeRF - MoRF", marks=marks)
+    figure.draw_without_rendering()
+    one, other = (text.get_window_extent() for text in figure.axes[0].texts)
+    assert abs(one.x0 - other.x0) < other.width, "side by side they would meet"
+    assert not one.overlaps(other)
+
+
 # Recognised images
 
 

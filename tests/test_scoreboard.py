@@ -432,6 +432,31 @@ def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
     assert text.index("dropdown") < text.index("- *convolutional*: **B**. 2 of 3 metrics pass")
 
 
+def test_what_other_libraries_have_is_among_the_others_to_use():
+    own = {"size": "all images", "images": 20, "kind": "images, transformer", "verdict": "passed"}
+    names = ("A", "a library: B")
+    rows = [{"metric": name, "trial": trial, **own} for name in names for trial in TRIALS]
+    other = [row | {"kind": "text, LSTM"} for row in rows if row["metric"] == "A"]
+    price = pd.DataFrame(
+        {"kind": kind, "metric": name, "forwards": 10.0, "each": 1.0, "images_low": 1, "images_high": 2}
+        for kind in ("images, transformer", "text, LSTM")
+        for name in names
+    )
+    first, last, *_ = scoreboard._examined(pd.DataFrame(rows + other), price).splitlines()[2:]
+    assert first == "| images, transformer | **A**: 2 / 0 / 4 | [a library: B](../notebooks/cost/peers) |"
+    assert last.endswith("| none |")
+
+
+def test_sizes_say_which_true_share_they_miss():
+    rows = [(0.1, "oracle", 0.1, 0.09, 0.11), (0.2, "oracle", 0.2, 0.2, 0.2), (0.2, "SG-SQ", None, None, None)]
+    sizes = pd.DataFrame(rows, columns=["share", "attribution", "size", "low", "high"])
+    assert "Every interval holds the true share." in scoreboard._sizes(sizes)
+    text = scoreboard._sizes(sizes.assign(high=[0.08, 0.2, None]))
+    assert "The true share is missed by oracle at 0.10 (its interval ends at 0.08). " in text
+    text = scoreboard._sizes(sizes.assign(low=[0.13, 0.2, None], high=[0.15, 0.2, None]))
+    assert "missed by oracle at 0.10 (its interval begins at 0.13). " in text
+
+
 def test_single_sizes_stand_with_how_many_hold_the_known_one(results):
     folder = results / "f-fidelity/explanation-size"
     run(folder, "quick", [])
@@ -454,11 +479,15 @@ def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():
         return {"claim": claim, "runs": runs, "reproduced": reproduced, "partly": partly}
 
     tables = [[rates("a", 300, 3, 30), rates("exempt", 0, 0, 0)], [rates("b", 300, 9, 0)]]
-    text = scoreboard._simulated([pd.DataFrame(rows) for rows in tables])
+    claims = pd.DataFrame({"id": ["b"], "paper": ["SaCo"]})
+    text = scoreboard._simulated([pd.DataFrame(rows) for rows in tables], claims)
     assert "tables of 2 claims, 300 studies" in text
-    assert "*reproduced* in 2.0%, and in 3.0% for the claim `b`" in text
-    assert "*partly* in 5.0%, and in 10.0% for the claim `a`" in text
-    assert "No recorded run" in scoreboard._simulated([])
+    assert (
+        f'*reproduced* in 2.0%, and in 3.0% for the claim <a href="saco/verdict.html#{judged.anchor("b")}">b</a>'
+        in text
+    )
+    assert "*partly* in 5.0%, and in 10.0% for the claim `a`" in text, "it has no page of its own"
+    assert "No recorded run" in scoreboard._simulated([], claims)
 
 
 TRIALS = ("Order", "Chance")

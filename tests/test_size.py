@@ -204,6 +204,8 @@ def test_one_input_is_shown_with_what_its_size_keeps():
     top = figures.explanation_size(blind, words, attribution[0]).axes[-1]
     assert top.get_title() == "shaded: the explanation; no size, nothing to keep"
     assert all(text.get_fontweight() == "normal" for text in top.texts)
+    curves, top = figures.explanation_size(blind, torch.rand(F, 2), attribution[0]).axes
+    assert curves.get_position().height > top.get_position().height > 0.15, "nothing kept takes no room"
     with pytest.raises(ValueError, match="got the picture alone"):
         figures.explanation_size(named, torch.rand(20, 20, 3), attribution[0])
 

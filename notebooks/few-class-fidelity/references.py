@@ -200,7 +200,9 @@ for axes, task in zip(grid, tasks, strict=True):
     square = rankings[rankings["task"] == task].pivot(index="other", columns="one", values="correlation")
     square = square.reindex(index=[*names[1:], "alignment"], columns=names)
     said = square.map("{:.2f}".format).replace("-", "\u2212", regex=True)
-    sns.heatmap(square, annot=said, fmt="", cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=axes)
+    sns.heatmap(
+        square, annot=said, fmt="", annot_kws={"fontsize": 9}, cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=axes
+    )
     axes.set(title=task, xlabel="", ylabel="")
     axes.tick_params(axis="x", rotation=45)
 figures.show(figure)

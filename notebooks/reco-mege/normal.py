@@ -496,7 +496,7 @@ for data, (winner, behind) in seconds.items():
         )
         + f" ({source}), in print {theirs:.2f}, because "
         + " and ".join(f"{e} has {tables.number(of)}, not {says.get(e, float('nan')):.2f}" for e, of in levels.items())
-        + f". $S^{{\\neq}}$ has {len(torch.cat([b.images for b in apart_in]).unique())} pictures"
+        + f". S≠ has {len(torch.cat([b.images for b in apart_in]).unique())} pictures"
         + (
             ", and the lead is clear. "
             if float(lead.low) > 0
@@ -613,7 +613,7 @@ moves = {name: stats.estimate(noises, explainer=name) for name in asked}
 steadiest = min(rivals, key=lambda name: float(moves[name]))
 gap = stats.paired(noises, {"explainer": steadiest}, {"explainer": "same noise"})
 Markdown(
-    f"$S_{{avg}}$ of SmoothGrad is {tables.number(moves['SG'], 3)} with {samples} copies, {tables.number(moves['60 copies'], 3)} with 60, and "
+    f"S_avg of SmoothGrad is {tables.number(moves['SG'], 3)} with {samples} copies, {tables.number(moves['60 copies'], 3)} with 60, and "
     f"{tables.number(moves['same noise'], 4)} with the same noise, where {steadiest} has {tables.number(moves[steadiest], 4)} (this build, "
     f"{len(once.x)} pictures): "
     + (

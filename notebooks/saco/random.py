@@ -237,7 +237,7 @@ run.claim(
         counted(
             f"the cumulative loss moves by less than 0.1 after {third} of {groups} groups",
             (steady.max() - steady.min() < 0.1).tolist(),
-            reason=f"each explanation of {one}",
+            reason="each explanation",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -418,6 +419,10 @@ def dots(
     axes.set(xlabel=label)
     for value, text in (marks or {}).items():
         mark(axes, value, text)
+    figure.draw_without_rendering()
+    for one, other in itertools.pairwise(sorted(axes.texts, key=lambda text: text.xy[0])):
+        if one.get_window_extent().x1 > other.get_window_extent().x0:
+            other.xy = (other.xy[0], 1 - 0.6 / len(names))  # a line lower
     if len(groups) > 1:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=len(groups), fontsize="small")
     return show(figure)
@@ -538,7 +543,8 @@ def _series(axes: Axes, shown: Tensor, attribution: Tensor, kept: Tensor, says: 
     axes.imshow(attribution[None], cmap="Blues", aspect="auto", extent=(-0.5, len(attribution) - 0.5, low, high))
     axes.plot(shown, linewidth=1)
     at = kept.nonzero()[:, 0]
-    axes.plot(at, torch.full_like(at, low, dtype=shown.dtype), "ks", markersize=3, clip_on=False)
+    if len(at):  # a line of no points that nothing clips has no place, and the layout would make room for it
+        axes.plot(at, torch.full_like(at, low, dtype=shown.dtype), "ks", markersize=3, clip_on=False)
     axes.set(yticks=[])
     sns.despine(ax=axes, left=True, bottom=True)
     axes.set_xlabel("step", fontsize="small")
@@ -796,8 +802,8 @@ def matrix(trust: pd.DataFrame, size: str = "all images") -> plt.Figure:
             axes.add_patch(plt.Rectangle((x - 0.47, y - 0.45), 0.94, 0.9, facecolor=colour, linewidth=0, **look))
             if symbol:
                 text = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
-                if many:  # narrow cells: .50, and no symbol for what is grey
-                    text, symbol = text.replace("0.", "."), symbol.replace("?", "")
+                if many:  # narrow cells: .50 and 1, and no symbol for what is grey
+                    text, symbol = text.removesuffix(".00").replace("0.", "."), symbol.replace("?", "")
                 font = "xx-small" if many else "small"
                 axes.text(x, y, f"{symbol} {text}".strip(), ha="center", va="center", color=ink, fontsize=font)
             if row.home:
