@@ -8,11 +8,12 @@ than the screen, a table or plot that is cut (what is wider than the page has to
 under 9 points in tables and in figures as large as they are shown, labels of a figure or of a forest plot's axis that
 meet, or leave it, nan, "in 0 of 1 cases", or inf or 1e-05 outside a notebook's output, a page of more than 3 MB, a
 title that another page has, a serious fault of accessibility, a notebook without its provenance, a slider that moves
-nothing. Every page is opened once, on a screen in the light; then it is turned dark and as narrow as a phone, for what
-depends on colours and on the width; of the API's pages, which are made alike, the first. A screenshot of every page
-goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a phone come with `--dark` and
-`--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by axe-core, of the
-package axe-playwright-python; without it this one check is left out, and the end says so.
+nothing, what a sheet of paper would cut off, a search for what is one's own that finds another page first. Every page
+is opened once, on a screen in the light; then it is turned dark, as narrow as a phone, and laid out for paper, for
+what depends on colours and on the width; of the API's pages, which are made alike, the first. A screenshot of every
+page goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a phone come with
+`--dark` and `--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by
+axe-core, of the package axe-playwright-python; without it this one check is left out, and the end says so.
 """
 
 import argparse
@@ -25,15 +26,19 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote_plus, unquote, urlsplit
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Error, Page, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 # Containers have no sandbox and little shared memory; the rest keeps the browser's own traffic out of the picture.
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 
 SCREEN, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+SHEET = {"width": 718, "height": 1047}
+"""A4 less a centimetre on each side."""
+SOUGHT = dict.fromkeys(("own metric", "add a metric", "add", "timm"), "book/bring-your-own.html")
+"""What readers type, and the page that has to come first."""
 WEIGHT = 3e6
 """Bytes of a page and of what it alone shows: scripts and styles that all pages share are not counted."""
 
@@ -217,6 +222,14 @@ EVERYTHING = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21a
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 
 
+# No box scrolls on paper.
+CUT = """
+() => [...document.querySelectorAll("article :is(table, pre, figure, img)")].filter((node) => node.checkVisibility()
+    && node.getBoundingClientRect().right > node.closest("article").getBoundingClientRect().right + 1)
+  .map((node) => (node.innerText || node.alt || node.className).trim().slice(0, 60))
+"""
+
+
 def elsewhere(page: Page, axe: bool) -> list[str]:
     """What is wrong with a page that is open, in the dark and on a phone; it is as before then."""
     wrong = []
@@ -226,8 +239,31 @@ def elsewhere(page: Page, axe: bool) -> list[str]:
     page.set_viewport_size(PHONE)
     page.evaluate(SETTLED)
     wrong += [f"on a phone: {line}" for line in layout(page.evaluate(FACTS)) + page.evaluate(FIGURES)]
+    page.emulate_media(color_scheme="light", media="print")
+    page.set_viewport_size(SHEET)
+    page.evaluate(SETTLED)
+    wrong += [f"on paper: cut: {text}" for text in page.evaluate(CUT)]
     page.set_viewport_size(SCREEN)
-    page.emulate_media(color_scheme="light")
+    page.emulate_media(media="screen")
+    return wrong
+
+
+FOUND = "() => document.querySelectorAll('#search-results ul.search > li a').length > 0"
+
+
+def lost(page: Page, origin: str) -> list[str]:
+    """The words that a reader would type whose search does not have the page that answers them first."""
+    wrong = []
+    for words, answer in SOUGHT.items():
+        page.goto(f"{origin}/search.html?q={quote_plus(words)}", wait_until="load")
+        try:
+            page.wait_for_function(FOUND, timeout=20_000)
+        except Error:
+            wrong.append(f"{words!r} finds nothing")
+            continue
+        first = page.locator("#search-results ul.search > li a").first.get_attribute("href")
+        if not urlsplit(first).path.endswith(answer):
+            wrong.append(f"{words!r} finds first {first}, not {answer}")
     return wrong
 
 
@@ -360,6 +396,8 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
             every = written and not (dark or narrow) and name not in alike
             pages[name], loading = visit(page, f"{origin}/{name}", picture, judge if written else "", every=every)
             wrong += [f"{name}: {line}" for line in loading + faults(name, pages[name])]
+        if "search.html" in names and (folder / next(iter(SOUGHT.values()))).is_file():
+            wrong += [f"search.html: {line}" for line in lost(page, origin)]
         browser.close()
         wrong += [f"{name}: {line}" for name, line in dead_links(folder, origin, pages)]
         wrong += [f"{name}: {line}" for name, line in same_titles(pages)]

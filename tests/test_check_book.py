@@ -102,7 +102,7 @@ def test_words_code_and_what_a_library_writes_are_no_odd_numbers(book):
 
 
 def test_what_scrolls_in_a_box_that_shows_it_is_not_cut(book):
-    table = '<table><tr><td style="min-width: 2900px">broad</table>'
+    table = "<style>@media screen { td.w { min-width: 2900px } }</style><table><tr><td class=w>broad</table>"
     box = f'<div class="faithlab-scrolls" tabindex="0" style="overflow-x: auto">{table}</div>'
     (book / "book/page.html").write_text(PAGE.format(SOUND + box))
     assert check_book.check(book) == []
@@ -128,6 +128,27 @@ def test_what_fits_a_screen_must_fit_a_phone(book):
     (book / "book/page.html").write_text(PAGE.format(SOUND + '<div style="width: 700px">x</div>'))
     (line,) = check_book.check(book)
     assert line.startswith("book/page.html: on a phone: wider than the screen: 7")
+
+
+def test_what_scrolls_on_a_screen_is_cut_on_paper_where_it_is_not_made_to_fit(book):
+    table = '{}<table><tr><td style="min-width: 900px">broad</table></div>'
+    table = '<div class="faithlab-scrolls" tabindex="0" style="overflow-x: auto">' + table
+    (book / "book/page.html").write_text(PAGE.format(SOUND + table.format("")))
+    assert check_book.check(book) == ["book/page.html: on paper: cut: broad"]
+    fits = "<style>@media print { td { min-width: 0 !important } }</style>"
+    (book / "book/page.html").write_text(PAGE.format(SOUND + table.format(fits)))
+    assert check_book.check(book) == []
+
+
+def test_a_search_finds_the_page_on_what_is_ones_own_first(book):
+    link = '<div id="search-results"><ul class="search"><li><a href="{}">x</a></ul></div>'
+    (book / "book/bring-your-own.html").write_text(PAGE.replace("<title>t", "<title>b").format("<h1>B</h1>"))
+    for first, wrong in (("book/bring-your-own.html", 0), ("book/other.html", len(check_book.SOUGHT))):
+        page = PAGE.replace("<title>t", "<title>s").format("<h1>S</h1>" + link.format(first))
+        (book / "search.html").write_text(page)
+        found = check_book.check(book)
+        assert len(found) == wrong
+        assert all("finds first book/other.html, not book/bring-your-own.html" in line for line in found)
 
 
 def test_labels_side_by_side_upright_or_slanted_are_not_on_each_other(book):
