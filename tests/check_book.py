@@ -226,7 +226,7 @@ COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 CUT = """
 () => [...document.querySelectorAll("article :is(table, pre, figure, img)")].filter((node) => node.checkVisibility()
     && node.getBoundingClientRect().right > node.closest("article").getBoundingClientRect().right + 1)
-  .map((node) => (node.innerText || node.alt || node.className).trim().slice(0, 60))
+  .map((node) => (node.innerText || node.alt || node.className).trim().replace(/\\s+/g, " ").slice(0, 60))
 """
 
 
