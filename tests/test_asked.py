@@ -14,6 +14,7 @@ import yaml
 from faithlab.claims import REPRODUCED, UNDECIDED
 from faithlab.scores import Scores
 from faithlab.study import places
+from faithlab.study.results import recorded
 
 QUESTION = {
     "question": "Is A better?",
@@ -160,3 +161,13 @@ def test_what_is_counted_has_a_sign_of_its_own():
     assert ">#✓<" in counted
     assert 'aria-label="reproduced, counted and not estimated: a"' in counted
     assert "#✓" in forest.badge(REPRODUCED, "x", counted=True)
+
+
+def test_where_roar_ranks_better_it_is_said():
+    """The sentence on the Vision Transformer is typed: the recorded run has to say it, too."""
+    (said,) = [of for of in asked.declared()[0]["besides"] if "there ROAR can rank better" in of]
+    assert "as on the Vision Transformer" in said
+    table = recorded("f-fidelity/vision-transformer", "correlations").frame
+    of = table[(table["level"] == "micro_rank") & (table["comparison"] == "LeRF vs GT")]
+    rank = of.groupby("metric")["mean"].mean()  # 1 is the best
+    assert rank["ROAR"] < rank["F-Fidelity"]

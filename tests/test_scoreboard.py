@@ -183,6 +183,26 @@ def test_a_changed_claim_is_shown_as_it_was_judged_and_its_page_says_so(results,
         page = judged.page(build, "saco/one")
         assert page.claims.set_index("id").loc["a", "changed"] == changed
         assert bool(reader.caveats(page, {})) == bool(changed)
+        scoreboard.write(results, tmp_path / "out")
+        text = (tmp_path / "out/claims-saco.md").read_text()
+        assert text.count(judged.CHANGED) == bool(changed)
+        ends = [text.index(f">#claim-{name}</a>") for name in "ba"]  # the last that is said of each
+        assert not changed or ends[0] < text.index(judged.CHANGED) < ends[1], "at a alone"
+
+
+def test_whether_a_claim_is_counted_is_read_off_the_parts_that_are_shown(results):
+    build, record = results / "saco/one", places.recorded("saco/one", "study")
+    told = json.loads((record / "provenance.json").read_text())
+    told["tables"]["parts"] = {"rows": 1}
+    (record / "provenance.json").write_text(json.dumps(told))
+    about = {"claim": ["a"], "part": "one", "network": "pooled", "outcome": "holds", "value": 1.0, "missing": 0}
+    about |= {"low": 1.0, "high": 1.0, "claimed_low": 0.0, "claimed_high": 2.0, "images": 9, "datasets": "digits"}
+    for here, there in (("within", "counted"), ("counted", "within")):
+        pd.DataFrame(about | {"kind": here}).to_csv(build / "parts.csv", index=False)
+        pd.DataFrame(about | {"kind": there}).to_csv(record / "parts.csv", index=False)
+        found = judged.page(build, "saco/one").claims.set_index("id")["counted"]
+        assert found["a"] == (there == "counted"), "the record's, which is shown"
+        assert not found["b"], "it has no part"
 
 
 def test_a_claim_that_only_a_larger_run_judges_is_shown_while_the_page_makes_it(results, tmp_path):
