@@ -4,7 +4,9 @@ import dataclasses
 import functools
 import itertools
 import math
+from types import SimpleNamespace
 
+import jupytext
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
@@ -12,10 +14,10 @@ import torch
 
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures
+from faithlab.study import figures, places, tables
 from faithlab.subject import Subject
 from faithlab.trials import examination, truth
-from faithlab.trials.examination import ORACLE
+from faithlab.trials.examination import NONE, ORACLE
 
 
 class Linear(torch.nn.Module):
@@ -185,6 +187,28 @@ def test_recommended_is_what_passes_most_of_those_that_can_be_paid():
     assert examination.recommended(advice, price, 100) == {"k": "most"}
     assert examination.recommended(advice, price, 200) == {"k": "unsure", "poor": "dear"}
     assert examination.recommended(advice, price, 1) == {}
+
+
+def test_a_page_tells_what_fails_of_the_kinds_on_which_it_was_asked():
+    """By the page's own cell: there is no function to call."""
+    (cell,) = [of for of in jupytext.read(places.script("across/findings")).cells if "put_to = " in of.source]
+    rows = [
+        ("ours", "Order", ["failed", "failed", "passed"]),
+        ("a library: theirs", "Order", ["failed", "open", NONE]),  # a kind on which it is not asked has a row, too
+        ("never asked", "Order", [NONE, NONE, NONE]),
+    ]
+    kinds = ("one", "two", "three")
+    trust = pd.DataFrame(
+        {"kind": kind, "metric": metric, "trial": trial, "size": examination.SIZES[0], "verdict": verdict}
+        for metric, trial, verdicts in rows
+        for kind, verdict in zip(kinds, verdicts, strict=True)
+    )
+    costs = {"each": 2, "images_low": 1, "images_high": 2, "forwards": 4}
+    price = trust[["kind", "metric"]].drop_duplicates().assign(**costs)
+    names = {"examination": examination, "tables": tables, "run": SimpleNamespace(save=lambda frame, table: None)}
+    names |= {"trust": trust, "advice": examination.advice(trust, price)}
+    exec(cell.source, names)
+    assert names["counts"].to_dict() == {"Order": "ours (2 of 3), a library: theirs (1 of 2)"}
 
 
 # Figures

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 
 import judged
@@ -190,19 +191,47 @@ def test_a_changed_claim_is_shown_as_it_was_judged_and_its_page_says_so(results,
         assert not changed or ends[0] < text.index(judged.CHANGED) < ends[1], "at a alone"
 
 
+def test_only_the_changed_one_of_the_claims_of_a_record_is_told(results, tmp_path):
+    build, record = results / "saco/one", places.recorded("saco/one", "study")
+    shutil.rmtree(record)
+    # The record knows the claim beside the changed one, too, and that of another page of the paper.
+    run(record, "study", [("b", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)], tables={"claims": {}, "parts": {}})
+    run(results / "saco/two", "quick", [("d", "SaCo", REPRODUCED)])
+    run(places.recorded("saco/two", "study"), "study", [("d", "SaCo", REPRODUCED)])
+    about = {"part": "one", "kind": "within", "outcome": "holds", "value": 0.0, "low": -0.01, "high": 0.01}
+    about |= {"claimed_low": -0.1, "claimed_high": 0.1, "images": 9, "datasets": "digits", "missing": 0}
+    parts = pd.DataFrame({"claim": ["a", "a", "b", "b"], "network": 2 * ["pooled", "ViT"], **about})
+    parts.to_csv(record / "parts.csv", index=False)
+    claims = pd.read_csv(build / "claims.csv")
+    bolder, wider = claims.replace({"Claim a": "A bolder claim"}), parts.copy()
+    wider.loc[wider["claim"] == "a", "claimed_high"] = 0.2
+    for now, bars, told in ((claims, parts, []), (bolder, parts, ["a"]), (claims, wider, ["a"])):
+        now.to_csv(build / "claims.csv", index=False)
+        bars.to_csv(build / "parts.csv", index=False)
+        scoreboard.write(results, tmp_path / "out")
+        each = dict(re.findall(r"(?s){#claim-(\w) (.*?)</details>", (tmp_path / "out/claims-saco.md").read_text()))
+        assert set(each) == {"a", "b", "d"}
+        assert [name for name, text in each.items() if judged.CHANGED in text] == told
+        assert reader.caveats(judged.page(results / "saco/two", "saco/two"), {}) == []
+
+
 def test_whether_a_claim_is_counted_is_read_off_the_parts_that_are_shown(results):
     build, record = results / "saco/one", places.recorded("saco/one", "study")
     told = json.loads((record / "provenance.json").read_text())
-    told["tables"]["parts"] = {"rows": 1}
+    told["tables"]["parts"] = {"rows": 2}
     (record / "provenance.json").write_text(json.dumps(told))
-    about = {"claim": ["a"], "part": "one", "network": "pooled", "outcome": "holds", "value": 1.0, "missing": 0}
+    about = {"claim": "a", "part": "one", "network": ["pooled", "ViT"], "outcome": "holds", "value": 1.0, "missing": 0}
     about |= {"low": 1.0, "high": 1.0, "claimed_low": 0.0, "claimed_high": 2.0, "images": 9, "datasets": "digits"}
     for here, there in (("within", "counted"), ("counted", "within")):
-        pd.DataFrame(about | {"kind": here}).to_csv(build / "parts.csv", index=False)
+        ours = pd.DataFrame(about | {"kind": here})
+        ours.to_csv(build / "parts.csv", index=False)
         pd.DataFrame(about | {"kind": there}).to_csv(record / "parts.csv", index=False)
         found = judged.page(build, "saco/one").claims.set_index("id")["counted"]
         assert found["a"] == (there == "counted"), "the record's, which is shown"
         assert not found["b"], "it has no part"
+        pd.concat([ours, ours.assign(claim="b")]).to_csv(build / "parts.csv", index=False)
+        found = judged.page(build, "saco/one").claims.set_index("id")["counted"]
+        assert found.to_dict() == {"a": there == "counted", "b": here == "counted"}, "the record does not know b"
 
 
 def test_a_claim_that_only_a_larger_run_judges_is_shown_while_the_page_makes_it(results, tmp_path):
