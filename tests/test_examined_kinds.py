@@ -196,6 +196,7 @@ def test_a_page_tells_what_fails_of_the_kinds_on_which_it_was_asked():
         ("ours", "Order", ["failed", "failed", "passed"]),
         ("a library: theirs", "Order", ["failed", "open", NONE]),  # a kind on which it is not asked has a row, too
         ("never asked", "Order", [NONE, NONE, NONE]),
+        ("ours", "Stand-in", ["failed", "passed", NONE]),  # nor has every trial a meaning on every kind
     ]
     kinds = ("one", "two", "three")
     trust = pd.DataFrame(
@@ -208,7 +209,8 @@ def test_a_page_tells_what_fails_of_the_kinds_on_which_it_was_asked():
     names = {"examination": examination, "tables": tables, "run": SimpleNamespace(save=lambda frame, table: None)}
     names |= {"trust": trust, "advice": examination.advice(trust, price)}
     exec(cell.source, names)
-    assert names["counts"].to_dict() == {"Order": "ours (2 of 3), a library: theirs (1 of 2)"}
+    said = {"Order": "ours (2 of 3), a library: theirs (1 of 2)", "Stand-in": "ours (1 of 2)"}
+    assert names["counts"].to_dict() == said
 
 
 # Figures

@@ -165,8 +165,9 @@ Markdown(
 failed = advice[advice["failed"] != ""].assign(trial=lambda f: f["failed"].str.split(", ")).explode("trial")
 run.save(failed.drop(columns="place"), "failed")
 counts = failed.groupby(["trial", "metric"]).size().reset_index(name="kinds").sort_values("kinds", ascending=False)
-put_to = advice.groupby("metric").size()  # other libraries' are not asked on all kinds
-counts["metric"] = [f"{m} ({k} of {put_to[m]})" for m, k in zip(counts["metric"], counts["kinds"], strict=True)]
+put_to = trust[(trust["size"] == examination.SIZES[0]) & (trust["verdict"] != examination.NONE)]
+put_to = put_to.groupby(["trial", "metric"]).size()  # neither metrics nor trials are asked on all kinds
+counts["metric"] = [f"{m} ({k} of {put_to[t, m]})" for t, m, k in counts.itertuples(index=False)]
 counts = (
     counts.groupby("trial")["metric"]
     .agg(", ".join)
