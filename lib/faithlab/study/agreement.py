@@ -5,7 +5,8 @@ both have must hold the same numbers at the sizes that both have, whatever proce
 processors, and where two classes are all but even it decides a hit; so rows may differ, but few, and not to one side.
 
 ROAR trains a network for every explanation. Where it does not ship, another processor trains another one: of the same
-recipe, with other weights, and its rows say nothing of rounding. They are left out, and counted.
+recipe, with other weights, and its rows say nothing of rounding. They are left out, and counted; so are those of a
+network that a page fine-tunes anew, to time it.
 """
 
 import argparse
@@ -33,6 +34,9 @@ APART = ("shown_draws", "more_background", "reason_images", "clothes_sides", "cl
 
 OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")
 """Parameters of inputs from a reader's folder, beside the others: a build without one has no row of them."""
+
+TIMED = ("cost/f-fidelity",)
+"""Pages that train every network anew that judges explanations, though it ships: they say what that costs."""
 
 NOT_COMPARED = {
     "across/examination": "the search for the best order has fewer forwards in quick",
@@ -190,19 +194,18 @@ def trained_anew(built: Mapping[str, Any], kept: Mapping[str, Any]) -> set[str]:
     return {name for name in own.keys() & other.keys() if own[name] != other[name]}
 
 
-def of_another_network(block: Block, networks: Collection[str]) -> bool:
-    """Whether a metric asks a network that is retrained for every explanation, and it is among these of the data.
+def of_another_network(block: Block, networks: Collection[str], kinds: Collection[str] = ("retrained",)) -> bool:
+    """Whether a metric asks a network of these kinds, and it is among these of the data.
 
     If the network that is explained were among them, its other metrics would tell.
 
     Args:
         block: rows of a metric.
         networks: names that begin with their data, of `trained_anew`.
+        kinds: of networks, as `faithlab.metrics.Metric.network` has them.
     """
     metric, data = METRICS.get(block.labels.get("metric")), str(block.labels.get("dataset")).rsplit(" ", 1)[0]
-    return (
-        metric is not None and metric.network == "retrained" and any(name.startswith(f"{data}-") for name in networks)
-    )
+    return metric is not None and metric.network in kinds and any(name.startswith(f"{data}-") for name in networks)
 
 
 def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str | None:
@@ -251,8 +254,9 @@ def report(profile: str) -> tuple[list[str], bool]:
             continue
         for path in sorted(kept.glob("*.parquet")):
             table, networks = Scores.load(built / path.name), trained_anew(now, record)
-            apart = Scores(block for block in table if of_another_network(block, networks))
-            rows = Scores(block for block in table if not of_another_network(block, networks))
+            kinds = ("retrained", "fine-tuned") if name in TIMED else ("retrained",)
+            apart = Scores(block for block in table if of_another_network(block, networks, kinds))
+            rows = Scores(block for block in table if not of_another_network(block, networks, kinds))
             left = f"{len(apart)} rows of {', '.join(apart.labels('metric'))} are of a network that was trained anew"
             if not len(rows):
                 lines.append(f"{name}, {path.stem}: not compared: all {left}")
