@@ -462,7 +462,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     if many := len(set(judged["kind"])) > 1:
         small = {k.name: k.about.partition(";")[0] for k in kinds.KINDS.values()}
         asked = "; ".join(f"*{kind}*: {small[kind]}" for kind in dict.fromkeys(judged["kind"]) if kind in small)
-        asked = f"A few small networks stand for each kind ({asked}): [ask yours](bring-your-own). " if asked else ""
+        asked = f"Small networks stand for the kinds ({asked}): [ask yours](bring-your-own). " if asked else ""
         asked += f"Asked about at most {images} inputs of each network, and {examination.BUILT} about its own."
     forwards = profiles.defaults("across/findings")["forwards"]
     asked += (
