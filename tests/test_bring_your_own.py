@@ -77,7 +77,7 @@ def test_the_long_table_has_every_metric_and_its_control(page):
 
 
 def test_what_follows_from_the_images_is_a_verdict(page):
-    mine, saliency = re.findall(r"^(\w+): \d of 1 part", page["said"][5], re.MULTILINE)
+    mine, saliency = re.findall(r"^(\w+): The one part", page["said"][5], re.MULTILINE)
     assert (mine, saliency) == ("reproduced", "undecided")
     assert "16 inputs" in page["said"][5]
 

@@ -25,7 +25,7 @@ An interval at another tail is the 95 % interval with its halves stretched by th
 import html
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -218,11 +218,13 @@ def evidence(frame: pd.DataFrame) -> str:
     parts = pooled.drop_duplicates("part").set_index("part")
     own = parts[~parts["premise"].astype(bool)]
     counts, total = Counter(own["outcome"]), len(own)
-    text = f"{counts[HOLDS]} of {total} part{'s' * (total != 1 or not counts[HOLDS])} hold{'s' * (counts[HOLDS] == 1)}"
-    text += f", {counts[OPEN]} open, {counts[FAILS]} fail{'s' * (counts[FAILS] == 1)}"
-    text += f", {counts[DEPENDS]} {'depends' if counts[DEPENDS] == 1 else 'depend'} on the network" * (
-        counts[DEPENDS] > 0
-    )
+    alone = {HOLDS: "holds", OPEN: "is open", FAILS: "fails", DEPENDS: "depends on the network"}
+    if total == 1:
+        text = f"The one part {alone[own['outcome'].iloc[0]]}"
+    else:
+        text = f"{counts[HOLDS]} of {total} parts hold{'s' * (counts[HOLDS] == 1)}"
+        text += f", {counts[OPEN]} open, {counts[FAILS]} fail{'s' * (counts[FAILS] == 1)}"
+        text += f", {counts[DEPENDS]} depend{'s' * (counts[DEPENDS] == 1)} on the network" * (counts[DEPENDS] > 0)
     for name, outcome in parts.loc[parts["premise"].astype(bool), "outcome"].items():
         if outcome != HOLDS:
             text += f"; the premise {name!r} {'is open' if outcome == OPEN else outcome}"
@@ -330,11 +332,15 @@ def _printed_fails(contrasts: pd.DataFrame) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its parts judged; `beside` is said with it, such as what a larger run has found."""
+    """A claim with its parts judged.
+
+    `beside` is said with it, such as what a larger run has found; `worded` gives its HTML a reader's names.
+    """
 
     claim: Claim
     judged: tuple[Judged, ...]
     beside: str = ""
+    worded: Callable[[str], str] = str
 
     @property
     def outcome(self) -> str:
@@ -433,7 +439,7 @@ class Verdict:
             table = f"<details class='faithlab-evidence'><summary>{what}</summary>{table}</details>"
         return (
             f"<p>{verdict} {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
-            f"{html.escape(self.sentence)}</p>{table}"
+            f"{html.escape(self.worded(self.sentence))}</p>{table}"
         )
 
 

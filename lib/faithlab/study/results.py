@@ -34,6 +34,7 @@ from faithlab.claims import Claim, Part, Verdict, error_rate
 from faithlab.fetch import origins
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import places, profiles, provenance
+from faithlab.study.names import named
 from faithlab.subject import Subject
 
 Made = TypeVar("Made")
@@ -231,7 +232,8 @@ class Run:
         larger = RECORDED_ORDER[: [*RECORDED_ORDER, self.profile].index(self.profile)]
         kept = recorded(self.name, "claims")
         known = kept.frame.set_index("id")["verdict"] if kept and kept.profile in larger else {}
-        return replace(claim.verdict, beside=f"recorded ({kept.profile}): {known[id]}" if id in known else "")
+        beside = f"recorded ({kept.profile}): {known[id]}" if id in known else ""
+        return replace(claim.verdict, beside=beside, worded=named)
 
     def _judged(self) -> None:
         """Save the verdicts and everything that they rest on, computed again from the files.
