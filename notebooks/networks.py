@@ -243,7 +243,7 @@ if anew:
     text = f"Of **{len(retrained)}** networks that were trained anew, none moves its accuracy by more than {100 * moved.max():.2f} "
     text += f"percentage points. {same} explain as before, to three digits."
     if same < len(retrained):
-        text += f" Least alike are the explanations of {least['network']} on {least['data']}, whose accuracy moved by "
+        text += f" Least alike are the explanations of {readable(least['network'])} on {readable(least['data'])}, whose accuracy moved by "
         text += f"{100 * moved[alike.idxmin()]:.2f} points: their maps have a rank correlation of **{alike.min():.2f}** with those that "
         text += "ship. So what is measured on explanations is measured on one network, and the networks ship."
     display(Markdown(text), shown(retrained, formats), Markdown(f"Trained anew: {places(retrained)}."))

@@ -58,6 +58,7 @@ from faithlab import draws, engine, masks, search, segments
 from faithlab.metrics import METRICS
 from faithlab.readouts import logit, probability
 from faithlab.study import figures, networks, tables
+from faithlab.study.names import named
 from faithlab.study.results import Run, recorded
 from faithlab.trials import optimum, subjects
 from faithlab.zoo.training import Recipe
@@ -200,7 +201,7 @@ def described(speed):
     for name in dict.fromkeys(speed["network"]):
         asked, floor, plain, single = (at[name, search] for search in ("engine", "floor", "plain", "one by one"))
         lines.append(
-            f"- {name}: {floor['p'] / asked['p']:.2f} times its floor for probabilities, {floor['y'] / asked['y']:.2f} times for "
+            f"- {named(name)}: {floor['p'] / asked['p']:.2f} times its floor for probabilities, {floor['y'] / asked['y']:.2f} times for "
             f"logits; **{asked['p'] / plain['p']:.1f}** and **{asked['y'] / plain['p']:.1f}** proposals in the time of one of the "
             f"plain search, {asked['p'] / single['p']:.0f} and {asked['y'] / single['p']:.0f} in that of one that asks one by one"
         )
@@ -214,7 +215,7 @@ if before and before.profile != profile:
 Markdown(
     text
     + "\nIn float32 both searches find the same: their best values differ by at most "
-    + ", ".join(f"{of:.0e} ({name})".replace("-", "−", 1) for name, of in alike.items())
+    + ", ".join(f"{of:.0e} ({named(name)})".replace("-", "−", 1) for name, of in alike.items())
     + "."
 )
 

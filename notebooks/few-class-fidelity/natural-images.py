@@ -70,6 +70,7 @@ from faithlab.explainers import refine
 from faithlab.metrics import METRICS, evaluate, replacement_curves
 from faithlab.scores import Scores
 from faithlab.study import figures, networks, published, tables
+from faithlab.study.names import named
 from faithlab.study.results import Run
 from faithlab.subject import Subject
 from faithlab.trials import references, refined, subjects, truth
@@ -274,13 +275,13 @@ Markdown(
 # %% mystnb={"figure": {"caption": "Photographs of ImageNet, their perturbed copies with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-natural-photographs"}, "image": {"alt": "One row per photograph: the photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
 shown = range(min(2, len(seen)))
 shape = everything.inputs.shape[-2:]
-named = ("BP", "BP + XRAI", "GradCAM")
+beside = ("BP", "BP + XRAI", "GradCAM")
 figures.pictures(
     [
-        [everything.inputs[seen[i]] / 255, wide_made.images[i], *(wide_maps[name][i].view(shape) for name in named)]
+        [everything.inputs[seen[i]] / 255, wide_made.images[i], *(wide_maps[name][i].view(shape) for name in beside)]
         for i in shown
     ],
-    below=[[*(" ".join(f"{p:.2f}" for p in answer[i]) for answer in (clean, after)), *named] for i in shown],
+    below=[[*(" ".join(f"{p:.2f}" for p in answer[i]) for answer in (clean, after)), *beside] for i in shown],
     size=(8.4, 1.95 * len(shown)),
 )
 
@@ -642,7 +643,7 @@ noisier = float(ours.low) > float(theirs.high)
 Markdown(
     f"BP − Random is {tables.number(gap, 3)} here ({source}) and {means[1]['BP'] - means[1]['Random']:.3f} in print, because "
     + " and ".join(f"{name} is {tables.number(found, 3)}, not {theirs:.3f}" for name, (found, theirs) in levels.items())
-    + f". Under noise BP's maps of {few.network} correlate by {tables.number(ours)}, those of {pretrained} at its larger "
+    + f". Under noise BP's maps of {few.network} correlate by {tables.number(ours)}, those of {named(pretrained)} at its larger "
     f"images by {tables.number(theirs)} ({reason_images} and {len(some)} images, this build): "
     + (
         "the larger network on larger images has the noisier gradients, in line with the paper"

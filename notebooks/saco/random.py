@@ -53,6 +53,7 @@ from faithlab.metrics.saco import coefficient, influences
 from faithlab.readouts import hit
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
+from faithlab.study.names import named
 from faithlab.study.networks import introduced, vits
 from faithlab.study.results import Run
 from faithlab.trials import subjects, transformers
@@ -207,7 +208,7 @@ ends_alone = (
     f"{round(of, 2) + 0.0:.2f}".replace("-", "−") for of in (by_group["alone"].min(), by_group["alone"].max())
 )
 Markdown(
-    f"The image is number {subject.images[case].item()} of {subject.dataset} ({kind}). The network gives its class a probability "
+    f"The image is number {subject.images[case].item()} of {named(subject.dataset)} ({kind}). The network gives its class a probability "
     f"of {whole[case].item():.2f}. Without the first {third} of {groups} groups it has lost {spelled(early)}; one group alone costs "
     f"between {' and '.join(ends_alone)}. A cumulative metric sees only the first of these; SaCo asks each group on its own. The SaCo "
     f"of the explanations is {spelled(of_case)}."

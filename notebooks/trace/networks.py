@@ -76,6 +76,7 @@ from faithlab.metrics import METRICS, evaluate, fidelity, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
+from faithlab.study.names import named
 from faithlab.study.networks import RESNET9, changed
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
@@ -138,7 +139,7 @@ if folder:
     more = photographed(networks[0], first.model, "imagenet-folder", of_folder, places, more_patch)
     every.append(more)
 Markdown(
-    "\n".join(f"- *{s.network}*: {len(s.x)} images of {s.dataset}, {segments.count(s.segments)} patches" for s in every)
+    "\n".join(named(f"- *{s.network}*: {len(s.x)} images of {s.dataset}, {segments.count(s.segments)} patches") for s in every)
 )
 
 # %% [markdown]

@@ -427,8 +427,9 @@ class Verdict:
                 ends = [_ends(j.part.estimate.shown, q).replace("-", "−") for q in range(len(j.part.contrasts))]
                 own = [f"{c}: {e}" if len(ends) > 1 else e for c, e in zip(j.part.contrasts, ends, strict=True)]
             kind = "premise: " if j.part.premise else ""
-            shown = "<br>".join(html.escape(text.replace(" - ", " − ")) for text in own)
-            return f"<tr><td>{kind}{html.escape(j.part.name)}</td><td>{j.outcome}</td><td>{shown}</td></tr>"
+            shown = "<br>".join(html.escape(self.worded(text).replace(" - ", " − ")) for text in own)
+            name = html.escape(self.worded(j.part.name))
+            return f"<tr><td>{kind}{name}</td><td>{j.outcome}</td><td>{shown}</td></tr>"
 
         verdict = f"<strong>{self.outcome}</strong>"
         if self.beside:

@@ -14,6 +14,7 @@ from faithlab.metrics import Metric
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Function, Statistic
+from faithlab.study.names import named
 from faithlab.trials.comparisons import in_one_sign
 
 SOURCES = {
@@ -395,7 +396,11 @@ def _sources(labels: pd.Index, level: int) -> list[str]:
 
 
 def prose(frame: pd.DataFrame) -> Styler:
-    """A table of sentences as the book shows it: text in lines, no index; many columns and few rows as in `styled`."""
+    """A table of sentences as the book shows it: text in lines, no index; many columns and few rows as in `styled`.
+
+    Data sets and networks have the names that a reader knows.
+    """
+    frame = frame.map(lambda cell: named(cell) if isinstance(cell, str) else cell)
     looks = [look for look in _looks(frame, 0) if look != "faithlab-many"]
     return frame.style.hide(axis="index").set_table_attributes(f'class="{" ".join([*looks, "faithlab-text"])}"')
 
