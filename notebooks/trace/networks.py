@@ -139,7 +139,9 @@ if folder:
     more = photographed(networks[0], first.model, "imagenet-folder", of_folder, places, more_patch)
     every.append(more)
 Markdown(
-    "\n".join(named(f"- *{s.network}*: {len(s.x)} images of {s.dataset}, {segments.count(s.segments)} patches") for s in every)
+    "\n".join(
+        named(f"- *{s.network}*: {len(s.x)} images of {s.dataset}, {segments.count(s.segments)} patches") for s in every
+    )
 )
 
 # %% [markdown]
