@@ -47,7 +47,11 @@ SHOWN_AT = 0.9501
 TIMED = re.compile(r"\d\]? times$")
 """How the name of a counted part ends that is a ratio of times."""
 ROWS = 8
-"""Parts of a claim in the open; the rest is folded."""
+"""Parts of a claim in the open; the rest is folded. Every outcome that parts have is among them."""
+WANTED = re.compile(r" (?:About|More than|How many) [^.]* decide it[^.]*\.")
+"""How many inputs would decide a claim, in the evidence of a build: nothing where a recorded run has decided it."""
+IN_PRINT = re.compile(r"The paper's own numbers do not satisfy .*?\.(?= |$)")
+"""Of the evidence, what a reader has to see beside the verdict."""
 CHARACTER = 4.3
 """Width of a character of an axis's labels, in per cent of the axis where it is narrowest. Where two would touch, the
 inner one is left out: the claimed side stands beside the axis in words."""
@@ -363,7 +367,8 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
     if claim["best"] and not claim["built_verdict"]:
         rows.append("<dt>This build</dt><dd>It does not ask what this claim is judged on.</dd>")
     elif claim["best"]:
-        told = html.escape(f"{SYMBOLS[claim['built_verdict']]} {claim['built_verdict']}. {claim['built']}")
+        built_says = claim["built"] if claim["verdict"] == UNDECIDED else WANTED.sub("", claim["built"])
+        told = html.escape(f"{SYMBOLS[claim['built_verdict']]} {claim['built_verdict']}. {built_says}")
         if len(_missed(parts, built)):
             told += (
                 ' <a href="../evidence.html#builds-and-records">Why its intervals may not hold a recorded number</a>.'
@@ -372,7 +377,9 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
     caveats = [c for c in caveats if c[0] != CHANGED]  # of all claims of its page
     if claim.get("changed"):
         what = "its sentence" if claim["changed"] == "sentence" else "parts or bars of it"
-        caveats = [*caveats, (CHANGED, f"The page has changed {what} since the recorded run, whose words these are.")]
+        said = f"The page has changed {what} since the recorded run, whose words these are."
+        said += f" Today it says: “{claim['today']}”" * (claim["changed"] == "sentence")
+        caveats = [*caveats, (CHANGED, said)]
     if caveats:
         rows.append("<dt>Bear in mind</dt><dd>" + " ".join(html.escape(f"{s}: {w}") for s, w in caveats) + "</dd>")
     if (levels := parts.loc[parts["judged_at"] > SHOWN_AT, "judged_at"]).any():
@@ -388,12 +395,15 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
     rows.append(f'<dt>Its address</dt><dd><a href="{address}">{address}</a></dd>')
     counted = ", counted" * bool(claim.get("counted", False))
     between = f"\n{related}\n"  # an empty line ends HTML, and Markdown begins
-    folded = plot(parts, built, slice(ROWS, None))
+    shown = in_the_open(parts)
+    folded = plot(parts, built, set(parts["part"]) - shown)
+    in_print = IN_PRINT.search(claim["evidence"])
+    in_print = f" *{in_print[0]}*" if in_print else ""
     more = f"<p>The other parts:</p>{folded}" if folded else ""
     return (
         f"{{#{anchor(claim['id'])} .faithlab-claim}}\n"
-        f"**{sign(claim)} {claim['verdict']}{counted}** {claim['claim']}{settled(claim, parts)}\n\n"
-        f"{plot(parts, built, slice(ROWS))}\n"
+        f"**{sign(claim)} {claim['verdict']}{counted}** {claim['claim']}{settled(claim, parts)}{in_print}\n\n"
+        f"{plot(parts, built, shown)}\n"
         f"{related and between}"
         f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'
         f"{more}<dl>{''.join(rows)}</dl></details>\n"
@@ -407,8 +417,19 @@ def _missed(parts: pd.DataFrame, built: pd.DataFrame) -> pd.DataFrame:
     return both[outside & (both["network"] == POOLED)]
 
 
-def plot(parts: pd.DataFrame, built: pd.DataFrame, which: slice = slice(None)) -> str:
-    """The forest plot of a claim's parts: those that claim the same side stand on one scale. Empty without parts."""
+def in_the_open(parts: pd.DataFrame) -> set[str]:
+    """The names of the parts of a claim that are not folded: `ROWS`, each outcome's in turn, what fails first."""
+    own = parts.drop_duplicates("part")
+    turn = own.groupby(["premise", "outcome"]).cumcount()
+    order = own.assign(turn=turn, rank=own["outcome"].map(["fails", *OUTCOMES].index))
+    return set(order.sort_values(["turn", "premise", "rank"], kind="stable")["part"].iloc[:ROWS])
+
+
+def plot(parts: pd.DataFrame, built: pd.DataFrame, which: set[str] | None = None) -> str:
+    """The forest plot of a claim's parts, all or those named: what claims the same side stands on one scale.
+
+    Empty without parts.
+    """
     each = dict(list(parts.groupby("part", sort=False)))
     sides = {name: _claimed(of.iloc[0]) for name, of in each.items()}
     scales = _apart(each, sides)
@@ -419,7 +440,7 @@ def plot(parts: pd.DataFrame, built: pd.DataFrame, which: slice = slice(None)) -
         """What fails comes first, premises that hold last; between them what is on one scale stands together."""
         return outcomes[name] != "fails", sides[name][-1], first.index(scales[name])
 
-    names = sorted(sides, key=place)[which]
+    names = [name for name in sorted(sides, key=place) if which is None or name in which]
     if not names:
         return ""
     rows = []
@@ -484,7 +505,8 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         worst = deciding(pooled)
         text = interval(worst)
         if len(pooled) > 1:
-            held = f", {int(worst['needed'])} are enough" if worst["needed"] < len(pooled) else ""
+            enough = f", {int(worst['needed'])} {'is' if worst['needed'] == 1 else 'are'} enough"
+            held = enough if worst["needed"] < len(pooled) else ""
             least = worst["contrast"].replace(" - ", " − ")
             text = f"{len(pooled)} comparisons{held}, {sureness(worst)} {least}: {text}"
         if math.isfinite(worst["printed"]):

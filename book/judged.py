@@ -71,7 +71,7 @@ class Group:
 def better(folder: Path, page: str, table: str) -> Recorded | None:
     """A table of the recorded run of a page, where that is of a larger profile than the build's in `folder`."""
     kept = recorded(page, table)
-    profile = _provenance(folder)["profile"]
+    profile = provenance(folder)["profile"]
     order = [*RECORDED_ORDER, profile]  # the first is the largest
     return kept if kept and order.index(kept.profile) < order.index(profile) else None
 
@@ -95,7 +95,7 @@ def _plain(parts: pd.DataFrame) -> pd.DataFrame:
 
 def _page(folder: Path, name: str) -> Page:
     """The same with the names of the tables."""
-    build = _provenance(folder)
+    build = provenance(folder)
     if not (folder / "claims.csv").is_file():
         return Page(name, pd.DataFrame(columns=["id", "verdict"]), _whole(None), _whole(None), build, build)
     claims = pd.read_csv(folder / "claims.csv")
@@ -107,7 +107,7 @@ def _page(folder: Path, name: str) -> Page:
         alone = kept.frame[~kept.frame["id"].isin(claims["id"]) & kept.frame["id"].isin(_made(name))]
         claims = pd.concat([claims, alone], ignore_index=True)
         parts = pd.concat([parts, theirs[theirs["claim"].isin(alone["id"])]], ignore_index=True)
-    claims = claims.assign(page=name, best="", built_verdict="", built="", changed="")
+    claims = claims.assign(page=name, best="", built_verdict="", built="", changed="", today=claims["claim"])
     if kept is None:
         return Page(name, _counted(claims, parts), parts, _whole(None), build, build)
     known = claims["id"].isin(kept.frame["id"]).to_numpy()  # the build may have claims that are newer than the record
@@ -168,7 +168,8 @@ def pages(results: Path) -> list[Page]:
     return [page(found[name], name) for name in order]
 
 
-def _provenance(folder: Path) -> Mapping[str, Any]:
+def provenance(folder: Path) -> Mapping[str, Any]:
+    """Where the tables in a folder came from."""
     return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
 
 

@@ -25,7 +25,7 @@ from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
 from faithlab.metrics.size import holds
 from faithlab.scores import COLUMNS, Scores
-from faithlab.study import figures, kinds, places, profiles, provenance, published
+from faithlab.study import figures, places, profiles, provenance, published
 from faithlab.study.agreement import INPUTS
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.study.tables import SOURCES
@@ -44,6 +44,8 @@ CALLED = {
 }
 """What the page of recorded runs calls inputs that a parameter counts, where its name does not say it by itself."""
 
+FAULTS = "../notebooks/cost/peers.html#what-else-was-found"
+"""What was found when other libraries' metrics were run, from a page in `book`."""
 NETWORKS = ("network", "pretrained")
 """Kinds of provenance that are networks; others are explanations and orders that were shipped."""
 
@@ -102,10 +104,12 @@ def write(results: Path, target: Path) -> None:
 
     examined = results / "across/examination"
     if (examined / "trust.csv").is_file():
-        kept = {name: judged.better(examined, "across/examination", name) for name in ("trust", "price")}
-        trust, price = (k.frame if k else pd.read_csv(examined / f"{name}.csv") for name, k in kept.items())
+        kept = {name: judged.better(examined, "across/examination", name) for name in ("trust", "price", "networks")}
+        trust, price, networks = (k.frame if k else pd.read_csv(examined / f"{name}.csv") for name, k in kept.items())
+        ran = kept["trust"].provenance if kept["trust"] else judged.provenance(examined)
+        about = _stand_ins(networks, ran["parameters"]["draws"])
         (target / "matrix.md").write_text(_matrix(trust), encoding="utf-8")
-        (target / "examination.md").write_text(_examined(trust, price), encoding="utf-8")
+        (target / "examination.md").write_text(_examined(trust, price, about), encoding="utf-8")
 
     figures.law().savefig(target / "law.svg", bbox_inches="tight", metadata={"Date": None})
     sizes = results / "f-fidelity/explanation-size/sizes.csv"
@@ -397,10 +401,11 @@ def _metrics() -> str:
     return head + "\n".join(rows) + "\n"
 
 
-def _matrix(trust: pd.DataFrame) -> str:
+def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
     """Metrics by trials as tables that a phone can show, one for each kind of network, all in one order.
 
     The first is open, the others are folded behind what they come to. Of a kind only metrics that a trial applies to.
+    With `intervals`, each cell has its own below its number.
     """
     of = trust[trust["size"] == "all images"]
     of = of if "kind" in of else of.assign(kind="")
@@ -413,12 +418,17 @@ def _matrix(trust: pd.DataFrame) -> str:
         found = {(row.metric, row.trial): row for row in own.itertuples()}
         asked_of = own[own["verdict"].isin(figures.VERDICTS)].groupby("metric")["verdict"].agg(set)
         of_its_own = own[(own["verdict"] == "passed") & (own["trial"] != examination.BUILT)]["metric"]
-        cells = {name: "".join(_cell(found.get((name, t)), t) for t in trials) for name in names if name in asked_of}
+        cells = {
+            name: "".join(_cell(found.get((name, trial)), trial, intervals) for trial in trials)
+            for name in names
+            if name in asked_of
+        }
         rows = "".join(f'<tr><th scope="row">{html.escape(name)}</th>{own}</tr>' for name, own in cells.items())
         table = f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
         if kind:
             clean = sum("failed" not in asked_of[name] for name in of_its_own.unique())
-            summary = f"{html.escape(kind)}: {clean} of {len(asked_of)} metrics pass a trial of its own and fail none"
+            said = f"{clean} of {len(asked_of)} metrics fail none and pass one of its own trials"
+            summary = f"{html.escape(kind)}: {said}"
             # The first is open: a reader sees one, and that there are more.
             opened = "" if tables else " open"
             table = f'<details class="faithlab-kind"{opened}><summary>{summary}</summary>{table}</details>'
@@ -437,38 +447,56 @@ def recorded_matrix(kept: Recorded) -> str:
     given, kinds = kept.provenance["parameters"], kept.frame["kind"].nunique()
     return (
         f"**The recorded matrix**, profile *{kept.profile}*: {len(given['networks'])} networks of {kinds} kinds, at "
-        f"most {given['images']} inputs of each. ✓ passed, ✗ failed, ? open; the number is T.\n\n"
-        f"{_matrix(kept.frame)}\n"
-        "**This build** asks fewer inputs and networks, so that more is open; all that follows is its own."
+        f"most {given['images']} inputs of each. ✓ passed, ✗ failed, ? open; the number is T, below it its 95 % "
+        f"interval.\n\n{_matrix(kept.frame, intervals=True)}\n"
+        "**This build** asks fewer inputs and networks, so that more is open; what follows is its own where it does "
+        "not say *recorded*."
     )
 
 
-def _cell(row: Any, trial: str) -> str:
+def _cell(row: Any, trial: str, interval: bool = False) -> str:
     """A cell of the matrix, of a row of the table of trust; a phone, which has no columns, shows its trial in it."""
     if row is None or row.verdict not in figures.VERDICTS:
         return '<td class="none"><span class="sr-only">does not apply</span></td>'
     value = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
     sign = f'<b aria-hidden="true">{figures.VERDICTS[row.verdict][1]}</b><span class="sr-only">{row.verdict}</span>'
     kind = f'class="{row.verdict}{" home" if row.home else ""}"'
-    return f'<td {kind} data-label="{html.escape(trial, quote=True)}">{sign} {value}</td>'
+    ends = f"<br><small>[{row.low:.2f}, {row.high:.2f}]</small>".replace("-", "−") if interval else ""
+    return f'<td {kind} data-label="{html.escape(trial, quote=True)}">{sign} {value}{ends}</td>'
 
 
-def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
-    """Which metric to use for what kind of network, by the trials that it passes and fails, and what most fail."""
+def _stand_ins(networks: pd.DataFrame, draws: int) -> str:
+    """Which networks the examination asked, in words, how often they are right, and how many subsets it drew."""
+    said = []
+    for kind, of in networks.groupby("kind", sort=False):
+        right = sorted(of["recognises"].str.extract(r"([\d.]+) %")[0].astype(float))
+        span = f"{right[0]:.0f}" if f"{right[0]:.0f}" == f"{right[-1]:.0f}" else f"{right[0]:.0f} to {right[-1]:.0f}"
+        what = of["network"].iloc[0].partition(";")[0]
+        times = f", trained {len(of)} times" if len(of) > 1 else ""
+        said.append(f"*{kind}*: {what}{times}, right on {span} % of test inputs")
+    return (
+        f"Small networks stand for the kinds ({'; '.join(said)}): [ask yours](bring-your-own). Metrics that draw "
+        f"subsets, such as F-Fidelity's, had {draws} of each size; F-Fidelity's paper draws 50. "
+    )
+
+
+def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
+    """Which metric to use for what kind of network, by the trials that it passes and fails, and what most fail.
+
+    `about` says which networks were asked, where there are several kinds.
+    """
     trust, price = (table if "kind" in table else table.assign(kind="") for table in (trust, price))
     judged = trust[(trust["size"] == "all images") & (trust["verdict"] != "does not apply")]
     images = int(judged.loc[judged["trial"] == "Order", "images"].max())
     asked = f"Asked about {images} images, with squares of pixels as features."
     if many := len(set(judged["kind"])) > 1:
-        small = {k.name: k.about.partition(";")[0] for k in kinds.KINDS.values()}
-        asked = "; ".join(f"*{kind}*: {small[kind]}" for kind in dict.fromkeys(judged["kind"]) if kind in small)
-        asked = f"Small networks stand for the kinds ({asked}): [ask yours](bring-your-own). " if asked else ""
-        asked += f"Asked about at most {images} inputs of each network, and {examination.BUILT} about its own."
+        asked = f"{about}Asked about at most {images} inputs of each network, and {examination.BUILT} about its own."
     forwards = profiles.defaults("across/findings")["forwards"]
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
         f"that passes most, and of those the cheapest. A network's own trials are all but {examination.BUILT}, which "
-        "has another network."
+        f"has another network. Metrics of other libraries are named and not taken: [some have faults]({FAULTS}) that "
+        "no trial sees."
     )
     brackets = (
         "In brackets: how many of the network's own trials a metric passed, are open, and could not be put to it. "
@@ -494,8 +522,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
         if kind in take:
             said = f"**{take[kind]}**. {said}"
             (taken,) = (row for row in used.itertuples() if row.metric == take[kind])
-            counts = f"{len(taken.passed)} / {len(taken.open)} / {len(own) - len(taken.passed) - len(taken.open)}"
-            others = [_called(name) for name in used["metric"] if name != take[kind]]
+            counts = _tally(taken)
+            others = [f"{_called(of.metric)} {_tally(of)}" for of in used.itertuples() if of.metric != take[kind]]
             first.append(f"| {kind} | **{take[kind]}**: {counts} | {', '.join(others) or 'none'} |")
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
@@ -518,7 +546,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
     ]
     passed = single[single["verdict"] == "passed"]["metric"].nunique()
     lines.append(
-        f"The number of a *single* input is right often enough to pass Order for {passed or 'none'} of "
+        f"The number of a *single* input is known to be right often enough to pass Order for {passed or 'none'} of "
         f"{single['metric'].nunique()} metrics: read means."
     )
     if not many:
@@ -531,13 +559,19 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame) -> str:
 
 def _called(metric: str) -> str:
     """A metric's name; that of another library leads to how it is called, and to its faults."""
-    return f"[{metric}](../notebooks/cost/peers)" if ":" in metric else metric
+    return f"[{metric}]({FAULTS})" if ":" in metric else metric
+
+
+def _tally(row: Any) -> str:
+    """How many of the network's own trials a metric passed, are open, and could not be put to it, as a column says."""
+    missing = len(examination.TRIALS) - 1 - len(row.passed) - len(row.open)
+    return f"{len(row.passed)} / {len(row.open)} / {missing}"
 
 
 def _tried(row: Any) -> str:
-    """A metric with how many of the network's own trials it passed, are open, and could not be put to it."""
-    missing = len(examination.TRIALS) - 1 - len(row.passed) - len(row.open)
-    return f"{_called(row.metric)} ({len(row.passed)} passed, {len(row.open)} open, {missing} not)"
+    """The same in words, after its name."""
+    passed, is_open, missing = _tally(row).split(" / ")
+    return f"{_called(row.metric)} ({passed} passed, {is_open} open, {missing} not)"
 
 
 def _answer(correlations: pd.DataFrame) -> plt.Figure:

@@ -13,7 +13,7 @@ import yaml
 
 from faithlab.claims import REPRODUCED, UNDECIDED
 from faithlab.scores import Scores
-from faithlab.study import places
+from faithlab.study import places, published
 from faithlab.study.results import recorded
 
 QUESTION = {
@@ -171,3 +171,20 @@ def test_where_roar_ranks_better_it_is_said():
     of = table[(table["level"] == "micro_rank") & (table["comparison"] == "LeRF vs GT")]
     rank = of.groupby("metric")["mean"].mean()  # 1 is the best
     assert rank["ROAR"] < rank["F-Fidelity"]
+
+
+def test_where_roar_itself_differs_from_print_it_is_said():
+    """The sentence on ROAR's own order is typed: print and the recorded run have to say it, too."""
+    assert (
+        "the paper's ROAR has the order right, too, though less well than F-Fidelity; here it has it the wrong way"
+        in (asked.declared()[0]["means"])
+    )
+    pick = {"level": "macro_correlation", "comparison": "MoRF vs GT", "explainer": "SG-SQ"}
+    printed = published.load("ffidelity_correlations")
+    kept = recorded("f-fidelity/images", "correlations").frame
+    of = {}
+    for name, table in (("print", printed[printed["table"] == 1]), ("here", kept)):
+        rows = table[(table[list(pick)] == pd.Series(pick)).all(axis=1)]
+        of[name] = -rows.groupby("metric")["mean"].mean()  # most relevant first: -1 is the right order
+    assert 0 < of["print"]["ROAR"] < of["print"]["F-Fidelity"]
+    assert of["here"]["ROAR"] < 0 < of["here"]["F-Fidelity"]

@@ -276,7 +276,7 @@ def test_of_a_part_for_which_most_are_enough_a_contrast_speaks_that_is_as_claime
     assert forest.deciding(most)["contrast"] == clear["contrast"] == "1 - 2"
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": REPRODUCED}), most)
     assert text.endswith(f"steps, 1 − 2: {found}")
-    assert "3 comparisons, 1 are enough" in forest.plot(most, most.iloc[:0])
+    assert "3 comparisons, 1 is enough" in forest.plot(most, most.iloc[:0])
 
 
 def test_what_fails_is_seen_first_and_premises_that_hold_come_last():
@@ -288,13 +288,23 @@ def test_what_fails_is_seen_first_and_premises_that_hold_come_last():
             row("fails", -0.3, -0.5, -0.1, outcome="fails"),
         ]
     )
-    one, two, three, four = (forest.plot(parts, parts.iloc[:0], slice(k, k + 1)) for k in range(4))
-    assert "fails" in one
-    assert "premise" not in one
-    assert "premise that fails" in two
-    assert "holds" in three
-    assert "premise" not in three
-    assert "premise that holds" in four
+    text = forest.plot(parts, parts.iloc[:0])
+    names = re.findall(r"</b> (?:premise: )?([^<]+)</div>", text)
+    assert names == ["fails", "premise that fails", "holds", "premise that holds"]
+    assert re.findall(r"</b> ([^<]+)</div>", forest.plot(parts, parts.iloc[:0], {"holds"})) == ["holds"]
+
+
+def test_of_many_parts_every_outcome_is_in_the_open():
+    parts = pd.DataFrame(
+        [row(f"fails {k}", -0.3, -0.5, -0.1, outcome="fails") for k in range(10)]
+        + [row(f"holds {k}", 0.3, 0.1, 0.5) for k in range(3)]
+        + [row("open", 0.1, -0.1, 0.3, outcome="open")]
+    )
+    shown = forest.in_the_open(parts)
+    assert len(shown) == forest.ROWS
+    assert {"holds 0", "holds 1", "holds 2", "open", "fails 0", "fails 3"} <= shown
+    few = parts.iloc[:3]
+    assert forest.in_the_open(few) == {"fails 0", "fails 1", "fails 2"}
 
 
 def test_what_is_ten_times_as_wide_has_a_scale_of_its_own():

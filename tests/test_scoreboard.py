@@ -452,7 +452,7 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     )
     assert "Order: 1 of the 2 metrics that can be put to it" in text
     assert "it could try 1 of the 1 metrics named above, and 1 of the 1 in bold" in text
-    assert "for 1 of 2 metrics" in text
+    assert "is known to be right often enough to pass Order for 1 of 2 metrics" in text
 
     elsewhere = [row("A", "Truth", "passed", 40), row("A", "Order", "open", 20), *rows[2:]]
     assert "None of 2 metrics passes a trial of its own and fails none. 1 fail one, and of 1 it is not known." in (
@@ -476,7 +476,7 @@ def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
     text = scoreboard._examined(pd.DataFrame(rows), price)
     head, _, first, second = text.splitlines()[:4]
     assert head == "| Network | Use: trials passed / open / not put to it | Or, cheapest first |", "as wide as a phone"
-    assert first == "| convolutional | **B**: 2 / 0 / 4 | A |", "B passes more, A is cheaper, C fails one"
+    assert first == "| convolutional | **B**: 2 / 0 / 4 | A 1 / 1 / 4 |", "B passes more, A is cheaper, C fails one"
     assert second.startswith("| transformer | **B**: ")
     assert text.index("dropdown") < text.index("- *convolutional*: **B**. 2 of 3 metrics pass")
 
@@ -492,7 +492,7 @@ def test_what_other_libraries_have_is_among_the_others_to_use():
         for name in names
     )
     first, last, *_ = scoreboard._examined(pd.DataFrame(rows + other), price).splitlines()[2:]
-    assert first == "| images, transformer | **A**: 2 / 0 / 4 | [a library: B](../notebooks/cost/peers) |"
+    assert first == f"| images, transformer | **A**: 2 / 0 / 4 | [a library: B]({scoreboard.FAULTS}) 2 / 0 / 4 |"
     assert last.endswith("| none |")
 
 
@@ -550,6 +550,8 @@ def test_the_recorded_matrix_says_on_what_it_rests():
             "size": "all images",
             "verdict": "passed",
             "T": 0.9,
+            "low": -0.1,
+            "high": 1.0,
             "home": False,
             "kind": kind,
         }
@@ -559,6 +561,7 @@ def test_the_recorded_matrix_says_on_what_it_rests():
     text = scoreboard.recorded_matrix(Recorded(pd.DataFrame(rows), "study", {"parameters": parameters}))
     assert "profile *study*: 3 networks of 2 kinds, at most 50 inputs of each" in text
     assert text.count("<table") == 2
+    assert text.count("0.90<br><small>[−0.10, 1.00]</small>") == 2
 
 
 def test_the_matrix_names_what_it_leaves_out_and_puts_first_what_fails_least():
@@ -588,7 +591,7 @@ def test_the_matrix_opens_one_kind_and_says_of_the_others_what_they_come_to():
     first, second = scoreboard._matrix(pd.DataFrame(rows)).split("<details")[1:]
     assert " open>" in first.partition("<summary>")[0]
     assert " open>" not in second.partition("<summary>")[0]
-    assert "<summary>images: 1 of 2 metrics pass a trial of its own and fail none</summary>" in first
+    assert "<summary>images: 1 of 2 metrics fail none and pass one of its own trials</summary>" in first
     # What it passed is about a network of its own, and B, which nothing could be asked about, is left out.
-    assert "<summary>text: 0 of 1 metrics pass a trial of its own and fail none</summary>" in second
+    assert "<summary>text: 0 of 1 metrics fail none and pass one of its own trials</summary>" in second
     assert '<th scope="row">B' not in second

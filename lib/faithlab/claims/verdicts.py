@@ -53,6 +53,8 @@ FALSE_PARTLY = 0.10
 POWER = 0.8
 FAR_MORE = 100
 """So many times more inputs are more than a study asks."""
+FEW = 10
+"""Of fewer inputs an interval is too odd to say how many more would decide."""
 POOLED, BETWEEN = "pooled", "between networks"
 """What stands for all networks together in a table of parts."""
 COUNTED = "counted"
@@ -242,9 +244,13 @@ def evidence(frame: pd.DataFrame) -> str:
     text += "."
     undecided = parts.loc[(parts["outcome"] == OPEN) & (parts["kind"] != COUNTED), "images_needed"]
     if len(undecided):
-        text += _open(pooled[pooled["outcome"] == OPEN])
+        is_open = pooled[pooled["outcome"] == OPEN]
+        claimed = is_open[~is_open["premise"].astype(bool)]
+        text += _open(claimed if len(claimed) else is_open)
         needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
-        if needed < FAR_MORE * asked:
+        if asked < FEW:
+            text += f" How many {several} would decide it cannot be told from so few."
+        elif needed < FAR_MORE * asked:
             text += f" About {_round(needed)} {several} would decide it."
         elif needed < math.inf:
             text += f" More than {FAR_MORE} times as many {several} would be needed to decide it."
