@@ -199,7 +199,7 @@ for kind, of in examination.advice(best_trust, best_price).groupby("kind", sort=
     )
     failing = "; ".join(f"{row.metric} ({row.failed})" for row in of[of["failed"] != ""].itertuples())
     unknown = ", ".join(of[of["place"].isna() & (of["failed"] == "")]["metric"])
-    left = f"Of {unknown} it is not known yet." if unknown else "All are decided."
+    left = f"Of {unknown} it is not known yet." if unknown else "Each of the others has passed one and failed none."
     lines.append(f"- *{kind}*: {clean or 'none'}. A trial is failed by {failing or 'none'}. {left}")
 text = f"**Which one, then?** These fail no trial and pass one that the network itself was put to ({examination.BUILT} has a network "
 text += f"of its own), with at most {most} inputs of each network, the cheapest first; metrics before a *then* cannot be told apart "
@@ -218,14 +218,16 @@ said = {
 passed, failed, tried = *said.values(), put.groupby("metric", sort=False).size()
 first, whole = list(passed[passed == passed.max()].index), list(passed[passed == tried].index)
 lowest = put[put["metric"] == first[0]].sort_values("T").iloc[0]
+kinds_asked = put["kind"].nunique()
+number = f"all {kinds_asked} kinds" if kinds_asked > 1 else "one kind"
 of_run = (
     f"recorded run, {kept['trust'].profile} profile" if best_trust is not trust else f"this build, {profile} profile"
 )
 Markdown(
-    f"**{headlines.listed(whole) or 'None'}** of {len(tried)} metrics passes every trial that it is put to on all of {headlines.listed([f'*{kind}*' for kind in put['kind'].unique()])} taken together; "
-    f"{headlines.listed([f'**{name}** (of {tried[name]} trials {passed[name]} passed, {failed[name]} failed)' for name in first])} "
-    f"passes most, and has its lowest T, {lowest['T']:.2f} [{lowest['low']:.2f}, {lowest['high']:.2f}], in {lowest['trial']} ({lowest['kind']}); "
-    f"{(failed == 0).sum()} fail none ({of_run}: at most {most} inputs of each network)."
+    f"**{headlines.listed(whole) or 'None'}** of {len(tried)} metrics passes every trial that it is put to, counted over {number} of network. "
+    f"{headlines.listed([f'**{name}** (put to {tried[name]} trials, it passes {passed[name]} and fails {failed[name]})' for name in first])} "
+    f"passes most; its lowest T is {lowest['T']:.2f} [{lowest['low']:.2f}, {lowest['high']:.2f}], in {lowest['trial']} ({lowest['kind']}). "
+    f"{(failed == 0).sum()} fail none, and may yet in what is open ({of_run}: at most {most} inputs of each network)."
 )
 
 # %% [markdown]
@@ -406,7 +408,9 @@ tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 from_run = "this build" if stored is None else f"the recorded run ({stored.profile})"
 Markdown(
-    "*Forwards planned* are what that takes. *Forwards until decided* are what it did take: the scores of a pair, those of "
+    "*Forwards planned* are what that takes"
+    + (f" by {from_run}, while images and forwards each are this build's" if stored is not None else "")
+    + ". *Forwards until decided* are what it did take: the scores of a pair, those of "
     f"{from_run}, are looked at after {sequential.FIRST} images and after every quarter more, in random order, until the interval of "
     "their difference excludes zero. It is the rule of {py:func}`faithlab.decide.decide`, and so never takes fewer "
     f"images than its first look, nor more than the {spent['of'].max()} that there are. Shown is the median over the pairs and "

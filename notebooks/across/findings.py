@@ -265,8 +265,8 @@ duel_map(away)
 # %% tags=["hide-input"]
 at_home = away["trial"] == away["home"]
 Markdown(
-    "In how many cells the interval is on one side, away from the trial of the metric's own paper, which the claims below leave "
-    f"out:\n\n{counted_in_words(away[~at_home])}\n\nAnd in that trial:\n\n{counted_in_words(away[at_home])}"
+    "In how many cells the 95 % interval is on one side, away from the trial of the metric's own paper, which the claims below leave "
+    f"out (they judge each of so many cells at a stricter level, and settle fewer):\n\n{counted_in_words(away[~at_home])}\n\nAnd in that trial:\n\n{counted_in_words(away[at_home])}"
 )
 
 # %% [markdown]
@@ -315,10 +315,11 @@ table = examination.directly(same, one.subject, two, {}, levels=settings["noise_
 drawn = examination.singles(table, same)
 run.save(drawn, "draws")
 shown = recorded("across/findings", "draws")
+drawn_by = f"recorded, {shown.profile}" if shown else "this build"
 shown = shown.frame if shown else drawn
 asked_of = stats.estimate(shown, metric="Fid+", variant="Order").images
 Markdown(
-    f"$T$ on single images, Order and Chance ({asked_of} images): "
+    f"$T$ on single images, Order and Chance ({asked_of} images, {drawn_by}): "
     + "; ".join(
         f"*{name}* "
         + " and ".join(tables.number(stats.estimate(shown, metric=name, variant=t)) for t in ("Order", "Chance"))

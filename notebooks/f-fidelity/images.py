@@ -118,7 +118,11 @@ Markdown(
     + ", ".join(
         f"the {name} one "
         + tables.by_sign(
-            of, "loses **{}** of its accuracy", "gains **{}** of accuracy", "keeps its accuracy (it loses **{}**)"
+            of,
+            "loses **{}** of accuracy",
+            "gains **{}** of accuracy",
+            "keeps its accuracy (it loses **{}**)",
+            tables.points,
         )
         for name, of in lost.items()
     )

@@ -248,7 +248,9 @@ changed = {
 }
 agreed = {name: stats.estimate(scores, masking.at(0.0), metric="agreement", network=name) for name in changed}
 plain, masks = (
-    tables.by_sign(of, "loses {} of its accuracy", "gains {} of accuracy", "keeps its accuracy (it loses {})")
+    tables.by_sign(
+        of, "loses {} of accuracy", "gains {} of accuracy", "keeps its accuracy (it loses {})", tables.points
+    )
     for of in changed.values()
 )
 Markdown(

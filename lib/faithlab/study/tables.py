@@ -229,6 +229,11 @@ def share(estimate: Estimate) -> str:
     return f"{value:.1f} %".replace("-", "−") + (f" [{low:.1f}, {high:.1f}]".replace("-", "−") if low == low else "")
 
 
+def points(estimate: Estimate) -> str:
+    """A difference of two shares in percentage points with its interval, for a sentence."""
+    return share(estimate).replace(" %", " percentage points", 1)
+
+
 def number(estimate: Estimate, digits: int = 2) -> str:
     """An estimate of one number with its interval, for a sentence."""
     value, low, high = (float(x.flatten()[0]) for x in estimate.shown)
