@@ -10,6 +10,18 @@
   const kept = () => { try { return localStorage.getItem(SHOWN) === "yes"; } catch { return false; } };
   const keep = (shown) => { try { localStorage.setItem(SHOWN, shown ? "yes" : "no"); } catch { /* a private window */ } };
 
+  /* What a box hides at its side is said in words below it, of tables and formulas: figures say so above their caption. */
+  const goesOn = (box, wider) => {
+    const what = box.matches("div.math") ? "formula" : box.querySelector("table") && !box.querySelector(".faithlab-scroll") ? "table" : "";
+    const next = box.nextElementSibling, note = next?.classList.contains("faithlab-goes-on") ? next : null;
+    if (note && !wider) note.remove();
+    if (note || !wider || !what) return;
+    const said = document.createElement("p");
+    said.className = "faithlab-goes-on";
+    said.textContent = `The ${what} goes on to the right.`;
+    box.insertAdjacentElement("afterend", said);
+  };
+
   /* A box that scrolls says so, and can be scrolled with the keyboard. */
   const scrolls = () => {
     for (const box of document.querySelectorAll(
@@ -19,6 +31,7 @@
       const end = () => box.classList.toggle("faithlab-at-end", box.scrollLeft + box.clientWidth >= box.scrollWidth - 2);
       if (wider && !box.dataset.followed) { box.dataset.followed = "yes"; box.addEventListener("scroll", end, { passive: true }); }
       if (wider) box.tabIndex = 0; else if (box.tabIndex === 0) box.removeAttribute("tabindex");
+      goesOn(box, wider);
       if (wider && !box.hasAttribute("role")) { box.setAttribute("role", "region"); box.setAttribute("aria-label", "scrolls sideways"); }
     }
   };
@@ -95,7 +108,7 @@
         button.textContent = all ? "Show the first rows" : `Show all ${count} rows`;
       };
       button.addEventListener("click", () => { show(button.getAttribute("aria-expanded") === "false"); scrolls(); });
-      (table.closest(".cell_output, .pst-scrollable-table-container") || table).insertAdjacentElement("afterend", button);
+      (table.closest(".faithlab-scroll, .cell_output, .pst-scrollable-table-container") || table).insertAdjacentElement("afterend", button);
       show(false);
     }
   };

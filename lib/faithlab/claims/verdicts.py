@@ -437,10 +437,10 @@ class Verdict:
             name = html.escape(self.worded(j.part.name))
             return f"<tr><td>{kind}{name}</td><td>{j.outcome}</td><td>{shown}</td></tr>"
 
-        verdict = f"<strong>{self.outcome}</strong>"
-        if self.beside:
-            verdict = f"This build: {verdict}, {html.escape(self.beside)}."
-        table = f"<table class='faithlab-text'>{''.join(map(line, self.judged))}</table>"
+        verdict = f"This build: <strong>{self.outcome}</strong>"
+        verdict += f", {html.escape(self.beside)}." if self.beside else "."
+        table = f"<table class='faithlab-text faithlab-parts'>{''.join(map(line, self.judged))}</table>"
+        table = f"<div class='faithlab-scroll'>{table}</div>"
         if (lines := sum(len(j.part.contrasts) if j.part.gathered is not None else 1 for j in self.judged)) > LINES:
             what = f"{lines} numbers of {len(self.judged)} part{'s' * (len(self.judged) > 1)}, each with its interval"
             table = f"<details class='faithlab-evidence'><summary>{what}</summary>{table}</details>"
