@@ -16,7 +16,7 @@ import words
 from judged import CHANGED, COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
-from faithlab.claims.verdicts import BETWEEN, POOLED, deciding, sureness, unit_of
+from faithlab.claims.verdicts import BETWEEN, POOLED, compared, deciding, sureness, unit_of
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
 DECIDES = {
@@ -57,6 +57,8 @@ CHARACTER = 4.3
 inner one is left out: the claimed side stands beside the axis in words."""
 TENFOLD = 10
 """Parts whose own axes differ so many times in width are not on one scale: the narrow ones would be dots."""
+JOINED = re.compile(r"(?<=test), |(?<=train), |(?<=inputs), ")
+"""Between the names of data sets that a part has together; a name may have a comma itself."""
 FAR = 3.0
 """What is printed this many widths of ours beyond ours stands at the edge, as an arrow: else ours would be a dot."""
 
@@ -155,22 +157,24 @@ def settled(claim: pd.Series, parts: pd.DataFrame) -> str:
 def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     """A claim, its verdict, and the number that decides it, in a sentence (HTML)."""
     said = claim["claim"].rstrip(".")
+    verdict = "partly reproduced" if claim["verdict"] == PARTLY else claim["verdict"]
     still = "still " if claim["verdict"] == UNDECIDED and "still" not in said.lower().replace(",", "").split() else ""
-    text = f"“{html.escape(said)}” is {still}<strong>{claim['verdict']}</strong>"
+    text = f"“{html.escape(said)}” is {still}<strong>{verdict}</strong>"
     own = parts[~parts["premise"]].drop_duplicates("part")["outcome"] if len(parts) else parts
     if claim["verdict"] == PARTLY and (own == "fails").sum() > (own == "holds").sum():
-        text += " reproduced, and <strong>mostly contradicted</strong>"
+        text += ", and <strong>mostly contradicted</strong>"
     if parts.empty:
         return text + "."
     text += _counts(parts)
     part = speaking(claim["verdict"], parts)
     row = deciding(part)
-    contrast = html.escape(row["contrast"].replace(" - ", " − "))
+    contrast = html.escape(compared(row["contrast"]))
     name = html.escape(words.plain(row["part"])) + (f", {contrast}" if len(part) > 1 else "")
     if row["kind"] == "counted":
         return f"{text}: {name}{_found(row)}.{settled(claim, parts)}"
     at = "" if math.isnan(row["low"]) else f", 95&nbsp;% interval {number(row['low'])} to {number(row['high'])}"
-    at += f" (printed: {number(row['printed'])})" if math.isfinite(row.get("printed", math.nan)) else ""
+    about = "about " * (row["kind"] == "agrees")
+    at += f" (printed: {about}{number(row['printed'])})" if math.isfinite(row.get("printed", math.nan)) else ""
     asks = side(row["claimed_low"], row["claimed_high"])
     if row["outcome"] == "holds" and not inside(part).all():
         asks += f" in {row['needed']:.0f} of {len(part)} comparisons"
@@ -216,7 +220,7 @@ def spoken_of(parts: pd.DataFrame, run: Mapping[str, Any] | None = None) -> dict
     parts = parts[~parts["premise"]]
     each = parts[~parts["network"].isin((POOLED, BETWEEN, ""))]
     names = words.networks((one for name in each["network"] for one in name.split(" and ")), run)
-    sets = list(dict.fromkeys(one for name in parts["datasets"] if name for one in words.plain(name).split(", ")))
+    sets = list(dict.fromkeys(one for name in parts["datasets"] if name for one in JOINED.split(words.plain(name))))
     asked = parts.loc[parts["kind"] != "counted", "images"].dropna()
     asked = sorted(asked[asked > 0].astype(int).unique()) if len(asked) else []
     found = {}
@@ -226,7 +230,7 @@ def spoken_of(parts: pd.DataFrame, run: Mapping[str, Any] | None = None) -> dict
         span = f"{asked[0]:,}" if len(asked) == 1 else f"{asked[0]:,} to {asked[-1]:,}"
         shown = ", ".join(sets[:4])
         if len(sets) > 4:
-            one_each = not parts["datasets"].str.contains(", ").any()
+            one_each = not parts["datasets"].str.contains(JOINED).any()
             shown = f"each of {len(sets)}: " * one_each + f"{shown} and {len(sets) - 4} more"
         found["inputs"] = f"{span} {unit_of(parts, asked[-1])}" + (f" of {shown}" if sets else "")
     return found
@@ -507,10 +511,14 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         if len(pooled) > 1:
             enough = f", {int(worst['needed'])} {'is' if worst['needed'] == 1 else 'are'} enough"
             held = enough if worst["needed"] < len(pooled) else ""
-            least = worst["contrast"].replace(" - ", " − ")
-            text = f"{len(pooled)} comparisons{held}, {sureness(worst)} {least}: {text}"
+            if held and worst["outcome"] == "holds":
+                holding = int(inside(pooled).sum())
+                held = f", {holding} {'holds' if holding == 1 else 'hold'}{enough}"
+            of_those = " of those that hold" * (bool(held) and worst["outcome"] == "holds")
+            least = html.unescape(compared(worst["contrast"]))
+            text = f"{len(pooled)} comparisons{held}, {sureness(worst)}{of_those} {least}: {text}"
         if math.isfinite(worst["printed"]):
-            text += f"; printed {number(worst['printed'])}"
+            text += f"; printed {'about ' * (worst['kind'] == 'agrees')}{number(worst['printed'])}"
         own = built[(built["network"] == POOLED) & (built["contrast"] == worst["contrast"])]
         text += stricter(worst, len(pooled))
         if len(own):

@@ -71,6 +71,8 @@ def arranged(
     if introduction.strip():
         head.append(_text("introduction", introduction.strip()))
     end = [cells.pop()] if cells and cells[-1].cell_type == "code" else []  # run.finish(), the provenance
+    if shown := _recorded_claims(page):
+        cells.append(_text("recorded-claims", shown))
     if parameters:
         given = " ".join(f"{key}={value}" for key, value in page.build.get("parameters", {}).items() if _plain(value))
         sample = f' PARAMS="{" ".join(given.split()[:2])}"' if given else ""
@@ -232,10 +234,36 @@ def _plainly(said: str) -> str:
 
 
 def _address(claim: Any, up: str) -> str:
-    """Where a claim is shown with its plot: on its paper's verdict page, where it has one."""
-    if (places.root() / "book" / folder(claim.paper) / "verdict.md").is_file():
+    """Where a claim is shown with its plot: on its paper's verdict page, where it has one, or below on the page."""
+    if _verdict_page(claim.paper):
         return f"{up}book/{folder(claim.paper)}/verdict.html#{anchor(claim.id)}"
-    return ""
+    return f"#{anchor(claim.id)}" if claim.best else ""
+
+
+def _verdict_page(paper: str) -> bool:
+    """Whether a paper has a page for its verdict."""
+    return (places.root() / "book" / folder(paper) / "verdict.md").is_file()
+
+
+def _recorded_claims(page: Page) -> str:
+    """Forest plots of the recorded claims of a page that has no verdict page to show them, in Markdown."""
+    own = page.claims[[bool(c.best) and not _verdict_page(c.paper) for c in page.claims.itertuples()]]
+    lines = []
+    for _, claim in own.iterrows():
+        parts, built = (of[of["claim"] == claim["id"]] for of in (page.parts, page.built))
+        shown = forest.in_the_open(parts)
+        folded = forest.plot(parts, built, set(parts["part"]) - shown)
+        lines.append(
+            f'<p class="faithlab-claim" id="{anchor(claim["id"])}">'
+            f"{forest.badge(claim['verdict'], claim['verdict'], counted=bool(claim.get('counted', False)))} "
+            f"{html.escape(claim['claim'])}{forest.settled(claim, parts)}</p>{forest.plot(parts, built, shown)}"
+            f'<details class="faithlab-evidence"><summary>Evidence and the other parts</summary>'
+            f"<p>{html.escape(claim['evidence'])}</p>{folded}</details>"
+        )
+    if not lines:
+        return ""
+    legend = f'<p class="faithlab-legend">{forest.LEGEND}</p>'
+    return "\n\n".join(["## The claims as recorded", legend, *lines])
 
 
 def _whom(page: Page, headed: bool = False) -> str:
@@ -259,7 +287,8 @@ def _whom(page: Page, headed: bool = False) -> str:
         size = ", ".join(word for word in (f"{page.build['profile']} profile", _counted(page.build)) if word)
         said += " Figures and tables below are of this build, unless they or the text beside them say “recorded”: "
         said += f"{html.escape(size)}."
-    return said
+    up = "../" * (1 + page.name.count("/"))
+    return f'{said} <a href="{up}book/glossary.html">Glossary</a>.'
 
 
 COUNTED = ("images", "series", "texts", "vehicles", "photographs")

@@ -427,7 +427,8 @@ def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
         table = f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
         if kind:
             clean = sum("failed" not in asked_of[name] for name in of_its_own.unique())
-            said = f"{clean} of {len(asked_of)} metrics fail none and pass one of its own trials"
+            do = "fails none and passes" if clean == 1 else "fail none and pass"
+            said = f"{clean} of {len(asked_of)} metrics {do} one of its own trials"
             summary = f"{html.escape(kind)}: {said}"
             # The first is open: a reader sees one, and that there are more.
             opened = "" if tables else " open"

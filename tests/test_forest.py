@@ -68,7 +68,7 @@ def test_a_part_is_judged_by_the_contrast_that_decides_it(parts):
     assert forest.deciding(parts[parts["part"] == "steps"])["contrast"] == "2 - 3"
     below = parts[parts["part"] == "steps"].assign(claimed_low=-math.inf, claimed_high=0.0, outcome="fails")
     assert forest.deciding(below)["contrast"] == "1 - 2"
-    assert "2 comparisons, the surest to fail 1 − 2" in forest.plot(below, below.iloc[:0])
+    assert "2 comparisons, the surest to fail “1” less “2”" in forest.plot(below, below.iloc[:0])
 
 
 def test_box_plot_and_evidence_name_the_same_comparison_of_what_is_open():
@@ -106,7 +106,8 @@ def test_box_plot_and_evidence_name_the_same_comparison_of_what_is_open():
 )
 def test_the_sentence_has_the_number_that_speaks_for_the_verdict(parts, verdict, said):
     text = forest.sentence(pd.Series({"claim": "A < B.", "verdict": verdict}), parts)
-    assert f"<strong>{verdict}</strong> (of 3 parts 1 holds, 1 fails, 1 is open): " in text
+    shown = "partly reproduced" if verdict == PARTLY else verdict
+    assert f"<strong>{shown}</strong> (of 3 parts 1 holds, 1 fails, 1 is open): " in text
     assert text.endswith(said)
     assert text.startswith("“A &lt; B”")
 
@@ -114,7 +115,7 @@ def test_the_sentence_has_the_number_that_speaks_for_the_verdict(parts, verdict,
 def test_what_fails_more_than_it_holds_is_mostly_contradicted(parts):
     fails = parts[parts["part"] == "first"].assign(part="second", outcome="fails")
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": PARTLY}), pd.concat([parts, fails]))
-    assert "<strong>partly</strong> reproduced, and <strong>mostly contradicted</strong> (of 4 parts 1 holds" in text
+    assert "<strong>partly reproduced</strong>, and <strong>mostly contradicted</strong> (of 4 parts 1 holds" in text
 
 
 def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_claim(parts):
@@ -128,7 +129,7 @@ def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_cla
     assert forest.stricter(apart.iloc[0].replace("open", "holds")) == ""
     both = pd.concat([looks, parts[parts["part"] == "steps"].assign(outcome="open", judged_at=0.99)])
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), both)
-    assert "steps, 2 − 3" in text
+    assert "steps, “2” less “3”" in text
     assert "99.00%" not in text
 
 
@@ -158,7 +159,7 @@ def test_marks_stand_where_their_numbers_are_on_the_scale_of_their_side(parts):
     assert step > 0
     assert [at - bar, *(n - bar for n in networks)] == pytest.approx([3 * step, 3 * step, 4 * step], abs=0.3)
     assert "0.3 [0.1, 0.5]; printed 0.2" in first
-    assert "2 comparisons, the least sure 2 − 3: −0.1 [−0.2, 0.1]" in html
+    assert "2 comparisons, the least sure “2” less “3”: −0.1 [−0.2, 0.1]" in html
     assert html.index("always") < html.index("premise: is it right"), "premises come last"
     assert '<i class="count" style="width:83.3%">' in html
 
@@ -275,8 +276,10 @@ def test_of_a_part_for_which_most_are_enough_a_contrast_speaks_that_is_as_claime
     found = "<strong>0.2</strong>, 95&nbsp;% interval 0.1 to 0.3; the claim asks for above 0 in 1 of 3 comparisons."
     assert forest.deciding(most)["contrast"] == clear["contrast"] == "1 - 2"
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": REPRODUCED}), most)
-    assert text.endswith(f"steps, 1 − 2: {found}")
-    assert "3 comparisons, 1 is enough" in forest.plot(most, most.iloc[:0])
+    assert text.endswith(f"steps, “1” less “2”: {found}")
+    assert "3 comparisons, 2 hold, 1 is enough, the least sure of those that hold “1” less “2”" in forest.plot(
+        most, most.iloc[:0]
+    )
 
 
 def test_what_fails_is_seen_first_and_premises_that_hold_come_last():

@@ -176,7 +176,9 @@ def test_a_page_that_asks_no_network_does_not_speak_of_a_build():
     counted = part(3, math.nan, math.nan).assign(kind="counted", premise=False, images=3)
     says = dataclasses.replace(page(RESULTS.iloc[:1]), parts=counted)
     whom = r'<p class="faithlab-whom">(.*?)</p>'
-    assert re.findall(whom, reader.box(says)) == ["The numbers are those of this build, quick profile."]
+    assert re.findall(whom, reader.box(says)) == [
+        'The numbers are those of this build, quick profile. <a href="../../book/glossary.html">Glossary</a>.'
+    ]
     recorded = dataclasses.replace(says, claims=says.claims.assign(best="study"))
     (said,) = re.findall(whom, reader.box(recorded))
     assert said.startswith("The numbers are those of the recorded run, quick profile. Figures and tables")
@@ -243,8 +245,15 @@ def test_where_a_recorded_run_heads_the_box_says_of_what_the_figures_below_are()
     assert "Figures and tables below" not in reader.box(page(images=64))
 
 
-def test_a_claim_whose_paper_has_no_verdict_page_is_no_link():
-    assert "<a " not in reader.box(page(RESULTS.assign(paper="Across")))
+def test_a_claim_whose_paper_has_no_verdict_page_is_shown_on_its_own_page_where_it_is_recorded():
+    built, recorded = (page(RESULTS.assign(paper="Across", best=best)) for best in ("", "study"))
+    assert "<a class" not in reader.box(built)
+    assert reader._recorded_claims(built) == reader._recorded_claims(page(RESULTS.assign(best="study"))) == ""
+    shown = reader._recorded_claims(recorded)
+    for name in RESULTS["id"]:
+        assert f'href="#claim-{name}"' in reader.box(recorded)
+        assert f'id="claim-{name}"' in shown
+    assert "faithlab-forest" in shown
 
 
 def test_caveats_are_those_that_are_true_of_the_run():

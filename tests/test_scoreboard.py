@@ -591,7 +591,7 @@ def test_the_matrix_opens_one_kind_and_says_of_the_others_what_they_come_to():
     first, second = scoreboard._matrix(pd.DataFrame(rows)).split("<details")[1:]
     assert " open>" in first.partition("<summary>")[0]
     assert " open>" not in second.partition("<summary>")[0]
-    assert "<summary>images: 1 of 2 metrics fail none and pass one of its own trials</summary>" in first
+    assert "<summary>images: 1 of 2 metrics fails none and passes one of its own trials</summary>" in first
     # What it passed is about a network of its own, and B, which nothing could be asked about, is left out.
     assert "<summary>text: 0 of 1 metrics fail none and pass one of its own trials</summary>" in second
     assert '<th scope="row">B' not in second

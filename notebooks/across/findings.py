@@ -432,7 +432,7 @@ run.claim(
 #
 # 1. Ask metrics of *several* families, and believe what they agree on: [which of them agree](examination) is measured.
 # 2. Compare means over many inputs, not single inputs; how many are needed stands [there](examination), for each metric.
-# 3. If the inputs are few, read off a probability rather than a hit: how far that is shown is judged above (`fi-probability`).
+# 3. If the inputs are few, read off a probability rather than a hit: how far that is shown is judged above, in the claim on the probability and hits.
 # 4. A metric that was optimised is no judge any more: see in the table above how many fail Gaming.
 # 5. Your network is not one of these: examine it, with `make examine MODEL=... DATA=...`, see
 #    [](../../book/bring-your-own).

@@ -24,6 +24,7 @@ An interval at another tail is the 95 % interval with its halves stretched by th
 
 import html
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ FEW = 10
 POOLED, BETWEEN = "pooled", "between networks"
 """What stands for all networks together in a table of parts."""
 COUNTED = "counted"
+_LEVEL = re.compile(r"\d+(?:\.\d+)?%?")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROUNDING = 1e-12
 """An end that is nearer to the bar than this lies on it: rounding decides no verdict."""
@@ -312,7 +314,7 @@ def _open(pooled: pd.DataFrame) -> str:
     parts = pooled["part"].nunique()
     text = f" Open is {row['part']!r}" if parts == 1 else f" The least sure of {parts} open parts is {row['part']!r}"
     if len(own) > 1:
-        contrast = row["contrast"].replace(" - ", " − ")
+        contrast = compared(row["contrast"])
         text += f", in {straddles.sum()} of {len(own)} comparisons, {sureness(row)} {contrast}"
     named = ("value", "low", "high", "claimed_low", "claimed_high", "printed")
     value, low, high, least, most, printed = (_number(row[name]) for name in named)
@@ -323,8 +325,18 @@ def _open(pooled: pd.DataFrame) -> str:
     return f"{text}: {value}{interval}{in_print}; the claim asks for {asked}."
 
 
+def compared(contrast: str) -> str:
+    """A comparison, one side less the other, as it is read; levels that are numbers stand in quotes: it is no sum."""
+    sides = contrast.split(" - ")
+    if len(sides) == 2 and any(_LEVEL.fullmatch(side) for side in sides):
+        return " less ".join(f"“{side}”" for side in sides)
+    return " − ".join(sides)
+
+
 def _number(value: float) -> str:
     """Three digits, with a power of ten as it is printed where they would be far from the point."""
+    if 1000 <= abs(value) < 1e6:
+        return f"{value:,.0f}".replace("-", "−")
     digits, far, power = f"{value:.3g}".replace("inf", "∞").partition("e")
     return digits.replace("-", "−") + (" × 10" + str(int(power)).translate(_RAISED) if far else "")
 
@@ -430,10 +442,12 @@ class Verdict:
             if j.part.gathered is None:
                 own = [f"{j.part.count} of {j.part.cases}" if not j.part.untold else "cannot be told"]
             else:
-                ends = [_ends(j.part.estimate.shown, q).replace("-", "−") for q in range(len(j.part.contrasts))]
-                own = [f"{c}: {e}" if len(ends) > 1 else e for c, e in zip(j.part.contrasts, ends, strict=True)]
+                ends = [_ends(j.part.estimate.shown, q) for q in range(len(j.part.contrasts))]
+                own = [
+                    f"{compared(c)}: {e}" if len(ends) > 1 else e for c, e in zip(j.part.contrasts, ends, strict=True)
+                ]
             kind = "premise: " if j.part.premise else ""
-            shown = "<br>".join(html.escape(self.worded(text).replace(" - ", " − ")) for text in own)
+            shown = "<br>".join(html.escape(self.worded(text)) for text in own)
             name = html.escape(self.worded(j.part.name))
             return f"<tr><td>{kind}{name}</td><td>{j.outcome}</td><td>{shown}</td></tr>"
 
@@ -442,7 +456,9 @@ class Verdict:
         table = f"<table class='faithlab-text faithlab-parts'>{''.join(map(line, self.judged))}</table>"
         table = f"<div class='faithlab-scroll'>{table}</div>"
         if (lines := sum(len(j.part.contrasts) if j.part.gathered is not None else 1 for j in self.judged)) > LINES:
-            what = f"{lines} numbers of {len(self.judged)} part{'s' * (len(self.judged) > 1)}, each with its interval"
+            own, premises = (sum(j.part.premise == of for j in self.judged) for of in (False, True))
+            what = f"{lines} numbers of {own} part{'s' * (own != 1)}"
+            what += f" and {premises} premise{'s' * (premises > 1)}" * (premises > 0) + ", each with its interval"
             table = f"<details class='faithlab-evidence'><summary>{what}</summary>{table}</details>"
         return (
             f"<p>{verdict} {html.escape(self.claim.sentence)} ({html.escape(self.claim.where)}) "
@@ -452,7 +468,7 @@ class Verdict:
 
 def _ends(interval: Interval, q: int) -> str:
     value, low, high = (0.0 if abs(x[q]) < ROUNDING else float(x[q]) for x in interval)
-    return f"{value:.3g}" + (" (no interval)" if math.isnan(low) else f" [{low:.3g}, {high:.3g}]")
+    return _number(value) + (" (no interval)" if math.isnan(low) else f" [{_number(low)}, {_number(high)}]")
 
 
 def _listed(names: Sequence[str]) -> str:
