@@ -246,7 +246,7 @@ def test_where_a_recorded_run_heads_the_box_says_of_what_the_figures_below_are()
 
 
 def test_a_claim_whose_paper_has_no_verdict_page_is_shown_on_its_own_page_where_it_is_recorded():
-    built, recorded = (page(RESULTS.assign(paper="Across", best=best)) for best in ("", "study"))
+    built, recorded = (page(RESULTS.assign(paper="Across", best=best, evidence="So it is.")) for best in ("", "study"))
     assert "<a class" not in reader.box(built)
     assert reader._recorded_claims(built) == reader._recorded_claims(page(RESULTS.assign(best="study"))) == ""
     shown = reader._recorded_claims(recorded)
