@@ -249,11 +249,13 @@ def test_a_claim_whose_paper_has_no_verdict_page_is_shown_on_its_own_page_where_
     built, recorded = (page(RESULTS.assign(paper="Across", best=best, evidence="So it is.")) for best in ("", "study"))
     assert "<a class" not in reader.box(built)
     assert reader._recorded_claims(built) == reader._recorded_claims(page(RESULTS.assign(best="study"))) == ""
-    shown = reader._recorded_claims(recorded)
+    parts = part(0.7, 0.6, 0.8).assign(printed=math.nan, reason="", unit="", missing=0.0)
+    shown = reader._recorded_claims(dataclasses.replace(recorded, parts=parts))
     for name in RESULTS["id"]:
         assert f'href="#claim-{name}"' in reader.box(recorded)
         assert f'id="claim-{name}"' in shown
-    assert "faithlab-forest" in shown
+    assert shown.count("faithlab-forest") == 1
+    assert "0.7 [0.6, 0.8]" in shown
 
 
 def test_caveats_are_those_that_are_true_of_the_run():
