@@ -285,6 +285,12 @@ def _tile(claim: Any, page: str, number: str) -> str:
     )
 
 
+def counted_verdicts(claims: pd.DataFrame) -> str:
+    """How many claims have which verdict, in words."""
+    counts = claims["verdict"].value_counts()
+    return ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v in counts)
+
+
 def overview(claims: pd.DataFrame, numbers: Mapping[str, str] | None = None) -> str:
     """Every paper with its claims as tiles and how many have which verdict (HTML for the home page).
 
@@ -295,8 +301,7 @@ def overview(claims: pd.DataFrame, numbers: Mapping[str, str] | None = None) -> 
     blocks = []
     for paper, of in claims.groupby("paper", sort=False):
         page = f"{folder(paper)}/verdict.html"
-        counts = of["verdict"].value_counts()
-        said = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v in counts)
+        said = counted_verdicts(of)
         facts = int(of["counted"].sum()) if "counted" in of else 0
         said += f"; {COUNTED} {facts} of them {'is' if facts == 1 else 'are'} counted and not estimated" * (facts > 0)
         groups = grouped(of)
@@ -339,7 +344,9 @@ def verdicts(
             for _, c in group.claims.iterrows()
         ]
         shown += [f"::::{{container}} faithlab-alike\n{_alike(group)}\n", *own, "::::"] if group.says else own
-    return "\n\n".join([tiles(of, "", deciding_numbers(pages)), f'<p class="faithlab-legend">{LEGEND}</p>', *shown])
+    counts = f"**{len(of)} claim{'s' * (len(of) > 1)}: {counted_verdicts(of)}.**"
+    legend = f'<p class="faithlab-legend">{LEGEND}</p>'
+    return "\n\n".join([counts, tiles(of, "", deciding_numbers(pages)), legend, *shown])
 
 
 def _alike(group: Group) -> str:
@@ -480,11 +487,18 @@ def _scale(parts: pd.DataFrame, built: pd.DataFrame) -> tuple[float, float] | No
     """The ends of the axis of parts; none where they are counted."""
     if (parts["kind"] == "counted").all():
         return None
-    pooled = pd.concat([parts[parts["network"] == POOLED], built[built["network"] == POOLED]])
-    ours = [v for column in ("value", "low", "high") for v in pooled[column] if math.isfinite(v)]
+    pooled, beside = (of[of["network"] == POOLED] for of in (parts, built))
+    ends = ("value", "low", "high")
+    ours = [v for column in ends for v in pooled[column] if math.isfinite(v)]
     bars = [v for column in ("claimed_low", "claimed_high") for v in parts[column] if math.isfinite(v)]
     low, high = min(ours + bars), max(ours + bars)
     width = (high - low) or abs(high) or 1.0
+    # What a small build leaves open may be so wide that the recorded numbers would be one dot: it ends at the edge.
+    theirs = [v for column in ends for v in beside[column] if low - width < v < high + width]
+    theirs += [low - width] * bool((beside["low"] <= low - width).any())
+    theirs += [high + width] * bool((beside["high"] >= high + width).any())
+    low, high = min([low, *theirs]), max([high, *theirs])
+    width = (high - low) or width
     printed = [v for v in parts["printed"] if math.isfinite(v) and low - FAR * width < v < high + FAR * width]
     low, high = min([low, *printed]), max([high, *printed])
     room = 0.04 * ((high - low) or width)
@@ -514,6 +528,9 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
             if held and worst["outcome"] == "holds":
                 holding = int(inside(pooled).sum())
                 held = f", {holding} {'holds' if holding == 1 else 'hold'}{enough}"
+            elif worst["outcome"] == "fails":
+                against = int((pooled.apply(_where, axis=1) == "fails").sum())
+                held += f", {against} on the other side"
             of_those = " of those that hold" * (bool(held) and worst["outcome"] == "holds")
             least = html.unescape(compared(worst["contrast"]))
             text = f"{len(pooled)} comparisons{held}, {sureness(worst)}{of_those} {least}: {text}"
@@ -529,7 +546,13 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         step = 18 if len(pooled) == 1 else max(5, min(12, 96 // len(pooled)))
         height = max(22, step * len(pooled) + 4)
         marks = _side(first, scale) + "".join(
-            _marks(part[part["contrast"] == row["contrast"]], built, scale, (i + 0.5) * height / len(pooled))
+            _marks(
+                part[part["contrast"] == row["contrast"]],
+                built,
+                scale,
+                (i + 0.5) * height / len(pooled),
+                several=len(pooled) > 1,
+            )
             for i, (_, row) in enumerate(pooled.iterrows())
         )
     premise = "premise: " if first["premise"] else ""
@@ -557,8 +580,17 @@ def _side(row: pd.Series, scale: tuple[float, float]) -> str:
     return f'<i class="side" style="left:{low:.1f}%;width:{high - low:.1f}%"></i>{lines}'
 
 
-def _marks(contrast: pd.DataFrame, built: pd.DataFrame, scale: tuple[float, float], top: float) -> str:
-    """The marks of one contrast, at a height in pixels."""
+def _where(row: pd.Series) -> str:
+    """On which side one comparison lies, as the outcome that it would have by itself."""
+    if row["low"] > row["claimed_low"] and row["high"] < row["claimed_high"]:
+        return "holds"
+    return "fails" if row["high"] < row["claimed_low"] or row["low"] > row["claimed_high"] else "open"
+
+
+def _marks(
+    contrast: pd.DataFrame, built: pd.DataFrame, scale: tuple[float, float], top: float, *, several: bool = False
+) -> str:
+    """The marks of one contrast, at a height in pixels; of `several`, each in the colour of its own side."""
 
     def line(row: pd.Series, kind: str, at: float) -> str:
         text = ""
@@ -570,9 +602,10 @@ def _marks(contrast: pd.DataFrame, built: pd.DataFrame, scale: tuple[float, floa
         return text
 
     pooled = contrast[contrast["network"] == POOLED].iloc[0]
+    where = _where(pooled) if several else ""
     other = built[(built["network"] == POOLED) & (built["contrast"] == pooled["contrast"])]
     shift = 3 if len(other) else 0
-    marks = line(pooled, "", top - shift)
+    marks = line(pooled, where, top - shift)
     each = contrast[~contrast["network"].isin((POOLED, BETWEEN))]
     if len(each) > 1:
         marks += "".join(

@@ -88,7 +88,9 @@ def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Pat
             text = html.escape(alt, quote=True)
             link = f'href="../notebooks/{name}.html#{html.escape(anchor)}" title="{text}"'
             image = f'<img src="../gallery/{anchor}.{kind}" alt="{text}"{size(kind, picture)} loading="lazy">'
-            shown = shown | {anchor: f"<a {link}>{image}</a>"}
+            # The first sentence of its caption, which a thumbnail is too small to tell.
+            first = html.escape(re.split(r"(?<=[.:;]) ", caption)[0])
+            shown = shown | {anchor: f"<a {link}>{image}<span>{first}</span></a>"}
             if kind == "svg":  # a picture of dots is kept small
                 source = f'From <a href="../../notebooks/{name}.html#{html.escape(anchor)}">{html.escape(title)}</a>'
                 whole = f'<img src="../../gallery/{anchor}.svg" alt="{text}">'

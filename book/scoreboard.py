@@ -220,8 +220,12 @@ def _simulated(tables: list[pd.DataFrame], claims: pd.DataFrame) -> str:
         row.id: f"{judged.folder(row.paper)}/verdict.html#{judged.anchor(row.id)}" for row in claims.itertuples()
     }
 
+    sentence = dict(zip(claims["id"], claims["claim"], strict=True)) if len(claims) else {}
+
     def linked(claim: str) -> str:
-        return f'<a href="{address[claim]}">{claim}</a>' if claim in address else f"`{claim}`"
+        if claim not in address:
+            return f"`{claim}`"
+        return f'<a href="{address[claim]}">“{html.escape(sentence[claim].rstrip("."))}”</a>'
 
     rates = pd.concat([t[t["runs"] > 0] for t in tables]) if tables else pd.DataFrame()
     if rates.empty:

@@ -68,7 +68,7 @@ def test_a_part_is_judged_by_the_contrast_that_decides_it(parts):
     assert forest.deciding(parts[parts["part"] == "steps"])["contrast"] == "2 - 3"
     below = parts[parts["part"] == "steps"].assign(claimed_low=-math.inf, claimed_high=0.0, outcome="fails")
     assert forest.deciding(below)["contrast"] == "1 - 2"
-    assert "2 comparisons, the surest to fail “1” less “2”" in forest.plot(below, below.iloc[:0])
+    assert "2 comparisons, 1 on the other side, the surest to fail “1” less “2”" in forest.plot(below, below.iloc[:0])
 
 
 def test_box_plot_and_evidence_name_the_same_comparison_of_what_is_open():

@@ -272,7 +272,9 @@ run.claim(
 counts = judged.groupby(["kind", "trial"], sort=False)["verdict"].agg(
     lambda v: f"{(v == examination.PASSED).sum()} passed, {(v == examination.FAILED).sum()} failed of {len(v)}"
 )
-counts.unstack("kind").reindex(index=list(examination.TRIALS), columns=list(found)).fillna("–").rename_axis(None)
+counts.unstack("kind").reindex(index=list(examination.TRIALS), columns=list(found)).fillna("–").rename_axis(
+    index=None, columns=None
+)
 
 # %% [markdown]
 # **Does it hold away from home?** A paper shows that its metric is good by its own trial. Here stand the metrics that are at

@@ -441,7 +441,8 @@ def _networks(used: list[Mapping[str, Any]]) -> str:
 
 def _duration(seconds: float) -> str:
     """A duration for a reader."""
-    return f"{seconds:.1f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{seconds:.1f} s" if minutes == 0 else f"{minutes} min {rest} s"
 
 
 def _digest(table: Path) -> str:
