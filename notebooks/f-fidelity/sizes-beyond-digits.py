@@ -350,7 +350,7 @@ for axes, (name, of) in zip(grid.flat, best.groupby("data", sort=False), strict=
         at = order.index(row["ranking"]) + 0.25 * (nets.index(row["training_seed"]) - (len(nets) - 1) / 2)
         if pd.isna(row["best_knee"]):  # no curve to have a knee
             why = next((short for word, short in kneeless.items() if word in row["refusal"]), "no knee")
-            axes.text(longest / 2, at, why, ha="center", va="center", color="0.4", fontsize="x-small")
+            axes.text(0.02, at, why, va="center", color="0.4", fontsize="x-small")
         elif row["refusal"]:
             marker, _ = next((look for word, look in refused.items() if word in row["refusal"]), other)
             axes.plot(row["best_knee"], at, marker, color="0.5", markerfacecolor="none", markersize=6)

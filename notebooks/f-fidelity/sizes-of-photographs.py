@@ -242,7 +242,10 @@ run.save(table, "sizes")
 kept = {name: recorded("f-fidelity/sizes-of-photographs", name) for name in ("sizes", "scores", "each")}
 best = kept["sizes"].frame.fillna({"refusal": ""}) if kept["sizes"] else table
 shown = best.assign(
-    reading=[r.refusal or f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in best.itertuples()],
+    reading=[
+        r.refusal.replace("images, or draws of one,", "inputs") or f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]"
+        for r in best.itertuples()
+    ],
     known=best["truth"].map(lambda share: "" if pd.isna(share) else f"{share:.2f}"),
     again=[
         ("in neither half", "in one half", "in both halves")[r.halves] if not r.refusal else ""
