@@ -87,7 +87,7 @@ usable = usable.assign(
 run.save(usable.drop(columns="failed"), "usable")  # which fail nothing
 end = 30 * max(forwards, usable.loc[usable["forwards"] < float("inf"), "forwards"].max())
 rows = [max(2, (usable["kind"] == kind).sum()) for kind in here]
-look = {"figsize": (3.9, 1.2 + 0.24 * sum(rows) + 0.4 * len(rows)), "height_ratios": rows}  # a phone's width
+look = {"figsize": (3.6, 1.2 + 0.24 * sum(rows) + 0.4 * len(rows)), "height_ratios": rows}  # a phone's width
 figure, panels = plt.subplots(len(here), 1, sharex=True, squeeze=False, **look)
 for axes, kind in zip(panels[:, 0], here, strict=True):
     of = usable[usable["kind"] == kind].iloc[::-1]
@@ -111,7 +111,7 @@ for axes, kind in zip(panels[:, 0], here, strict=True):
     axes.set_title(kind, fontsize="small")
     axes.tick_params(labelsize="x-small")
     axes.set_ylim(-0.6, max(2, len(of)) - 0.4)
-panels[-1, 0].set_xlabel("forwards to tell two explanations apart", fontsize="small")
+panels[-1, 0].set_xlabel("forwards that it takes", fontsize="small")
 figures.show(figure)
 
 
