@@ -428,7 +428,7 @@ Markdown(
 
 # %% tags=["hide-input", "headline"]
 Markdown(
-    f"**It takes something away, asks, and makes one number of the answers**: of this photograph of a {label}, {name} is ahead of a "
+    f"**It takes something away, asks, and makes one number of the answers**: of this photograph (*{label}*) {name} is ahead of a "
     f"random ranking of the pixels in **{count.get(name, 0)} of {len(numbers)}** numbers, behind in {count.get('random', 0)}, equal in "
     f"{count.get('equal', 0)}. One image proves nothing (this build, {run.profile} profile: one ResNet-9, one draw of the random ranking)."
 )
