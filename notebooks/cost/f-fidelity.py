@@ -210,7 +210,9 @@ def longer(frame):
 
 
 ratio, times_longer, of_both = longer(known)
-others = {"in this build": stages} if source.startswith("recorded") else {}
+as_many = all(how[name] == run.parameters[name] for name in ("cost_limit", "cost_epochs", "images", "draws"))
+here = "in this build" + ("" if as_many else ", with other numbers of images")
+others = {here: stages} if source.startswith("recorded") else {}
 others |= {"in print, with a larger network and more images and epochs": paper}
 limit = "all" if how["cost_limit"] is None else f"{how['cost_limit']:,}"
 Markdown(
