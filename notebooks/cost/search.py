@@ -226,10 +226,11 @@ forms = [(name, readout) for name in dict.fromkeys(known["network"]) for readout
 above = pd.Series({of: at[of[0], "floor", of[1]] / at[of[0], "engine", of[1]] for of in forms})
 times_plain = pd.Series({of: at[of[0], "engine", of[1]] / at[of[0], "plain", "p"] for of in forms})
 asked = known[known["search"] == "engine"]["forwards_per_proposal"]
+whose = {"strided": "a network of three convolutions"}
 Markdown(
     f"**{above.min():.2f} to {above.max():.2f} times the forwards that it needs**, which are {asked.min():.0f} to {asked.max():.0f} a "
     f"proposal: the engine tries {times_plain.min():.1f} to {times_plain.max():.1f} orders in the time in which a plain search tries one "
-    f"({source}, {on}: {headlines.listed([named(name) for name in dict.fromkeys(known['network'])])}, of a probability and of a logit; one "
+    f"({source}, {on}: {headlines.listed([whose.get(name, named(name)) for name in dict.fromkeys(known['network'])])}, of a probability and of a logit; one "
     "run, no interval)."
 )
 
