@@ -76,7 +76,7 @@ Markdown(
 # most that you can pay, and of equals the cheapest. The price is what it takes to tell an explanation from one with 40 %
 # of its scores shuffled and from a random order.
 
-# %% mystnb={"figure": {"caption": "Metrics that fail no trial and pass one of their own network, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The dashed line is what you can spend.", "name": "fi-use"}, "image": {"alt": "Four panels, one for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Of the examination's recorded run: metrics that fail no trial and pass one of their own network, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The dashed line is what you can spend.", "name": "fi-use"}, "image": {"alt": "A panel for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
 advice = examination.advice(trust, price)
 usable = advice[advice["place"].notna()].merge(price, on=["kind", "metric"])
 usable = usable.assign(
@@ -87,7 +87,7 @@ usable = usable.assign(
 run.save(usable.drop(columns="failed"), "usable")  # which fail nothing
 end = 30 * max(forwards, usable.loc[usable["forwards"] < float("inf"), "forwards"].max())
 rows = [max(2, (usable["kind"] == kind).sum()) for kind in here]
-look = {"figsize": (7.2, 1.2 + 0.24 * sum(rows) + 0.4 * len(rows)), "height_ratios": rows}
+look = {"figsize": (3.6, 1.2 + 0.24 * sum(rows) + 0.4 * len(rows)), "height_ratios": rows}  # a phone's width
 figure, panels = plt.subplots(len(here), 1, sharex=True, squeeze=False, **look)
 for axes, kind in zip(panels[:, 0], here, strict=True):
     of = usable[usable["kind"] == kind].iloc[::-1]
@@ -107,9 +107,11 @@ for axes, kind in zip(panels[:, 0], here, strict=True):
             va="center",
         )
     axes.axvline(forwards, linestyle="--", color="0.3", linewidth=0.8)
-    axes.set(xscale="log", title=kind)
+    axes.set(xscale="log")
+    axes.set_title(kind, fontsize="small")
+    axes.tick_params(labelsize="x-small")
     axes.set_ylim(-0.6, max(2, len(of)) - 0.4)
-panels[-1, 0].set_xlabel("forwards to tell two explanations apart")
+panels[-1, 0].set_xlabel("forwards that it takes", fontsize="small")
 figures.show(figure)
 
 
@@ -273,6 +275,9 @@ Markdown(
 # The three claims are our own, in the papers' spirit: a metric that is better should be so in the trials of others, too.
 # F-Fidelity's columns are those of an input cut into 36 squares, series of a few steps and reviews of a few words. How it does at
 # the scale of its paper, with single pixels, is judged on [](../f-fidelity/images).
+#
+# Where a claim of this page says *this build*, it was judged in this build; the scores that it judges are those of the examination's
+# recorded run. Only the claims on 50 draws and on infidelity ask the network here.
 
 # %% tags=["hide-input"]
 run.claim(

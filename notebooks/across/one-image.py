@@ -426,6 +426,13 @@ Markdown(
     + "."
 )
 
+# %% tags=["hide-input", "headline"]
+Markdown(
+    f"**It takes something away, asks, and makes one number of the answers**: of this photograph (*{label}*) {name} is ahead of a "
+    f"random ranking of the pixels in **{count.get(name, 0)} of {len(numbers)}** numbers, behind in {count.get('random', 0)}, equal in "
+    f"{count.get('equal', 0)}. One image proves nothing (this build, {run.profile} profile: one ResNet-9, one draw of the random ranking)."
+)
+
 # %% [markdown]
 # **One image proves nothing.** Another image, another network or another draw of the control gives other numbers, and may
 # turn them round: try `image=6`. And no picture says which of the numbers is right. That takes questions with a known answer, many images and

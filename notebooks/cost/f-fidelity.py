@@ -64,7 +64,8 @@ from faithlab.claims import counted, timed
 from faithlab.fetch import cache
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
+from faithlab.study.names import named
 from faithlab.study.results import Run, recorded
 from faithlab.trials import cost, roar, subjects
 from faithlab.zoo import datasets
@@ -195,6 +196,33 @@ table = table.reindex(
     ]
 )
 tables.styled(table.fillna("–").rename_axis([None, None]))
+
+# %% tags=["hide-input", "headline"]
+known, how, source, on = headlines.best(run, "stages", stages)
+
+
+def longer(frame):
+    """How many times as long ROAR takes, and the seconds of both."""
+    whole = frame[frame["stage"] == "total"].set_index("metric")["seconds"]
+    roars, own = whole["ROAR"], whole["F-Fidelity"]
+    said = [f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.1f}" for seconds in (roars, own)]
+    return roars / own, f"{roars / own:.1f} times", f"{said[0]} s against {said[1]} s"
+
+
+ratio, times_longer, of_both = longer(known)
+as_many = all(how[name] == run.parameters[name] for name in ("cost_limit", "cost_epochs", "images", "draws"))
+here = "in this build" + ("" if as_many else ", with other numbers of images")
+others = {here: stages} if source.startswith("recorded") else {}
+others |= {"in print, with a larger network and more images and epochs": paper}
+limit = "all" if how["cost_limit"] is None else f"{how['cost_limit']:,}"
+Markdown(
+    ("" if ratio > 1 else "**It is not cheaper here.** ")
+    + f"To judge {known.loc[known['explainer'] != 'both', 'explainer'].nunique()} explainers ROAR takes **{times_longer}** as long as F-Fidelity "
+    f"({of_both}; {source}, {on}; one run, no interval); "
+    + " and ".join(f"{longer(of)[1]} {where} ({longer(of)[2]})" for where, of in others.items())
+    + f". All is counted from a trained ResNet-9 on: explaining, training on {limit} images of "
+    f"{named(how['training'].get('data', networks.RESNET9.data))} and asking about {how['images']} others."
+)
 
 # %% mystnb={"figure": {"caption": "Wall time to judge explainers, against their number, as it follows from the stages: what is done once, and the mean of what is done for each explainer.", "name": "cost-roar"}, "image": {"alt": "Line chart: number of explainers against seconds, one line for ROAR and one for F-Fidelity."}} tags=["hide-input", "answer"]
 numbers = range(1, 11)

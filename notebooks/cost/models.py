@@ -104,7 +104,7 @@ from IPython.display import Markdown
 from torch import nn
 
 from faithlab import engine, preparation, segments
-from faithlab.study import figures, tables
+from faithlab.study import figures, headlines, tables
 from faithlab.study.results import Run
 
 figures.theme()
@@ -197,6 +197,18 @@ Markdown(
     f"{len(found)} networks. The largest difference between the engine and a network is **{largest}** of the "
     f"spread of its logits ({worst['library']}'s {worst['network']}). {(found['folded'] > 0).sum()} of the "
     f"{(found['batchnorms'] > 0).sum()} networks with BatchNorm run with some or all of it folded."
+)
+
+# %% tags=["hide-input", "headline"]
+known, how, source, _ = headlines.best(run, "models", found)
+far = known.loc[known["difference"].idxmax()]
+tells = (known["depends"] / known["difference"]).min()
+at_most = f"{far['difference']:.0e}".replace("-", "−")
+Markdown(
+    f"**{'For' if tells >= 100 else 'Not for all of'} {len(known)} network{'s' * (len(known) > 1)} of torchvision and timm, one of a family**: the largest difference between the "
+    f"engine's answers and a network's own is **{at_most}** of the spread of its logits ({far['library']}'s {far['network']}); masks change the "
+    f"answers of each by at least {tells:,.0f} times as much as the engine does ({source}: {how['images']} images, {how['masks']} masks of each, "
+    "random weights, no interval). Yours is compared in the same way before it is used."
 )
 
 # %% mystnb={"figure": {"caption": "Largest difference between the engine and the network itself, as a part of the spread of the logits, and how much of the spread the answers vary with the mask. One pair of points for each network.", "name": "cost-models"}, "image": {"alt": "Dot plot with a logarithmic axis: for each network the difference between engine and network near one in a million, and far to its right how much the answers depend on the mask."}} tags=["hide-input", "answer"]

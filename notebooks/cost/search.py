@@ -57,7 +57,7 @@ from IPython.display import Markdown
 from faithlab import draws, engine, masks, search, segments
 from faithlab.metrics import METRICS
 from faithlab.readouts import logit, probability
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.names import named
 from faithlab.study.results import Run, recorded
 from faithlab.trials import optimum, subjects
@@ -217,6 +217,21 @@ Markdown(
     + "\nIn float32 both searches find the same: their best values differ by at most "
     + ", ".join(f"{of:.0e} ({named(name)})".replace("-", "−", 1) for name, of in alike.items())
     + "."
+)
+
+# %% tags=["hide-input", "headline"]
+known, _, source, on = headlines.best(run, "speed", speed)
+at = known.set_index(["network", "search", "readout"])["proposals_per_second"]
+forms = [(name, readout) for name in dict.fromkeys(known["network"]) for readout in "py"]
+above = pd.Series({of: at[of[0], "floor", of[1]] / at[of[0], "engine", of[1]] for of in forms})
+times_plain = pd.Series({of: at[of[0], "engine", of[1]] / at[of[0], "plain", "p"] for of in forms})
+asked = known[known["search"] == "engine"]["forwards_per_proposal"]
+whose = {"strided": "a network of three convolutions"}
+Markdown(
+    f"**{above.min():.2f} to {above.max():.2f} times the forwards that it needs**, which are {asked.min():.0f} to {asked.max():.0f} a "
+    f"proposal: the engine tries {times_plain.min():.1f} to {times_plain.max():.1f} orders in the time in which a plain search tries one "
+    f"({source}, {on}: {headlines.listed([whose.get(name, named(name)) for name in dict.fromkeys(known['network'])])}, of a probability and of a logit; one "
+    "run, no interval)."
 )
 
 # %% tags=["hide-input"]

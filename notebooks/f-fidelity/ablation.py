@@ -59,7 +59,7 @@ from faithlab.claims import above, better, premise
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS
 from faithlab.readouts import probability
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run
 from faithlab.trials import comparisons, degraded, roar, subjects
 from faithlab.zoo import datasets
@@ -108,7 +108,7 @@ run.save(measured, "correlations")
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed, for SG-SQ with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ.", "name": "ff-ablation-curves"}, "image": {"alt": "Four line charts, one for each metric: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
-# %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers, times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers (GT, the ground truth), under MoRF and under LeRF, and of its MoRF with its LeRF; times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
 families = list(dict.fromkeys(metric.family for metric in metrics.values()))
 labels = [name.replace(" vs ", "\nvs ") for name in comparisons.COMPARISONS]
@@ -153,7 +153,7 @@ tables.styled(
 # capped metric needs more images, not that its order is another one.
 
 # %% tags=["hide-input"]
-run.claim(
+of_parts = run.claim(
     "ff-ablation",
     "Figure 3, appendix D.7",
     "Fine-tuning improves Fidelity, and sampling with a cap improves it further.",
@@ -183,6 +183,25 @@ run.claim(
             )
         ),
     ],
+)
+of_parts
+
+# %% tags=["hide-input", "headline"]
+known, _, source, _ = headlines.best(run, "parts", of_parts.frame())
+known = known[(known["claim"] == "ff-ablation") & (known["network"] == "pooled") & (known["kind"] == "better")]
+effects = {}  # by what is added, what it does under each direction, largest first
+for r in known.sort_values("value", ascending=False).itertuples():
+    way, what = r.part.split(": ")
+    clear = "better" if r.low > 0 else "worse" if r.high < 0 else "not clear"
+    number = f"{r.value:+.2f} [{r.low:+.2f}, {r.high:+.2f}]".replace("-", "−")
+    effects.setdefault(what.split(" improves")[0], []).append((way, clear, number))
+Markdown(
+    "; ".join(
+        f"**{what[0].upper()}{what[1:]}**: " + ", ".join(f"{clear} under {way} ({number})" for way, clear, number in of)
+        for what, of in effects.items()
+    )
+    + ". Each is the change in the share of neighbouring degraded explanations in the right order at single sizes, from −1 to 1, first of "
+    f"Fidelity by fine-tuning and then by sampling with a cap ({source}: SG-SQ, {int(known['images'].max()):,} images)."
 )
 
 # %% [markdown]

@@ -289,10 +289,13 @@ shares = {
     name: stats.estimate(attained, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=name)
     for name in judged | controls
 }
+several = len(few) * len(few[0].x) > 1
+# Of a single image there is a number, and no interval over images.
+told = {name: tables.share(of) if several else tables.share(of).split(" [")[0] for name, of in shares.items()}
 Markdown(
-    f"Of what any order of the {patches} patches could reach on the first {len(few[0].x)} images, Grad-CAM has "
-    f"{tables.share(shares['GradCAM'])}, the saliency map {tables.share(shares['Saliency'])}, the middle of the image "
-    f"{tables.share(shares['Centre'])} and a random order {tables.share(shares['Random'])}."
+    f"Of what any order of the {patches} patches could reach on the first {f'{len(few[0].x)} images' if len(few[0].x) > 1 else 'image'}, "
+    f"Grad-CAM has {told['GradCAM']}, the saliency map {told['Saliency']}, the middle of the image {told['Centre']} and a random order "
+    f"{told['Random']}" + ("." if several else ": one image is an illustration.")
 )
 
 # %% tags=["hide-input"]
@@ -300,9 +303,9 @@ beside = {name: tables.measures(of, ["explainer"], optimum.MEASURES) for name, o
 tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"]))
 
 # %% [markdown]
-# ## Five cases each
+# ## A few cases each
 #
-# The first five images that the original network gets right and whose scores are not all zero, with both explanations
+# The first images, five at most, that the original network gets right and whose scores are not all zero, with both explanations
 # (brighter is more relevant), and their scores. An image that is recognised whatever is removed of it has scores of zero.
 
 
@@ -337,13 +340,13 @@ def maps(subject, shown):
 few_small, table_small = cases(small[0])
 few_large, table_large = cases(large)
 
-# %% mystnb={"figure": {"caption": "Small images: the cases of the table below.", "name": "ff-explainers-small"}, "image": {"alt": "Three rows of five small pictures: photographs, their Grad-CAM maps and their saliency maps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Small images: the cases of the table below.", "name": "ff-explainers-small"}, "image": {"alt": "Three rows of small pictures, a column for each case: photographs, their Grad-CAM maps and their saliency maps."}} tags=["hide-input"]
 maps(small[0], few_small)
 
 # %% tags=["hide-input"]
 table_small
 
-# %% mystnb={"figure": {"caption": "Photographs: the cases of the table below.", "name": "ff-explainers-large"}, "image": {"alt": "Three rows of five pictures: photographs of ImageNet, their Grad-CAM maps and their saliency maps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Photographs: the cases of the table below.", "name": "ff-explainers-large"}, "image": {"alt": "Three rows of pictures, a column for each case: photographs of ImageNet, their Grad-CAM maps and their saliency maps."}} tags=["hide-input"]
 maps(large, few_large)
 
 # %% tags=["hide-input"]

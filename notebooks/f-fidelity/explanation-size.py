@@ -71,7 +71,7 @@ from faithlab.metrics.size import Setting, curves, explanation_size, holds, read
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.stats.intervals import exact
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run
 from faithlab.trials import masking, subjects, truth
 from faithlab.trials.sizes import first_named
@@ -330,7 +330,7 @@ panels_of(of_middle, rows=2, truth=middle)
 # The right size makes one curve of all: drawn over the relevance that is removed, not over the size, the settings fall on top
 # of each other.
 
-# %% mystnb={"figure": {"caption": "The oracle's curves for one digit share, over the size (left) and over the relevance removed by the best gain curve (right), where all settings become one.", "name": "ff-size-collapse"}, "image": {"alt": "Left: nine different curves over the explanation size. Right: the same points over the share of the explanation that is removed, on one rising curve."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The oracle's curves for one digit share, over the size (left) and over the relevance removed by the best gain curve (right), where all settings become one if that curve is right.", "name": "ff-size-collapse"}, "image": {"alt": "Left: a curve over the explanation size for each setting. Right: the same points over the share of the explanation that is removed."}} tags=["hide-input"]
 best = of_middle["oracle"]
 figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
 for curve, marker in zip(best.curves, "osD^vPXd<", strict=False):
@@ -373,8 +373,8 @@ table = pd.DataFrame(
 run.save(table, "sizes")
 numbers = {"share": "share", "p_smooth": "p (smooth)", "p_flat": "p (random)", "misfit": "p (fit)"}
 numbers["overlap"] = "of the digit"
-thousandths = {"p_smooth", "p_flat"}  # a p near the level must not seem to be on its other side
-shown_table = table[list(numbers)].apply(lambda c: c.map(("{:.3f}" if c.name in thousandths else "{:.2f}").format))
+precise = {"p_smooth", "p_flat"}  # a p near the level must not seem to be on its other side, or at it
+shown_table = table[list(numbers)].apply(lambda c: c.map(("{:#.3g}" if c.name in precise else "{:.2f}").format))
 shown_table = shown_table.rename(columns=numbers)
 shown_table.insert(1, "attribution", table["attribution"])
 shown_table.insert(2, "read", ["no size" if of.refusal else str(of) for of in found.values()])
@@ -384,7 +384,7 @@ tables.styled(shown_table).hide(axis="index")
 # *p (smooth)* and *p (random)* must be small for a size to be named, *p (fit)* must not; *of the digit* is the share of the pixels
 # ranked first, as many as the digit has, that are the digit's.
 
-# %% mystnb={"figure": {"caption": "The size that is read off the curves against the true share of the digit, with 95 % intervals. What is refused is not drawn. The band is 15 % around the truth.", "name": "ff-size-read"}, "image": {"alt": "Scatter plot of read against true explanation sizes: the oracle lies on the diagonal; of real explainers only some sizes are read."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The size that is read off the curves against the true share of the digit, with 95 % intervals. What is refused is not drawn. The band is 15 % around the truth.", "name": "ff-size-read"}, "image": {"alt": "Scatter plot of read against true explanation sizes, a sign for each ranking, wherever it has a size. A dashed diagonal is where both are equal."}} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.6, 4.6))
 line = torch.tensor([0.0, 1.15 * max(digit_shares)])
 axes.fill_between(line, 0.85 * line, 1.15 * line, color="0.9", label="15 % around the truth")
@@ -429,11 +429,37 @@ def near_the_truth(names, *, refused=False):
 
 # A refusal with the true ranking says that the images are too few.
 enough = premise(sizes_named("oracle"))
-run.claim(
+of_known = run.claim(
     "ff-size",
     "Section 4, appendix D.8, Figure 4",
     "The explanation size can be read off FFid+ curves of a faithful explanation.",
     [*recognised, enough, *near_the_truth(["oracle"], refused=True)],
+)
+of_known
+
+# %% tags=["hide-input", "headline"]
+parts, _, source, _ = headlines.best(run, "parts", of_known.frame())
+parts = parts[(parts["claim"] == "ff-size") & (parts["network"] == "pooled") & parts["part"].str.startswith("oracle, ")]
+readings_of = headlines.best(run, "sizes", table).table.fillna({"refusal": ""})
+own = readings_of[readings_of["attribution"] == "oracle"]
+sized = {set_of(share) for share in own.loc[own["refusal"] == "", "share"]}  # a knee that is refused is no size
+said = [
+    f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}] of {name.replace('digits of ', 'digits that cover ')}"
+    for r in parts.itertuples()
+    if (name := r.part.removeprefix("oracle, ")) in sized
+]
+of_explainers = readings_of[~readings_of["attribution"].isin(["oracle", "random"])]
+count = int((of_explainers["refusal"] == "").sum())
+Markdown(
+    f"**{'As large as the digit' if len(said) == len(parts) == int((parts['outcome'] == 'holds').sum()) else 'That cannot always be read off'}**, where "
+    "the explanation is known and its pixels stand first in random order: "
+    + (
+        f"the size that is read off, as a share of the image, is {headlines.listed(said)}"
+        if said
+        else "no size is named"
+    )
+    + f" (95 % intervals). Of {len(of_explainers)} rankings of these digits by real explainers {count or 'none'} ha{'s' if count < 2 else 've'} "
+    f"a size ({source}: {int(parts['images'].max()):,} images, a small network)."
 )
 
 # %% [markdown]

@@ -47,7 +47,7 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.claims import above, better, premise
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import subjects
 from faithlab.zoo import datasets
@@ -178,6 +178,29 @@ axes.set(xticks=range(len(shown)), xticklabels=named, ylabel="rank correlation",
 axes.tick_params(axis="x", labelsize="small")
 figures.key(figure, axes, title="compared with")
 figures.show(figure)
+
+# %% tags=["hide-input", "headline"]
+known, _, source, _ = headlines.best(run, "alike", alike)
+known = known.replace({"explainer": called}).dropna(subset="mean")
+of_tuned, of_apart = (known[known["compared with"] == name].sort_values("mean") for name in (TUNED, APART))
+half_kept = 0.7  # as the claim below has it: at least half of the order is shared
+surely = int((of_tuned["low"] > half_kept).sum())
+said = [
+    f"{r.mean:.2f} [{r.low:.2f}, {r.high:.2f}]".replace("-", "−") + f" ({r.explainer})" for r in of_tuned.itertuples()
+]
+between = [f"{of_apart['mean'].min():.2f}", f"{of_apart['mean'].max():.2f}"]
+verdict = "Little" if surely == len(of_tuned) > 0 else "That depends on the explainer" if surely else "It may"
+Markdown(
+    f"**{verdict}**: the maps of the original and of the fine-tuned network surely share at least half of their order (a rank correlation "
+    f"above {half_kept:g}) for {surely or 'none'} of {len(of_tuned)} explainers. "
+    + (
+        f"The correlation is {' to '.join(dict.fromkeys([said[-1], said[0]]))}"
+        if said
+        else "Of none there is a correlation"
+    )
+    + f"; of ResNets trained apart it is {' to '.join(dict.fromkeys(between)).replace('-', '−')}" * bool(len(of_apart))
+    + f" ({source}: {known['images'].max():,} images, a ResNet-9 and a ViT)."
+)
 
 # %% [markdown]
 # ## What reproduced

@@ -324,8 +324,8 @@ def ranking(table, where):
     changes = table[(table["level"] == "macro") & (table["of"] == "change")]
     certain = changes[(changes["low"] > 0) | (changes["high"] < 0)]
     ranked = certain.sort_values("mean", key=abs, ascending=False).to_dict("records")
-    text = "{difference} with {explainer} {mean:+.2f} [{low:+.2f}, {high:+.2f}]"
-    listed = "; ".join(text.format(**row).replace("-", "−") for row in ranked)
+    name, number = "{difference} with {explainer} ", "{mean:+.2f} [{low:+.2f}, {high:+.2f}]"  # names keep their hyphens
+    listed = "; ".join(name.format(**row) + number.format(**row).replace("-", "−") for row in ranked)
     of = table[(table["of"] == "value") & table["quantity"].isin(comparisons.COMPARISONS)]
     width = of["high"] - of["low"]
     half = (width / 2).groupby(of["level"]).median()

@@ -128,7 +128,11 @@ tables.styled(tables.side_by_side(sources, rows=["network"], columns=["masked"])
 of_run = {
     name: " and ".join(sources[name]["dataset"].unique()) for name in ("recorded", "this build") if name in sources
 }
-Markdown("; ".join(f"*{name[0].upper()}{name[1:]}* is {whose}" for name, whose in of_run.items()) + ".")
+if len(set(of_run.values())) == 1:
+    said = f"{' and '.join(f'*{name}*' for name in of_run)} {'are both' if len(of_run) > 1 else 'is'} {next(iter(of_run.values()))}."
+else:
+    said = "; ".join(f"*{name}* is {whose}" for name, whose in of_run.items()) + "."
+Markdown(said.replace("*r", "*R", 1) if said.startswith("*r") else said.replace("*t", "*T", 1))
 
 # %% [markdown]
 # The premise of the claim is that there is something to lose: the network recognises most images as long as nothing is

@@ -210,6 +210,9 @@ tables.styled(
 # not depend on its parameters either; this rule does not let it pass. The paper varies N from 10 to 150, where draws cost most
 # and change least; below, a single draw is among the settings. That the network recognises the digits is a premise.
 #
+# The parts are named after what is changed: *β = 0.2* has the other two as they are, and *usual* is the setting of the parameters
+# above, with nothing changed.
+#
 # Two things make this hard to decide here. From 80 to 100 % of noise there is hardly anything left to lose, so that this step alone
 # keeps a part open. And under LeRF, as said above, these images show little at any setting.
 

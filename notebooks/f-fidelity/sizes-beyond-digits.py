@@ -76,7 +76,7 @@ from faithlab.claims import above, below, better
 from faithlab.metrics.size import GRID, Setting, curves, explanation_size, holds, stretch
 from faithlab.readouts import probability
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import sizes
 from faithlab.zoo import datasets
@@ -310,20 +310,48 @@ if blobs:
     )
 Markdown("\n".join(lines))
 
+# %% tags=["hide-input", "headline"]
+source = headlines.best(run, "sizes", table).source
+asked_of = best if source.startswith("recorded") else table  # with today's refusals
+others, known = asked_of[~asked_of["ranking"].isin(controls)], asked_of[asked_of["ranking"] == "truth"]
+sized, found_again = int(others["size"].count()), known.query("halves == 2")["data"]
+answer = "Most do" if 2 * sized > len(others) else "Some may" if sized > 0.05 * len(others) else "Not that it shows"
+true_ones = [
+    f"{r.data}, {r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true"
+    for r in known.dropna(subset="size").itertuples()
+]
+Markdown(
+    f"**{answer}**: of {len(others)} rankings by explainers and by search {sized or 'none'} ha{'s' if sized < 2 else 've'} a size that is "
+    f"named, where chance would name up to {0.05 * len(others):.1f}; the known explanation has one in {len(known['size'].dropna())} of "
+    f"{len(known)} kinds of data"
+    + f" ({'; '.join(true_ones)})" * bool(true_ones)
+    + ". "
+    + (
+        f"Only in {headlines.listed(list(found_again))}, where the known end is found in both halves of the inputs again, are the refusals the rankings' own"
+        if len(found_again)
+        else "The known end is not found in both halves of the inputs again in any, so that the inputs may be too few"
+    )
+    + f" ({source}: {others['data'].nunique()} kinds of data, {asked_of['inputs'].min()} to {asked_of['inputs'].max()} inputs of each)."
+)
+
 # %% [markdown]
 # In the figure of all sizes each panel is a kind of data, each row a ranking, of the recorded run where there is one. The photographs'
 # networks stand one below the other.
 
-# %% mystnb={"figure": {"caption": "Sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "Six panels, one for each kind of data. Where the explanation is known, its own ranking has a size near the dashed line. Most other rankings are open marks."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "The recorded run, where there is one, else this build: sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any; words where there is no knee at all). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "A panel for each kind of data, a row for each ranking: a filled diamond where a size is named, an open mark at the best knee where it is refused. A dashed line stands at the known size."}} tags=["hide-input", "answer"]
 rows = -(-best["data"].nunique() // 2)
 figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.1 * rows), sharex=True)
 refused = {"smooth": ("o", "a smooth decay does as well"), "random": ("X", "a random ranking does as well")}
 other = ("^", "another reason")
+kneeless = {"no removal": "nothing is lost", "too few": "too few inputs"}
 for axes, (name, of) in zip(grid.flat, best.groupby("data", sort=False), strict=False):
     order, nets = [*of["ranking"].unique()], [*of["training_seed"].unique()]
     for _, row in of.iterrows():
         at = order.index(row["ranking"]) + 0.25 * (nets.index(row["training_seed"]) - (len(nets) - 1) / 2)
-        if row["refusal"]:
+        if pd.isna(row["best_knee"]):  # no curve to have a knee
+            why = next((short for word, short in kneeless.items() if word in row["refusal"]), "no knee")
+            axes.text(0.02, at, why, va="center", color="0.4", fontsize="x-small")
+        elif row["refusal"]:
             marker, _ = next((look for word, look in refused.items() if word in row["refusal"]), other)
             axes.plot(row["best_knee"], at, marker, color="0.5", markerfacecolor="none", markersize=6)
         else:
@@ -453,25 +481,25 @@ one_of = {kind: chosen(kind, ranking) for kind, ranking in by_kind.items()}
 Markdown("\n".join(f"- *{kind}*, {by_kind[kind]}: {how}." for kind, (*_, how) in one_of.items()))
 
 
-# %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation: the square first, its pixels and all others in random order.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A vehicle pasted into the photograph of an animal, and its known explanation: the square first, its pixels and all others in random order. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-vehicle"}, "image": {"alt": "A small photograph with a square in it, the square alone, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("vehicles")
 
-# %% mystnb={"figure": {"caption": "The same vehicle, with the order of its squares of 8 x 8 pixels that TRACE finds by search: those first without which the network no longer sees a vehicle of this class.", "name": "ff-beyond-vehicle-searched"}, "image": {"alt": "A small photograph with a square in it, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The same vehicle, with the order of its squares of 8 x 8 pixels that TRACE finds by search: those first without which the network no longer sees a vehicle of this class. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-vehicle-searched"}, "image": {"alt": "A small photograph with a square in it, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("vehicles", searched=True)
 
-# %% mystnb={"figure": {"caption": "A photograph of CIFAR-10 and its Grad-CAM. Nobody knows the truth.", "name": "ff-beyond-photograph"}, "image": {"alt": "A small photograph, a heat map, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A photograph of CIFAR-10 and its Grad-CAM. Nobody knows the truth. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-photograph"}, "image": {"alt": "A small photograph, a heat map, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("photographs")
 
-# %% mystnb={"figure": {"caption": "The same photograph, with the order that TRACE finds.", "name": "ff-beyond-photograph-searched"}, "image": {"alt": "A small photograph, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The same photograph, with the order that TRACE finds. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-photograph-searched"}, "image": {"alt": "A small photograph, squares of it by rank, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("photographs", searched=True)
 
-# %% mystnb={"figure": {"caption": "A phrase: all tokens but a few are blank, and those explain it.", "name": "ff-beyond-phrase"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A phrase: all tokens but a few are blank, and those explain it. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-phrase"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("phrases")
 
-# %% mystnb={"figure": {"caption": "A sentence, by Integrated Gradients.", "name": "ff-beyond-sentence"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A sentence, by Integrated Gradients. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-sentence"}, "image": {"alt": "The words of a sentence in a row over their relevance, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("sentences")
 
-# %% mystnb={"figure": {"caption": "A span: of a watch's steps all but some are blank, and those explain it.", "name": "ff-beyond-span"}, "image": {"alt": "Lines over the steps of a series, flat but for a span that is shaded, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A span: of a watch's steps all but some are blank, and those explain it. Curves: FFid+ of this one input, a colour for each cap β; triangles: the knee that the cap makes.", "name": "ff-beyond-span"}, "image": {"alt": "Lines over the steps of a series, flat but for a span that is shaded, and curves of FFid+ over size for several caps."}} tags=["hide-input"]
 one_figure("spans")
 
 # %% [markdown]

@@ -67,7 +67,7 @@ from faithlab.claims import above, below, better
 from faithlab.metrics.size import LEAST_ROWS, Setting, curves, explanation_size, holds, read, stretch
 from faithlab.readouts import hit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
 from faithlab.trials import sizes
@@ -203,6 +203,10 @@ def most_lost(place, ranking):
 def said_of(which, size, known, how):
     """What was read of the photograph that is shown, or why nothing was."""
     which += f" ({how})"
+    if size.rows < LEAST_ROWS:
+        return (
+            f"{which} has no size: {size.rows} draws of this photograph are too few, at least {LEAST_ROWS} are needed."
+        )
     if size.refusal:
         return f"{which} has no size: {size.refusal}."
     text = f"{which} has the size {size.fraction:.2f}, with the interval [{size.low:.2f}, {size.high:.2f}]"
@@ -238,14 +242,20 @@ run.save(table, "sizes")
 kept = {name: recorded("f-fidelity/sizes-of-photographs", name) for name in ("sizes", "scores", "each")}
 best = kept["sizes"].frame.fillna({"refusal": ""}) if kept["sizes"] else table
 shown = best.assign(
-    reading=[r.refusal or f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in best.itertuples()],
+    reading=[
+        r.refusal.replace("images, or draws of one,", "inputs") or f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]"
+        for r in best.itertuples()
+    ],
     known=best["truth"].map(lambda share: "" if pd.isna(share) else f"{share:.2f}"),
     again=[
         ("in neither half", "in one half", "in both halves")[r.halves] if not r.refusal else ""
         for r in best.itertuples()
     ],
 )
-tables.prose(shown[["data", "ranking", "inputs", "known", "reading", "again"]].rename(columns={"again": "found again"}))
+whose = f"the recorded run ({kept['sizes'].profile})" if kept["sizes"] else "this build"
+tables.prose(
+    shown[["data", "ranking", "inputs", "known", "reading", "again"]].rename(columns={"again": "found again"})
+).set_caption(f"Readings of {whose}, with as many inputs as it had.")
 
 
 # %% tags=["hide-input"]
@@ -284,6 +294,30 @@ lines.append(f"- {concluded(best)}")
 if best["inputs"].max() < 100:
     lines.append("- So few inputs show a size to nobody: see the recorded run, or ask for more.")
 Markdown("\n".join(lines))
+
+# %% tags=["hide-input", "headline"]
+evidence, _, source, _ = headlines.best(run, "sizes", table)
+evidence = evidence.fillna({"refusal": ""})
+true_ones = evidence[evidence["ranking"] == "truth"]
+unknown = evidence[~evidence["data"].isin(true_ones["data"]) & ~evidence["ranking"].isin(controls)]
+enough_inputs = unknown[unknown["inputs"] >= LEAST_ROWS]
+sized, again = int(unknown["size"].count()), true_ones[true_ones["halves"] == 2]
+held = [
+    f"{r.data}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true"
+    for r in true_ones.dropna(subset="size").itertuples()
+]
+answer = f"{sized} have a size" if sized > 1 else f"{'one' if sized else 'none'} has a size"
+lead = "So few inputs cannot say" if not len(enough_inputs) else "No end is seen" if not sized else "Some have an end"
+Markdown(
+    f"**{lead}**: of {len(unknown)} rankings by explainers of inputs whose explanation nobody knows, {answer}"
+    + f", and {len(enough_inputs) or 'none'} of the {len(unknown)} had the {LEAST_ROWS} inputs that a reading takes"
+    * (len(enough_inputs) < len(unknown))
+    + f". The end of a known explanation is named in {len(held)} of {len(true_ones)} kinds of data"
+    + f" ({'; '.join(held)})" * bool(held)
+    + f", and in both halves of the inputs again in {len(again) or 'none'}"
+    + (": only of such inputs can the page speak" if len(again) else ": the page can say nothing of the others")
+    + f" ({source}: {evidence['inputs'].min()} to {evidence['inputs'].max()} inputs of a kind)."
+)
 
 # %% [markdown]
 # The curves behind it, of the recorded run where there is one: the known explanation, or else the ranking that costs the
@@ -358,7 +392,8 @@ spread = []
 for source, of in sources.items():
     for (data, name), part in [] if of is None else of.groupby(["data", "ranking"], sort=False):
         named = part["size"].dropna()
-        between = f"{named.min():.2f} to {named.max():.2f}, median {named.median():.2f}" if len(named) else ""
+        between = f"{named.min():.2f} to {named.max():.2f}, median {named.median():.2f}" if len(named) > 1 else ""
+        between = between or "".join(f"{size:.2f}" for size in named)
         spread.append((source, data, name, f"{len(named)} of {len(part)}", between))
 tables.prose(pd.DataFrame(spread, columns=["run", "data", "ranking", "have a size", "sizes"]))
 

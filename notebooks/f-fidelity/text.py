@@ -332,7 +332,7 @@ table_of("micro_correlation", network="Transformer")
 # %% tags=["hide-input"]
 table_of("micro_rank", network="Transformer")
 
-# %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the texts. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). The answer at the top of the page is another one, of areas over all sizes, of MoRF and LeRF together, and of the recorded run, where there is one. Bands: 95 % intervals over the texts. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
 figures.order_by_size(scores, metrics, **trial, size="size (share of tokens)", cols=pairs)
 
 # %% [markdown]

@@ -282,14 +282,14 @@ Markdown(
     f"{tables.at_least(min(agree))} of the whole series."
 )
 
-# %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, time steps unless the page was run with values only, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, of which the axis counts the share, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the features.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input", "answer"]
 pairs = {  # what a figure calls a pair of data set and network, and where its rows are
     f"{NAMES[name][0]}, {network}": {"dataset": f"{name} test", "network": network, "explainer": f"IG of {units[0]}s"}
     for name, network in itertools.product(data, map(ARCHITECTURES.get, architectures))
 }
 figures.degraded_curves(scores, metrics, size=f"size (share of {units[0]}s)", lost="accuracy", rows=pairs)
 
-# %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the steps.", "name": "ff-series-curves-lerf"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics, under LeRF: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of them.", "name": "ff-series-curves-lerf"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics, under LeRF: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(
     scores, metrics, size=f"size (share of {units[0]}s)", lost="accuracy", direction="LeRF", rows=pairs
 )
@@ -374,13 +374,14 @@ table_of("micro_rank", network="CNN")
 # %% [markdown]
 # ### Steps or values?
 #
-# The same macro correlations, of this build, for both readings of what a feature is, where they differ.
+# The same macro correlations, of this build, for both readings of what a feature is, where they differ. As above, 1 is the right
+# order and −1 the reverse.
 
 # %% tags=["hide-input"]
 macro = measured[measured["level"] == "macro_correlation"]
 macro = macro.assign(series=macro["dataset"].map(sets))
 several = [f"{name} test" for name in data if own_units[name] == units]
-both = macro[macro["dataset"].isin(several)]
+both = comparisons.in_one_sign(macro[macro["dataset"].isin(several)])
 by_unit = {f"{unit}s": both[both["explainer"] == f"IG of {unit}s"] for unit in units}
 families = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
 rows = {"rows": ["comparison", "metric"], "columns": ["series", "network"]}

@@ -184,7 +184,7 @@ tables.beside(sources, "micro_correlation")
 # %% tags=["hide-input"]
 tables.beside(sources, "micro_rank")
 
-# %% mystnb={"figure": {"caption": "Rank correlation of each metric with the true order at every explanation size, under MoRF (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-vit-micro"}, "image": {"alt": "Line chart: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-vit-micro"}, "image": {"alt": "Line chart: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
 figures.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
 
 # %% [markdown]

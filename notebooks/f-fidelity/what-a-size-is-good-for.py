@@ -220,8 +220,10 @@ figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), nc
 figure.supxlabel("share of the features", fontsize="small")
 figures.show(figure)
 
-# %% [markdown]
-# The same as numbers. Where no size stands, it is refused.
+# %% tags=["hide-input"]
+Markdown(
+    f"The same as numbers, {f'of the recorded run ({kept.profile})' if kept else 'of this build'}. Where no size stands, it is refused."
+)
 
 # %% tags=["hide-input"]
 of_bends = {"bend": "mean", "bend_low": "low", "bend_high": "high"}

@@ -43,7 +43,7 @@ from faithlab import stats
 from faithlab.claims import above
 from faithlab.metrics.size import SETTINGS, SIZES
 from faithlab.scores import Scores
-from faithlab.study import figures, tables
+from faithlab.study import figures, headlines, tables
 from faithlab.study.results import Run
 from faithlab.trials.plateaus import FEATURES, Plateau
 
@@ -158,6 +158,31 @@ axes.set_yticks(range(len(cases)), cases, fontsize="small")
 axes.set(xlabel="share of the studies", xlim=(lowest, 1.02), ylim=(len(cases) - 0.5, -0.5))
 figures.key(figure, axes)
 figures.show(figure)
+
+# %% tags=["hide-input", "headline"]
+known, how, source, _ = headlines.best(run, "scores", scores)
+OUTCOMES = {
+    "named": "of {} with an end a size is named in",
+    "held": "the interval of a named size holds the true one in",
+    "refused": "of {} without one a size is refused in",
+}
+least = {}  # by outcome: the case that comes out worst, how often it does, and how many cases there are
+for metric in (name for name in OUTCOMES if name in known.labels("metric")):
+    of_case = {
+        name: stats.estimate(known, metric=metric, dataset=name)
+        for name in known.where(metric=metric).labels("dataset")
+    }
+    worst = min(of_case, key=lambda name: float(of_case[name].value))
+    least[metric] = worst, of_case[worst], len(of_case)
+Markdown(
+    "**Of simulated studies**: "
+    + "; ".join(
+        OUTCOMES[name].format(f"{n} case{'s' * (n > 1)}")
+        + f" at least **{tables.share(of)}** of the studies (*{worst}*)"
+        for name, (worst, of, n) in least.items()
+    )
+    + f" ({source}: {how['studies']} studies of each case)."
+)
 
 # %% [markdown]
 # What a reading says where it names none is counted, too: of a ranking without an end by what it was refused, and of a true end why it

@@ -227,10 +227,11 @@ def degraded_curves(
             axes.set_xticks([0.25, 0.75])
             axes.locator_params(axis="y", nbins=3)
             axes.tick_params(labelsize="small")
-        of_metric[0].set_ylabel(name.replace(", ", "\n"), fontsize="small")
+        if len(of_row) > 1:  # beside what the axis shows: bold, so that it does not seem to be its second line
+            of_metric[0].set_ylabel(name.replace(", ", "\n"), fontsize="small", fontweight="bold")
     figure.supylabel(f"lost {lost}", fontsize="small")
     figure.supxlabel(size, fontsize="small")
-    key(figure, grid[0, 0], title="noise share")
+    key(figure, grid[0, 0], title="noise share" if len(of_row) > 1 else f"{next(iter(of_row))}: noise share")
     return show(figure)
 
 
@@ -522,7 +523,7 @@ def explanation_size(
         image, explanation, rest = (figure.add_subplot(grid[0, column]) for column in range(3))
         of = {image: ("image", shown), explanation: ("explanation", attribution[segments.cpu()])}
         if size.refusal:
-            rest.text(0.5, 0.5, says.replace(" ", "\n"), ha="center", va="center", fontsize="small")
+            rest.text(0.5, 0.5, says.replace(", ", ",\n"), ha="center", va="center", fontsize="small")
             rest.set_axis_off()
         else:
             of[rest] = (says, shown * kept[segments.cpu()][..., None])

@@ -11,7 +11,8 @@ from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Statistic, difference
-from faithlab.study import provenance, published, tables
+from faithlab.study import provenance, tables
+from faithlab.study.names import SETS
 from faithlab.study.results import RECORDED_ORDER, Run, recorded
 
 FAMILIES = {"Fid": "Fidelity", "ROAR": "ROAR", "RFid": "R-Fidelity", "FFid": "F-Fidelity"}
@@ -97,7 +98,7 @@ def best_order(run: Run, scores: Scores) -> str:
     text = f"**{listed(level)}** " + ("are not clearly apart" if len(level) > 1 else "ranks them best")
     if behind:
         text += f", ahead of {listed([said[name] for name in behind])}"
-    sets = listed([published.SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])
+    sets = listed([SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])
     whom = f"{found[order[0]].images:,} inputs of {sets}; {'; '.join(listed(known.labels(k)) for k in CELL[1:])}"
     return (
         f"{text}: the share of neighbouring explanations that a metric's areas put in the right order, "

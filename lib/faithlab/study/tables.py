@@ -336,7 +336,9 @@ def robustness(paper: pd.DataFrame, measured: pd.DataFrame, digits: int = 2) -> 
         digits: after the point.
     """
     paper = paper.rename(columns={"model": "network", "masked_fraction": "masked"})
-    shown = pd.concat([paper.assign(dataset=paper["dataset"] + " (published)"), measured])
+    # Both say whose they are: a legend of one of them would seem to be that of the whole table.
+    sources = {"published": paper, "this build": measured}
+    shown = pd.concat([of.assign(dataset=of["dataset"] + f" ({name})") for name, of in sources.items()])
     shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
     return compared(shown, rows=["dataset", "architecture", "network"], columns=["masked"], digits=digits)
 
