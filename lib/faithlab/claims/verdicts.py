@@ -452,7 +452,7 @@ class Verdict:
 
 def _ends(interval: Interval, q: int) -> str:
     value, low, high = (0.0 if abs(x[q]) < ROUNDING else float(x[q]) for x in interval)
-    return f"{value:.3g}" + (" (no interval)" if math.isnan(low) else f" [{low:.3g}, {high:.3g}]")
+    return _number(value) + (" (no interval)" if math.isnan(low) else f" [{_number(low)}, {_number(high)}]")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -405,7 +405,7 @@ def dots(
     names = list(dict.fromkeys(name for of in found.values() for name in of))
     height = {n: sum(float(of[n].value) for of in found.values() if n in of) for n in names}
     names.sort(key=lambda n: -height[n])
-    figure, axes = plt.subplots(figsize=(7.2, 1 + 0.27 * len(names)))
+    figure, axes = plt.subplots(figsize=(3.7, 1.1 + 0.27 * len(names)))  # as narrow as a phone
     for number, (group, of) in enumerate(found.items()):
         shown = [n for n in names if n in of]
         value, low, high = (
@@ -414,17 +414,21 @@ def dots(
         at = [names.index(n) + 0.5 * ((number + 0.5) / len(found) - 0.5) for n in shown]
         ends = torch.stack([value - low, high - value]).nan_to_num(0)
         axes.errorbar(value, at, xerr=ends, fmt="os^vD*"[number % 6], capsize=2, markersize=5, label=group)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names, fontsize="small")
+    axes.tick_params(axis="x", labelsize="small")
     axes.invert_yaxis()
     axes.set(xlabel=label)
     for value, text in (marks or {}).items():
-        mark(axes, value, text)
+        mark(axes, value, "")
+        look = {"ha": "center", "va": "bottom", "color": "0.35", "fontsize": "small"}
+        axes.annotate(text, (value, 1.0), (0, 3), ("data", "axes fraction"), "offset points", **look)
     figure.draw_without_rendering()
-    for one, other in itertools.pairwise(sorted(axes.texts, key=lambda text: text.xy[0])):
+    names_of_marks = sorted((text for text in axes.texts if text.get_text()), key=lambda text: text.xy[0])
+    for one, other in itertools.pairwise(names_of_marks):  # above the axes, where they cover no interval
         if one.get_window_extent().x1 > other.get_window_extent().x0:
-            other.xy = (other.xy[0], 1 - 0.6 / len(names))  # a line lower
+            other.xyann = (0, 15 if one.xyann[1] < 15 else 3)  # a line higher
     if len(groups) > 1:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=len(groups), fontsize="small")
+        key(figure, axes)
     return show(figure)
 
 
