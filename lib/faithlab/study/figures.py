@@ -301,16 +301,19 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
         stat="probability",
         common_norm=False,
         element="step",
-        height=0.9,
-        aspect=1.6,  # two columns are as narrow as a phone
+        height=0.95,
+        aspect=1.85 * 2 / max(2, len(scores.where(metric=["S=", "S≠"]).labels(col))),  # as narrow as a phone
         facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
     )
     grid.set(title="", yticks=[], xticks=[0, 0.5, 1]).set_axis_labels("distance", "")
-    for axes, name in zip(grid.axes[0], grid.col_names, strict=True):
-        axes.set_title(name.replace(" ", "\n"), fontsize="small")
-    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):
-        axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize="small")
+    for axes, (row_name, col_name) in zip(
+        grid.axes.flat, itertools.product(grid.row_names, grid.col_names), strict=True
+    ):  # above each panel: beside it a name takes its width
+        axes.set_title(f"{row_name}, {col_name}", fontsize="x-small", fontweight="normal", loc="left")
+    grid.figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
     sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1.0), title=None, ncols=2)
+    for text, name in zip(grid.legend.get_texts(), ("$S^{=}$", r"$S^{\neq}$"), strict=True):
+        text.set_text(name)
     return show(grid.figure)
 
 
