@@ -321,11 +321,11 @@ Markdown(
 neighbours = "part of the optimum by neighbours"
 cells = [{"explainer": name} for name in search.NEIGHBOURS]
 contrasts = torch.cat([torch.ones(3, 1), -torch.eye(3)], 1)  # the swap, the first, less each of the others
-lead = stats.estimate(scores, metric=neighbours, cells=cells, contrasts=contrasts)
+lead = stats.estimate(scores, part, metric=neighbours, cells=cells, contrasts=contrasts)
 reached = [tables.share(x) for _, x in stats.summary(scores, ["explainer"], part, metric=neighbours)]
 ahead = [
     f"{100 * v:+.2f} %" + f" [{100 * low:+.2f}, {100 * high:+.2f}]" * bool(low == low)  # none where no image differs
-    for v, low, high in zip(*lead.pooled, strict=True)
+    for v, low, high in zip(*lead.shown, strict=True)
 ]
 shown = {"neighbour": [*search.NEIGHBOURS], "part of the optimum": reached, "swap is ahead by": ["", *ahead]}
 tables.prose(pd.DataFrame(shown).map(lambda text: text.replace("-", "−")))

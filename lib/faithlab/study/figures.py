@@ -360,8 +360,9 @@ def against(found: pd.DataFrame, metric: str, other: str) -> plt.Figure:
     """
     networks = found["network"].unique()
     names = list(found["explainer"].unique())
-    figure, grid = plt.subplots(1, len(networks), figsize=(1.2 + 3.8 * len(networks), 4.2), squeeze=False)
-    for axes, network in zip(grid[0], networks, strict=True):
+    # As narrow as a phone: panels below each other, shapes above them and colours below.
+    figure, grid = plt.subplots(len(networks), 1, figsize=(3.7, 3.4 * len(networks)), squeeze=False)
+    for axes, network in zip(grid[:, 0], networks, strict=True):
         x, y = (found[(found["network"] == network) & (found["metric"] == m)] for m in (metric, other))
         for one, two in zip(x.itertuples(), y.set_index("name").loc[x["name"]].itertuples(), strict=True):
             axes.errorbar(
@@ -374,11 +375,16 @@ def against(found: pd.DataFrame, metric: str, other: str) -> plt.Figure:
                 linewidth=0.5,
             )
         axes.set(xlabel=f"{metric} (mean)", ylabel=f"{other} (mean)", title=network)
-    markers = [
-        plt.Line2D([], [], marker="osD^vP*X<>"[i % 10], color="0.4", ls="", label=n) for i, n in enumerate(names)
+    shapes = [
+        plt.Line2D([], [], marker="osD^vP*X<>"[i % 10], color="black", markerfacecolor="none", ls="", label=n)
+        for i, n in enumerate(names)
     ]
-    markers += [plt.Line2D([], [], marker="o", color=colour, ls="", label=name) for name, colour in _REFINED.items()]
-    grid[0, -1].legend(handles=markers, bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="x-small")
+    colours = [plt.Rectangle((0, 0), 1, 1, color=colour, label=name) for name, colour in _REFINED.items()]
+    look = {"fontsize": "small", "title_fontsize": "small", "columnspacing": 1.0, "handletextpad": 0.4}
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3, "title": "shape: explainer"}
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 4, "title": "colour: refinement"}
+    figure.legend(handles=shapes, **above, **look)
+    figure.legend(handles=colours, **below, **look, handlelength=1.0)
     return show(figure)
 
 
