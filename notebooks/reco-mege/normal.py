@@ -344,7 +344,8 @@ for data in in_both:
     )
 answer = "More than by chance, with every explainer"
 if above_chance < asked_of:
-    answer = "With some explainers more than by chance" if above_chance else "Not that it shows"
+    answer = f"With {'most' if 2 * above_chance > asked_of else 'some'} explainers, more than by chance"
+    answer = answer if above_chance else "Not that it shows"
 Markdown(
     f"**{answer}**. How well agreeing models can be told from contradicting ones by their reasons, ReCo (1: always, 0: not at all), is "
     f"{headlines.listed(lines)} ({source})."

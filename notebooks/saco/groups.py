@@ -574,8 +574,8 @@ Markdown(
     + " The loop and the engine compute the same coefficients but for rounding, which can turn the sign of two losses that are nearly "
     "equal: "
     + "; ".join(
-        f"by more than 0.001, on a scale from −1 to 1, {'differs' if far == 1 else 'differ'} {far} of {len(of)} ({name}, "
-        f"the median difference is {float(of.median()):.1g}, the largest by {float(of.max()):.2f})"
+        f"on {name} {far} of {len(of)} differ{'s' * (far == 1)} by more than 0.001, on a scale from −1 to 1 (the median "
+        f"difference is {float(of.median()):.4f}, the largest {float(of.max()):.2f})"
         for name, of in agree.items()
         for far in [int((of > 0.001).sum())]
     )

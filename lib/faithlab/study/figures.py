@@ -302,14 +302,14 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
         common_norm=False,
         element="step",
         height=0.95,
-        aspect=1.85 * 2 / max(2, len(scores.where(metric=["S=", "S≠"]).labels(col))),  # as narrow as a phone
+        aspect=1.58 * 2 / max(2, len(scores.where(metric=["S=", "S≠"]).labels(col))),  # as narrow as a phone
         facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
     )
     grid.set(title="", yticks=[], xticks=[0, 0.5, 1]).set_axis_labels("distance", "")
-    for axes, (row_name, col_name) in zip(
-        grid.axes.flat, itertools.product(grid.row_names, grid.col_names), strict=True
-    ):  # above each panel: beside it a name takes its width
-        axes.set_title(f"{row_name}, {col_name}", fontsize="x-small", fontweight="normal", loc="left")
+    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):  # above its row: beside it it takes width
+        axes.set_title(name, fontsize="small", fontweight="normal", loc="left")
+    for axes, name in zip(grid.axes[0], grid.col_names, strict=True):
+        axes.set_title(f"{name}\n{axes.get_title(loc='left')}", fontsize="small", fontweight="normal", loc="left")
     grid.figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
     sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1.0), title=None, ncols=2)
     for text, name in zip(grid.legend.get_texts(), ("$S^{=}$", r"$S^{\neq}$"), strict=True):
