@@ -428,12 +428,13 @@ def dots(
     axes.invert_yaxis()
     axes.set(xlabel=label)
     for value, text in (marks or {}).items():
-        mark(axes, value, "")
+        axes.axvline(value, color=COLOURS["truth"], linestyle="--", linewidth=1.2)
         look = {"ha": "center", "va": "bottom", "color": "0.35", "fontsize": "small"}
         axes.annotate(text, (value, 1.0), (0, 3), ("data", "axes fraction"), "offset points", **look)
     figure.draw_without_rendering()
-    names_of_marks = sorted((text for text in axes.texts if text.get_text()), key=lambda text: text.xy[0])
-    for one, other in itertools.pairwise(names_of_marks):  # above the axes, where they cover no interval
+    for one, other in itertools.pairwise(
+        sorted(axes.texts, key=lambda text: text.xy[0])
+    ):  # above the axes, where they cover no interval
         if one.get_window_extent().x1 > other.get_window_extent().x0:
             other.xyann = (0, 15 if one.xyann[1] < 15 else 3)  # a line higher
     if len(groups) > 1:
