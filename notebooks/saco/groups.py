@@ -118,7 +118,7 @@ sources = run.beside("estimates", table2[table2["metric"].isin(named)])
 tables.compared(sources, rows=["explainer"], columns=["metric"], order=[*explainers, *named])
 
 # %% mystnb={"figure": {"caption": "SaCo of each explainer against the number of groups. Points: means over the images; bars: 95 % intervals. Dashed: the paper's Table 2. The grey line in each panel is Random.", "name": "saco-groups"}, "image": {"alt": "Ten small line charts, one per explainer: number of groups against SaCo, with Random in grey and the paper's numbers dashed."}} tags=["hide-input", "answer"]
-figure, grid = plt.subplots(2, 5, figsize=(7.3, 4), sharex=True, sharey=True)
+figure, grid = plt.subplots(-(-len(explainers) // 2), 2, figsize=(3.7, 7.5), sharex=True, sharey=True)  # as a phone
 ours, theirs = (f.set_index(["explainer", "metric"]).sort_index() for f in (estimates, table2))
 for axes, name in zip(grid.flat, explainers, strict=True):
     own = ours.loc[name].loc[named]
