@@ -25,8 +25,9 @@
 #
 # Not listed are networks that do not ship. Some are trained where a page runs: ROAR's of [the Vision
 # Transformer](f-fidelity/vision-transformer), and what is fine-tuned from a large network for
-# [photographs](f-fidelity/explainers). Large networks of other makers are downloaded and asked on
-# [](trace/networks) and [](saco/beyond-vits).
+# [photographs](f-fidelity/explainers). Large networks of other makers are downloaded: EfficientNet-Lite0 is asked on
+# [](f-fidelity/explainers), [](f-fidelity/sizes-of-photographs), [](few-class-fidelity/natural-images), [](trace/networks) and, in
+# larger profiles, [](trace/searches); the paper's own Vision Transformers are asked by the pages of SaCo where they are given them.
 
 # %% tags=["parameters", "hide-cell"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
@@ -36,7 +37,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import Markdown, display
 
-from faithlab.study import figures, tables
+from faithlab.study import figures, headlines, tables
+from faithlab.study.names import NETWORKS
 from faithlab.study.names import named as readable
 from faithlab.study.results import Run
 from faithlab.zoo import shipped
@@ -80,6 +82,13 @@ def details(recipe, keys):
 
 
 MARKERS = {"fresh weights": "o", "fine-tuned": "s", "one of five folds": "D", "for ROAR": "^"}
+KINDS = NETWORKS | {"strided": "strided CNN"}  # as a reader knows them; as words of a text they would be other things
+
+
+def of_reader(network):
+    """A network with its options as a reader knows it."""
+    first, _, options = network.partition(" ")
+    return f"{KINDS.get(first, first)} {options}".strip()
 
 
 def way_of(kind):
@@ -92,8 +101,8 @@ HEADS = {
     "accuracy_unrounded": "unrounded",
     "accuracy_anew": "anew",
     "same_class": "same class",
-    "maps_input-x-gradient": "I x G",
-    "maps_integrated-gradients": "IG",
+    "maps_input-x-gradient": "maps, Input × Gradient",
+    "maps_integrated-gradients": "maps, IG",
     "megabytes": "MB",
     "minutes": "min",
 }
@@ -102,7 +111,7 @@ HEADS = {
 def shown(frame, formats):
     """A table for the page."""
     which = [
-        (frame["data"] + ", " + frame["network"]).map(readable),
+        frame["data"].map(readable) + ", " + frame["network"].map(of_reader),
         frame["training"] + ", seed " + frame["seed"].astype(str),
     ]
     table = frame[[*formats]].set_index(which).rename_axis([None, None]).rename(columns=HEADS)
@@ -110,11 +119,12 @@ def shown(frame, formats):
 
 
 def places(frame):
-    """Where networks were trained, as a sentence."""
-    places = frame.groupby(["device", "torch", "commit"]).size()
-    return "; ".join(
-        f"{n} on {device}, torch {torch}, commit `{commit[:9]}`" for (device, torch, commit), n in places.items()
-    )
+    """Where networks were trained, as a sentence; each one's own commit stands in its table."""
+    parts = []
+    for (device, torch), of in frame.groupby(["device", "torch"]):
+        commits = of["commit"].nunique()
+        parts.append(f"{len(of)} on {device} with torch {torch}, at {commits} commit{'s' * (commits > 1)} of the study")
+    return "; ".join(parts)
 
 
 rows, anew = [], []
@@ -189,20 +199,45 @@ if rows:
     )
 Markdown(text)
 
+# %% tags=["hide-input", "headline"]
+text = "**None is fixed**: no network ships, and each page trains its own."
+if rows:
+    ways = networks["kind"].map(way_of)
+    judged = networks[ways != "for ROAR"]  # which are not explained
+    first_words = networks["network"].str.split().str[0]
+    called = list(dict.fromkeys(first_words[judged.index].map(lambda word: KINDS.get(word, word))))
+    ends = [judged.loc[at] for at in (judged["accuracy"].idxmin(), judged["accuracy"].idxmax())]
+    of_ends = [
+        f"{one['accuracy']:.0%} ({of_reader(one['network'].split()[0])} on {readable(one['data'])})" for one in ends
+    ]
+    roar = len(networks) - len(judged)
+    text = (
+        f"**{len(judged)} small networks** that ship with the study, of {len(called)} kinds ({headlines.listed(called)}) on "
+        f"{judged['data'].nunique()} data sets. They are right on {of_ends[0]} to {of_ends[1]} of their test examples, the median on "
+        f"{judged['accuracy'].median():.0%}"
+        + (f"; {roar} more were retrained for ROAR and are not explained" if roar else "")
+        + "."
+    )
+Markdown(text)
+
 # %% mystnb={"figure": {"caption": "Accuracy on the whole test split of each network that ships: a row for each data set and kind of network, a mark for each network.", "name": "networks-accuracy"}, "image": {"alt": "Dots: a row for each data set and network, the accuracy of each seed, with a colour and a shape for how it was trained."}} tags=["hide-input", "answer"]
 if rows:
     # As narrow as a phone, with names above their rows. How each was trained stands in the table below.
-    places_of = networks["data"] + ", " + networks["network"].str.split().str[0]
+    places_of = networks["data"].map(readable) + ", "
+    places_of += networks["network"].str.split().str[0].map(lambda word: KINDS.get(word, word))
     names_of = list(places_of.unique())
-    figure, axes = plt.subplots(figsize=(3.5, 1.1 + 0.46 * len(names_of)))
+    figure, axes = plt.subplots(figsize=(3.5, 1.1 + 0.54 * len(names_of)))
+    lines = {"fresh weights": 0.24, "one of five folds": 0.24, "fine-tuned": 0.4, "for ROAR": 0.56}  # below the name
     for way, marker in MARKERS.items():
         of = networks["kind"].map(way_of) == way
-        heights = places_of[of].map(names_of.index) + (0.5 if way == "fine-tuned" else 0.28)
+        heights = places_of[of].map(names_of.index) + lines[way]
         axes.scatter(networks["accuracy"][of], heights, marker=marker, s=34, alpha=0.8, linewidth=0, label=way)
     for place, name in enumerate(names_of):
-        axes.text(0, place, name, transform=axes.get_yaxis_transform(), va="center", fontsize="x-small")
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # no grid line runs through a name
+        look = {"va": "center", "fontsize": "x-small", "bbox": ground}
+        axes.text(0.01, place, name, transform=axes.get_yaxis_transform(), **look)
     axes.set(xlabel="test accuracy", yticks=[], ylim=(len(names_of) - 0.2, -0.4))
-    axes.hlines([place - 0.3 for place in range(1, len(names_of))], *axes.get_xlim(), color="0.85", linewidth=0.7)
+    axes.hlines([place - 0.27 for place in range(1, len(names_of))], *axes.get_xlim(), color="0.85", linewidth=0.7)
     axes.margins(x=0)
     axes.legend(
         loc="lower left", bbox_to_anchor=(-0.03, 1), ncols=2, columnspacing=0.8, handletextpad=0.2, fontsize="small"
@@ -216,8 +251,7 @@ if rows:
 # masked* and *exactly that share* are fine-tuned as [the public code](f-fidelity/public-code) of F-Fidelity does it; on CIFAR-10
 # ResNet-9's fresh weights with fewer epochs are its ROAR, which sees whole images. *Beta* is the largest share that fine-tuning
 # masks, *unit* what it masks of a series, and *share* how much of the image a digit covers.
-# *I x G* and *IG* are mean rank correlations of explanations before and after rounding, by input x gradient and by integrated
-# gradients.
+# *Maps* are mean rank correlations of explanations before and after rounding, by Input × Gradient and by Integrated Gradients (IG).
 
 # %% tags=["hide-input"]
 maps = {"maps_input-x-gradient": "{:.3f}", "maps_integrated-gradients": "{:.3f}"}
@@ -243,7 +277,7 @@ if anew:
     text = f"Of **{len(retrained)}** networks that were trained anew, none moves its accuracy by more than {100 * moved.max():.2f} "
     text += f"percentage points. {same} explain as before, to three digits."
     if same < len(retrained):
-        text += f" Least alike are the explanations of {readable(least['network'])} on {readable(least['data'])}, whose accuracy moved by "
+        text += f" Least alike are the explanations of {of_reader(least['network'])} on {readable(least['data'])}, whose accuracy moved by "
         text += f"{100 * moved[alike.idxmin()]:.2f} points: their maps have a rank correlation of **{alike.min():.2f}** with those that "
         text += "ship. So what is measured on explanations is measured on one network, and the networks ship."
     display(Markdown(text), shown(retrained, formats), Markdown(f"Trained anew: {places(retrained)}."))

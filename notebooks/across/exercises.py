@@ -66,7 +66,7 @@ means = {name: stats.estimate(scores.where(metric=name)) for name in of_groups}
 
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 solution(
-    f"The means are {tables.listed(means)}. Where a mean lies above 0 it is ties: two groups with as many deciding "
+    f"The means are {'; '.join(f'{name}: {tables.number(of, 3)}' for name, of in means.items())}. Where a mean lies above 0 it is ties: two groups with as many deciding "
     "features change the answer alike, and SaCo counts a tie as consistent; in small groups such pairs are many. So compare SaCo with that of random "
     "orders of the *same* inputs, as the trial Chance does, and not with the chance value on paper."
 )
@@ -89,9 +89,12 @@ for draws in (16, 4, 1):
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 widths = {name: float(of.pooled.high - of.pooled.low) / 2 for name, of in spent.items()}
 run.save(pd.DataFrame({"spent": widths.keys(), "half width": widths.values()}), "widths")
+pairs_of = {name: name.split(" inputs x ") for name in spent}  # as they are saved
+in_words = {name: f"{n} inputs with {k} draw{'s' * (k != '1')} each" for name, (n, k) in pairs_of.items()}
 solution(
-    f"Each spends {forwards} forwards, besides those for the whole inputs: {tables.listed(spent)}. The shortest interval, "
-    f"±{min(widths.values()):.3f}, is that of {min(widths, key=widths.get)}. Inputs differ more from each other than draws of one input "
+    f"Each spends {forwards} forwards, besides those for the whole inputs: "
+    f"{'; '.join(f'{in_words[name]}: {tables.number(of, 3)}' for name, of in spent.items())}. The shortest interval, "
+    f"±{min(widths.values()):.3f}, is that of {in_words[min(widths, key=widths.get)]}. Inputs differ more from each other than draws of one input "
     "do, so that one draw and more inputs is nearly always the better buy: [](../cost/forwards)."
 )
 

@@ -69,7 +69,7 @@ from faithlab.claims import above, best, within
 from faithlab.explainers import refine
 from faithlab.metrics import METRICS, evaluate, replacement_curves
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.names import named
 from faithlab.study.results import Run
 from faithlab.subject import Subject
@@ -418,6 +418,21 @@ Markdown(
     f"the gains correlate {tables.number(stats.estimate(scores, of_gains, **here), 2)}, in the paper's numbers "
     + ", ".join(f"{value:+.2f}".replace("-", "−") + f" ({name})" for name, value in gains.items())
     + "."
+)
+
+# %% tags=["hide-input", "headline"]
+told, _, source, _ = headlines.best(run, "scores", scores)
+together = stats.estimate(told, alike, **here)
+answer = "Yes" if float(together.low) > 0.6 else "No" if float(together.high) < 0.6 else "Not settled"
+somewhat = " No agreement at all would be 0" + (
+    ", and they agree more than that." if float(together.low) > 0 else ", which the interval holds or passes."
+)
+in_print = headlines.listed([f"{value:.2f}".replace("-", "−") + f" ({name})" for name, value in printed.items()])
+Markdown(
+    f"**{answer}**: fidelity and IoU rank {len(combinations)} explainers and refinements alike by {tables.number(together)}, a rank "
+    f"correlation, on {together.images} images of {named(subject.dataset.split()[0])} ({source}; "
+    f"{headlines.listed(told.where(metric='IoU', **here).labels('network'))}); the paper's numbers give {in_print}, and its claim asks here "
+    f"for more than 0.6.{somewhat}"
 )
 
 # %% mystnb={"figure": {"caption": "Mean fidelity against mean IoU, a point with its 95 % intervals for each explainer (marker) and refinement (colour).", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input"]

@@ -282,10 +282,15 @@ def told(reference, variant):
     return stats.Statistic(stats.told_apart, (clean, replaced), "can be told")
 
 
+def chance(reference, variant):
+    """The same as a reader gets it: no chance is below 0 or above 1. The claims are judged by `told`."""
+    return dataclasses.replace(told(reference, variant), within=(0.0, 1.0))
+
+
 def of_stand_in(labels):
     """One cell of the table."""
     if variant := labels.pop("told", None):
-        return stats.estimate(scores, told(labels["reference"], variant), dataset=labels["dataset"])
+        return stats.estimate(scores, chance(labels["reference"], variant), dataset=labels["dataset"])
     return stats.estimate(scores, **labels)
 
 
@@ -540,14 +545,15 @@ def with_candidate(one, other, has):
 lines, among = [], {"metric": "has a candidate", "variant": None, "reference": None}
 for task, data in where.items():
     for part in ("all replaced", "half replaced"):
-        whole, blurred = (stats.estimate(known, told(name, part), dataset=data) for name in ("perturbed", "blur"))
+        whole, blurred = (stats.estimate(known, chance(name, part), dataset=data) for name in ("perturbed", "blur"))
         replaced = {"metric": "novelty", "variant": part, "reference": "perturbed"}
-        only = stats.estimate(known, stats.Statistic(with_candidate, (clean, replaced, among)), dataset=data)
+        among_them = stats.Statistic(with_candidate, (clean, replaced, among), within=(0.0, 1.0))
+        only = stats.estimate(known, among_them, dataset=data)
         line = f"**{task}, {part}**: told from a clean one with a chance of {tables.number(whole)}, "
         line += f"{tables.number(only)} of those with a candidate, "
         line += f"and {tables.number(blurred)} where a fixed blur replaces it ({source})"
         if part == "half replaced":
-            natural = stats.estimate(scores + mixed, told("another image", part), dataset=data)
+            natural = stats.estimate(scores + mixed, chance("another image", part), dataset=data)
             line += f"; {tables.number(natural)} where another image does (this build)"
             line += (
                 ": to mix two images is what the network notices, whatever is mixed in"

@@ -59,10 +59,11 @@ from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.claims import above
+from faithlab.claims.verdicts import HOLDS, judge_part
 from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
 from faithlab.scores import Scores
 from faithlab.stats import pearson, rank
-from faithlab.study import figures, networks, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.results import Run
 from faithlab.trials import references, refined, subjects, truth
 from faithlab.zoo import datasets
@@ -223,6 +224,39 @@ for task, of in rankings.groupby("task", sort=False):
     )
 Markdown("\n\n".join(lines))
 
+# %% tags=["hide-input", "headline"]
+told, _, source, _ = headlines.best(run, "scores", scores)
+
+
+def alike(one, other, by, **labels):
+    """The rank correlation of two kinds of rows on the best evidence, with its interval."""
+    return tables.number(stats.estimate(told, stats.agreement(one, other, "explainer", by), **labels))
+
+
+of_pairs, of_networks = [], []
+label = {(task, name): {"dataset": here[task]["dataset"], "network": name} for task in tasks for name in architectures}
+in_both = told.where(**here["digits"], **fidelity, reference="perturbed").labels("explainer")
+for task, own in here.items():
+    ranked = [e for e in told.where(metric=measure[task], **own).labels("explainer") if e != "Random"] + ["Random"]
+    pairs = [[{**fidelity, "reference": name} for name in pair] for pair in itertools.combinations(names, 2)]
+    found = {tuple(of["reference"] for of in pair): stats.agreement(*pair, "explainer", ranked) for pair in pairs}
+    found = {pair: stats.estimate(told, of, **own) for pair, of in found.items()}
+    ends = [end(found, key=lambda pair: float(found[pair].value.nan_to_num(0))) for end in (min, max)]
+    of_pairs.append(
+        f"on {task} by {tables.number(found[ends[0]])} ({headlines.listed(ends[0])}) "
+        f"to {tables.number(found[ends[1]])} ({headlines.listed(ends[1])})"
+    )
+    pair = [label[task, name] for name in architectures]
+    of_networks.append(f"{alike(*pair, in_both, **fidelity, reference='perturbed')} on {task}")
+on_tasks = [label[task, next(iter(architectures))] for task in tasks]
+Markdown(
+    f"**The stand-in**: the rankings of one network's explainers under two of {len(names)} stand-ins agree "
+    f"{headlines.listed(of_pairs)}. **The network**: two architectures agree by {headlines.listed(of_networks)}. "
+    f"**The task**: the rankings of {next(iter(architectures))} on {headlines.listed(list(tasks))} agree by "
+    f"{alike(*on_tasks, in_both, **fidelity, reference='perturbed')}. These are rank correlations, 1 is the same order "
+    f"({source})."
+)
+
 # %% [markdown]
 # ## Equation 1 or the plain difference?
 #
@@ -239,10 +273,13 @@ Markdown("\n\n".join(lines))
 
 # %% tags=["hide-input"]
 def below(bar):
-    """The share of maps whose area is below a bar."""
-    return lambda *samples: torch.stack(
-        [s.weights @ (s.values[:, 0] < bar).double() / s.weights.sum(1) for s in samples]
-    ).mean(0)
+    """The share of maps whose area is below a bar, and the least and the largest that it can be."""
+    return (
+        lambda *samples: torch.stack(
+            [s.weights @ (s.values[:, 0] < bar).double() / s.weights.sum(1) for s in samples]
+        ).mean(0),
+        (0.0, 1.0),
+    )
 
 
 def order_of_difference(*samples):
@@ -255,12 +292,12 @@ def of_equation(labels):
     """Either of them for a stand-in and task."""
     task, column = labels.pop("task"), labels.pop("column")
     kinds = ["Few-class Fidelity", "area under LIF", "area under MIF"]
-    function = order_of_difference
+    function, ends = order_of_difference, (-1.0, 1.0)
     if column == "A_MIF below 1/N":
-        kinds, function = ["area under MIF"], below(1 / len(tests[task].classes))
+        kinds, (function, ends) = ["area under MIF"], below(1 / len(tests[task].classes))
     every = itertools.product(kinds, [*asked[task], "Random"])
     over = tuple({"metric": kind, "explainer": name} for kind, name in every)
-    return stats.estimate(scores, stats.Statistic(function, over, column), **here[task], **labels)
+    return stats.estimate(scores, stats.Statistic(function, over, column, within=ends), **here[task], **labels)
 
 
 columns = itertools.product(tasks, ("A_MIF below 1/N", "correlation of rankings"))
@@ -337,8 +374,11 @@ run.claim(
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
-lines = []
-for number, task in enumerate(tasks, 1):
+lines, there = [], []
+for number, (task, part) in enumerate(zip(tasks, parts[1:], strict=True), 1):
+    if judge_part(part.on(known), len(parts)).outcome == HOLDS:  # nothing is to be explained
+        there.append(task)
+        continue
     pair = [label[task, name] for name in architectures]
     own = [stats.estimate(known, stats.settled("explainer", common, **of), **asked_here) for of in pair]
     agreed = stats.estimate(known, stats.agreement(*pair, "explainer", common), **asked_here)
@@ -367,6 +407,9 @@ for number, task in enumerate(tasks, 1):
         + f". Without {high} they agree by {tables.number(left[high])}, without {low} by {tables.number(left[low])}; "
         f"in print by {without(high):.2f} and {without(low):.2f}."
     )
+if there:
+    on_them = headlines.listed(there)
+    lines.append(f"On {on_them} the two architectures agree ({source}), so that nothing is to be explained.")
 Markdown("\n\n".join(lines))
 
 # %% tags=["hide-input"]

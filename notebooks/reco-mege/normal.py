@@ -64,7 +64,7 @@ from faithlab.claims import best, better
 from faithlab.explainers import gradient
 from faithlab.metrics import METRICS, consistency, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, headlines, published, tables
 from faithlab.study.results import Run
 from faithlab.trials import cross_trained, subjects
 from faithlab.trials import neighbours as nearby
@@ -234,7 +234,7 @@ numbers = (
 axes.set_title(numbers, fontsize=10, fontweight="normal", loc="left")
 figures.show(figure)
 
-# %% mystnb={"figure": {"caption": "How the distances of the two sets are spread. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, explainers by data sets: distances between explanations of S= and S\u2260."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "How the distances of the two sets are spread: the share of the pairs at each distance, every panel to its own height. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, explainers by data sets: distances between explanations of S= and S\u2260."}} tags=["hide-input", "answer"]
 figures.distance_histograms(scores, row="explainer", col="dataset")
 
 # %% [markdown]
@@ -325,6 +325,31 @@ for source, known in run.beside("scores").items():
     of_run = normal(run.beside("rates")[source], "ReCo", "MeGe")
     shown[source] = tables.marked(of_run, ["dataset", "measure"], 1, apart, aside=["Class"])  # it has 1 by its making
 tables.compared(shown, **table)
+
+# %% tags=["hide-input", "headline"]
+told, _, source, _ = headlines.best(run, "scores", scores)
+reco, lines, above_chance, asked_of = METRICS["ReCo"].summary, [], 0, 0
+in_both = [data for data in sets if f"{data} train" in told.where(metric="S=").labels("dataset")]
+for data in in_both:
+    about = {"dataset": f"{data} train", "variant": None}
+    by_reco = {name: stats.estimate(told, reco, explainer=name, **about) for name in (*real, "Random")}
+    first, *_, last = sorted(real, key=lambda name: -float(by_reco[name].value.nan_to_num(-1)))
+    leads = [stats.paired(told, {"explainer": e}, {"explainer": "Random"}, reco, **about) for e in real]
+    beyond = sum(bool((of.low > 0).all()) for of in leads)
+    above_chance, asked_of = above_chance + beyond, asked_of + len(real)
+    lines.append(
+        f"on {networks.TASKS[data].name} {tables.number(by_reco[first])} with {first}, the best, and "
+        f"{tables.number(by_reco[last])} with {last}, where random maps have {tables.number(by_reco['Random'])} "
+        f"({beyond} of {len(real)} explainers are clearly above them)"
+    )
+answer = "More than by chance, with every explainer"
+if above_chance < asked_of:
+    answer = f"With {'most' if 2 * above_chance > asked_of else 'some'} explainers, more than by chance"
+    answer = answer if above_chance else "Not that it shows"
+Markdown(
+    f"**{answer}**. How well agreeing models can be told from contradicting ones by their reasons, ReCo (1: always, 0: not at all), is "
+    f"{headlines.listed(lines)} ({source})."
+)
 
 # %% tags=["hide-input"]
 counts = measured.query("condition == 'normal'").groupby("dataset", sort=False)[["same", "different", "missing"]].max()

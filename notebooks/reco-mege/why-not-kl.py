@@ -106,7 +106,6 @@ mirrored = pd.DataFrame(
     columns=["example", "measure", "consistent", "inconsistent"],
 )
 run.save(mirrored, "mirrored")
-run.download("mirrored")
 
 # %% mystnb={"figure": {"caption": "Two consistent families of models (left) and their inconsistent counterparts (right). The Kullback-Leibler divergence is the same in the upper two, the Wasserstein distance in the lower two. ReCo is not. The paper's Figures 7 and 8.", "name": "rc-mirrored"}, "image": {"alt": "Four histograms of distances, two by two. On the left S= lies left of S\u2260, on the right it lies right of it. The titles give the measures."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(2, 2, figsize=(7.2, 4.6), sharex=True, sharey="row")
@@ -137,6 +136,12 @@ tables.styled(
 )
 
 # %% [markdown]
+# The same table with all digits:
+
+# %% tags=["hide-input"]
+run.download("mirrored")
+
+# %% [markdown]
 # ## What is ReCo when there is nothing to find?
 #
 # Equation 7 calls its rates *true positive rate* and *true negative rate*, but prints the formulas of two precisions:
@@ -164,7 +169,6 @@ chance = pd.DataFrame(
     columns=["share", "draw", "rates", "ReCo"],
 )
 run.save(chance, "chance")
-run.download("chance")
 
 # %% mystnb={"figure": {"caption": "ReCo of one distribution for both sets, with true rates and with the printed formula; the mean and the range of the draws. The right value is 0.", "name": "rc-chance"}, "image": {"alt": "Line chart: share of pairs with a wrong model against ReCo. One line stays near 0, the other far above it."}} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.4, 3.6))
@@ -190,6 +194,12 @@ Markdown(
     f"of S=. {(printed_paper < 0.1).mean():.0%} of the values in the paper's tables are below 0.1, down to "
     f"{printed_paper.min():.3f}. With the printed formula so many small values would be odd."
 )
+
+# %% [markdown]
+# The ReCo of every draw of the figure, as a table:
+
+# %% tags=["hide-input"]
+run.download("chance")
 
 # %% [markdown]
 # We take the true rates. [](../../book/reco-mege/deviations) says what the other reading does to every cell.

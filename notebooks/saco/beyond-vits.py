@@ -296,10 +296,17 @@ run.save(attained, "attained")
 shares = {
     name: stats.estimate(attained, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=name) for name in of_patches
 }
+alone = len(subject.x) == 1  # one image has no interval
 Markdown(
-    f"Of what any order of the {patches} patches could reach on the first {len(subject.x)} images: "
-    + ", ".join(f"{name} {tables.share(of)}" for name, of in shares.items())
-    + ". Where the intervals overlap, these images do not say who is ahead."
+    f"Of what any order of the {patches} patches could reach on the first {'image' if alone else f'{len(subject.x)} images'}: "
+    + ", ".join(
+        f"{name} {tables.share(of).split(' [')[0] if alone else tables.share(of)}" for name, of in shares.items()
+    )
+    + (
+        ". One image does not say who is ahead."
+        if alone
+        else ". Where the intervals overlap, these images do not say who is ahead."
+    )
 )
 
 # %% tags=["hide-input"]

@@ -55,7 +55,7 @@ from faithlab.explainers import explain
 from faithlab.metrics import METRICS, evaluate
 from faithlab.metrics.saco import Groups, coefficient, influences, saco
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, headlines, published, tables
 from faithlab.study.networks import VIT, changed, introduced, vits
 from faithlab.study.results import Run
 from faithlab.trials import cost, subjects, transformers
@@ -118,7 +118,7 @@ sources = run.beside("estimates", table2[table2["metric"].isin(named)])
 tables.compared(sources, rows=["explainer"], columns=["metric"], order=[*explainers, *named])
 
 # %% mystnb={"figure": {"caption": "SaCo of each explainer against the number of groups. Points: means over the images; bars: 95 % intervals. Dashed: the paper's Table 2. The grey line in each panel is Random.", "name": "saco-groups"}, "image": {"alt": "Ten small line charts, one per explainer: number of groups against SaCo, with Random in grey and the paper's numbers dashed."}} tags=["hide-input", "answer"]
-figure, grid = plt.subplots(2, 5, figsize=(7.3, 4), sharex=True, sharey=True)
+figure, grid = plt.subplots(-(-len(explainers) // 2), 2, figsize=(3.7, 7.5), sharex=True, sharey=True)  # as a phone
 ours, theirs = (f.set_index(["explainer", "metric"]).sort_index() for f in (estimates, table2))
 for axes, name in zip(grid.flat, explainers, strict=True):
     own = ours.loc[name].loc[named]
@@ -259,10 +259,12 @@ lines = []
 for name in transformers.SIGNED:
     with_sign, without = (stats.estimate(scores, metric=at, explainer=e) for e in (name, f"|{name}|"))
     lines.append(
-        f"**{name}** prints {paper[name]:.2f}; here {tables.number(with_sign)}, as a magnitude {tables.number(without)}"
+        f"of **{name}** the paper prints {paper[name]:.2f}; here it is {tables.number(with_sign)} with its sign and "
+        f"{tables.number(without)} as a magnitude"
     )
 Markdown(
-    "; ".join(lines)
+    f"The SaCo at $K = {K}$: "
+    + "; ".join(lines)
     + ". A pixel that speaks against the class is the last to be removed with a sign, and among the first "
     "without one. SaCo asks whether a group that is said to matter more costs the class more: pixels against it must be at the "
     "end of the order, so that a reading without sign throws away what SaCo rewards."
@@ -307,8 +309,12 @@ tables.prose(pd.DataFrame(said))
 moved = [row for row in rows if row["change"].low > 0 or row["change"].high < 0]
 moved.sort(key=lambda row: -abs(float(row["change"].value)))
 Markdown(
-    "Told from none: "
-    + ("; ".join(f"{row['explainer']}: {tables.number(row['change'])}" for row in moved) or "no option")
+    (
+        "Clearly changed, so that the interval of the change excludes 0, is the SaCo of "
+        + "; ".join(f"{row['explainer']}: {tables.number(row['change'])}" for row in moved)
+        if moved
+        else f"On these {images} images no option changes a SaCo clearly: every interval of a change holds 0"
+    )
     + ". Every other number of this book is of the papers' text: all layers, and normalised rules."
 )
 
@@ -519,7 +525,7 @@ short = str(native).removeprefix("torch.")
 
 
 def timed_on(network):
-    """Seconds of everything, in turn, and the largest difference between the loop's coefficients and the engine's."""
+    """Seconds of everything, in turn, and the differences between the loop's coefficients and the engine's."""
     with torch.inference_mode():
         target = network(x).argmax(1)
     attribution = explain("saliency", network, x, target, pixels)
@@ -534,7 +540,7 @@ def timed_on(network):
     difference = torch.tensor(work["plain loop, float32"]()) - work["engine, float32"]().cpu()  # and a warm-up
     for name in (f"engine, {short}", f"bare forwards, {short}"):
         work[name]()
-    return cost.in_turn(work, repeats, warm=False), difference.abs().max().item()
+    return cost.in_turn(work, repeats, warm=False), difference.abs()
 
 
 rows, agree = [], {}
@@ -557,14 +563,65 @@ lines = []
 for name in built:
     like, over = speedup.loc["engine, float32", name], speedup.loc[fastest, name]
     bound = speedup.loc[f"bare forwards, {short}", name]
+    faster = f"{like:.1f} times as fast as the loop in the same format, float32"
     lines.append(
-        f"**{name}**: the engine is {like:.1f} times as fast as the loop in the same format, {over:.1f} times in {short}, where "
-        f"it takes {bound / over:.2f} times as long as bare forwards (a number below 1 is the noise of the clock)."
+        f"**{name}**: the engine is {faster}"
+        + (f", {over:.1f} times in {short}" if short != "float32" else "")
+        + f", where it takes {bound / over:.2f} times as long as bare forwards (a number below 1 is the noise of the clock)."
     )
 Markdown(
     " ".join(lines)
-    + f" The loop and the engine compute the same coefficients up to {max(agree.values()):.1g}; they differ where rounding turns "
-    "the sign of two losses that are nearly equal."
+    + " The loop and the engine compute the same coefficients but for rounding, which can turn the sign of two losses that are nearly "
+    "equal: "
+    + "; ".join(
+        f"on {name} {far} of {len(of)} differ{'s' * (far == 1)} by more than 0.001, on a scale from −1 to 1 (the median "
+        f"difference is {float(of.median()):.4f}, the largest {float(of.max()):.2f})"
+        for name, of in agree.items()
+        for far in [int((of > 0.001).sum())]
+    )
+    + "."
+)
+
+# %% tags=["hide-input", "headline"]
+told, settings, source, _ = headlines.best(run, "scores", scores)
+scaled, _, source_of_scale, _ = headlines.best(run, "scale", scale)
+rounded, _, source_of_rounding, _ = headlines.best(run, "precision", precision)
+ends_of = [f"SaCo, K = {settings['numbers_of_groups'][end]}" for end in (0, -1)]
+change_of = {name: stats.paired(told, *({"metric": m} for m in ends_of), explainer=name) for name in explainers}
+down, up = (
+    sum(bool(of) for of in ends) for ends in zip(*((e.low > 0, e.high < 0) for e in change_of.values()), strict=True)
+)
+mean_fall = stats.estimate(
+    told,
+    cells=[{"explainer": name, "metric": metric} for metric in ends_of for name in explainers],
+    contrasts=torch.tensor([[1.0] * len(explainers) + [-1.0] * len(explainers)]) / len(explainers),
+)
+by_weight = scaled.groupby(["weight", "change"])["largest"].max().groupby("weight").max()
+beyond = int(((rounded["low"] > 0) | (rounded["high"] < 0)).sum())
+from_runs = {"groups": source, "weights": source_of_scale, "precision": source_of_rounding}
+same_run = len(set(from_runs.values())) == 1
+
+
+def whose(what):
+    """Which run says it, where not all are of one."""
+    return "" if same_run else f" ({from_runs[what]})"
+
+
+Markdown(
+    f"**Groups: {'yes' if down + up else 'not clearly'}.** From {settings['numbers_of_groups'][0]} to {settings['numbers_of_groups'][-1]} "
+    f"groups the SaCo of {down} of {len(explainers)} explainers clearly falls and of {up} clearly rises, "
+    + tables.by_sign(mean_fall, "a mean fall of {}", "a mean rise of {}", "a mean change of {}", tables.number)
+    + whose("groups")
+    + f". **Weights: {'only ratios' if by_weight['difference'] < 1e-6 < by_weight['ratio'] else 'yes' if by_weight.max() > 1e-6 else 'no'}.** "
+    "Scores that are multiplied or shifted change a coefficient by up to "
+    f"{by_weight['ratio']:.2f} where pairs count with ratios, and by "
+    + ("rounding alone" if by_weight["difference"] < 1e-6 else f"up to {by_weight['difference']:.2f}")
+    + " where they count with differences"
+    + whose("weights")
+    + f". **Precision: {'some' if rounded['changed'].mean() > 0 else 'no'} coefficients, "
+    f"{'the mean of ' + str(beyond) if beyond else 'no mean'}.** "
+    f"bfloat16 changes {rounded['changed'].mean():.0%} of the coefficients, and the mean of {beyond or 'none'} of {len(rounded)} explainers "
+    "beyond its noise" + whose("precision") + (f" ({source})." if same_run else ".")
 )
 
 # %% tags=["hide-input"]

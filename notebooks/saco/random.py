@@ -262,7 +262,7 @@ Markdown(
     "Of "
     + "; of ".join(
         f"the {int(some.sum())} that {kind} "
-        + ", ".join(f"{int((some & of).sum())} show {name}" for name, of in shows.items())
+        + ", ".join(f"{(n := int((some & of).sum()))} show{'s' * (n == 1)} {name}" for name, of in shows.items())
         for kind, some in of_kind.items()
         if some.any()
     )

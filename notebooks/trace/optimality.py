@@ -58,8 +58,8 @@ from faithlab.claims import above, below, best, better, counted
 from faithlab.metrics import METRICS, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, profiles, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study import figures, headlines, networks, profiles, tables
+from faithlab.study.results import Run
 from faithlab.subject import Remembered
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets
@@ -178,7 +178,8 @@ def optimal(name, explainer):
 shown = []
 for name, (metric, _) in SOUGHT.items():
     short = optimum.name(metric).replace("TRACE-p", "TRACE-Le-Mo-p").replace("TRACE-y", "TRACE-Le-Mo-y")
-    gaps = stats.summary(curves, ["explainer"], metric=f"gap of {name}")
+    part_of_range = stats.Statistic(stats.mean, within=(0.0, 1.0))  # no order is beyond either bound
+    gaps = stats.summary(curves, ["explainer"], part_of_range, metric=f"gap of {name}")
     row = {"search": short} | {cell["explainer"]: tables.share(gap) for cell, gap in gaps}
     for of in ("annealing", "both ends, insertion"):
         asked = torch.cat([found[n, name, of].asked for n in range(len(chosen))]).double().mean()
@@ -188,7 +189,7 @@ tables.prose(pd.DataFrame(shown).fillna("–"))
 
 # %% [markdown]
 # Where the optimum is not known, independent searches can say where it may lie: {py:func}`faithlab.search.subsets.limit`. How often
-# is it right? Five searches by insertion start at random orders. The sentence is of the recorded run, where there is one.
+# is it right? Five searches by insertion start at random orders. The sentence says whose images it is of.
 
 # %% tags=["hide-input"]
 RIGHT, SLACK = "the limit is not below the optimum", "the limit as a part of the optimum"
@@ -204,11 +205,10 @@ for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     limits += [Scores.of(limit / top, metric=SLACK, **about)]
 limits = Scores.concat(limits)
 run.save(limits, "limits")
-kept = recorded("trace/optimality", "limits")
-of_best = kept.frame if kept else limits
+of_best, _, source, _ = headlines.best(run, "limits", limits)
 cases = torch.cat([block.values.flatten() for block in of_best.where(metric=RIGHT)])
 Markdown(
-    f"The limit, which claims 95 %, is not below the optimum on {int(cases.sum())} of {len(cases)} images, "
+    f"The limit, which claims 95 %, is not below the optimum on {int(cases.sum())} of {len(cases)} images ({source}), "
     f"{tables.share(stats.estimate(of_best, metric=RIGHT))}, and on average at {tables.share(stats.estimate(of_best, metric=SLACK))} of it. It "
     "is an estimate; the complete search is the bound."
 )
@@ -307,10 +307,13 @@ axes.legend()
 figures.show(figure)
 
 # %% tags=["hide-input"]
-brief = {short: stats.estimate(scores, metric=f"part of the optimum, {short} proposals") for short in (12, 60, 150)}
+part = stats.Statistic(stats.mean, within=(-1.0, 1.0))  # the reverse of the best order, and that order
+brief = {
+    short: stats.estimate(scores, part, metric=f"part of the optimum, {short} proposals") for short in (12, 60, 150)
+}
 Markdown(
     "**How short is a short search?** On a large network only some proposals after the greedy order can be afforded. Here "
-    + ", ".join(f"{short} of them reach {tables.share(part)}" for short, part in brief.items())
+    + ", ".join(f"{short} of them reach {tables.share(found_)}" for short, found_ in brief.items())
     + " of the optimum. A share of what such a search reaches is too high by as much."
 )
 
@@ -318,11 +321,11 @@ Markdown(
 neighbours = "part of the optimum by neighbours"
 cells = [{"explainer": name} for name in search.NEIGHBOURS]
 contrasts = torch.cat([torch.ones(3, 1), -torch.eye(3)], 1)  # the swap, the first, less each of the others
-lead = stats.estimate(scores, metric=neighbours, cells=cells, contrasts=contrasts)
-reached = [tables.share(x) for _, x in stats.summary(scores, ["explainer"], metric=neighbours)]
+lead = stats.estimate(scores, part, metric=neighbours, cells=cells, contrasts=contrasts)
+reached = [tables.share(x) for _, x in stats.summary(scores, ["explainer"], part, metric=neighbours)]
 ahead = [
     f"{100 * v:+.2f} %" + f" [{100 * low:+.2f}, {100 * high:+.2f}]" * bool(low == low)  # none where no image differs
-    for v, low, high in zip(*lead.pooled, strict=True)
+    for v, low, high in zip(*lead.shown, strict=True)
 ]
 shown = {"neighbour": [*search.NEIGHBOURS], "part of the optimum": reached, "swap is ahead by": ["", *ahead]}
 tables.prose(pd.DataFrame(shown).map(lambda text: text.replace("-", "−")))
@@ -493,37 +496,57 @@ for subject, (table, _) in zip(chosen, answers, strict=True):
 tried = Scores.concat(tried)
 run.save(tried, "starts")
 ahead_of_random = {  # what starts, and from where against a random start
-    "annealing from greedy-Le": (known, start),
-    "insertion from both ends": (known, ({"explainer": "insertion from both ends"}, {"explainer": "insertion"})),
-    "annealing from both ends": (
-        scores + tried,
-        ({"explainer": "annealing from both ends"}, {"explainer": "annealing"}),
-    ),
+    "annealing from greedy-Le": start,
+    "insertion from both ends": ({"explainer": "insertion from both ends"}, {"explainer": "insertion"}),
+    "annealing from both ends": ({"explainer": "annealing from both ends"}, {"explainer": "annealing"}),
 }
-moments = {name: stats.paired(rows_of, *pair, metric=by_questions) for name, (rows_of, pair) in ahead_of_random.items()}
+# A run says what it has: one that is recorded may be older than the third start. What is compared is of one run.
+source, known = next(iter(run.beside("scores").items()))
+source_of_all, started = next(iter(run.beside("starts").items()))
+of_runs = {source: known, source_of_all: (known if source_of_all == source else scores) + started}
+moments = {}
+for of_run, rows_of in of_runs.items():
+    there = {name: p for name, p in ahead_of_random.items() if p[0]["explainer"] in rows_of.labels("explainer")}
+    moments[of_run] = {name: stats.paired(rows_of, *pair, metric=by_questions) for name, pair in there.items()}
 tenth = {
-    name: stats.paired(rows_of, *pair, early, metric=by_questions) for name, (rows_of, pair) in ahead_of_random.items()
+    name: stats.paired(of_runs[source_of_all], *pair, early, metric=by_questions)
+    for name, pair in ahead_of_random.items()
 }
-left = 1 - float(stats.estimate(known, early, metric=by_questions, explainer="annealing"))
+left = {
+    r: 1 - float(stats.estimate(of, early, metric=by_questions, explainer="annealing")) for r, of in of_runs.items()
+}
+
+
+def counted_images(found):
+    """How many images a run has."""
+    (images_there,) = {of.images for of in found.values()}
+    return f"{images_there} image{'s' * (images_there > 1)}"
+
+
 Markdown(
-    f"Against a random start, after {SPENT[0]:.0%}, {SPENT[1]:.0%} and all of the questions ({source}; the last: this build): "
-    + "; ".join(
-        f"{name} {', '.join(f'{100 * float(of.value[0, k]):+.1f} %' for k in (0, 1, -1))}".replace("-", "−").replace(
-            "greedy−Le", "greedy-Le"
+    f"Against a random start, after {SPENT[0]:.0%}, {SPENT[1]:.0%} and all of the questions:\n\n"
+    + "\n".join(
+        f"- {of_run}, {counted_images(found)}: "
+        + "; ".join(
+            f"{name} {', '.join(f'{100 * float(of.value[0, k]):+.1f} %' for k in (0, 1, -1))}".replace(
+                "-", "−"
+            ).replace("greedy−Le", "greedy-Le")
+            for name, of in found.items()
         )
-        for name, of in moments.items()
+        + f". After a tenth annealing lacks {left[of_run]:.1%} of the optimum"
+        + (", so that there is little to be ahead by." if left[of_run] < 0.1 else ".")
+        for of_run, found in moments.items()
     )
-    + f". After a tenth annealing lacks {left:.1%} of the optimum"
-    + (", so that there is little to be ahead by. " if left < 0.1 else ". ")
+    + f"\n\nFrom the run that has all three ({source_of_all}): "
     + (
-        "A start does help insertion, also after a tenth: "
+        "a start does help insertion, also after a tenth: "
         + (
             "annealing from that order is ahead, too, so that the order was the reason."
             if float(tenth["annealing from both ends"].low) > 0
             else "annealing from the same order is not clearly ahead, so that it is annealing, hot at first, that leaves its start."
         )
         if float(tenth["insertion from both ends"].low) > 0
-        else "That any start helps is not seen after a tenth, so that the reasons cannot be told apart here."
+        else "that any start helps is not seen after a tenth, so that the reasons cannot be told apart here."
     )
 )
 

@@ -60,7 +60,7 @@ from faithlab.claims import above, below, best, better, in_order, premise, withi
 from faithlab.metrics import METRICS, evaluate, fidelity
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, profiles, published, tables
+from faithlab.study import figures, headlines, networks, profiles, published, tables
 from faithlab.study.results import Run
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets, folds
@@ -229,7 +229,7 @@ beside("LeRF - MoRF", printed)
 # %% tags=["hide-input"]
 beside(Y)
 
-# %% mystnb={"figure": {"caption": "Attainable share of the explainers under three references, mean over the images with its 95 % interval. A reference that hardly mattered would leave the points of a row together.", "name": "tr-references"}, "image": {"alt": "Dot plot: eight explainers and a random order against the attainable share, three points each for the zero, mean and blurred reference."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Attainable share of the explainers under three references, mean over the images with its 95 % interval. A reference that hardly mattered would leave the points of a row together.", "name": "tr-references"}, "image": {"alt": "Dot plot: eight explainers, TRACE-y and a random order against the attainable share, three points each for the zero, mean and blurred reference."}} tags=["hide-input", "answer"]
 groups, marks = {name: {"reference": name} for name in REFERENCES}, {0: "chance", 1: "TRACE-p"}
 shown = {"metric": optimum.SHARE, "explainer": [*explainers, "Random", "TRACE-y"]}
 figures.dots(scores, groups, label="attainable share", marks=marks, **shown)
@@ -332,7 +332,7 @@ figures.show(figure)
 # These are the curves behind the points. TRACE-Le seeks the highest in the upper row, TRACE-Mo the lowest in the lower one; the
 # other row shows what that costs.
 
-# %% mystnb={"figure": {"caption": "Mean probability of the class as patches are removed, in the orders of the five searches, with 95 % intervals over the images. Above: least relevant first (LeRF, higher is better). Below: most relevant first (MoRF, lower is better). Columns: the number of patches.", "name": "tr-criteria-curves"}, "image": {"alt": "Line charts, LeRF in the first row and MoRF in the second, a column per number of patches: share of removed patches against the probability, a line for each of five searches and for a random order."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Mean probability of the class as patches are removed, in the orders of the five searches and in a random one, with 95 % intervals over the images. Above: least relevant first (LeRF, higher is better). Below: most relevant first (MoRF, lower is better). Columns: the number of patches.", "name": "tr-criteria-curves"}, "image": {"alt": "Line charts, LeRF in the first row and MoRF in the second, a column per number of patches: share of removed patches against the probability, a line for each of five searches and for a random order."}} tags=["hide-input"]
 looks = dict(zip(searches, ("-", "--", "-.", (0, (3, 1, 1, 1)), (0, (1, 1))), strict=True))
 counts = sorted(curves.labels("level"))
 figure, grid = plt.subplots(2, len(counts), figsize=(7.3, 5.4), sharex=True, sharey=True, squeeze=False)
@@ -357,6 +357,37 @@ for side in patch_sides:
     for label, name in (("Le-Mo", "TRACE-p"), ("Le", "TRACE-Le-p"), ("Mo", "TRACE-Mo-p")):
         maps[f"{label}, {segments.count(coarse)}"] = segments.spread(found[0, side][name].cpu(), coarse)
 figures.maps(test.inputs[many[0].images[:6]].permute(0, 2, 3, 1), maps)
+
+# %% tags=["hide-input", "headline"]
+told, _, source, _ = headlines.best(run, "scores", scores)
+finest = max(told.where(metric="MoRF", explainer="TRACE-Mo-p").labels("level"))
+
+
+def kept_of_best(criterion, explainer):
+    """What an order has of the best one for a criterion; no order has more."""
+    part = optimum.part_of_best(criterion, explainer, BEST[criterion])
+    return stats.estimate(told, dataclasses.replace(part, within=(-float("inf"), 1.0)), level=finest)
+
+
+mo, le = kept_of_best("LeRF", "TRACE-Mo-p"), kept_of_best("MoRF", "TRACE-Le-p")
+at_both = [kept_of_best(criterion, "TRACE-p") for criterion in BEST]
+foreign = []
+for of, reference in itertools.permutations(REFERENCES, 2):
+    pair = ({"metric": "LeRF - MoRF", "reference": reference, "explainer": e} for e in (f"TRACE-p of {of}", "TRACE-p"))
+    foreign.append(1 + float(stats.estimate(told, ratio(*pair)).value))
+if float(mo.high) < 0.5 < float(le.low):
+    lead = "**LeRF rather than MoRF**"
+elif min(float(of.low) for of in at_both) > 0.5:
+    lead = "**Both criteria together rather than one**"
+else:
+    lead = f"**Open on {mo.images} image{'s' * (mo.images > 1)}**"
+Markdown(
+    f"{lead}: on a scale from a random order (0) to the best for a criterion (1), the best order for MoRF has {tables.number(mo)} by "
+    f"LeRF and the best for LeRF {tables.number(le)} by MoRF; the best for their difference has "
+    + " and ".join(f"{tables.number(of)} by {criterion}" for criterion, of in zip(BEST, at_both, strict=True))
+    + f" ({finest:.0f} patches). Between zero, mean and blur as the reference, an order that is best under one reaches "
+    f"{min(foreign):.0%} to {max(foreign):.0%} of the best under another ({source})."
+)
 
 # %% [markdown]
 # **As many patches as the paper has.** Its Figure 3a cuts one photograph into 16, 49 and 196 patches. A picture of clothes of

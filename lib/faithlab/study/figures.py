@@ -302,16 +302,19 @@ def distance_histograms(scores: Scores, *, row: str, col: str) -> plt.Figure:
         stat="probability",
         common_norm=False,
         element="step",
-        height=0.9,
-        aspect=1.6,  # two columns are as narrow as a phone
+        height=0.95,
+        aspect=1.58 * 2 / max(2, len(scores.where(metric=["S=", "S≠"]).labels(col))),  # as narrow as a phone
         facet_kws={"sharey": False},  # what counts is where the two lie, not how high they are
     )
     grid.set(title="", yticks=[], xticks=[0, 0.5, 1]).set_axis_labels("distance", "")
+    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):  # above its row: beside it it takes width
+        axes.set_title(name, fontsize="small", fontweight="normal", loc="left")
     for axes, name in zip(grid.axes[0], grid.col_names, strict=True):
-        axes.set_title(name.replace(" ", "\n"), fontsize="small")
-    for axes, name in zip(grid.axes[:, 0], grid.row_names, strict=True):
-        axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize="small")
+        axes.set_title(f"{name}\n{axes.get_title(loc='left')}", fontsize="small", fontweight="normal", loc="left")
+    grid.figure.supylabel("share of pairs (each panel to its own height)", fontsize="small")
     sns.move_legend(grid, "lower center", bbox_to_anchor=(0.5, 1.0), title=None, ncols=2)
+    for text, name in zip(grid.legend.get_texts(), ("$S^{=}$", r"$S^{\neq}$"), strict=True):
+        text.set_text(name)
     return show(grid.figure)
 
 
@@ -358,8 +361,9 @@ def against(found: pd.DataFrame, metric: str, other: str) -> plt.Figure:
     """
     networks = found["network"].unique()
     names = list(found["explainer"].unique())
-    figure, grid = plt.subplots(1, len(networks), figsize=(1.2 + 3.8 * len(networks), 4.2), squeeze=False)
-    for axes, network in zip(grid[0], networks, strict=True):
+    # As narrow as a phone: panels below each other, shapes above them and colours below.
+    figure, grid = plt.subplots(len(networks), 1, figsize=(3.7, 3.4 * len(networks)), squeeze=False)
+    for axes, network in zip(grid[:, 0], networks, strict=True):
         x, y = (found[(found["network"] == network) & (found["metric"] == m)] for m in (metric, other))
         for one, two in zip(x.itertuples(), y.set_index("name").loc[x["name"]].itertuples(), strict=True):
             axes.errorbar(
@@ -372,11 +376,16 @@ def against(found: pd.DataFrame, metric: str, other: str) -> plt.Figure:
                 linewidth=0.5,
             )
         axes.set(xlabel=f"{metric} (mean)", ylabel=f"{other} (mean)", title=network)
-    markers = [
-        plt.Line2D([], [], marker="osD^vP*X<>"[i % 10], color="0.4", ls="", label=n) for i, n in enumerate(names)
+    shapes = [
+        plt.Line2D([], [], marker="osD^vP*X<>"[i % 10], color="black", markerfacecolor="none", ls="", label=n)
+        for i, n in enumerate(names)
     ]
-    markers += [plt.Line2D([], [], marker="o", color=colour, ls="", label=name) for name, colour in _REFINED.items()]
-    grid[0, -1].legend(handles=markers, bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="x-small")
+    colours = [plt.Rectangle((0, 0), 1, 1, color=colour, label=name) for name, colour in _REFINED.items()]
+    look = {"fontsize": "small", "title_fontsize": "small", "columnspacing": 1.0, "handletextpad": 0.4}
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3, "title": "shape: explainer"}
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": 4, "title": "colour: refinement"}
+    figure.legend(handles=shapes, **above, **look)
+    figure.legend(handles=colours, **below, **look, handlelength=1.0)
     return show(figure)
 
 
@@ -406,7 +415,7 @@ def dots(
     names = list(dict.fromkeys(name for of in found.values() for name in of))
     height = {n: sum(float(of[n].value) for of in found.values() if n in of) for n in names}
     names.sort(key=lambda n: -height[n])
-    figure, axes = plt.subplots(figsize=(7.2, 1 + 0.27 * len(names)))
+    figure, axes = plt.subplots(figsize=(3.7, 1.1 + 0.27 * len(names)))  # as narrow as a phone
     for number, (group, of) in enumerate(found.items()):
         shown = [n for n in names if n in of]
         value, low, high = (
@@ -415,17 +424,22 @@ def dots(
         at = [names.index(n) + 0.5 * ((number + 0.5) / len(found) - 0.5) for n in shown]
         ends = torch.stack([value - low, high - value]).nan_to_num(0)
         axes.errorbar(value, at, xerr=ends, fmt="os^vD*"[number % 6], capsize=2, markersize=5, label=group)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names, fontsize="small")
+    axes.tick_params(axis="x", labelsize="small")
     axes.invert_yaxis()
     axes.set(xlabel=label)
     for value, text in (marks or {}).items():
-        mark(axes, value, text)
+        axes.axvline(value, color=COLOURS["truth"], linestyle="--", linewidth=1.2)
+        look = {"ha": "center", "va": "bottom", "color": "0.35", "fontsize": "small"}
+        axes.annotate(text, (value, 1.0), (0, 3), ("data", "axes fraction"), "offset points", **look)
     figure.draw_without_rendering()
-    for one, other in itertools.pairwise(sorted(axes.texts, key=lambda text: text.xy[0])):
+    for one, other in itertools.pairwise(
+        sorted(axes.texts, key=lambda text: text.xy[0])
+    ):  # above the axes, where they cover no interval
         if one.get_window_extent().x1 > other.get_window_extent().x0:
-            other.xy = (other.xy[0], 1 - 0.6 / len(names))  # a line lower
+            other.xyann = (0, 15 if one.xyann[1] < 15 else 3)  # a line higher
     if len(groups) > 1:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.02), ncols=len(groups), fontsize="small")
+        key(figure, axes)
     return show(figure)
 
 

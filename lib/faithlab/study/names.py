@@ -31,7 +31,7 @@ NETWORKS = {
     "cnn1d": "CNN",
     "cnn3": "three-layer CNN",
     "efficientnet-lite0": "EfficientNet-Lite0",
-    "lipschitz": "1-Lipschitz ResNet-18",
+    "lipschitz": "1-Lipschitz three-layer CNN",
     "lstm": "LSTM",
     "resnet9": "ResNet-9",
     "resnet18": "ResNet-18",

@@ -469,7 +469,7 @@ def across_images(
         explainers: each is asked alone.
         **labels: of all rows.
     """
-    pair = Statistic(stats.association, (one, other))
+    pair = Statistic(stats.association, (one, other), within=(-1.0, 1.0))
     found = {name: stats.estimate(scores, pair, explainer=name, **labels) for name in explainers}
     clear = [f"{name} {number(e)}" for name, e in found.items() if e.low > 0 or e.high < 0]
     text = f"Across images the interval excludes 0 for {len(clear)} of {len(found)} explainers"

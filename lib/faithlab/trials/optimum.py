@@ -294,22 +294,24 @@ def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p"
 
 
 def attained(scores: Scores, **where: Label) -> str:
-    """The mean attainable share of an explainer in words: "61 %; of the optimum 58 to 61 %", from `shares`.
+    """The mean attainable share of an explainer in words: "61 %; of the optimum at least 58 %", from `shares`.
 
     The second is where the mean share of the optimum lies, whatever the search has missed, on the same images; left out
     where there is no bound. The optimum of an image lies between what the search found and the bound, so that its share
-    lies between the two; a share below 0 is nearer to 0 where the optimum is higher. Shares above 1 are counted, "2
-    above 1: the search is short".
+    lies between the two; a share below 0 is nearer to 0 where the optimum is higher, so that the mean may have another
+    upper end than the share itself, "of the optimum 58 to 63 %". Shares above 1 are counted, "above 1 on 2 images,
+    where the search missed a better order".
     """
     share = stats.estimate(scores, metric=SHARE, **where)
     text = _percent(share)
     if CERTIFIED in scores.labels("metric"):
         pair = tuple({"metric": of} for of in (SHARE, CERTIFIED))
         ends = [_percent(stats.estimate(scores, Statistic(end, pair), **where)) for end in (_least, _most)]
-        text += "; of the optimum {} to {}".format(*ends)
+        text += "; of the optimum " + (f"at least {ends[0]}" if ends[1] == text else " to ".join(ends))
     values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
     above = int((values > 1 + _EQUAL).sum())
-    return (text + f"; {above} above 1: the search is short" * bool(above)).replace("-", "−")
+    missed = f"; above 1 on {above} image{'s' * (above > 1)}, where the search missed a better order"
+    return (text + missed * bool(above)).replace("-", "−")
 
 
 def _least(one: Sample, other: Sample) -> Tensor:
