@@ -531,10 +531,8 @@ def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():
     claims = pd.DataFrame({"id": ["b"], "paper": ["SaCo"], "claim": ["It is so."]})
     text = scoreboard._simulated([pd.DataFrame(rows) for rows in tables], claims)
     assert "tables of 2 claims, 300 studies" in text
-    assert (
-        f'*reproduced* in 2.0%, and in 3.0% for the claim <a href="saco/verdict.html#{judged.anchor("b")}">“It is so”</a>'
-        in text
-    )
+    link = f'<a href="saco/verdict.html#{judged.anchor("b")}">“It is so”</a>'
+    assert f"*reproduced* in 2.0%, and in 3.0% for the claim {link}" in text
     assert "*partly* in 5.0%, and in 10.0% for the claim `a`" in text, "it has no page of its own"
     assert "No recorded run" in scoreboard._simulated([], claims)
 

@@ -76,7 +76,7 @@ Markdown(
 # most that you can pay, and of equals the cheapest. The price is what it takes to tell an explanation from one with 40 %
 # of its scores shuffled and from a random order.
 
-# %% mystnb={"figure": {"caption": "Of the examination's recorded run: metrics that fail no trial and pass one of their own network, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The dashed line is what you can spend.", "name": "fi-use"}, "image": {"alt": "A panel for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Of the examination's recorded run: metrics that fail no trial and pass one of their own network, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The darker the circle, the more. The dashed line is what you can spend. Metrics with a library's name before theirs are not taken, whatever they pass.", "name": "fi-use"}, "image": {"alt": "A panel for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
 advice = examination.advice(trust, price)
 usable = advice[advice["place"].notna()].merge(price, on=["kind", "metric"])
 usable = usable.assign(
@@ -156,7 +156,7 @@ Markdown(
         else f"none is sure to do for *{kind}*"
         for kind in here
     )
-    + f". Taken is what fails no trial of the examination, and of that what passes most (recorded run, {kept['trust'].profile} profile: "
+    + f". Taken is, of our own metrics, what fails no trial of the examination, and of that what passes most (recorded run, {kept['trust'].profile} profile: "
     f"{len(networks)} networks, at most {networks['explained'].max()} inputs of each)."
 )
 
