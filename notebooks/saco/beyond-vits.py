@@ -68,6 +68,7 @@ from faithlab.engine import native_precision
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, tables
+from faithlab.study.names import named
 from faithlab.study.results import Run
 from faithlab.trials import optimum, subjects
 from faithlab.trials.chance import RANDOM, chance
@@ -234,7 +235,7 @@ for test, network in zip(known.labels("dataset"), known.labels("network"), stric
     ahead = stats.paired(known, {"explainer": "Occlusion"}, {"explainer": RANDOM}, **own)
     told, by_chance = (tables.number(stats.estimate(known, explainer=of, **own)) for of in ("Occlusion", RANDOM))
     clear += bool((ahead.low > 0).all())
-    on.append(f"{told} against {by_chance} on {ahead.images} inputs of {test.split()[0]} ({network})")
+    on.append(f"{told} against {by_chance} on {ahead.images} inputs of {named(test.split()[0])} ({network})")
 answer = "Yes, as far as this test goes" if clear == len(on) else "In part" if clear else "Not that it shows"
 Markdown(
     f"**{answer}**: on {clear} of {len(on)} networks that are no Vision Transformers SaCo puts an explanation that asks its own question, "

@@ -65,6 +65,7 @@ from faithlab.scores import Scores
 from faithlab.search import chains, orders
 from faithlab.stats.samples import Statistic
 from faithlab.study import figures, headlines, networks, profiles, provenance, tables
+from faithlab.study.names import named
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Remembered, Subject
 from faithlab.trials import optimum, subjects
@@ -511,7 +512,7 @@ for rival in dict.fromkeys([others[0], of_paper]):
     leads = [stats.paired(found, *({"explainer": n} for n in (first, rival)), dataset=d, **finally_) for d in sets]
     wins[rival] = sum(bool((lead.low > 0).all()) for lead in leads)
 parts = [
-    f"{tables.share(one)} against {tables.share(other)} ({one.images} inputs of {data.split()[0]})"
+    f"{tables.share(one)} against {tables.share(other)} ({one.images} inputs of {named(data.split()[0])})"
     for data, one, other in zip(sets, ends[first], ends[of_paper], strict=True)
 ]
 Markdown(
