@@ -202,12 +202,12 @@ Markdown(
 # %% tags=["hide-input", "headline"]
 known, how, source, _ = headlines.best(run, "models", found)
 far = known.loc[known["difference"].idxmax()]
-tells = (known["depends"] / known["difference"]).min()
+tells = (known["depends"] / known["difference"].clip(lower=torch.finfo(torch.float32).eps)).min()
 at_most = f"{far['difference']:.0e}".replace("-", "−")
 Markdown(
     f"**{'For' if tells >= 100 else 'Not for all of'} {len(known)} network{'s' * (len(known) > 1)} of torchvision and timm, one of a family**: the largest difference between the "
     f"engine's answers and a network's own is **{at_most}** of the spread of its logits ({far['library']}'s {far['network']}); masks change the "
-    f"answers of each by at least {tells:,.0f} times as much as the engine does ({source}: {how['images']} images, {how['masks']} masks of each, "
+    f"answers of each about {float(f'{tells:.0e}'):,.0f} times as much as the engine does, or more ({source}: {how['images']} images, {how['masks']} masks of each, "
     "random weights, no interval). Yours is compared in the same way before it is used."
 )
 

@@ -129,9 +129,9 @@ of_run = {
     name: " and ".join(sources[name]["dataset"].unique()) for name in ("recorded", "this build") if name in sources
 }
 if len(set(of_run.values())) == 1:
-    said = f"{' and '.join(f'*{name}*' for name in of_run)} {'are both' if len(of_run) > 1 else 'is'} {next(iter(of_run.values()))}."
+    said = f"{' and '.join(f'*{name}*' for name in of_run)} {'are both of' if len(of_run) > 1 else 'is of'} {next(iter(of_run.values()))}."
 else:
-    said = "; ".join(f"*{name}* is {whose}" for name, whose in of_run.items()) + "."
+    said = "; ".join(f"*{name}* is of {whose}" for name, whose in of_run.items()) + "."
 Markdown(said.replace("*r", "*R", 1) if said.startswith("*r") else said.replace("*t", "*T", 1))
 
 # %% [markdown]
