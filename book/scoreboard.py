@@ -500,8 +500,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
         f"that passes most, and of those the cheapest. A network's own trials are all but {examination.BUILT}, which "
-        f"has another network. Metrics of other libraries are named and not taken: [some have faults]({FAULTS}) that "
-        "no trial sees."
+        f"has another network. Metrics of other libraries are named and not taken: "
+        f'<a href="{FAULTS}">some have faults</a> that no trial sees.'
     )
     brackets = (
         "In brackets: how many of the network's own trials a metric passed, are open, and could not be put to it. "
@@ -564,7 +564,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
 
 def _called(metric: str) -> str:
     """A metric's name; that of another library leads to how it is called, and to its faults."""
-    return f"[{metric}]({FAULTS})" if ":" in metric else metric
+    return f'<a href="{FAULTS}">{html.escape(metric)}</a>' if ":" in metric else metric
 
 
 def _tally(row: Any) -> str:

@@ -492,7 +492,8 @@ def test_what_other_libraries_have_is_among_the_others_to_use():
         for name in names
     )
     first, last, *_ = scoreboard._examined(pd.DataFrame(rows + other), price).splitlines()[2:]
-    assert first == f"| images, transformer | **A**: 2 / 0 / 4 | [a library: B]({scoreboard.FAULTS}) 2 / 0 / 4 |"
+    link = f'<a href="{scoreboard.FAULTS}">a library: B</a>'
+    assert first == f"| images, transformer | **A**: 2 / 0 / 4 | {link} 2 / 0 / 4 |"
     assert last.endswith("| none |")
 
 
