@@ -4,7 +4,8 @@
 // With data-bets="{...}" it settles SaCo's bets on pairs of groups one by one, and shows the images without these groups.
 (() => {
   "use strict";
-  const WIDTH = 640, HEIGHT = 330, LEFT = 52, RIGHT = 24, TOP = 12, BOTTOM = 44;
+  const WIDTH = 640, HEIGHT = 352, LEFT = 52, RIGHT = 36, TOP = 28, BOTTOM = 50;
+  const LETTER = 9;  // of a label, about, where a phone enlarges them
 
   // faithlab.metrics.size.law, the same formula: the share of all relevance that is removed.
   function law(s, alpha, beta, tiers, weights, noise) {
@@ -27,7 +28,7 @@
   }
 
   // A chart over shares: lines {points, kind}, marks {at, text, kind}, bands {from, to}, dots [[x, y, error]].
-  function chart(svg, { longest, highest, across = "explanation size s", lines = [], marks = [], bands = [], dots = [] }) {
+  function chart(svg, { longest, highest, across = "explanation size s", up = "FFid+", lines = [], marks = [], bands = [], dots = [] }) {
     const x = (s) => LEFT + s / longest * (WIDTH - LEFT - RIGHT);
     const y = (v) => HEIGHT - BOTTOM - v / highest * (HEIGHT - TOP - BOTTOM);
     const all = [];
@@ -42,10 +43,14 @@
       all.push(make("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, v.toFixed(2)));
     }
     all.push(make("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 2, "text-anchor": "middle" }, across));
+    all.push(make("text", { x: 2, y: 15 }, up));
     marks.forEach(({ at, text, kind }, k) => {
       if (at > longest) return;
       all.push(make("line", { class: `mark ${kind}`, x1: x(at), x2: x(at), y1: TOP, y2: HEIGHT - BOTTOM }));
-      const right = at > 0.8 * longest;
+      // To the left of its line where the text would leave the figure, or run over another mark or a band.
+      const end = x(at) + 4 + LETTER * text.length;
+      const others = [...marks.map((mark) => mark.at), ...bands.map(({ from }) => from)].filter((other) => other > at);
+      const right = end > WIDTH || (others.some((other) => x(other) < end) && x(at) - 4 - LETTER * text.length > LEFT);
       all.push(make("text", { class: kind, x: x(at) + (right ? -4 : 4), y: TOP + 14 + 22 * k, "text-anchor": right ? "end" : "start" }, text));
     });
     for (const { points, kind } of lines)
@@ -58,7 +63,7 @@
   }
 
   // Steps {from, to} one after the other, those up to the present one drawn full, over a line at nothing.
-  function steps(svg, { steps: all, present, across }) {
+  function steps(svg, { steps: all, present, across, up }) {
     const heights = all.flatMap(({ from, to }) => [from, to]), highest = Math.max(...heights, 0), lowest = Math.min(...heights, 0);
     const rise = [0.02, 0.05, 0.1, 0.2].find((size) => (highest - lowest) / size <= 5.01) || 0.5;
     const top = rise * Math.ceil(highest / rise - 1e-9), bottom = rise * Math.floor(lowest / rise + 1e-9);
@@ -71,6 +76,7 @@
     for (let k = 10; k <= all.length; k += 10)
       drawn.push(make("text", { x: x(k - 0.5), y: HEIGHT - BOTTOM + 22, "text-anchor": "middle" }, k));
     drawn.push(make("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 2, "text-anchor": "middle" }, across));
+    drawn.push(make("text", { x: 2, y: 15 }, up));
     all.forEach(({ from, to, won }, k) => {
       const height = Math.max(1.5, Math.abs(y(to) - y(from)));
       drawn.push(make("rect", {
@@ -187,7 +193,7 @@
     const { svg, says, controls } = frame(root, "Measured FFid+ over the explanation size");
     const select = choice(controls, "Curves of", panels.map(({ name }) => name));
     const panel = () => panels[Number(select.value)];
-    const cap = slider(controls, "β, the cap", 0, panels[0].caps.length - 1, 1, 0, (k) => percent(panel().caps[k]), () => draw());
+    const cap = slider(controls, "β, the cap", 0, panels[0].caps.length - 1, 1, Math.floor(panels[0].caps.length / 2), (k) => percent(panel().caps[k]), () => draw());
     const draw = () => {
       const { sizes, curves, errors, fits, caps, alpha, size, refusal } = panel(), k = cap.get();
       const marks = [{ at: caps[k] / alpha, text: `β/α = ${percent(caps[k] / alpha)}: moves`, kind: "moves" }];
@@ -219,7 +225,7 @@
     const draw = () => {
       const k = step.get();
       chart(svg, {
-        longest: 1, highest: 1, across,
+        longest: 1, highest: 1, across, up: down,
         lines: ways.flatMap(({ answers }, w) => {
           const points = answers.map((p, j) => [shares[j], p]);
           return [{ points, kind: `way-${w} ahead` }, { points: points.slice(0, k + 1), kind: `way-${w}` }];
@@ -250,7 +256,7 @@
     const draw = () => {
       const w = Number(select.value), k = step.get(), { salience, drop, stakes } = ways[w], pair = pairs[k], all = [];
       stakes.reduce((from, stake) => { all.push({ from, to: from + stake, won: !Object.is(stake, -0) && stake >= 0 }); return from + stake; }, 0);
-      steps(svg, { steps: all, present: k, across: "height: SaCo so far; across: pairs settled" });
+      steps(svg, { steps: all, present: k, across: "pairs settled", up: "SaCo so far" });
       pair.forEach((group, place) => show(
         place, group + 1, w, `the image without group ${group + 1} of ${ways[w].name}`,
         `without group ${group + 1}: said to matter ${figure(salience[group])}, costs ${figure(drop[group])} of the ${down}`,
