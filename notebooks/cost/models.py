@@ -203,7 +203,8 @@ Markdown(
 known, how, source, _ = headlines.best(run, "models", found)
 far = known.loc[known["difference"].idxmax()]
 tells = (known["depends"] / known["difference"].clip(lower=torch.finfo(torch.float32).eps)).min()
-at_most = f"{far['difference']:.0e}".replace("-", "−")
+rounded = float(f"{far['difference']:.0e}")
+at_most = f"{rounded:.10f}".rstrip("0").rstrip(".")  # one digit, without a power of ten
 Markdown(
     f"**{'For' if tells >= 100 else 'Not for all of'} {len(known)} network{'s' * (len(known) > 1)} of torchvision and timm, one of a family**: the largest difference between the "
     f"engine's answers and a network's own is **{at_most}** of the spread of its logits ({far['library']}'s {far['network']}); masks change the "
