@@ -108,6 +108,7 @@ def test_an_interval_turns_with_its_number():
     assert tables.by_sign(lost, *LOSS) == f"loses 2.0 % [{low}, {high}] of its accuracy"
     low, high = (f"{-100 * float(end):.1f}".replace("-", "−") for end in (gained.high, gained.low))
     assert tables.by_sign(gained, *LOSS) == f"gains 2.0 % [{low}, {high}] of accuracy"
+    assert tables.by_sign(lost, *LOSS, tables.points).startswith("loses 2.0 percentage points [")
     assert low.startswith("−"), "an interval that holds 0 has ends on both sides, whichever way it is told"
 
 
@@ -202,3 +203,10 @@ def test_numbers_of_different_sources_differ_by_type_and_a_legend_says_how():
     assert "<caption>" not in alone, "one source alone needs no legend"
     rows = pd.DataFrame({"accuracy": ["0.5", "0.6"]}, index=["SST2 (published)", "SST2"])
     assert len(re.findall("<td [^>]*faithlab-printed", tables.styled(rows).to_html())) == 1
+
+
+def test_tables_of_sentences_name_data_and_networks_as_readers_know_them():
+    shown = tables.prose(pd.DataFrame({"data": ["japanese-vowels", "cifar10 test"], "n": [1, 2]})).to_html()
+    assert "JapaneseVowels" in shown
+    assert "CIFAR-10 test" in shown
+    assert "japanese-vowels" not in shown

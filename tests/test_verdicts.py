@@ -1,5 +1,6 @@
 """Parts hold, fail, depend on the network or are open; the verdict, its sentence and its numbers follow."""
 
+import dataclasses
 import math
 from itertools import product
 
@@ -403,3 +404,31 @@ def test_the_smallest_tables(networks, images):
 
 def test_one_image_decides_nothing():
     assert claim(images=1).verdict.outcome == "undecided"
+
+
+def test_a_verdict_names_data_and_levels_so_that_they_are_read_as_such():
+    verdict = dataclasses.replace(claim(noise=0.5).verdict, worded=lambda text: text.replace("digits", "DIGITS"))
+    assert "of DIGITS" in verdict._repr_html_()
+    assert "of digits" in str(verdict)
+    assert verdicts.compared("0.8 - 0.6") == "“0.8” less “0.6”"
+    assert verdicts.compared("none - 0.2") == "“none” less “0.2”"
+    assert verdicts.compared("FFid+ - ROAR+") == "FFid+ − ROAR+"
+
+
+def test_of_few_inputs_nobody_tells_how_many_would_decide():
+    scores = Scores.of(torch.tensor([1.0, 0.2, 0.9]), images=range(3), dataset="d", network="n", metric="m")
+    sentence = claims.Claim("x", "Table 1", "x", [claims.above(scores, 0.5, name="c")]).verdict.sentence
+    assert "The one part is open" in sentence
+    assert sentence.endswith("How many inputs would decide it cannot be told from so few.")
+
+
+def test_an_open_premise_is_not_counted_among_open_parts():
+    t = table([[1.0]], noise=0.2)
+    parts = [claims.above(t, 0.5), claims.premise(claims.above(t, 1.0, name="just so"))]
+    sentence = claims.Claim("x", "Table 1", "x", parts).verdict.sentence
+    assert "the premise 'just so' is open" in sentence
+    assert "Open is 'just so'" in sentence, "there is no open part to name"
+    parts.append(claims.above(t, 1.0, name="own"))
+    sentence = claims.Claim("x", "Table 1", "x", parts).verdict.sentence
+    assert "Open is 'own'" in sentence
+    assert "2 open parts" not in sentence
