@@ -349,14 +349,21 @@ Markdown("\n\n".join(reversed(said)))
 known, settings, source, _ = headlines.best(run, "changes", measured)
 moves = known[(known["of"] == "change") & (known["level"] == "macro")]
 sure = moves[(moves["low"] > 0) | (moves["high"] < 0)].sort_values("mean", key=abs, ascending=False)
-listed = [
-    f"{r.difference} with {r.explainer} " + f"{r.mean:+.2f} [{r.low:+.2f}, {r.high:+.2f}]".replace("-", "−")
-    for r in sure.itertuples()
-]
+count = sure["difference"].nunique()
+listed = "; ".join(
+    f"“{name}” by "
+    + headlines.listed(
+        [
+            f"{r.mean:+.2f} [{r.low:+.2f}, {r.high:+.2f}]".replace("-", "−") + f" ({r.explainer})"
+            for r in of.itertuples()
+        ]
+    )
+    for name, of in sure.groupby("difference", sort=False)
+)
 Markdown(
-    f"**{'Not everywhere' if len(sure) > 0.05 * len(moves) else 'No more is seen than by chance'}**: of {moves['difference'].nunique()} differences, each alone and nearly all together, **{sure['difference'].nunique() or 'none'}** have a 95 % "
-    "interval without 0 for what they change in the ranks of degraded explanations, by the share of the ideal macro correlation (1 is all)"
-    + f": {headlines.listed(listed)}; the others cannot be told from none" * bool(listed)
+    f"**{'Not everywhere' if len(sure) > 0.05 * len(moves) else 'No more is seen than by chance'}**: of {moves['difference'].nunique()} differences between code and paper "
+    f"**{count or 'none'}** surely {'moves' if count == 1 else 'move'} the macro correlation with the true order (its ideal is 1)"
+    + f": {listed}. The others cannot be told from none" * bool(listed)
     + f", and of {len(moves)} intervals {0.05 * len(moves):.0f} may miss 0 by chance"
     + f" ({source}: {moves['images'].max():,} images, {len(settings['training_seeds'])} ResNet-9)."
 )
