@@ -263,7 +263,7 @@ for name in transformers.SIGNED:
         f"{tables.number(without)} as a magnitude"
     )
 Markdown(
-    f"The SaCo at $K = {K}$: "
+    f"The SaCo with {K} groups: "
     + "; ".join(lines)
     + ". A pixel that speaks against the class is the last to be removed with a sign, and among the first "
     "without one. SaCo asks whether a group that is said to matter more costs the class more: pixels against it must be at the "
