@@ -89,7 +89,7 @@ def write(notebooks: Iterable[tuple[str, NotebookNode]], page: Path, folder: Pat
             link = f'href="../notebooks/{name}.html#{html.escape(anchor)}" title="{text}"'
             image = f'<img src="../gallery/{anchor}.{kind}" alt="{text}"{size(kind, picture)} loading="lazy">'
             # The first sentence of its caption, which a thumbnail is too small to tell.
-            first = html.escape(re.split(r"(?<=[.:;]) ", caption)[0])
+            first = html.escape(re.split(r"(?<=\.) (?=[A-Z])", caption)[0])
             shown = shown | {anchor: f"<a {link}>{image}<span>{first}</span></a>"}
             if kind == "svg":  # a picture of dots is kept small
                 source = f'From <a href="../../notebooks/{name}.html#{html.escape(anchor)}">{html.escape(title)}</a>'

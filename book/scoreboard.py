@@ -466,7 +466,9 @@ def _cell(row: Any, trial: str, interval: bool = False) -> str:
     value = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
     sign = f'<b aria-hidden="true">{figures.VERDICTS[row.verdict][1]}</b><span class="sr-only">{row.verdict}</span>'
     kind = f'class="{row.verdict}{" home" if row.home else ""}"'
-    ends = f"<br><small>[{row.low:.2f}, {row.high:.2f}]</small>".replace("-", "−") if interval else ""
+    # A dash takes least room in a narrow cell; not before a minus.
+    between = "–" if getattr(row, "high", 0) >= 0 else " to "
+    ends = f"<br><small>{row.low:.2f}{between}{row.high:.2f}</small>".replace("-", "−") if interval else ""
     return f'<td {kind} data-label="{html.escape(trial, quote=True)}">{sign} {value}{ends}</td>'
 
 
@@ -570,12 +572,12 @@ def _called(metric: str) -> str:
 def _tally(row: Any) -> str:
     """How many of the network's own trials a metric passed, are open, and could not be put to it, as a column says."""
     missing = len(examination.TRIALS) - 1 - len(row.passed) - len(row.open)
-    return f"{len(row.passed)} / {len(row.open)} / {missing}"
+    return f"{len(row.passed)} / {len(row.open)} / {missing}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _tried(row: Any) -> str:
     """The same in words, after its name."""
-    passed, is_open, missing = _tally(row).split(" / ")
+    passed, is_open, missing = _tally(row).split("\N{NO-BREAK SPACE}/\N{NO-BREAK SPACE}")
     return f"{_called(row.metric)} ({passed} passed, {is_open} open, {missing} not)"
 
 

@@ -476,7 +476,7 @@ def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
     text = scoreboard._examined(pd.DataFrame(rows), price)
     head, _, first, second = text.splitlines()[:4]
     assert head == "| Network | Use: trials passed / open / not put to it | Or, cheapest first |", "as wide as a phone"
-    assert first == "| convolutional | **B**: 2 / 0 / 4 | A 1 / 1 / 4 |", "B passes more, A is cheaper, C fails one"
+    assert first == "| convolutional | **B**: 2 / 0 / 4 | A 1 / 1 / 4 |", "B passes more, A is cheaper, C fails one"
     assert second.startswith("| transformer | **B**: ")
     assert text.index("dropdown") < text.index("- *convolutional*: **B**. 2 of 3 metrics pass")
 
@@ -493,7 +493,7 @@ def test_what_other_libraries_have_is_among_the_others_to_use():
     )
     first, last, *_ = scoreboard._examined(pd.DataFrame(rows + other), price).splitlines()[2:]
     link = f'<a href="{scoreboard.FAULTS}">a library: B</a>'
-    assert first == f"| images, transformer | **A**: 2 / 0 / 4 | {link} 2 / 0 / 4 |"
+    assert first == f"| images, transformer | **A**: 2 / 0 / 4 | {link} 2 / 0 / 4 |"
     assert last.endswith("| none |")
 
 
@@ -560,7 +560,7 @@ def test_the_recorded_matrix_says_on_what_it_rests():
     text = scoreboard.recorded_matrix(Recorded(pd.DataFrame(rows), "study", {"parameters": parameters}))
     assert "profile *study*: 3 networks of 2 kinds, at most 50 inputs of each" in text
     assert text.count("<table") == 2
-    assert text.count("0.90<br><small>[−0.10, 1.00]</small>") == 2
+    assert text.count("0.90<br><small>−0.10–1.00</small>") == 2
 
 
 def test_the_matrix_names_what_it_leaves_out_and_puts_first_what_fails_least():

@@ -4,8 +4,8 @@
 // With data-bets="{...}" it settles SaCo's bets on pairs of groups one by one, and shows the images without these groups.
 (() => {
   "use strict";
-  const WIDTH = 640, HEIGHT = 352, LEFT = 52, RIGHT = 36, TOP = 28, BOTTOM = 50;
-  const LETTER = 9;  // of a label, about, where a phone enlarges them
+  const WIDTH = 640, HEIGHT = 364, LEFT = 52, RIGHT = 36, TOP = 40, BOTTOM = 50;
+  const LETTER = 8;  // of a label, about, where a phone enlarges them
 
   // faithlab.metrics.size.law, the same formula: the share of all relevance that is removed.
   function law(s, alpha, beta, tiers, weights, noise) {
