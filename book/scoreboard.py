@@ -529,9 +529,18 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
         if kind in take:
             said = f"**{take[kind]}**. {said}"
             (taken,) = (row for row in used.itertuples() if row.metric == take[kind])
-            counts = _tally(taken)
-            others = [f"{_called(of.metric)} {_tally(of)}" for of in used.itertuples() if of.metric != take[kind]]
-            first.append(f"| {kind} | **{take[kind]}**: {counts} | {', '.join(others) or 'none'} |")
+            missing = [trial for trial in own if trial not in (*taken.passed, *taken.open)]
+            said_of = {"passes": taken.passed, "open": taken.open, "not put to": missing}
+            counts = "; ".join(f"{word} {', '.join(trials)}" for word, trials in said_of.items() if trials)
+            rest = [row for row in used.itertuples() if row.metric != take[kind]]
+            ours, theirs = (
+                ", ".join(f"{_called(row.metric)} {_tally(row)}" for row in rest if (":" in row.metric) == library)
+                for library in (False, True)
+            )
+            theirs = f"of other libraries, not taken: {theirs}" if theirs else ""
+            first.append(
+                f"| {kind} | **{take[kind]}**: {counts} | {'; '.join(filter(None, (ours, theirs))) or 'none'} |"
+            )
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
         to_use.append(f"- *{kind}*: {said}" if many else said)
@@ -558,7 +567,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
     )
     if not many:
         return " ".join([asked, brackets, *to_use, *lines]) + "\n"
-    head = "| Network | Use: trials passed / open / not put to it | Or, cheapest first |\n|---|---|---|\n"
+    head = "| Network | Use | Or, cheapest first: trials passed / open / not put to it |\n|---|---|---|\n"
     listed = "\n".join([brackets, "", *to_use])
     folded = f":::{{dropdown}} How they were chosen, and what the others fail\n{listed}\n:::"
     return "\n\n".join([head + "\n".join(first), asked, folded, " ".join(lines)]) + "\n"

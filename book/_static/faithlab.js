@@ -12,14 +12,15 @@
 
   /* What a box hides at its side is said in words below it, of tables and formulas: figures say so above their caption. */
   const goesOn = (box, wider) => {
-    const what = box.matches("div.math") ? "formula" : box.querySelector("table") && !box.querySelector(".faithlab-scroll") ? "table" : "";
-    const next = box.nextElementSibling, note = next?.classList.contains("faithlab-goes-on") ? next : null;
+    const what = box.matches("div.math") ? "formula" : box.matches("pre") ? "code" : box.querySelector("table") && !box.querySelector(".faithlab-scroll") ? "table" : "";
+    const after = box.closest("div.highlight") || box;
+    const next = after.nextElementSibling, note = next?.classList.contains("faithlab-goes-on") ? next : null;
     if (note && !wider) note.remove();
     if (note || !wider || !what) return;
     const said = document.createElement("p");
     said.className = "faithlab-goes-on";
     said.textContent = `The ${what} goes on to the right.`;
-    box.insertAdjacentElement("afterend", said);
+    after.insertAdjacentElement("afterend", said);
   };
 
   /* A box that scrolls says so, and can be scrolled with the keyboard. */
