@@ -158,7 +158,7 @@ def _images(pooled: pd.DataFrame) -> str:
     bar = pooled["claimed_low"].where(pooled["claimed_low"].map(math.isfinite), pooled["claimed_high"])
     far = pd.concat([pooled["low"] - bar, bar - pooled["high"]], axis=1).max(axis=1)
     sure = (far > pooled["high"] - pooled["low"]).all()
-    return f"More images {'would hardly' if sure else 'might'} change it."
+    return f"More images {'would hardly' if sure else 'might'} change it; another network might."
 
 
 def _row(claim: pd.Series, rows: pd.DataFrame, differs: str) -> str:

@@ -52,7 +52,7 @@ def test_the_answer_has_its_number_what_it_rests_on_and_one_link(pages):
     assert text.startswith("## Is A better?\n")
     assert "Yes: A is better, for u by <strong>1</strong> of 2, 95&nbsp;% interval 0.9 to 1.1 (printed: 0.25)." in text
     assert "the recorded run, profile study, on 40 inputs of digits test and 1 network (CNN)" in text
-    assert "More images would hardly change it." in text
+    assert "More images would hardly change it; another network might." in text
     assert set(re.findall('href="([^"]*)"', text)) == {"saco/verdict.html#claim-one"}
     assert "[there](../notebooks/x/y)" in text
     assert "0.5" not in text, "the numbers of other claims stand below the claim"
@@ -86,7 +86,7 @@ def test_what_came_out_for_the_other_direction_is_said_whichever_way_it_came_out
 def test_an_answer_that_is_open_says_so(pages):
     text = asked.answers(pages, [QUESTION | {"claim": "two"}])
     assert "It is not known: A is better, for p by <strong>0.5</strong>" in text
-    assert "More images might change it." in text
+    assert "More images might change it; another network might." in text
 
 
 def test_other_numbers_stand_below_the_claim_with_how_they_differ(pages):
