@@ -107,3 +107,10 @@ def test_figures_have_readers_names_and_shared_labels_beside_their_panels():
     points = figure.dpi / 72
     assert 0 < panels.y0 - below.get_window_extent().y1 < 10 * points
     assert 0 < panels.x0 - beside.get_window_extent().x1 < 10 * points
+
+
+def test_parts_whose_number_would_be_misread_are_named_otherwise_as_long_as_a_page_has_them():
+    scripts = "".join(path.read_text(encoding="utf-8") for path in (places.root() / "notebooks").rglob("*.py"))
+    for name, said in words.PARTS.items():
+        assert f'"{name}"' in scripts, "no page names a part so: its other name goes, too"
+        assert words.plain(name) == said
