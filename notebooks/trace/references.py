@@ -1,0 +1,227 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What does it do to put something else in the place of pixels?
+#
+# *Removed pixels must be set to something: zero, a mean colour, a blur.* Whatever it is, the network has never seen such an
+# image. Nothing is searched on this page. Explainers are tested with several references, and random patches are removed, so that
+# what the answer loses is the price of a strange image alone.
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+images = 40  # recognised test images
+sigma = 4.0  # of the blurred reference, in pixels
+integration_steps = 32
+draws = 1  # random orders per image: images decide
+sides = [8, 4, 2, 1]  # of the patches that are removed at random, in pixels
+precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+training_seeds = [0]  # each is a network of its own
+seed = 0  # of the random orders
+
+# %% tags=["hide-input"]
+import dataclasses
+import itertools
+from functools import partial
+
+import matplotlib.pyplot as plt
+import seaborn as sns
+from IPython.display import Markdown
+
+from faithlab import references, segments, stats
+from faithlab.claims import better, in_order
+from faithlab.metrics import METRICS, evaluate, fidelity
+from faithlab.readouts import probability
+from faithlab.scores import Scores
+from faithlab.study import figures, headlines, networks, tables
+from faithlab.study.results import Run
+from faithlab.trials import subjects
+
+figures.theme()
+run = Run("trace/references", globals())
+REFERENCES = {**references.NAMED, "blur": partial(references.blur, sigma=sigma)}
+
+# %% [markdown]
+# The subjects are images that a small network recognises. Three references stand in for what is removed: zero, which is the
+# mean colour of the training images, the image's own mean colour, and a blur of the image.
+
+# %% tags=["hide-input"]
+recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
+chosen = []  # subjects of pixels
+for recipe in recipes:
+    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
+    chosen.append(dataclasses.replace(subject, references=REFERENCES))
+
+
+def left(way, **options):
+    """The probability that is left when features are removed in one direction, as a metric."""
+    asked = {"ask": partial(fidelity.remaining, direction=way), "readout": probability, "direction": way}
+    return {f"probability left, {way}": METRICS["Fid+"].given(**asked, **options)}
+
+
+Markdown(f"{len(chosen[0].x)} images that the network recognises.")
+
+# %% [markdown]
+# ## What explainers say about references (Figure 1)
+#
+# First the usual way. Three explainers are tested pixel by pixel, with three references. Whether the reference matters
+# depends on whom one asks: that is the paper's case for asking nobody.
+
+# %% tags=["hide-input"]
+single = {"GradCAM": "gradcam", "IG": "integrated-gradients", "Gradient": "saliency"}
+shares_left = [k / 20 for k in range(21)]
+rows = []
+for subject in chosen:
+    maps = subjects.attributions(subject, single, batch_size=32)
+    for reference in REFERENCES:
+        own = {"sizes": shares_left, "reference": reference}
+        rows.append(evaluate(left("MoRF", **own) | left("LeRF", **own), subject, maps))
+by_pixel = Scores.concat(rows)
+run.save(by_pixel, "by_pixel")
+
+# %% mystnb={"figure": {"caption": "Mean probability of the class when pixels are removed, by three explainers and with three references, with 95 % intervals over the images. Solid: least relevant first. Dashed: most relevant first.", "name": "tr-by-pixel"}, "image": {"alt": "Three line charts, one per explainer: share of removed pixels against the probability; a colour for each reference, solid for LeRF and dashed for MoRF."}} tags=["hide-input"]
+figure, grid = plt.subplots(1, len(single), figsize=(7.3, 3.2), sharey=True)
+for axes, name in zip(grid, single, strict=True):
+    for (number, reference), (way, style) in itertools.product(enumerate(REFERENCES), (("LeRF", "-"), ("MoRF", "--"))):
+        curve = stats.estimate(by_pixel, explainer=name, reference=reference, metric=f"probability left, {way}")
+        removed = [size if way == "MoRF" else 1 - size for size in shares_left]
+        figures.band(axes, removed, curve, linestyle=style, color=f"C{number}", label=f"{reference}, {way}")
+    axes.set_title(name)
+figure.supxlabel("share of pixels removed", fontsize="medium")
+grid[0].set_ylabel("probability of the class")
+figures.key(figure, grid[0])
+figures.show(figure)
+
+
+# %% [markdown]
+# The *spread* of an explainer is how far the areas under its curves with the zero and the blurred reference lie apart, of
+# MoRF and of LeRF. The paper prints only the curves. A curve that falls to its floor at once, as one of MoRF can, leaves no room
+# for a spread.
+
+
+# %% tags=["hide-input"]
+def spread(way):
+    """How far the mean areas of two references lie apart."""
+    over = tuple({"metric": f"probability left, {way}", "reference": name} for name in ("zero", "blur"))
+    return stats.Statistic(lambda zero, blur: (stats.area(zero) - stats.area(blur)).abs(), over, f"spread, {way}")
+
+
+explained = {name: {"explainer": name} for name in single}
+ways = {way: {"of": spread(way)} for way in ("MoRF", "LeRF")}
+tables.estimates(explained, ways, by_pixel, digits=3)
+
+# %% tags=["hide-input"]
+run.claim(
+    "tr-reference-spread",
+    "Section 1, Figure 1",
+    "By pixels, the reference matters more for explainers of single pixels (Gradient, Integrated Gradients) than for Grad-CAM.",
+    [
+        better(by_pixel, {"explainer": name}, {"explainer": "GradCAM"}, of=spread(way), name=f"{name}, {way}")
+        for name in ("IG", "Gradient")
+        for way in ("MoRF", "LeRF")
+    ],
+)
+
+# %% [markdown]
+# ## Random deletion: what the patch size does (Figure 4)
+#
+# Patches are removed at random. Nothing is explained, so what the answer loses is the price of strange images: the smaller
+# the patches, the stranger an image that lacks as many pixels. The blurred reference keeps images more natural, but deletes
+# less. Where the two references agree, features are deleted and the image is not too strange: so the paper argues.
+
+# %% tags=["hide-input"]
+coarsest = segments.count(segments.patches(*chosen[0].x.shape[-2:], max(sides)))
+removed = [k / coarsest for k in range(coarsest + 1)]  # shares that every size of patch can have
+rows = []
+for subject, side, draw in itertools.product(chosen, sides, range(draws)):
+    cells = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], side))
+    random = subjects.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
+    for reference in ("zero", "blur"):
+        asked = evaluate(left("MoRF", sizes=removed, reference=reference), cells, random)
+        rows.append(asked.labelled(variant="patches of side", level=side, draw=draw))
+deletion = Scores.concat(rows)
+run.save(deletion, "random_deletion")
+
+# %% mystnb={"figure": {"caption": "Mean probability of the class when patches are removed at random, for several sides of the patches in pixels, under the zero reference, the blurred one, and their difference; with 95 % intervals over the images.", "name": "tr-random-deletion"}, "image": {"alt": "Three line charts: share of removed patches against the probability with the zero reference, with the blurred reference, and the difference; one line for each patch side."}} tags=["hide-input", "answer"]
+apart = stats.Statistic(lambda blur, zero: blur.mean() - zero.mean(), ({"reference": "blur"}, {"reference": "zero"}))
+panels = {"zero": {"reference": "zero"}, "blur": {"reference": "blur"}, "blur minus zero": {"of": apart}}
+figure, grid = plt.subplots(1, 3, figsize=(7.3, 3.2))
+for axes, (title, own) in zip(grid, panels.items(), strict=True):
+    for side, colour in zip(sides, sns.color_palette("viridis", len(sides)), strict=True):
+        curve = stats.estimate(deletion, level=side, **own)
+        figures.band(axes, removed, curve, color=colour, label=f"{side}")
+    axes.set_title(title)
+figure.supxlabel("share of patches removed", fontsize="medium")
+grid[0].set_ylabel("probability of the class")
+grid[2].set_ylabel("difference")
+figures.key(figure, grid[0], title="side, pixels")
+grid[1].sharey(grid[0])
+figures.show(figure)
+
+# %% tags=["hide-input", "headline"]
+told, settings, source, _ = headlines.best(run, "random_deletion", deletion)
+large, small = (end(told.labels("level")) for end in (max, min))
+area = {
+    (by, side): stats.estimate(told, stats.area, reference=by, level=side)
+    for by in ("zero", "blur")
+    for side in (large, small)
+}
+explained_best = headlines.best(run, "by_pixel", by_pixel).table
+spreads = {name: stats.estimate(explained_best, spread("LeRF"), explainer=name) for name in single}
+Markdown(
+    f"**A replacement costs something by itself.** When random patches go, the mean probability of the class over all shares is "
+    f"{tables.number(area['zero', large])} with patches of {large:.0f} pixels a side and {tables.number(area['zero', small])} with "
+    f"{'single pixels' if small == 1 else f'patches of {small:.0f}'}, if they are set to zero; under a blur it is "
+    f"{tables.number(area['blur', large])} and {tables.number(area['blur', small])}. **It differs by explainer:** with the least relevant "
+    "pixels removed first, the areas under zero and under the blur lie "
+    + headlines.listed([f"{tables.number(of)} ({name})" for name, of in spreads.items()])
+    + f" apart ({source}: {area['zero', large].images:,} images)."
+)
+
+# %% [markdown]
+# Small pictures and a small network may not tell what the paper's photographs tell: they are asked
+# [on the next page](../trace/networks).
+
+# %% [markdown]
+# ## What reproduced
+#
+# Each claim is judged on the saved scores. A part of it *holds* where the whole interval, and every network's own estimate, lie
+# on the claimed side. The paper prints curves only.
+
+# %% tags=["hide-input"]
+areas = {"by": "level", "order": sides}
+run.claim(
+    "tr-random-deletion",
+    "Section 5.2, Figure 4",
+    "Random deletion in smaller patches hurts sooner.",
+    [in_order(deletion, of=stats.area, reference="zero", name="less is left with every smaller patch", **areas)],
+)
+
+# %% tags=["hide-input"]
+between_references = stats.Statistic(lambda blur, zero: stats.area(blur) - stats.area(zero), apart.over)
+run.claim(
+    "tr-blur-difference",
+    "Section 5.2, Figure 4",
+    "The larger the patches, the smaller the difference between the zero and the blurred reference.",
+    [in_order(deletion, of=between_references, rises=True, name="more with every smaller patch", **areas)],
+)
+
+# %% tags=["hide-input"]
+run.finish()
