@@ -28,7 +28,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
-images = 12
+images = 4
 steps = 19  # explanation sizes
 draws = 50
 small_width = 16  # of the small network, three convolutions
@@ -94,7 +94,7 @@ def floor(variant, batch, count):
 
 
 needed = 2 * images * steps * draws
-probe = min(needed, 2048)
+probe = min(needed, 1024)
 rows = []
 for _ in range(repeats + 1):
     for variant, (runner, _, layout) in variants.items():

@@ -39,8 +39,8 @@ beta = 0.1
 precision = "bfloat16"  # where the device computes it natively; else float32
 published_draws = 50  # of the loop as published
 loop_images = 2  # images that it is timed on; its time grows in proportion to their number
-same_images = 200  # images whose interval is asked for
-repeats = 4  # of both, in turn
+same_images = 100  # images whose interval is asked for
+repeats = 3  # of both, in turn
 seed = 0
 
 # %% tags=["hide-input"]

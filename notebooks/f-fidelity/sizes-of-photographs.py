@@ -32,7 +32,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 network = "efficientnet-lite0"  # see faithlab.zoo.pretrained
-photographs = 4  # of the 20 that every installation has
+photographs = 3  # of the 20 that every installation has
 folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
 more_photographs = 400  # of that folder
 patch = 16  # side of a patch in pixels, the feature that is removed
@@ -49,7 +49,7 @@ smooth_samples = 8  # noisy copies for SG-SQ
 integration_steps = 16  # of Integrated Gradients
 ones = 1  # inputs of each kind that are read by themselves
 one_by = ["truth"]  # their rankings
-one_draws = 30  # random subsets of one photograph, for each setting and size
+one_draws = 10  # random subsets of one photograph, for each setting and size
 shown_draws = 8  # of a photograph that is shown
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 seed = 0  # of places and random subsets

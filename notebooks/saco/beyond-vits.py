@@ -29,7 +29,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 image_training = {}  # what differs from the recipe of the study's ResNet-9: see faithlab.study.networks
-images = 100  # test images to explain
+images = 50  # test images to explain
 series_set = "japanese-vowels"
 series_width = 32  # of the bidirectional LSTM
 series_layers = 2

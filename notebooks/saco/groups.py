@@ -32,12 +32,12 @@ training = {}  # what differs from the recipe of the small network, such as {"ep
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 48  # test images to explain
+images = 16  # test images to explain
 numbers_of_groups = [5, 10, 20]  # K
 steps = 50  # of Integrated Gradients
-timed_images = 32  # images of the timing
+timed_images = 8  # images of the timing
 width = 16  # of the ResNet-9 that is timed beside the Vision Transformer
-repeats = 3  # of the timing, in turn; the median is reported
+repeats = 2  # of the timing, in turn; the median is reported
 seed = 0  # of the random attribution
 
 # %% tags=["hide-input"]

@@ -24,12 +24,15 @@ from faithlab.study import places, profiles, results
 INPUTS = (
     *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "photographs_limit", "test_limit"),
     *("fidelity_images", "split_images", "classifiers", "ones", "one_draws", "more_photographs", "sentences"),
-    *("attained_images", "reason_images", "studies"),
+    *("attained_images", "reason_images", "same_images", "studies"),
 )
 """Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
 of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""
 
-APART = ("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps", "longer")
+APART = (
+    *("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps", "longer"),
+    *("timed_images", "repeats"),
+)
 """Parameters of figures, tables and data sets of their own: no row that a run without them has depends on them."""
 
 OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")

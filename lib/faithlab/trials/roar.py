@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from faithlab import masks
+from faithlab.engine import native_precision
 from faithlab.explainers import explain, find
 from faithlab.trials.subjects import Chosen
 from faithlab.zoo import datasets, lineage, shipped, training
@@ -60,7 +61,8 @@ def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str,
     explainer's, are other orders; so are those of another file of a network that ships.
 
     Args:
-        recipe: how to train. The training examples are explained in its precision.
+        recipe: how to train. The training examples are explained in its precision, where the device computes
+            it natively, else in float32.
         explained: the recipe of the network whose explanations are taken.
         explainer: its name in `faithlab.explainers`.
         **options: of the explainer.
@@ -68,9 +70,10 @@ def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str,
     data = _explained(recipe)
     network = training.trained(explained)
     orders = _named(recipe, explained, explainer, options)
-    training.keep_orders(
-        orders, lambda block: _order(explainer, network, data, block, recipe.precision, options), len(data)
-    )
+    # Where bfloat16 is not native it is imitated, which takes some thirty times as long.
+    native = native_precision(next(network.parameters()).device) is torch.bfloat16
+    precision = recipe.precision if native else "float32"
+    training.keep_orders(orders, lambda block: _order(explainer, network, data, block, precision, options), len(data))
     return orders
 
 
