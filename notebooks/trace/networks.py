@@ -347,8 +347,8 @@ figures.maps(
 # %% [markdown]
 # ## Random deletion on photographs (Figure 4)
 #
-# On [small pictures](references) smaller patches did not always hurt sooner. Was that the claim, the network or the pictures?
-# Here patches are removed at random from photographs, set to zero or blurred. These are more photographs than were searched:
+# [Small pictures](references) and a small network are one case. Here patches are removed at random from photographs, set to zero or
+# blurred. These are more photographs than were searched:
 # the trend over all sizes is judged, not every step of it. It is judged where patches are set to zero, of which the paper
 # says it; a blur, it says, deletes too little to tell.
 

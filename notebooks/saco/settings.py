@@ -1,0 +1,255 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How much of a SaCo is how it was computed?
+#
+# *The same explanation, the same images, another SaCo.* Three choices that stand in no table of the paper: the options with which
+# the reference code of the explainers is run, the weight of a pair (section 5.5), and the number format of the network's answers.
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+data = "cifar10"
+networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithlab.zoo.transformers
+training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithlab.study.networks
+training_seeds = [0]  # each is a network of its own
+weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
+path = None  # a folder with ImageNet photographs, for imagenet-folder
+images = 16  # test images to explain
+groups = 10  # K
+steps = 50  # of Integrated Gradients
+seed = 0  # of the random attribution
+
+# %% tags=["hide-input"]
+import dataclasses
+
+import pandas as pd
+import torch
+from IPython.display import Markdown
+
+from faithlab import stats
+from faithlab.claims import counted
+from faithlab.metrics import METRICS, evaluate
+from faithlab.metrics.saco import Groups, coefficient, influences
+from faithlab.scores import Scores
+from faithlab.study import figures, headlines, tables
+from faithlab.study.networks import introduced, vits
+from faithlab.study.results import Run
+from faithlab.trials import subjects, transformers
+from faithlab.trials.chance import RANDOM
+
+figures.theme()
+run = Run("saco/settings", globals())
+
+# %% [markdown]
+# The subject is a Vision Transformer with test images. Every explanation and every SaCo is about the
+# class that the network predicts, right or wrong. A removed group of pixels becomes the image's mean colour.
+
+# %% tags=["hide-input"]
+chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
+run.save(recognised, "recognised")
+Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
+
+# %% tags=["hide-input"]
+explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
+attributions = [subjects.attributions(s, explainers | {RANDOM: ("random", {"seed": seed})}) for s in chosen]
+at, metric = f"SaCo, K = {groups}", METRICS["SaCo"].given(groups=groups)
+scores = Scores.concat(evaluate({at: metric}, s, maps) for s, maps in zip(chosen, attributions, strict=True))
+run.save(scores, "scores")
+
+# %% [markdown]
+# ## As the reference code is run
+#
+# For its explainers the paper points to the public code of Chefer, Gur and Wolf. That code does not run all of them as their
+# papers write them. Of Rollout and Transformer Attribution it multiplies the layers from the second on, where the papers multiply
+# all. LRP and Partial LRP, the rivals there, get other rules than Transformer Attribution: a skip connection hands on what it
+# receives, however much of it cancels, and each side of a matrix product receives half. Here the explainers have these as
+# options, `layers` and `normalised`. The table says what each changes: the SaCo, image by image, and the map, as the rank
+# correlation of its pixels with the map above.
+
+# %% tags=["hide-input"]
+FIRST, RULES = "without the first layer", "by the rivals' rules"
+as_run = {"Rollout": FIRST, "Transformer Attribution": FIRST, "LRP": RULES, "Partial LRP": RULES}
+found = [scores.where(explainer=list(as_run), metric=at)]
+for subject, maps in zip(chosen, attributions, strict=True):
+    given = {FIRST: {"layers": max(1, len(subject.model.blocks) - 1)}, RULES: {"normalised": False}}
+    other = {f"{name}, {how}": (explainers[name], given[how]) for name, how in as_run.items()}
+    other = subjects.attributions(subject, other)
+    found.append(evaluate({at: metric}, subject, other))
+    for name, how in as_run.items():
+        alike = {"explainer": f"{name}, {how}", "metric": "rank correlation"}
+        alike |= {"images": subject.images, **subject.labels}
+        found.append(Scores.of(stats.spearman(maps[name], other[f"{name}, {how}"]), **alike))
+options = Scores.concat(found)
+run.save(options, "options")
+rows = []
+for name, how in as_run.items():
+    cells = [{"explainer": f"{name}, {how}"}, {"explainer": name}]
+    own, plain = (stats.estimate(options, metric=at, **cell) for cell in cells)
+    row = {"SaCo": plain, "with the option": own, "change": stats.paired(options, *cells, metric=at)}
+    row["rank correlation of the maps"] = stats.estimate(options, metric="rank correlation", **cells[0])
+    rows.append({"explainer": f"{name}, {how}"} | row)
+said = [{key: e if key == "explainer" else tables.number(e) for key, e in row.items()} for row in rows]
+tables.prose(pd.DataFrame(said))
+
+# %% tags=["hide-input"]
+moved = [row for row in rows if row["change"].low > 0 or row["change"].high < 0]
+moved.sort(key=lambda row: -abs(float(row["change"].value)))
+Markdown(
+    (
+        "Clearly changed, so that the interval of the change excludes 0, is the SaCo of "
+        + "; ".join(f"{row['explainer']}: {tables.number(row['change'])}" for row in moved)
+        if moved
+        else f"On these {images} images no option changes a SaCo clearly: every interval of a change holds 0"
+    )
+    + ". Every other number of this book is of the papers' text: all layers, and normalised rules."
+)
+
+# %% [markdown]
+# ## Differences or ratios
+#
+# A pair of groups counts with the difference of its saliences, $s_i - s_j$. The paper also considers the ratio
+# $s_i / s_j$, and rejects it: it "violates the property of scale-invariance". Below every attribution is multiplied by a
+# number, and shifted so that it lies in [0, 1], as maps often are for display. A metric of faithfulness should not care:
+# the explanation says the same, and its groups are the same. The changes are facts of the first images, without an interval.
+
+
+# %% tags=["hide-input"]
+def changes(subject, name, attribution):
+    """The largest change of a coefficient of an explanation when its scores are scaled, or brought into [0, 1]."""
+    found = influences(subject.score(reference="mean", exact=True), attribution, groups)
+    low, high = attribution.double().amin(1, keepdim=True), attribution.double().amax(1, keepdim=True)
+    shifted = (found.salience - low * attribution.shape[1] / groups) / (high - low)
+    versions = {"multiplied by 1000": found.salience * 1000, "brought into [0, 1]": shifted}
+    for weight, ratio in (("difference", False), ("ratio", True)):
+        plain = coefficient(found, ratio=ratio)
+        for change, salience in versions.items():
+            moved = (coefficient(Groups(salience, found.drop), ratio=ratio) - plain).abs()
+            yield subject.network, name, weight, change, moved.nan_to_num(0).max().item(), int(moved.isnan().sum())
+
+
+count = min(16, images)  # enough to see a fact
+rows = []
+for subject, maps in zip(chosen, attributions, strict=True):
+    first = subject.part(torch.arange(count))
+    rows += [row for name, attribution in maps.items() for row in changes(first, name, attribution[:count])]
+scale = pd.DataFrame(rows, columns=["network", "explainer", "weight", "change", "largest", "undefined"])
+run.save(scale, "scale")
+largest = scale.groupby(["weight", "change"])["largest"].max()
+said = largest.unstack().map(lambda change: f"{change:.2f}" if change > 1e-9 else "rounding alone")
+tables.styled(said.rename_axis(index=None, columns="largest change of a coefficient"))
+
+# %% tags=["hide-input"]
+by_difference = scale[scale["weight"] == "difference"].groupby("change")["largest"]
+how = f"the first {count} images, K = {groups}; undefined coefficients are left out"
+run.claim(
+    "saco-scale",
+    "Section 5.5",
+    "SaCo does not depend on the scale of the scores.",
+    [
+        counted(f"{change}: no coefficient changes by 1e-6", (of < 1e-6).tolist(), reason=f"each explainer, {how}")
+        for change, of in by_difference
+    ],
+)
+
+# %% tags=["hide-input"]
+run.claim(
+    "saco-ratio",
+    "Section 5.5",
+    "With ratios in place of differences SaCo would depend on the scale.",
+    [
+        counted(f"{change}: a coefficient changes by more than 0.001", [bool(of > 1e-3)], reason=how)
+        for change, of in largest["ratio"].items()
+    ],
+)
+
+# %% tags=["hide-input"]
+Markdown(
+    "The paper's word is *scale*, but a ratio does not mind a scale: the factor cancels "
+    f"(largest change: {said.loc['ratio', 'multiplied by 1000']}). What it minds is a shift: bringing the same attribution into "
+    f"[0, 1] changes a coefficient by up to {largest['ratio', 'brought into [0, 1]']:.2f}, where differences change by "
+    f"{said.loc['difference', 'brought into [0, 1]']}. And it minds signs: an attribution with negative scores has groups whose "
+    "salience is near zero or negative, and ratios of any size and sign. The conclusion stands, with another reason."
+)
+
+# %% [markdown]
+# ## Precision
+#
+# SaCo takes the sign of the difference of two losses. Where they are nearly equal, rounding decides. So every SaCo in this
+# book is computed in float32; this is what bfloat16, the fast format, would have done to it, on the first images.
+
+# %% tags=["hide-input"]
+FEW = 32  # images are enough to see what rounding does
+rough = {f"{at}, bfloat16": metric.given(exact=False)}
+rounded = []
+for subject, maps in zip(chosen, attributions, strict=True):
+    few = dataclasses.replace(subject, precision=torch.bfloat16).part(torch.arange(min(FEW, images)))
+    rounded.append(evaluate(rough, few, {name: maps[name][:FEW] for name in explainers}))
+rounded = Scores.concat([*rounded, *(scores.where(explainer=name) for name in explainers)])
+run.save(rounded, "rounded")
+rows = []
+for name in explainers:
+    cells = [{"metric": next(iter(rough))}, {"metric": at}]
+    shift = stats.paired(rounded, *cells, explainer=name)
+    short, exact = (rounded.where(explainer=name, **cell) for cell in cells)
+    moved = torch.cat([b.values - a.values[: len(b.values)] for a, b in zip(exact, short, strict=True)]).abs()
+    facts = moved.nan_to_num(0).max().item(), (moved > 1e-6).double().mean().item()
+    rows.append((name, *(float(x[0]) for x in shift.pooled), *facts))
+precision = pd.DataFrame(rows, columns=["explainer", "mean", "low", "high", "largest", "changed"])
+run.save(precision, "precision")
+shown = tables.side_by_side({"mean shift": precision}, rows=["explainer"], columns=[], order=list(explainers), digits=3)
+facts = precision.set_index("explainer").loc[shown.index]
+formats = {
+    "largest shift": facts["largest"].map("{:.2f}".format),
+    "images changed": facts["changed"].map("{:.0%}".format),
+}
+tables.styled(shown.assign(**formats))
+
+# %% tags=["hide-input"]
+clear = precision[(precision["low"] > 0) | (precision["high"] < 0)]["explainer"].tolist()
+Markdown(
+    f"In bfloat16 {precision['changed'].mean():.0%} of the coefficients change, a single one by up to "
+    f"{precision['largest'].max():.2f}. The mean over {min(FEW, images)} images is moved beyond its noise for "
+    f"{len(clear)} of {len(precision)} explainers" + (f" ({', '.join(clear)})." if clear else ".")
+)
+
+# %% tags=["hide-input", "headline"]
+asked, _, source, _ = headlines.best(run, "options", options)
+by_option = {
+    name: stats.paired(asked, {"explainer": f"{name}, {how}"}, {"explainer": name}, metric=at)
+    for name, how in as_run.items()
+}
+apart = [name for name, change in by_option.items() if change.low > 0 or change.high < 0]
+most = max(by_option, key=lambda name: abs(float(by_option[name])))
+scaled = headlines.best(run, "scale", scale).table
+told = headlines.best(run, "precision", precision).table
+by_weight = scaled.groupby(["weight", "change"])["largest"].max().groupby("weight").max()
+beyond = int(((told["low"] > 0) | (told["high"] < 0)).sum())
+Markdown(
+    f"**Options of the reference code** change the SaCo of {len(apart)} of {len(by_option)} explainers clearly, most that of {most}, by "
+    f"{tables.number(by_option[most])}. **Weights: {'only ratios' if by_weight['difference'] < 1e-6 < by_weight['ratio'] else 'yes' if by_weight.max() > 1e-6 else 'no'}.** "
+    f"Scores that are multiplied or shifted change a coefficient by up to {by_weight['ratio']:.2f} where pairs count with ratios, and by "
+    + ("rounding alone" if by_weight["difference"] < 1e-6 else f"up to {by_weight['difference']:.2f}")
+    + f" where they count with differences. **Precision: {'some' if told['changed'].mean() > 0 else 'no'} coefficients, "
+    f"{'the mean of ' + str(beyond) if beyond else 'no mean'}.** bfloat16 changes {told['changed'].mean():.0%} of the coefficients, and the mean "
+    f"of {beyond or 'none'} of {len(told)} explainers beyond its noise ({source}: {by_option[most].images:,} images)."
+)
+
+# %% tags=["hide-input"]
+run.finish()
