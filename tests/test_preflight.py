@@ -71,7 +71,7 @@ def test_what_is_said_of_clusters_is_still_so():
     asking = f"{sum(parts) + len(parts)} jobs that ask, for {len(parts)} of the pages"
     assert f"`paper` has {len(jobs)} pages, {sum(jobs)} training jobs and {asking}" in guide.replace("\n", " ")
     alone = [name.split("/")[0] for name in places.pages() if profiles.needs(name).alone]
-    assert (alone.count("cost"), alone.count("saco"), len(alone)) == (4, 1, 5)
+    assert (alone.count("cost"), len(alone)) == (5, 5)
     for name, seconds in re.findall(r"^\| (\S+/\S+) \| (\d+) \|", guide, re.MULTILINE):
         record = json.loads((places.recorded(name, "study") / "provenance.json").read_text())
         assert round(record["seconds"]) == int(seconds), name
