@@ -358,5 +358,43 @@ run.claim(
     ],
 )
 
+# %% [markdown]
+# **Is there room to rise?** A probability ends at 1, and images that the network recognises begin near it. So here is the gain as a
+# part of what could be gained, the gain on images that the network is less sure of, and that of the logit, which has no end.
+
+
+# %% tags=["hide-input"]
+def room(sample):
+    """What is missing to a probability of 1 before anything is removed."""
+    return 1 - sample.mean()[:, -1]
+
+
+told, _, source, _ = headlines.best(run, "scores", scores)
+trace = {"explainer": "TRACE-p", "metric": "probability left, LeRF"}
+SURE = 0.9
+unsure = Scores.concat(
+    Scores.of(b.values[few], images=b.images[few], sizes=b.sizes, **b.labels)
+    for b in told.where(**trace)
+    for few in [b.values[:, -1] < SURE]
+)
+logits = stats.estimate(told, rise, explainer="TRACE-p", metric="answer left, LeRF of logits")
+lacking, gained = (stats.estimate(told, of, **trace) for of in (room, rise))
+Markdown(
+    f"With nothing removed these images lack {tables.number(lacking)} to a probability of 1, so that no order could gain more on average; the "
+    f"orders found gain {tables.number(gained)}. "
+    + (
+        f"On the {len(torch.cat([b.images for b in unsure]))} images to which the network gives less than {SURE:g} it is "
+        f"{tables.number(stats.estimate(unsure, rise, **trace))}. "
+        if sum(len(b.images) for b in unsure) > 1
+        else ""
+    )
+    + f"The logit, for which these orders were not sought, changes by {tables.number(logits)} ({source}: {logits.images} images). "
+    + (
+        "So how sure the network is of its images decides here what the claim asks for, more than what orders can do."
+        if float(lacking) < 0.1
+        else ""
+    )
+)
+
 # %% tags=["hide-input"]
 run.finish()
