@@ -134,7 +134,7 @@ tidy = median.T.melt(var_name="what", value_name="seconds", ignore_index=False).
 run.save(tidy.assign(speedup=[speedup.loc[of] for of in zip(tidy["what"], tidy["network"], strict=True)]), "cost")
 tables.styled(pd.concat(both, axis=1).map("{:.2f}".format).rename_axis(index=None, columns=[None, None]))
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "answer"]
 fastest = f"engine, {short}"
 lines = []
 for name in built:
@@ -167,7 +167,7 @@ faster = {of: cost.Ratio.over_turns(turns[of, LOOP] / turns[of, ENGINE]) for of 
 Markdown(
     f"On the engine the SaCo of {settings['images']} images with {settings['groups']} groups, {settings['images'] * (settings['groups'] + 1)} forwards, is "
     + " and ".join(f"**{ratio}** times as fast on a {of}" for of, ratio in faster.items())
-    + f" as in a plain loop over images and groups, both in float32 ({source}, {on}; intervals over {len(turns)} turns)."
+    + f" as in a plain loop over images and groups, both in float32 ({source}, {on}; {len(turns)} turn{'s' * (len(turns) > 1)})."
 )
 
 # %% tags=["hide-input"]

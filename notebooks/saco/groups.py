@@ -18,7 +18,7 @@
 # # Does the number of groups change SaCo?
 #
 # *SaCo cuts the pixels into $K$ groups, and $K$ is a choice.* The paper's Table 2 has ten explainers with 5, 10 and 20 groups. Which fall,
-# does their order stay, and is it the paper's, with the sign of an explanation or without? [](settings) asks the same of choices that
+# and is their order the paper's, with the sign of an explanation or without? [](settings) asks the same of choices that
 # stand in no table: options of the explainers, the weight of a pair, the number format.
 
 # %% [markdown]
@@ -92,7 +92,7 @@ for subject, maps in zip(chosen, attributions, strict=True):
 scores = Scores.concat(found)
 run.save(scores, "scores")
 
-# A table of its own, so that the one above has the rows that earlier records of it have.
+# The other numbers of groups have a table of their own.
 others = {name: metric for name, metric in metrics.items() if name != at}
 found = [evaluate(others, s, transformers.magnitudes(maps)) for s, maps in zip(chosen, attributions, strict=True)]
 magnitudes = Scores.concat(found)
@@ -332,7 +332,7 @@ Markdown(
     f"SaCo of {down} of {len(explainers)} explainers clearly falls and of {up} clearly rises, "
     + tables.by_sign(mean_fall, "a mean fall of {}", "a mean rise of {}", "a mean change of {}", tables.number)
     + f". Their order agrees with the paper's Table 2 at K = {K} by {tables.number(stats.estimate(told, like_the_paper(K, readings['with signs'])))}, "
-    f"a rank correlation ({source}: {mean_fall.images:,} images)."
+    f"a rank correlation ({source}: {mean_fall.images:,} image{'s' * (mean_fall.images > 1)})."
 )
 
 # %% tags=["hide-input"]

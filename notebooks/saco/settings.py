@@ -81,9 +81,9 @@ run.save(scores, "scores")
 # all. LRP and Partial LRP, the rivals there, get other rules than Transformer Attribution: a skip connection hands on what it
 # receives, however much of it cancels, and each side of a matrix product receives half. Here the explainers have these as
 # options, `layers` and `normalised`. The table says what each changes: the SaCo, image by image, and the map, as the rank
-# correlation of its pixels with the map above.
+# correlation of its pixels with the map without the option.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "answer"]
 FIRST, RULES = "without the first layer", "by the rivals' rules"
 as_run = {"Rollout": FIRST, "Transformer Attribution": FIRST, "LRP": RULES, "Partial LRP": RULES}
 found = [scores.where(explainer=list(as_run), metric=at)]
@@ -144,7 +144,8 @@ def changes(subject, name, attribution):
             yield subject.network, name, weight, change, moved.nan_to_num(0).max().item(), int(moved.isnan().sum())
 
 
-count = min(16, images)  # enough to see a fact
+FIRST_FEW = 16  # images are enough to see a fact
+count = min(FIRST_FEW, images)
 rows = []
 for subject, maps in zip(chosen, attributions, strict=True):
     first = subject.part(torch.arange(count))
@@ -230,25 +231,36 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-asked, _, source, _ = headlines.best(run, "options", options)
+asked, settings, source, _ = headlines.best(run, "options", options)
+named = f"SaCo, K = {settings['groups']}"
 by_option = {
-    name: stats.paired(asked, {"explainer": f"{name}, {how}"}, {"explainer": name}, metric=at)
+    name: stats.paired(asked, {"explainer": f"{name}, {how}"}, {"explainer": name}, metric=named)
     for name, how in as_run.items()
 }
 apart = [name for name, change in by_option.items() if change.low > 0 or change.high < 0]
-most = max(by_option, key=lambda name: abs(float(by_option[name])))
+most = max(apart, key=lambda name: abs(float(by_option[name])), default="")
 scaled = headlines.best(run, "scale", scale).table
 told = headlines.best(run, "precision", precision).table
 by_weight = scaled.groupby(["weight", "change"])["largest"].max().groupby("weight").max()
 beyond = int(((told["low"] > 0) | (told["high"] < 0)).sum())
+changed = told["changed"].mean()
 Markdown(
-    f"**Options of the reference code** change the SaCo of {len(apart)} of {len(by_option)} explainers clearly, most that of {most}, by "
-    f"{tables.number(by_option[most])}. **Weights: {'only ratios' if by_weight['difference'] < 1e-6 < by_weight['ratio'] else 'yes' if by_weight.max() > 1e-6 else 'no'}.** "
+    f"**Options of the reference code: {'yes' if apart else 'not clearly'}.** They change the SaCo of {len(apart) or 'none'} of {len(by_option)} "
+    "explainers clearly"
+    + (
+        f"; that of {most} most, which one "
+        + tables.by_sign(by_option[most], "raises by {}", "lowers by {}", "leaves as it is ({})", tables.number)
+        if apart
+        else ""
+    )
+    + f" ({settings['images']} images). **Weights: "
+    f"{'only ratios' if by_weight['difference'] < 1e-6 < by_weight['ratio'] else 'yes' if by_weight.max() > 1e-6 else 'no'}.** "
     f"Scores that are multiplied or shifted change a coefficient by up to {by_weight['ratio']:.2f} where pairs count with ratios, and by "
     + ("rounding alone" if by_weight["difference"] < 1e-6 else f"up to {by_weight['difference']:.2f}")
-    + f" where they count with differences. **Precision: {'some' if told['changed'].mean() > 0 else 'no'} coefficients, "
-    f"{'the mean of ' + str(beyond) if beyond else 'no mean'}.** bfloat16 changes {told['changed'].mean():.0%} of the coefficients, and the mean "
-    f"of {beyond or 'none'} of {len(told)} explainers beyond its noise ({source}: {by_option[most].images:,} images)."
+    + f" where they count with differences (the first {min(FIRST_FEW, settings['images'])}). **Precision: "
+    f"{'some' if changed > 0 else 'no'} coefficients, {'the mean of ' + str(beyond) if beyond else 'no mean'}.** bfloat16 changes {changed:.0%} of "
+    f"the coefficients, and the mean of {beyond or 'none'} of {len(told)} explainers beyond its noise (the first "
+    f"{min(FEW, settings['images'])}; {source})."
 )
 
 # %% tags=["hide-input"]

@@ -170,10 +170,13 @@ def kept_of_best(criterion, explainer):
 
 mo, le = kept_of_best("LeRF", "TRACE-Mo-p"), kept_of_best("MoRF", "TRACE-Le-p")
 at_both = [kept_of_best(criterion, "TRACE-p") for criterion in BEST]
+at_both_good = all(float(of.low) > 0.5 for of in at_both)
 if float(mo.high) < 0.5 < float(le.low):
-    lead = "**LeRF rather than MoRF**"
-elif min(float(of.low) for of in at_both) > 0.5:
-    lead = "**Both criteria together rather than one**"
+    lead = "**LeRF rather than MoRF" + (", or both together" if at_both_good else "") + "**"
+elif all(float(of.low) > 0.5 for of in (mo, le)):
+    lead = "**Either**"
+elif at_both_good:
+    lead = "**Both together**"
 else:
     lead = f"**Open on {mo.images} image{'s' * (mo.images > 1)}**"
 Markdown(

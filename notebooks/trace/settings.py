@@ -213,11 +213,25 @@ lowest = min(references_, key=lambda pair: float(references_[pair]))
 highest = max(references_, key=lambda pair: float(references_[pair]))
 by_logits = reached("TRACE-p", "TRACE-y", metric=Y, reference="zero")
 by_probabilities = reached("TRACE-y", "TRACE-p", metric="LeRF - MoRF", reference="zero")
+
+
+def matter(parts):
+    """Whether an order loses clearly by another setting, and clearly hardly anything."""
+    return (
+        "yes"
+        if all(float(of.high) < 1 for of in parts)
+        else "hardly"
+        if all(float(of.low) > 0.95 for of in parts)
+        else "open"
+    )
+
+
 Markdown(
-    f"**The reference:** the best order for one reaches {tables.share(references_[lowest])} (of {lowest[0]}, under {lowest[1]}) to "
-    f"{tables.share(references_[highest])} (of {highest[0]}, under {highest[1]}) of what the best order for the other reaches there. "
-    f"**The readout:** the best order for probabilities reaches {tables.share(by_logits)} of what the best for logits does by logits, and "
-    f"the best for logits {tables.share(by_probabilities)} by probabilities, under zero ({source}: {by_logits.images} images)."
+    f"**The reference: {matter([references_[lowest]])}.** The best order for one reaches {tables.share(references_[lowest])} (of {lowest[0]}, under "
+    f"{lowest[1]}) to {tables.share(references_[highest])} (of {highest[0]}, under {highest[1]}) of what the best order for the other reaches "
+    f"there. **The readout: {matter([by_logits, by_probabilities])}.** The best order for probabilities reaches {tables.share(by_logits)} of what the "
+    f"best for logits does by logits, and the best for logits {tables.share(by_probabilities)} by probabilities, under zero ({source}: "
+    f"{by_logits.images} image{'s' * (by_logits.images > 1)})."
 )
 
 # %% [markdown]
