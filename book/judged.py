@@ -177,7 +177,7 @@ def _whole(path: Path | None) -> pd.DataFrame:
     """A table of parts with all its columns: a page that only counts has no intervals to save."""
     table = pd.read_csv(path) if path and path.is_file() else pd.DataFrame()
     numbers = {name: table.get(name, pd.Series(math.nan, table.index, dtype=float)) for name in NUMBERS}
-    words = {name: table.get(name, pd.Series("", table.index, dtype=object)).fillna("") for name in WORDS}
+    words = {name: table.get(name, pd.Series("", table.index)).astype(object).fillna("") for name in WORDS}
     premise = table.get("premise", pd.Series(False, table.index)).astype(bool)
     found = pd.DataFrame(words | numbers | {"premise": premise})
     # Runs from before it was saved: all contrasts are needed, or of a part that holds without all as many as do.
