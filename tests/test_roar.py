@@ -147,3 +147,20 @@ def test_the_padding_of_a_text_comes_last(kept, monkeypatch):
     present = words().present()
     for order, own in zip(torch.cat(kept), present, strict=True):
         assert own[order[: int(own.sum())]].all()
+
+
+@pytest.mark.parametrize(("native", "mixed"), [(torch.bfloat16, True), (torch.float32, False)])
+def test_bfloat16_is_not_imitated(kept, monkeypatch, native, mixed):
+    """Where the device does not compute it natively, explaining in it takes some thirty times as long as in float32."""
+    found = []
+
+    def seen(name, model, x, y, segments, **options):
+        found.append(torch.is_autocast_enabled("cpu"))
+        return explain(name, model, x, y, segments, **options)
+
+    monkeypatch.setattr(roar, "native_precision", lambda device: native)
+    monkeypatch.setattr(roar, "explain", seen)
+    recipe = dataclasses.replace(RECIPE, precision="bfloat16")
+    orders = roar.ordered(recipe, RECIPE, "input-x-gradient")
+    assert set(found) == {mixed}
+    assert orders == roar.ordered(recipe, RECIPE, "input-x-gradient")  # known by the same name
