@@ -375,13 +375,15 @@ numbers = {"share": "share", "p_smooth": "p (smooth)", "p_flat": "p (random)", "
 numbers["overlap"] = "of the digit"
 precise = {"p_smooth", "p_flat"}  # a p near the level must not seem to be on its other side, or at it
 shown_table = table[list(numbers)].apply(lambda c: c.map(("{:#.3g}" if c.name in precise else "{:.2f}").format))
+shown_table = shown_table.mask(table[list(numbers)].isna(), "–")
 shown_table = shown_table.rename(columns=numbers)
 shown_table.insert(1, "attribution", table["attribution"])
 shown_table.insert(2, "read", ["no size" if of.refusal else str(of) for of in found.values()])
 tables.styled(shown_table).hide(axis="index")
 
 # %% [markdown]
-# *p (smooth)* and *p (random)* must be small for a size to be named, *p (fit)* must not; *of the digit* is the share of the pixels
+# *p (smooth)* and *p (random)* must be small for a size to be named, *p (fit)* must not, and – stands where curves are too flat to be
+# tested; *of the digit* is the share of the pixels
 # ranked first, as many as the digit has, that are the digit's.
 
 # %% mystnb={"figure": {"caption": "The size that is read off the curves against the true share of the digit, with 95 % intervals. What is refused is not drawn. The band is 15 % around the truth.", "name": "ff-size-read"}, "image": {"alt": "Scatter plot of read against true explanation sizes, a sign for each ranking, wherever it has a size. A dashed diagonal is where both are equal."}} tags=["hide-input"]
