@@ -382,8 +382,8 @@ shown_table.insert(2, "read", ["no size" if of.refusal else str(of) for of in fo
 tables.styled(shown_table).hide(axis="index")
 
 # %% [markdown]
-# *p (smooth)* and *p (random)* must be small for a size to be named, *p (fit)* must not, and – stands where curves are too flat to be
-# tested; *of the digit* is the share of the pixels
+# *p (smooth)* and *p (random)* must be small for a size to be named, *p (fit)* must not, and – stands where nothing is
+# tested, since no removal changes the answer or images are too few; *of the digit* is the share of the pixels
 # ranked first, as many as the digit has, that are the digit's.
 
 # %% mystnb={"figure": {"caption": "The size that is read off the curves against the true share of the digit, with 95 % intervals. What is refused is not drawn. The band is 15 % around the truth.", "name": "ff-size-read"}, "image": {"alt": "Scatter plot of read against true explanation sizes, a sign for each ranking, wherever it has a size. A dashed diagonal is where both are equal."}} tags=["hide-input"]
