@@ -294,8 +294,12 @@ at_a_quarter = {
 Markdown(
     f"By MoRF TRACE-Le has {by_patches('MoRF', 'TRACE-Le-p')}, by LeRF TRACE-Mo {by_patches('LeRF', 'TRACE-Mo-p')} ({source}). With a quarter of "
     f"the {finest:.0f} patches TRACE-Le keeps a probability of {tables.number(at_a_quarter['TRACE-Le-p'])}, a random order of "
-    f"{tables.number(at_a_quarter['Random'])}: how the other three quarters are ordered can change little of its LeRF, but all of what MoRF "
-    f"asks after its first quarter ({source_of_curves})."
+    f"{tables.number(at_a_quarter['Random'])} ({source_of_curves})."
+    + (
+        " So how the other three quarters are ordered can change little of its LeRF, but all of what MoRF asks after its first quarter."
+        if float(at_a_quarter["TRACE-Le-p"].low) > 0.9
+        else ""
+    )
 )
 
 # %% tags=["hide-input"]
