@@ -26,7 +26,7 @@
 # Not listed are networks that do not ship. Some are trained where a page runs: ROAR's of [the Vision
 # Transformer](f-fidelity/vision-transformer), and what is fine-tuned from a large network for
 # [photographs](f-fidelity/explainers). Large networks of other makers are downloaded: EfficientNet-Lite0 is asked on
-# [](f-fidelity/explainers), [](f-fidelity/sizes-of-photographs), [](few-class-fidelity/natural-images), [](trace/networks) and, in
+# [](f-fidelity/explainers), [](f-fidelity/sizes-of-photographs), [](few-class-fidelity/photographs), [](trace/networks) and, in
 # larger profiles, [](trace/searches); the paper's own Vision Transformers are asked by the pages of SaCo where they are given them.
 
 # %% tags=["parameters", "hide-cell"]

@@ -121,7 +121,7 @@ def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, mo
         ("f-fidelity/explainers", {"more_photographs": 2}, {"imagenet-folder test": 2}),
         ("trace/networks", {}, {"imagenet-folder test": 2}),
         (
-            "few-class-fidelity/natural-images",
+            "few-class-fidelity/photographs",
             {},
             {"imagenet-folder, vehicles": 1, "imagenet-folder, superclasses": 3},
         ),

@@ -43,13 +43,7 @@ more_background = 40  # so many, on a few images, to see what their number chang
 reason_images = 6  # these few
 integration_steps = 8  # of Integrated Gradients
 smooth_samples = 6  # noisy copies per image in SG and SG²
-pretrained = "efficientnet-lite0"
-photographs_limit = 2  # vehicles among the 20 photographs that every installation has
-photographs_step = 0.05
-folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
-more_photographs = (
-    60  # recognised ones of it: a quarter vehicles, a quarter each of birds, dogs and vehicles as superclasses
-)
+pretrained = "efficientnet-lite0"  # a larger network, whose gradients are set beside those of the small one
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of Random, Expected Gradients and noise
@@ -60,7 +54,6 @@ import itertools
 from functools import partial
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from IPython.display import Markdown
 
@@ -71,12 +64,12 @@ from faithlab.metrics import METRICS, evaluate, replacement_curves
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.names import named
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
 from faithlab.trials import references, refined, subjects, truth
-from faithlab.zoo import datasets, imagenet, models, vehicles
+from faithlab.zoo import datasets
 from faithlab.zoo import pretrained as zoo
-from faithlab.zoo.training import accuracy, logits, trained
+from faithlab.zoo.training import accuracy, trained
 
 figures.theme()
 run = Run("few-class-fidelity/natural-images", globals())
@@ -188,114 +181,9 @@ for shift in range(1, len(test.classes)):
 curves = replacement_curves(round(1 / step))
 drawn = ("EG + SG", "BP", "Random")
 found.append(evaluate(curves, subject, {name: of for name, of in maps[first].items() if name in drawn}))
-
-# %% [markdown]
-# ## A network trained on ImageNet
-#
-# EfficientNet-Lite0 knows 1000 classes. Its probabilities are summed in the paper's three groups of vehicles, over sixteen
-# classes that we chose, and everything above applies. Its activation is ReLU6, which Deconvolution cannot replace, so that
-# explainer is left out.
-#
-# Every installation has 20 photographs, and few of them show vehicles. A folder of yours gives more, and a second task beside
-# the vehicles: birds, dogs and vehicles as three superclasses. Of these photographs only those are used that the network
-# puts into the right group. They are explained with every refinement.
-
-# %% tags=["hide-input"]
-device, lite = subject.x.device, zoo.load(pretrained)
-
-
-def photographed(dataset, pictures, groups, places):
-    """Photographs and the network, for which some of its classes are one: the probabilities are of these groups."""
-    group_of = {index: number for number, group in enumerate(groups) for index in group}
-    places = torch.tensor([i for i in places.tolist() if int(pictures.labels[i]) in group_of])
-    group = torch.tensor([group_of[label] for label in pictures.labels[places].tolist()])
-    about = {"dataset": dataset, "network": pretrained, "training_seed": training_seeds[0], "images": places}
-    network = models.Grouped(lite, groups).to(device).eval()
-    x = pictures.model_inputs(places).to(device)
-    return Subject(network, x, group.to(device), pictures.features(), precision=subject.precision, **about)
-
-
-everything = datasets.load("imagenet-foolbox", "test")
-wide = photographed("imagenet-foolbox test", everything, vehicles.group_indices(), torch.arange(len(everything)))
-wide = wide.part(torch.arange(min(photographs_limit, len(wide.x))))
-seen, group, grouped = wide.images, wide.target.cpu(), wide.model
-wide, wide_made = references.perturbed(wide, everything)
-own = refined.explainers(layer="network.features", background=wide.x[:1], steps=integration_steps, seed=seed)
-own = {name: own[name] for name in ("BP", "IG(zero)", "GradCAM", "Random")}
-copies = {"samples": smooth_samples, "noise": noise[first], "seed": seed}
-wide_maps = subjects.attributions(wide, refined.refined(own, refinements=["none", "XRAI"], **copies))
-coarse = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / photographs_step))}
-found.append(evaluate(coarse, wide, wide_maps))
-
-
-def of_block(part, pictures):
-    """The fidelity of some photographs' explanations, all refined, and of the controls."""
-    part, _ = references.perturbed(part, pictures)
-    explainers = refined.refined(own, **copies) | refined.controls(seed=seed)
-    return evaluate(coarse, part, subjects.attributions(part, explainers, batch_size=8))
-
-
-def classes(first, last):
-    """The classes of ImageNet from one to another: in its order the kinds of an animal stand together."""
-    first, last = (imagenet.classes().index(name) for name in (first, last))
-    return [*range(first, last + 1)]
-
-
-BIRDS = classes("cock", "great grey owl") + classes("black grouse", "black swan") + classes("white stork", "albatross")
-DOGS = classes("Chihuahua", "Mexican hairless")
-TASKS = {
-    "imagenet-folder, vehicles": vehicles.group_indices(),
-    "imagenet-folder, superclasses": [BIRDS, DOGS, sorted(itertools.chain(*vehicles.group_indices()))],
-}
-if folder:
-    pictures = datasets.load("imagenet-folder", "test", path=folder)
-for dataset, groups in TASKS.items() if folder else ():
-    task = photographed(dataset, pictures, groups, torch.arange(len(pictures)))
-    answered = run.kept(f"{dataset}, recognised", partial(logits, task.model, task.x, 64)).argmax(1)
-    of_groups = [((task.target == k) & (answered == k)).nonzero().flatten() for k in range(len(groups))]
-    shares = [torch.cat(of_groups).sort().values] if dataset.endswith("vehicles") else of_groups
-    task = task.part(torch.cat([subjects.evenly(of.cpu(), more_photographs // 4) for of in shares]))
-    for block in torch.arange(len(task.x)).split(5):  # a killed run finds those that are done
-        one = f"{dataset} from {int(block[0])}"
-        found.append(run.kept(one, partial(of_block, task.part(block), pictures)))
 scores = Scores.concat(found)
 run.save(scores, "scores")
-answers = references.answer(grouped, everything)
-clean, after = answers(references.intensities(everything, seen)), answers(wide_made.images)
-Markdown(
-    f"Of the {len(everything)} photographs {len(seen)} are used, which show "
-    + ", ".join(sorted({everything.classes[label] for label in everything.labels[seen].tolist()}))
-    + f". The network puts {int((clean.argmax(1).cpu() == group).sum())} of them into the right group. The search took "
-    f"{wide_made.forwards.double().mean():.0f} of 804 forwards per image, and {int(wide_made.fallback.sum())} fell back. "
-    "So few images rank nothing; they show that the method runs at this size. A folder of photographs of your own makes it "
-    "an experiment: the parameter `folder`. "
-    f"On this page {scores.missing} scores are missing."
-)
-
-# %% mystnb={"figure": {"caption": "Photographs of ImageNet, their perturbed copies with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-natural-photographs"}, "image": {"alt": "One row per photograph: the photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
-shown = range(min(2, len(seen)))
-shape = everything.inputs.shape[-2:]
-beside = ("BP", "BP + XRAI", "GradCAM")
-figures.pictures(
-    [
-        [everything.inputs[seen[i]] / 255, wide_made.images[i], *(wide_maps[name][i].view(shape) for name in beside)]
-        for i in shown
-    ],
-    below=[[*(" ".join(f"{p:.2f}" for p in answer[i]) for answer in (clean, after)), *beside] for i in shown],
-    size=(8.4, 1.95 * len(shown)),
-)
-
-# %% tags=["hide-input"]
-sources = {
-    f"{name}, {d}": of.where(dataset=d) for name, of in run.beside("scores").items() for d in of.labels("dataset")
-}
-sources = {name: of for name, of in sources.items() if name.endswith(tuple(TASKS))}
-asked_of_folder = list(refined.refined(own, **copies)) + list(refined.controls())
-means_of_folder = {
-    name: {e: tables.number(stats.estimate(of, explainer=e), 3) for e in asked_of_folder}
-    for name, of in sources.items()
-}
-tables.styled(pd.DataFrame(means_of_folder)) if sources else Markdown("No folder of photographs was given.")
+Markdown(f"On this page {scores.missing} scores are missing.")
 
 # %% [markdown]
 # ## The metric
@@ -474,30 +362,27 @@ means = {number: of.groupby("name")["mean"].mean() for number, of in paper.group
 iou = {"metric": "IoU", **here}
 
 
-def gain(number, way, over="none", of=names, kind="", **labels):
+def gain(number, way, over="none", **labels):
     """Most explainers gain by a refinement, more than by another one; printed: the median of the paper's table."""
-    those = [name for name in of if name != "Random"]
+    those = [name for name in names if name != "Random"]
     gains = [means[number][refined.named(n, way)] - means[number][refined.named(n, over)] for n in those]
     name = way if over == "none" else f"{way} - {over}"
-    about = {"name": name + kind, "printed": torch.tensor(gains).quantile(0.5).item()}
+    about = {"name": name, "printed": torch.tensor(gains).quantile(0.5).item()}
     return above(scores, 0, of=refined.typical_gain(way, those, over=over), **about, **labels)
 
 
-def first_of_all(winner, *left_out, number=1, of=combinations, **labels):
+def first_of_all(winner, *left_out, number=1, **labels):
     """Of all explainers with their refinements one is the best, others left out."""
-    rivals = [name for name in of if name not in (winner, *left_out)]
+    rivals = [name for name in combinations if name not in (winner, *left_out)]
     return best(scores, "explainer", winner, rivals=rivals, printed=means[number], **labels)
 
 
-more_tasks = {f", {d}": {**fidelity, "dataset": d} for d in TASKS if d in scores.labels("dataset")}
-more_names = [name for name in asked_of_folder if name not in refined.controls()]
 ways = ("SG", "SG²")
 run.claim(
     "fc-sg",
     "Table 1, Figure 4",
     "On photographs SG and SG² raise the fidelity of most explainers.",
-    [gain(1, way, **fidelity) for way in ways]
-    + [gain(1, way, of=own, kind=kind, **labels) for kind, labels in more_tasks.items() for way in ways],
+    [gain(1, way, **fidelity) for way in ways],
 )
 
 # %% tags=["hide-input", "answer"]
@@ -626,21 +511,20 @@ run.claim(
     "fc-bp",
     "Section 4.2",
     "On photographs BP is very similar to Random.",
-    [
-        within(scores, *pair, name=f"BP - Random{kind}", **similar, **labels)
-        for kind, labels in ({"": fidelity} | more_tasks).items()
-    ],
+    [within(scores, *pair, name="BP - Random", **similar, **fidelity)],
 )
 
 # %% [markdown]
 # **Why?** Is it the network? How noisy its gradients are can be asked without a metric: how alike are the maps of BP
-# for an image and for its copy with noise of 2 % of its range? And the photographs of vehicles have the metric's own
+# for an image and for its copy with noise of 2 % of its range? And [photographs of vehicles](photographs) have the metric's own
 # answer for a large network.
 
 # %% tags=["hide-input"]
-some = subjects.evenly(torch.arange(len(everything)), reason_images)
-large = (lite, everything.model_inputs(some), everything.labels[some])
-large = Subject(*(of.to(device) for of in large), everything.features(), **wide.labels, images=some)
+photographs, device = datasets.load("imagenet-foolbox", "test"), subject.x.device
+some = subjects.evenly(torch.arange(len(photographs)), reason_images)
+large = zoo.load(pretrained), photographs.model_inputs(some), photographs.labels[some]
+about = {"dataset": "imagenet-foolbox test", "network": pretrained, "training_seed": 0, "images": some}
+large = Subject(*(of.to(device) for of in large), photographs.features(), precision=subject.precision, **about)
 noisy = refine.magnitude(refine.smooth("gradient", samples=1, noise=0.02, seed=seed))
 steady = []
 for of in (few, large):
@@ -651,8 +535,9 @@ steady = Scores.concat(steady)
 run.save(steady, "steady")
 ours, theirs = (stats.estimate(steady, network=of.network) for of in (few, large))
 gap = stats.paired(known, *pair, **fidelity)
-wide_gap = next((d for d in (*TASKS, wide.dataset) if d in known.labels("dataset")), None)
-wide_gap = stats.paired(known, *pair, dataset=wide_gap, metric="Few-class Fidelity") if wide_gap else None
+kept = recorded("few-class-fidelity/photographs", "scores")
+task = {"dataset": "imagenet-folder, vehicles", "network": pretrained}
+wide_gap = stats.paired(kept.frame, *pair, **task) if kept else None
 levels = {name: (stats.estimate(known, explainer=name, **fidelity), means[1][name]) for name in ("BP", "Random")}
 noisier = float(ours.low) > float(theirs.high)
 Markdown(
@@ -666,7 +551,7 @@ Markdown(
         else "that the larger network on larger images has noisier gradients is not seen on so few"
     )
     + (
-        f". On {wide_gap.images} photographs of vehicles its BP − Random is {tables.number(wide_gap, 3)} ({source}), "
+        f". On {wide_gap.images} photographs of vehicles its BP − Random is {tables.number(wide_gap, 3)} (recorded run), "
         + ("less than here" if float(wide_gap.high) < float(gap.low) else "not clearly less than here")
         if wide_gap
         else ""
@@ -680,12 +565,7 @@ run.claim(
     "fc-random-natural",
     "Table 1",
     "On photographs Random is below all others; BP + XRAI, which is below it on one of the paper's networks, is left out.",
-    [
-        first_of_all(
-            "Random", "BP + XRAI", less=True, of=of, name=f"every other explainer is above Random{kind}", **labels
-        )
-        for kind, of, labels in [("", combinations, fidelity)] + [(k, more_names, of) for k, of in more_tasks.items()]
-    ],
+    [first_of_all("Random", "BP + XRAI", less=True, name="every other explainer is above Random", **fidelity)],
 )
 
 # %% tags=["hide-input"]
