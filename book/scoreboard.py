@@ -34,7 +34,6 @@ from faithlab.trials.comparisons import in_one_sign
 
 CALLED = {
     "photographs_judged": "photographs",
-    "photographs_limit": "photographs",
     "more_photographs": "photographs from a folder",
     "attained_images": "images for the best order",
     "reason_images": "images for reasons",

@@ -268,7 +268,7 @@ def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
 
 def test_recorded_runs_count_all_kinds_of_inputs_networks_cores_and_hours(results, tmp_path):
     counted = {"vehicles": 400, "photographs": 300, "ones": 50, "one_draws": 100, "draws": 4, "seed": 0}
-    named = {"images": 20, "photographs": "a-folder", "photographs_limit": 5000, "photographs_judged": 500}
+    named = {"images": 20, "photographs": "a-folder", "folder_limit": 5000, "photographs_judged": 500}
     used = [{"kind": "network", "name": "a"}, {"kind": "network", "name": "a"}, {"kind": "pretrained", "name": "b"}]
     used += [{"kind": "orders", "name": "c"}]
     runs = [

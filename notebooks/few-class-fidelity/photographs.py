@@ -29,11 +29,12 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-# Pretrained on ImageNet, and how many recognised photographs of the folder each is asked about: a quarter of them vehicles, a
-# quarter each of birds, dogs and vehicles as superclasses.
-networks = {"efficientnet-lite0": 60}
-shipped_limit = 2  # vehicles among the 20 photographs that every installation has, for the first network
+networks = ["efficientnet-lite0"]  # pretrained on ImageNet
+photographs_judged = 2  # vehicles among the 20 photographs that every installation has, for the first network
 folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
+# Recognised ones of it for the first network, and a third as many for each other: a quarter of them vehicles, a quarter each of
+# birds, dogs and vehicles as superclasses.
+more_photographs = 60
 step = 0.05  # replaced share between two points of a curve; the paper has 0.01
 noise = 0.1  # of the copies in SG and SG², a share of an image's range; the paper chose 0.1 to 0.2
 integration_steps = 8  # of Integrated Gradients
@@ -99,13 +100,13 @@ def photographed(network, dataset, pictures, groups):
     return subject.part(right.nonzero().flatten().cpu())
 
 
-first = next(iter(networks))
 shipped = datasets.load("imagenet-foolbox", "test")
-wide = photographed(first, "imagenet-foolbox test", shipped, VEHICLES)
-tasks = [(wide.part(torch.arange(min(shipped_limit, len(wide.x)))), shipped)]
+wide = photographed(networks[0], "imagenet-foolbox test", shipped, VEHICLES)
+tasks = [(wide.part(torch.arange(min(photographs_judged, len(wide.x)))), shipped)]
 if folder:
     pictures = datasets.load("imagenet-folder", "test", path=folder)
-for network, number in networks.items() if folder else ():
+for network in networks if folder else ():
+    number = more_photographs if network == networks[0] else more_photographs // 3
     task = photographed(network, "imagenet-folder, vehicles", pictures, VEHICLES)
     tasks.append((task.part(subjects.evenly(torch.arange(len(task.x)), number // 4)), pictures))
     groups = [BIRDS, DOGS, sorted(itertools.chain(*VEHICLES))]

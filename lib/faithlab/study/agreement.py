@@ -22,7 +22,7 @@ from faithlab.scores import Block, Scores
 from faithlab.study import places, profiles, results
 
 INPUTS = (
-    *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "photographs_limit", "test_limit"),
+    *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "test_limit"),
     *("fidelity_images", "split_images", "classifiers", "ones", "one_draws", "more_photographs", "sentences"),
     *("attained_images", "reason_images", "same_images", "studies"),
 )
