@@ -19,7 +19,7 @@
 #
 # *Does an explanation survive when the model had not seen the picture?* And do two models that contradict each other at
 # least give different reasons? Five networks are trained, each on another four fifths of the pictures, and five explainers
-# are asked. This page repeats the paper's Tables 1, 2 and 3.
+# are asked. This page repeats the paper's Tables 1 and 2; [the next](fidelity) its Table 3.
 
 # %% [markdown]
 # ## Parameters
@@ -39,18 +39,11 @@ test_limit = 300  # test pictures in the tables; None: all
 images = 32  # of the examples, explained by every network; None: all
 steps = 8  # of Integrated Gradients; the paper has 60
 samples = 8  # noisy copies in SmoothGrad; the paper has 60
-fidelity_set = "cifar10"  # of Table 3
-fidelity_images = 20  # test pictures in Table 3; the paper has 10 000
-share = 0.15  # of the pixels in a random subset
-draws = 30  # random subsets per picture
-radius = 0.1  # of the neighbourhood
-neighbours = 1  # drawn from it
 precision = "bfloat16"  # of training
 training_seeds = [0]  # each is a set of folds: fold i starts from weights of seed + i
 seed = 0  # of what explainers and metrics draw
 
 # %% tags=["hide-input"]
-import dataclasses
 import itertools
 
 import matplotlib.pyplot as plt
@@ -59,15 +52,13 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import draws as counter
-from faithlab import segments, stats
+from faithlab import stats
 from faithlab.claims import best, better
-from faithlab.explainers import gradient
-from faithlab.metrics import METRICS, consistency, evaluate
+from faithlab.metrics import METRICS, consistency
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, published, tables
 from faithlab.study.results import Run
-from faithlab.trials import cross_trained, subjects
-from faithlab.trials import neighbours as nearby
+from faithlab.trials import cross_trained
 from faithlab.zoo import datasets
 from faithlab.zoo import folds as networks
 
@@ -238,38 +229,6 @@ figures.show(figure)
 figures.distance_histograms(scores, row="explainer", col="dataset")
 
 # %% [markdown]
-# ## Beside fidelity and stability (Table 3)
-#
-# {term}`µFidelity` {cite:p}`bhatt2020evaluating` removes random 15 % of the pixels (black takes their place) and asks
-# whether the relevance of a subset, summed with its sign, says what its removal costs: higher is better. Fifteen percent of
-# single pixels hold about the same share of a smooth map, whichever they are, which is hard on Grad-CAM. So the variant
-# *patches* removes whole patches of a quarter of the side. $S_{avg}$ moves the picture a little and asks how far the
-# explanation moves: lower is better. The paper draws the neighbours from an $\ell_1$ ball of radius 0.1. Spread over
-# thousands of values that is next to nothing. So the table has the ball of the maximum norm, too (*max*), in which every
-# value may move by 0.1. SmoothGrad draws new noise for every neighbour, as it would if it were asked again. All folds are
-# asked, on test pictures.
-
-# %% tags=["hide-input"]
-single = [
-    subjects.subject(recipe, fidelity_images, about="prediction", name=f"ResNet-18 fold {number}")
-    for (data, _), own in recipes.items()
-    if data == fidelity_set
-    for number, recipe in enumerate(own)
-]
-faithful = {"µFidelity": METRICS["µFidelity"].given(share=share, draws=draws, seed=seed)}
-stable = {"S_avg": METRICS["S_avg"]}
-patches = segments.patches(*single[0].x.shape[-2:], single[0].x.shape[-1] // 4)
-asked = {name: explainers[name] for name in (*real, "Random")}
-for subject in single:
-    maps = subjects.attributions(subject, asked)
-    pooled = {name: segments.pool(of.unflatten(-1, patches.shape), patches) for name, of in maps.items()}
-    coarse = dataclasses.replace(subject, segments=patches)
-    scores += evaluate(faithful, subject, maps) + evaluate(faithful, coarse, pooled, variant="patches")
-    for variant, norm in ((None, "l1"), ("max", "max")):
-        around = {"radius": radius, "count": neighbours, "norm": norm, "seed": seed}
-        scores += nearby.neighbours(stable, subject, asked, variant=variant, **around)
-
-# %% [markdown]
 # ## Two questions to our reading
 #
 # **Signed or absolute?** The paper does not say whether a map keeps its sign before its pixels are ranked. For Saliency and
@@ -401,23 +360,6 @@ Markdown(
 # %% tags=["hide-input"]
 rates = normal(measured, "ReCo", "ReCo_printed").replace({"measure": {"ReCo_printed": "ReCo, printed rates"}})
 tables.compared({"this build": rates}, **table)
-
-# %% [markdown]
-# ### Fidelity and stability (Table 3)
-
-# %% tags=["hide-input"]
-third = tables.summary(scores.where(metric=["µFidelity", "S_avg"]), ["metric", "variant", "explainer"])
-third["measure"] = third["metric"] + third["variant"].map(" ({})".format, na_action="ignore").fillna("")
-third = third[["measure", "explainer", "mean", "low", "high"]]
-run.save(third, "fidelity")
-printed3 = paper[paper["table"] == 3].replace({"muFidelity": "µFidelity"}).query("measure in ['µFidelity', 'S_avg']")
-order = [*explainers, *third["measure"].unique()]
-sources = run.beside("fidelity", printed3)
-tables.compared(sources, rows=["explainer"], columns=["measure"], order=order, digits=3)
-
-# %% [markdown]
-# In the $\ell_1$ ball the explainers without random numbers hardly move. What is left for SmoothGrad there is the noise of
-# its own sample, which more copies make smaller.
 
 # %% [markdown]
 # ## A riddle in the paper's numbers
@@ -562,96 +504,6 @@ if "fashion-mnist" in sets:
         known + [first("MeGe", "fashion-mnist", name, rivals) for name in ("IG", "GradientxInput")],
     )
 products if "fashion-mnist" in sets else None
-
-
-# %% tags=["hide-input"]
-def first3(measure, winner, rivals, **options):
-    """That an explainer is the best of several in Table 3."""
-    numbers = printed3[printed3["measure"] == measure].set_index("explainer")["mean"].to_dict()
-    own = {"rivals": rivals, "printed": numbers, "metric": measure, "variant": None}
-    return best(scores, "explainer", winner, **own, **options)
-
-
-learned3 = cross_trained.known(scores, *(data for data in sets if data == fidelity_set))
-gradcam = first3("µFidelity", "GradCAM", [name for name in real if name != "GradCAM"])
-run.claim("rc-mufidelity", "Table 3", "µFidelity ranks Grad-CAM first.", [*learned3, gradcam])
-
-# %% [markdown]
-# **Why?** Is it the network, or what is removed? Random single pixels hold about the same share of a smooth map, whichever they are.
-# The same maps on whole patches tell.
-
-# %% tags=["hide-input"]
-source, known3 = next(
-    (name, of)
-    for name, of in run.beside("scores").items()
-    if f"{fidelity_set} test" in of.where(metric="µFidelity").labels("dataset")
-)
-by_removal, of_print = {}, printed3[printed3["measure"] == "µFidelity"].set_index("explainer")["mean"]
-for removed, variant in (("single pixels", None), ("patches", "patches")):
-    of = {"metric": "µFidelity", "variant": variant}
-    leads = {r: stats.paired(known3, {"explainer": "GradCAM"}, {"explainer": r}, **of) for r in real if r != "GradCAM"}
-    by_removal[removed] = min(leads.items(), key=lambda item: float(item[1]))
-Markdown(
-    "Grad-CAM is "
-    + " and ".join(
-        tables.by_sign(
-            lead, f"{{}} ahead of {r}", f"{{}} behind {r}", f"level with {r} ({{}})", lambda e: tables.number(e, 3)
-        )
-        + f", its nearest rival, where {removed} are removed"
-        for removed, (r, lead) in by_removal.items()
-    )
-    + f" ({source}, {by_removal['patches'][1].images} pictures, all folds): "
-    + (
-        f"what is removed decides, not the network. In print Grad-CAM is ahead by {of_print['GradCAM'] - of_print.drop('GradCAM').max():.2f}, "
-        "which single pixels cannot give it here."
-        if float(by_removal["patches"][1].low) > 0 >= float(by_removal["single pixels"][1].low)
-        else "that the removal decides is not seen."
-    )
-)
-
-# %% tags=["hide-input"]
-rivals = ["IG", "Saliency", "GradientxInput"]
-stablest = [first3("S_avg", name, rivals, less=True, name=f"{name} before the others") for name in ("GradCAM", "SG")]
-run.claim("rc-stability", "Table 3", "Grad-CAM and SmoothGrad are the most stable.", learned3 + stablest)
-
-# %% [markdown]
-# **Why?** Is a neighbour's map of SmoothGrad another one because the network's gradients are, or because its noise is drawn anew? With
-# the *same noise* for a picture and its neighbours only the network is left; more copies leave less of the noise. On the first
-# pictures of one fold, in the paper's ball.
-
-# %% tags=["hide-input"]
-once = single[0].part(torch.arange(min(20, fidelity_images)))
-smooth = {"samples": samples, "noise": 0.2, "seed": seed}
-
-
-def same_noise(model, x, target, images):
-    """SmoothGrad with one draw of noise for every input."""
-    return gradient.smoothgrad(model, x, target, torch.zeros_like(images), **smooth)
-
-
-asked = {"SG": explainers["SG"], "60 copies": ("smoothgrad", smooth | {"samples": 60}), "same noise": same_noise}
-asked |= {name: explainers[name] for name in rivals}
-ball = {"radius": radius, "count": neighbours, "seed": seed}
-noises = nearby.neighbours(stable, once, asked, **ball)
-run.save(noises, "noises")
-moves = {name: stats.estimate(noises, explainer=name) for name in asked}
-steadiest = min(rivals, key=lambda name: float(moves[name]))
-gap = stats.paired(noises, {"explainer": steadiest}, {"explainer": "same noise"})
-Markdown(
-    f"S_avg of SmoothGrad is {tables.number(moves['SG'], 3)} with {samples} copies, {tables.number(moves['60 copies'], 3)} with 60, and "
-    f"{tables.number(moves['same noise'], 4)} with the same noise, where {steadiest} has {tables.number(moves[steadiest], 4)} (this build, "
-    f"{len(once.x)} pictures): "
-    + (
-        "nearly all of it is new noise, so that the claim hangs on whether noise is drawn anew, which the paper does not say"
-        if float(moves["same noise"].high) < 0.1 * float(moves["SG"].low)
-        else "new noise is not shown to be nearly all of it"
-    )
-    + (
-        ". With the same noise it is before the others."
-        if float(gap.low) > 0
-        else ". With the same noise it is not clearly before the others."
-    )
-)
 
 # %% tags=["hide-input"]
 run.finish()
