@@ -47,7 +47,7 @@ folder = None  # where more photographs are, with the WordNet id of the class in
 more_photographs = 30  # recognised ones of it, of all classes alike, for the first network
 more_patch = 32  # side of a patch of these: 49 patches, as in the paper
 more_sweeps = 1.0  # of the search for their best orders, see faithlab.search.best
-annealed_photographs = 8  # so many of these are searched by the paper's annealing, too
+annealed_photographs = 8  # so many of these are searched by the paper's annealing, too: 100 000 forwards each
 annealing_steps = 5000  # of it
 more_rise_samples = 400  # masks for each of these
 more_ep_steps = 20  # of extremal perturbation on these
@@ -196,8 +196,8 @@ for subject in subjects_of:
 #
 # Where a folder gives photographs, the first of the photographs' networks is asked about them with the paper's 49 patches. Annealing takes
 # thousands of proposals for that many, and [another search](searches) finds more in fewer forwards: greedy search from both
-# ends, refined by insertion. Its order is called *Best-p*, and stands for TRACE where these photographs are judged. On a few
-# of them the paper's own annealing says how far apart the two are.
+# ends, refined by insertion. Its order is called *Best-p*, and stands for TRACE where these photographs are judged. The paper's own
+# annealing can be asked about a few of them, to see how far apart the two are (`annealed_photographs`).
 
 # %% tags=["hide-input"]
 BEST = "Best-p"
@@ -220,9 +220,10 @@ for reference in references if more else ():
     for block in torch.arange(len(more.x)).split(5):  # a killed run finds those that are done
         one = f"photographs of a folder from {int(block[0])}, {reference}"
         asked.append(run.kept(one, partial(of_block, ours, more.part(block))))
-    few = more.part(subjects.evenly(torch.arange(len(more.x)), annealed_photographs))
-    for block in torch.arange(len(few.x)).split(4):
-        part = few.part(block)
+    for block in (
+        subjects.evenly(torch.arange(len(more.x)), annealed_photographs).split(4) if annealed_photographs else ()
+    ):
+        part = more.part(block)
         find = partial(optimum.orders, ours, part, steps=annealing_steps, seed=seed, progress=True)
         found = run.kept(f"annealing from {int(block[0])}, {reference}", find)
         asked.append(evaluate(ours, part, {"TRACE-p": found["TRACE-p"]}))
