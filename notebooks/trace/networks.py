@@ -47,7 +47,9 @@ folder = None  # where more photographs are, with the WordNet id of the class in
 more_photographs = 30  # recognised ones of it, of all classes alike, for the first network
 more_patch = 32  # side of a patch of these: 49 patches, as in the paper
 more_sweeps = 1.0  # of the search for their best orders, see faithlab.search.best
-annealed_photographs = 8  # so many of these are searched by the paper's annealing, too: 100 000 forwards each
+annealed_photographs = (
+    8  # so many of these are searched by the paper's annealing, too: 100 000 forwards each; None: of none
+)
 annealing_steps = 5000  # of it
 more_rise_samples = 400  # masks for each of these
 more_ep_steps = 20  # of extremal perturbation on these
