@@ -83,7 +83,28 @@ def page(folder: Path, name: str) -> Page:
     """
     found = _page(folder, name)
     said = {of: found.claims[of].map(words.plain) for of in ("evidence", "built") if of in found.claims}
+    if "evidence" in said:
+        estimated = found.parts.loc[~found.parts["premise"] & found.parts["kind"].ne("counted"), "claim"]
+        for place, claim in found.claims[~found.claims["id"].isin(estimated)].iterrows():
+            tables = places.recorded(name, claim["best"]) if claim["best"] else folder
+            said["evidence"][place] += counted_on(tables, found.provenance if claim["best"] else found.build)
     return replace(found, claims=found.claims.assign(**said), parts=_plain(found.parts), built=_plain(found.built))
+
+
+def counted_on(tables: Path, run: Mapping[str, Any]) -> str:
+    """On what a fact was counted: networks and data of a run's long tables, and for times the machine, in words.
+
+    A counted part has no rows of its own, so that its networks and data are those of the page.
+    """
+    about = ["network", "dataset"]
+    read = [pd.read_parquet(path) for path in sorted(tables.glob("*.parquet"))]
+    rows = pd.concat([of[about] for of in read if {*about} <= {*of.columns}] or [pd.DataFrame(columns=about)])
+    names = [words.networks(rows["network"].astype(str).unique(), run), rows["dataset"].astype(str).unique()]
+    said = [", ".join(list(map(words.plain, of))[:4]) + f" and {len(of) - 4} more" * (len(of) > 4) for of in names]
+    text = f" The page's tables are of {' and '.join(filter(None, said))}." if any(said) else ""
+    if run["notebook"].startswith("cost/"):
+        text += f" Times are of {run['gpu'] or run['cpu']}."
+    return text
 
 
 def _plain(parts: pd.DataFrame) -> pd.DataFrame:
