@@ -71,7 +71,7 @@ from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.names import named
 from faithlab.study.results import Run
 from faithlab.trials import optimum, subjects
-from faithlab.trials.chance import RANDOM, chance
+from faithlab.trials.chance import RANDOM, against, chance
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe, logits
 
@@ -240,6 +240,37 @@ answer = "Yes, as far as this test goes" if clear == len(on) else "In part" if c
 Markdown(
     f"**{answer}**: on {clear} of {len(on)} networks that are no Vision Transformers SaCo puts an explanation that asks its own question, "
     f"Occlusion, clearly ahead of a random order: {headlines.listed(on)} ({source})."
+)
+
+# %% [markdown]
+# ## Which metric knows chance here? (Figure 4, on other networks)
+#
+# The paper's Figure 4 shows on Vision Transformers that other metrics put a random explanation above real ones;
+# [the page on chance](random) repeats it. Here is the same question of three more networks: how many explainers are clearly better than
+# Random, and how many clearly worse, input by input, where the interval of the mean difference leaves zero out.
+
+# %% tags=["hide-input"]
+told, _, source, _ = headlines.best(run, "scores", scores)
+known = {}
+for cell, _ in stats.summary(told, ["network", "dataset"], metric="SaCo", explainer=RANDOM):
+    compared = against(told, {name: METRICS[name] for name in names}, **cell)
+    outcomes = {"better": compared["low"] > 0, "worse": compared["high"] < 0}
+    outcomes["no different"] = ~(outcomes["better"] | outcomes["worse"])
+    counts = pd.DataFrame({name: of.groupby(compared["metric"]).sum() for name, of in outcomes.items()}).loc[names]
+    column = f"{cell['network']}, {named(cell['dataset'].split()[0])}"
+    known[column] = [", ".join(f"{n} {name}" for name, n in row.items() if n) for _, row in counts.iterrows()]
+tables.prose(pd.DataFrame(known, index=names).rename_axis("metric").reset_index())
+
+# %% tags=["hide-input"]
+worse = {name: sum("worse" in column[k] for column in known.values()) for k, name in enumerate(names)}
+said = [f"{name} on {count} of {len(known)} networks" for name, count in worse.items() if count]
+Markdown(
+    (
+        "Clearly below Random are some explainers by " + headlines.listed(said)
+        if said
+        else "No metric puts an explainer clearly below Random"
+    )
+    + f" ({source})."
 )
 
 # %% [markdown]
