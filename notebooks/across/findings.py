@@ -287,20 +287,89 @@ run.claim(
     [part for (_, trial, _), part in parts["F-Fidelity"].items() if trial != home["F-Fidelity"]],
 )
 
+
 # %% tags=["hide-input"]
-run.claim(
+def why(verdict, ten=10):
+    """What goes with the cells of a claim that hold, fail and are open: the rival, the trial or the network."""
+    cells = verdict.frame().query("network == 'pooled'").reset_index(drop=True)
+    cells[["rival", "trial", "kind of network"]] = cells["part"].str.split(", ", n=2, expand=True)
+    apart = ((cells["value"] - cells["value"].mean()) ** 2).sum()
+    goes_with = {}
+    for of in ("rival", "trial", "kind of network"):
+        means = cells.groupby(of)["value"].transform("mean")
+        goes_with[of] = ((means - cells["value"].mean()) ** 2).sum() / apart if apart > 0 else 0.0
+    most = max(goes_with, key=goes_with.get)
+    counts = cells["outcome"].value_counts()
+    each_of = [
+        f"*{name}* {own['value'].mean():+.2f}, {(own['outcome'] == 'holds').sum()} hold, {(own['outcome'] == 'fails').sum()} fail of {len(own)}"
+        for name, own in cells.groupby(most, sort=False)
+    ]
+    left = cells[cells["outcome"] == "open"]
+    same = left[left["low"].isna() & (left["value"] == 0)]
+    soon = left["images_needed"] <= ten * left["images"]
+    few, many = cells["images"].min(), cells["images"].max()
+    span = f"{few:.0f} to {many:.0f}" if few < many else f"{many:.0f}"
+    text = f"(the examination's recorded run, {kept['singles'].profile} profile; {span} inputs a cell) Of {len(cells)} cells "
+    text += f"{counts.get('holds', 0)} hold, {counts.get('fails', 0)} fail and {len(left)} are open"
+    text += (
+        f", {counts['depends on the network']} depend on the network. " if "depends on the network" in counts else ". "
+    )
+    text += "The difference of $T$ goes "
+    shares = ", ".join(f"{of} {part:.0%}" for of, part in goes_with.items() if len(set(cells[of])) > 1)
+    text += f"{'most with the ' + most if goes_with[most] > 0.2 else 'with none of these'} (shares of its variance over the "
+    text += f"cells, each by itself: {shares}). By {most}: {'; '.join(each_of)}. "
+    if len(same):
+        where_same = ", ".join(
+            dict.fromkeys(f"{r.trial} ({r[cells.columns.get_loc('kind of network') + 1]})" for r in same.itertuples())
+        )
+        text += f"In {len(same)} of the open ones both metrics do the same on every input ({where_same}): no number of inputs decides that. "
+    text += f"Up to {ten} times as many inputs would tell in {soon.sum()}, and not even these in {len(left) - len(same) - soon.sum()}: there the two are nearly level."
+    return text.replace(" -", " −")
+
+
+saco = run.claim(
     "fi-saco",
     "this page",
     "On a single input SaCo does better than AUC, AOPC, LOdds and Comprehensiveness in the trials of other papers, too.",
     [part for (_, trial, _), part in parts["SaCo"].items() if trial != home["SaCo"]],
 )
+saco
 
 # %% tags=["hide-input"]
-run.claim(
+Markdown(f"**Why?** {why(saco)} Of the rivals only AUC counts hits; what that costs is judged below.")
+
+# %% tags=["hide-input"]
+trace = run.claim(
     "fi-trace",
     "this page",
     "On a single input LeRF − MoRF does better than LeRF and than MoRF in the trials of other papers, too.",
     [part for (_, trial, _), part in parts["TRACE"].items() if trial != home["TRACE"]],
+)
+trace
+
+# %% [markdown]
+# **Why?** LeRF − MoRF is two metrics added up. Is the sum better than both, or does it lie between a better and a worse end?
+
+# %% tags=["hide-input"]
+beside_ends = away[(away["home"] == "Gaming") & ~away["trial"].eq("Gaming")]
+beside_ends = beside_ends.pivot(index=["trial", "kind"], columns="pair", values="mean").dropna()
+above, below_ = (beside_ends > 0).all(axis=1).sum(), (beside_ends < 0).all(axis=1).sum()
+between_ends = ((beside_ends > 0).any(axis=1) & (beside_ends < 0).any(axis=1)).sum()
+worse_end = {
+    kind: "LeRF" if of["LeRF - MoRF > LeRF"].mean() > of["LeRF - MoRF > MoRF"].mean() else "MoRF"
+    for kind, of in beside_ends[(beside_ends != 0).any(axis=1)].groupby("kind", sort=False)
+}
+Markdown(
+    f"By the means, its $T$ lies above that of both ends in {above} of {len(beside_ends)} trials and kinds of network, between them in "
+    f"{between_ends}, below both in {below_}, and elsewhere level with one. "
+    + (
+        "So it is mostly a mean of a better and a worse end. "
+        if between_ends > above
+        else "So adding the ends up mostly does good, but little. "
+    )
+    + "The worse end, which it gains most on, is "
+    + ", ".join(f"{end} (*{kind}*)" for kind, end in worse_end.items())
+    + f". {why(trace)}"
 )
 
 # %% [markdown]
@@ -353,6 +422,36 @@ run.claim(
         better(drawn, {"metric": "Fid+"}, {"metric": "FFid+, 50 draws"}, variant=trial, name=trial)
         for trial in ("Order", "Chance")
     ],
+)
+
+# %% [markdown]
+# **Why?** Are the two level, or are the images too few to tell? What the draws bring, and what is left between the metrics then:
+
+# %% tags=["hide-input"]
+several = {"metric": "FFid+, 50 draws"}
+gains = {t: stats.paired(shown, several, {"metric": "FFid+, 2 draws"}, variant=t) for t in ("Order", "Chance")}
+left_over = {t: stats.paired(shown, {"metric": "Fid+"}, several, variant=t) for t in ("Order", "Chance")}
+told_apart = [t for t, of in left_over.items() if float(of.low) > 0 or float(of.high) < 0]
+widest = max(abs(float(end)) for of in left_over.values() for end in (of.low, of.high))
+Markdown(
+    f"({drawn_by}, {asked_of} images) "
+    + "; ".join(
+        f"*{t}*: 50 draws in place of two bring {tables.number(gains[t], 3)}, and Fidelity is "
+        + tables.by_sign(left_over[t], "{} ahead", "{} behind", "level ({})", lambda e: tables.number(e, 3))
+        for t in left_over
+    )
+    + ". "
+    + (
+        f"Of {' and '.join(told_apart)} it can be told: the draws are not the whole of the difference."
+        if told_apart
+        else f"Which one is better cannot be told. It is not by more than {widest:.2f} either way, so that what is left is less than "
+        "what the few draws cost, and only many times as many images would find it."
+        if all(float(of.low) > 0 for of in gains.values())
+        and max(map(abs, map(float, left_over.values()))) < min(map(float, gains.values()))
+        else f"Which one is better cannot be told: it may be by {widest:.2f} either way. More images would tell."
+        if widest == widest
+        else "Which one is better cannot be told from so few images."
+    )
 )
 
 # %% [markdown]
@@ -417,19 +516,44 @@ duel_map(effects)
 Markdown(counted_in_words(effects))
 
 # %% tags=["hide-input"]
-run.claim(
+probability = run.claim(
     "fi-probability",
     "this page",
     "A metric that reads off the probability does better on a single input than the same one that counts hits (AOPC and AUC).",
     [part for (pair, _, _), part in choices.items() if pair == "AOPC > AUC"],
 )
+probability
 
 # %% tags=["hide-input"]
-run.claim(
+Markdown(f"**Why?** {why(probability)}")
+
+# %% tags=["hide-input"]
+of_truth = choices.get(("LeRF > MoRF", "Truth", "known truth"))
+Markdown(
+    "The next claim leaves *Truth* out"
+    + (
+        f": there LeRF and MoRF say the same of every one of {of_truth.estimate.images} drawn inputs ($T$ is "
+        f"{float(stats.estimate(each, metric='LeRF', variant='Truth')):.2f} of both), so that no number of inputs makes one of them better."
+        if of_truth is not None and float(of_truth.estimate.value) == 0 and not float(of_truth.estimate.low) < 0
+        else f", where LeRF less MoRF is {tables.number(of_truth.estimate)} on {of_truth.estimate.images} drawn inputs."
+        if of_truth is not None
+        else ", to which both are not put here."
+    )
+)
+
+# %% tags=["hide-input"]
+least_first = run.claim(
     "fi-least-first",
     "this page",
     "Removing the least relevant features first does better on a single input than removing the most (LeRF and MoRF).",
     [part for (pair, trial, _), part in choices.items() if pair == "LeRF > MoRF" and trial != "Truth"],
+)
+least_first
+
+# %% tags=["hide-input"]
+Markdown(
+    f"**Why?** {why(least_first)} What a network has to lose to a random order, and so which end has something to show, is measured in the "
+    "[examination](examination)."
 )
 
 # %% [markdown]
