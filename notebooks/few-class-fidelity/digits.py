@@ -50,6 +50,7 @@ training_seeds = [0]  # each is a network of its own
 seed = 0  # of Random, Expected Gradients and noise
 
 # %% tags=["hide-input"]
+import dataclasses
 from functools import partial
 
 import torch
@@ -62,8 +63,8 @@ from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.names import named as named_set
 from faithlab.study.results import Run, recorded
-from faithlab.trials import references, refined, subjects
-from faithlab.zoo import datasets
+from faithlab.trials import references, refined, subjects, truth
+from faithlab.zoo import datasets, degradation
 from faithlab.zoo.training import accuracy, trained
 
 figures.theme()
@@ -351,6 +352,57 @@ run.claim(
     parts,
 )
 
+# %% [markdown]
+# **Why?** Two things can be asked of each of the two. Is there a distance from plain GradCAM to be lifted over, as in print? And do
+# regions raise its fidelity more than they raise a random map's, and for both networks?
+
+# %% tags=["hide-input"]
+source, known = next((name, of) for name, of in run.beside("scores").items() if first.dataset in of.labels("dataset"))
+to_three = partial(tables.number, digits=3)
+cam, regional = stats.estimate(known, explainer="GradCAM", **fidelity), {"Random": None, "BP": None, "IG(min)": None}
+for name in regional:
+    pair = [{"explainer": of} for of in (f"{name} + XRAI", name)]
+    each = {of_reader.get(of, of): stats.paired(known, *pair, network=of, **fidelity) for of in known.labels("network")}
+    regional[name] = stats.paired(known, *pair, **fidelity), each
+lines = []
+for name in ("BP", "IG(min)"):
+    ahead = stats.paired(known, {"explainer": name}, {"explainer": "GradCAM"}, **fidelity)
+    (gained, each), theirs = regional[name], means[2][name] - means[2]["GradCAM"]
+    ups = [of for of, e in each.items() if float(e.low) > 0]
+    downs = [of for of, e in each.items() if float(e.high) < 0]
+    lines.append(
+        f"**{name}**: without a refinement it is "
+        + tables.by_sign(ahead, "{} above GradCAM", "{} below GradCAM", "level with GradCAM ({})", to_three)
+        + f" ({source}: {ahead.images:,} images), in print {abs(theirs):.3f} {'above' if theirs > 0 else 'below'}: "
+        + (
+            "there is nothing to be lifted over. "
+            if float(ahead.low) > 0
+            else "there is less to be lifted over. "
+            if float(ahead.low) > theirs
+            else "there is more to be lifted over. "
+            if float(ahead.high) < theirs
+            else "whether there is as much to be lifted over is not clear. "
+        )
+        + f"XRAI changes it by {to_three(gained)}, in print by {means[2][f'{name} + XRAI'] - means[2][name]:.3f}; for each network "
+        + headlines.listed([f"{to_three(e)} ({of})" for of, e in each.items()])
+        + (
+            ". The networks do not agree."
+            if ups and downs
+            else f". Clear gains: {headlines.listed(ups) or 'none'}; clear losses: {headlines.listed(downs) or 'none'}."
+        )
+    )
+at_random = regional["Random"][0]
+lines.append(
+    f"GradCAM has {to_three(cam)} here, {means[2]['GradCAM']:.3f} in print. A random map gains {to_three(at_random)} by XRAI, which says what "
+    "regions alone are worth: "
+    + (
+        "more than either of the two gains, so that regions do raise what has none of their knowledge."
+        if all(float(at_random.low) > float(of.high) for name, (of, _) in regional.items() if name != "Random")
+        else "not clearly more than both of the two gain."
+    )
+)
+Markdown("\n\n".join(lines).replace(" -", " −"))
+
 # %% tags=["hide-input"]
 others = [name for name in combinations if name != "Random"]
 lowest = {"less": True, "name": "every other explainer is above Random"}
@@ -386,7 +438,6 @@ run.claim(
 # number is of.
 
 # %% tags=["hide-input"]
-source, known = next((name, of) for name, of in run.beside("scores").items() if first.dataset in of.labels("dataset"))
 halves = [stats.estimate(known, stats.settled("explainer", combinations, **of), **fidelity) for of in (one, other)]
 together = stats.estimate(known, networks_agree, **fidelity)
 left = refined.left_out(combinations)
@@ -512,19 +563,54 @@ run.claim(
     [close(name, "Random", 4, **hardly, **dice) for name in ("Deconv", "IG(max)")],
 )
 
+# %% [markdown]
+# **Why?** Is the region larger than in print, so that there is more to find? And does deconvolution find the digit by what the network
+# knows? The same maps are made with the weights of every layer drawn anew, and about the other class.
+
 # %% tags=["hide-input"]
-kept = recorded("few-class-fidelity/digits", "scores")
-places_of = {f"On the {images} images of this build": scores}
-places_of |= {f"in the recorded run ({kept.profile})": kept.frame} if kept else {}
+found = []
+for key, subject in chosen.items():
+    deconv, regions_of = {"Deconv": refinements[key]["Deconv"]}, test.masks[subject.images]
+    without = dataclasses.replace(subject, model=degradation.randomised(subject.model, 1.0, keep=False, seed=seed))
+    other_class = dataclasses.replace(subject, target=1 - subject.target)
+    for variant, own in {"weights drawn anew": without, "the other class": other_class}.items():
+        found.append(truth.aligned("Dice", own, subjects.attributions(own, deconv), regions_of, variant=variant))
+unlearned = Scores.concat(found)
+run.save(unlearned, "unlearned")
+by_chance = {"metric": "Dice", "explainer": "Random"}
+of_chance = scores.where(**by_chance).labelled(explainer="Deconv", variant="chance")
+anew = {
+    variant: stats.paired(unlearned + of_chance, {"variant": variant}, {"variant": "chance"}, explainer="Deconv")
+    for variant in unlearned.labels("variant")
+}
+leads = {
+    name: stats.paired(known, {"explainer": name}, {"explainer": "Random"}, **dice) for name in ("Deconv", "IG(max)")
+}
+lead, of_max, drawn = leads["Deconv"], leads["IG(max)"], anew["weights drawn anew"]
+left_over = 1 - float(stats.estimate(known, **by_chance))
+in_print = means[4]["Deconv"] - means[4]["Random"], 1 - means[4]["Random"]
+parts_of = float(lead) / left_over, in_print[0] / in_print[1]
 Markdown(
-    "*Hardly better* allows a little worse, too: the claim is that both are within the margin of Random. "
-    + "; ".join(
-        f"{where} plain IG(max) is {tables.number(lead, 4)} from it"
-        + (", a hair worse than Random" if float(lead.high) < 0 else ", a hair better" if float(lead.low) > 0 else "")
-        for where, table in places_of.items()
-        for lead in [stats.paired(table, {"explainer": "IG(max)"}, {"explainer": "Random"}, **dice)]
+    f"Deconv is {to_three(lead)} from Random ({source}: {lead.images:,} images), in print {in_print[0]:.3f}; {hardly['margin']} either way is "
+    f"allowed. Of what Random leaves to find it finds {parts_of[0]:.0%}, in print {parts_of[1]:.0%}: "
+    + (
+        "the size of the region is not the reason. "
+        if float(lead.low) / left_over > hardly["margin"] / in_print[1] and parts_of[0] > 2 * parts_of[1]
+        else "the size of the region may be the reason. "
     )
-    + "."
+    + f"With {' and about '.join(f'{variant} it is {to_three(of)} from Random' for variant, of in anew.items())} (this build: "
+    f"{drawn.images:,} images): "
+    + (
+        "it finds the region without anything that was learned, by what the image shows. "
+        if float(drawn.low) > hardly["margin"]
+        else "it needs what the network has learned. "
+        if float(drawn.high) < hardly["margin"]
+        else "whether it needs what the network has learned these images do not tell. "
+    )
+    + "*Hardly better* allows a little worse, too: the claim is that both are within the margin of Random. Plain IG(max) is "
+    f"{tables.number(of_max, 4)} from it"
+    + (", a hair worse" if float(of_max.high) < 0 else ", a hair better" if float(of_max.low) > 0 else "")
+    + f" ({source})."
 )
 
 # %% [markdown]

@@ -487,6 +487,43 @@ run.claim(
     [below(scores, delta[task], dataset=data, name=task, **own) for task, data in where.items()],
 )
 
+# %% [markdown]
+# **Why?** The mean is of two kinds of images: those with a candidate, whose *U* is below Δ by the choice, and those without one.
+
+
+# %% tags=["hide-input"]
+def mean_of_those(has):
+    """The mean of U over the images that have a candidate, or over those that have none."""
+
+    def of(value, candidate):
+        chosen = candidate.values[:, 0] if has else 1 - candidate.values[:, 0]
+        return dataclasses.replace(value, weights=value.weights * chosen).mean()
+
+    return stats.Statistic(of, (own, {**found, "variant": None, "reference": None}), "U")
+
+
+lines = []
+for task, data in where.items():
+    total, bar = stats.estimate(known, dataset=data, **own), delta[task]
+    reached = stats.estimate(known, variant=None, dataset=data, **found)
+    with_one, none = (stats.estimate(known, mean_of_those(has), dataset=data) for has in (True, False))
+    spoiled = float(reached) < 1 and float(total.low) > bar > float(with_one.high)
+    lines.append(
+        f"**{task}**: *U* is {tables.number(total, 3)} on {total.images:,} images ({source}), Δ is {bar:.3f}. {tables.share(reached)} of the "
+        f"images have a candidate, and a mean *U* of {tables.number(with_one, 3)}"
+        + (f"; the others have {tables.number(none, 3)}" if float(reached) < 1 else "")
+        + (
+            ": these others are the reason that the mean is above Δ."
+            if spoiled
+            else ": so few without one do not lift the mean above Δ."
+            if float(total.high) < bar
+            else ": whether the mean is below Δ so many images do not tell."
+            if not float(total.low) > bar
+            else ": the images without a candidate are not the whole reason."
+        )
+    )
+Markdown("\n\n".join(lines))
+
 # %% tags=["hide-input"]
 nearer = {"less": True, "metric": "novelty", "variant": "all replaced"}
 chosen_one = {"reference": "perturbed"}

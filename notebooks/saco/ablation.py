@@ -35,6 +35,8 @@ images = 100  # test images to explain
 groups = 10  # K of SaCo
 
 # %% tags=["hide-input"]
+import math
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
@@ -261,6 +263,50 @@ run.claim(
         *(agrees(scores, by, of=gain(*of_gradient[given]), name=given, **about) for given, by in told.items()),
     ],
 )
+
+# %% [markdown]
+# **Why?** A percentage has two parts, what the gradient adds and what it is divided by, SaCo without it. Each is set beside the printed
+# one, and put in its place.
+
+# %% tags=["hide-input"]
+source, known = next((n, of) for n, of in kept.items() if {*corners.values()} <= {*of.labels("explainer")})
+lines = []
+for given, (x, y) in of_gradient.items():
+    adds = stats.paired(known, {"explainer": x}, {"explainer": y}, variant=None)
+    base = stats.estimate(known, explainer=y, variant=None)
+    here = stats.estimate(known, gain(x, y), variant=None)
+    theirs, divided, by = paper[x] - paper[y], paper[y], told[given]
+    near = float(here.low) > by - about["margin"] and float(here.high) < by + about["margin"]
+    apart = float(here.low) > by + about["margin"] or float(here.high) < by - about["margin"]
+    line = (
+        f"**{given}**: {tables.share(here)}, in print {by:.0%} ({source}: {here.images:,} images). The gradient adds "
+        f"{tables.number(adds, 3)}, in print {theirs:.3f}, to {tables.number(base, 3)}, in print {divided:.3f}. "
+    )
+    clear = float(base.low) > 0 and float(adds.low) > 0
+    if clear:
+        adding, dividing = math.log(float(adds) / theirs), math.log(divided / float(base))
+        line += (
+            f"It adds {abs(math.expm1(adding)):.0%} {'more' if adding > 0 else 'less'} than in print, to a SaCo that is "
+            f"{abs(math.expm1(-dividing)):.0%} {'less' if dividing > 0 else 'more'}. Divided by the printed number it would be "
+            f"{float(adds) / divided:.0%}: "
+            + ("both raise the percentage" if min(adding, dividing) > 0 else "")
+            + ("both lower the percentage" if max(adding, dividing) < 0 else "")
+            + ("the two work against each other" if adding * dividing <= 0 else "")
+            + f", and {'what is added' if abs(adding) > abs(dividing) else 'the denominator'} does more. "
+        )
+    else:
+        line += "One of the two is not clearly above zero, so that no percentage can be told. "
+    line += (
+        ""
+        if not clear
+        else "It is about as printed."
+        if near
+        else "It is farther from the printed one than the margin allows."
+        if apart
+        else f"Whether it is within {100 * about['margin']:.0f} percentage points of the printed one, so many images do not tell."
+    )
+    lines.append(line)
+Markdown("\n\n".join(lines))
 
 # %% tags=["hide-input"]
 run.finish()

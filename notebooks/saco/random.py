@@ -52,7 +52,7 @@ from faithlab.metrics import METRICS, deletion, evaluate, own
 from faithlab.metrics.saco import coefficient, influences
 from faithlab.readouts import hit
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
+from faithlab.study import figures, headlines, published, tables
 from faithlab.study.names import named
 from faithlab.study.networks import introduced, vits
 from faithlab.study.results import Run
@@ -388,7 +388,7 @@ run.claim("saco-random-real", "Section 5.2, Figure 4", "Existing metrics put Ran
 # %% [markdown]
 # **Why?** Are explainers before or behind Random because of what they know of the network? Two maps that know nothing of it are put to the
 # same metrics: *the centre*, whose pixels count the more the nearer they are to the middle, and *random patches*, in which all pixels of
-# a patch have one value. Single pixels at random leave no patch whole.
+# a patch have one value. Single pixels at random leave no patch whole. *Recorded* and *this build* say whose images a number is of.
 
 # %% tags=["hide-input"]
 blind = []
@@ -404,32 +404,39 @@ for own_subject in chosen:
     blind.append(evaluate({n: metrics[n] for n in names[1:]}, own_subject, knowing_nothing))
 blind = Scores.concat(blind)
 run.save(blind, "blind")
+kept = run.beside("scores")
+source, known = next(
+    (name, kept[name] + of)
+    for name, of in run.beside("blind").items()
+    if name in kept and {*knowing_nothing} <= {*of.labels("explainer")}
+)
 lines, sides = [], {}
 for name in names[1:]:
-    gaps = {}
-    for control in knowing_nothing:
-        gap = stats.paired(scores + blind, {"explainer": control}, {"explainer": RANDOM}, metric=name)
+    gaps = {e: stats.paired(known, {"explainer": e}, {"explainer": RANDOM}, metric=name) for e in knowing_nothing}
+    for control, gap in gaps.items():
         sides[name, control] = metrics[name].better * int(torch.sign(gap.low) if gap.low * gap.high > 0 else 0)
-        gaps[control] = f"{control} {tables.number(gap)}"
-    lines.append(f"{name} {', '.join(gaps.values())}")
-lead = {
-    e: stats.paired(scores + blind, {"explainer": "the centre"}, {"explainer": e}, metric="Comp.") for e in explainers
-}
+    lines.append(f"{name} {', '.join(f'{control} {tables.number(gap)}' for control, gap in gaps.items())}")
+asked = [e for e in explainers if e in known.labels("explainer")]
+lead = {e: stats.paired(known, {"explainer": "the centre"}, {"explainer": e}, metric="Comp.") for e in asked}
 past = [e for e, of in lead.items() if float(of.low) > 0]  # by Comp. less is better
+morf = ("AUC", "AOPC", "LOdds")
+holes = [name for name in morf if sides[name, "random patches"] < 0]
+unlike = [name for name in morf if name not in holes]
 Markdown(
-    f"Less Random, on {blind.blocks[0].images.numel()} images (this build): {'; '.join(lines)}. "
+    f"Less Random, on {gap.images:,} image{'s' * (gap.images > 1)} ({source}): {'; '.join(lines)}. "
     + (
         "By Comp. the centre is clearly before Random, so that to be before Random there takes no knowledge of the network, where objects "
-        f"stand in the middle; {len(past)} of {len(explainers)} explainers are clearly before the centre, too. "
+        f"stand in the middle; {len(past)} of {len(asked)} explainers {'is' if len(past) == 1 else 'are'} clearly before the centre, too. "
         if sides["Comp.", "the centre"] > 0
         else "That the middle of the images is the reason by Comp. is not seen. "
     )
     + (
-        "By the metrics of MoRF random patches are clearly behind Random: many small holes cost this network more than a few large ones, so that Random "
-        "is before explainers of coarse maps for a reason that is not faithfulness."
-        if all(sides[name, "random patches"] < 0 for name in ("AUC", "AOPC", "LOdds"))
-        else "That Random owes its place under MoRF to its small holes is not seen for every metric."
+        f"By {headlines.listed(holes)} random patches are clearly behind Random: many small holes cost this network more than a few large "
+        "ones, so that Random is before explainers of coarse maps for a reason that is not faithfulness"
+        if holes
+        else "That Random owes its place under MoRF to its small holes is not seen"
     )
+    + (f"; by {headlines.listed(unlike)} that is not seen." if holes and unlike else ".")
 )
 
 # %% tags=["hide-input"]

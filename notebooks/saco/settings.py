@@ -157,6 +157,18 @@ said = largest.unstack().map(lambda change: f"{change:.2f}" if change > 1e-9 els
 tables.styled(said.rename_axis(index=None, columns="largest change of a coefficient"))
 
 # %% tags=["hide-input"]
+_, asked, source, _ = headlines.best(run, "scale", scale)
+counted_on = f"the first {count} of its {images} images" if images > count else f"its {count} image{'s' * (count > 1)}"
+recorded_on = (
+    "" if asked["images"] == images else f"; {source}: the first {min(FIRST_FEW, asked['images'])} of {asked['images']}"
+)
+Markdown(
+    f"**On how many images?** The two claims below are counted on {counted_on} (this build{recorded_on}), for {len(maps)} explanations and "
+    f"each network. However many images the page asks, no more than {FIRST_FEW} are counted: the claims say what arithmetic does to a "
+    "coefficient, which a few images show."
+)
+
+# %% tags=["hide-input"]
 by_difference = scale[scale["weight"] == "difference"].groupby("change")["largest"]
 how = f"the first {count} images, K = {groups}; undefined coefficients are left out"
 run.claim(
