@@ -62,7 +62,7 @@ from faithlab.engine import native_precision
 from faithlab.explainers import explain
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
 from faithlab.trials import optimum, subjects
@@ -361,7 +361,7 @@ table_large
 # Where a folder gives more photographs, the claim is about these, and the 20 only stand beside them.
 
 # %% tags=["hide-input"]
-run.claim(
+judged = run.claim(
     "ff-gradcam-beats-saliency",
     "Appendix D.10, Tables 11 and 12",
     "Grad-CAM explains better than the saliency map: higher FFid+, lower FFid−, on small images and photographs.",
@@ -384,6 +384,50 @@ run.claim(
         for metric in metrics
     ],
 )
+judged
+
+# %% [markdown]
+# **Why?** Which setting decides, and of how many images? And how much of Grad-CAM's lead has the saliency map as soon as it is smoothed,
+# which adds nothing that it knows?
+
+# %% tags=["hide-input"]
+known, _, source, _ = headlines.best(run, "parts", judged.frame())
+known = known[(known["claim"] == "ff-gradcam-beats-saliency") & (known["network"] == "pooled")]
+OUTCOMES = {"holds": "which is clear", "open": "which is open", "fails": "so that this part fails"}
+gaps = headlines.best(run, "differences", differences).table.set_index(["setting", "measure", "pair"])
+
+
+def number(value, low, high):
+    """A number with its interval, where it has one."""
+    value, low, high = (round(x, 3) + 0.0 for x in (value, low, high))  # no -0.0
+    text = f"{value:+.3f}" + (f" [{low:+.3f}, {high:+.3f}]" if low == low else "")
+    return text.replace("-", "−")
+
+
+lines, is_open = [], []
+for setting, of in known.groupby(known["part"].str.rsplit(", ", n=1).str[0], sort=False):
+    unsure, needed = of[of["outcome"] == "open"], of.loc[of["outcome"] == "open", "images_needed"].max()
+    lead, smoothed = [], []
+    for r in of.itertuples():
+        metric = r.part.rsplit(", ", 1)[1]
+        lead.append(f"{metric} {number(r.value, r.low, r.high)}, {OUTCOMES.get(r.outcome, r.outcome)}")
+        if (setting, metric, "Blurred − Saliency") in gaps.index:
+            gain = metrics[metric].better * gaps.loc[(setting, metric, "Blurred − Saliency"), ["mean", "low", "high"]]
+            smoothed.append(f"{metric} {number(gain['mean'], *sorted(gain[['low', 'high']]))}")
+    is_open += [setting] * (len(unsure) > 0)
+    lines.append(
+        f"**{setting[0].upper()}{setting[1:]}**, {int(of['images'].max()):,} images ({source}): Grad-CAM is ahead by {'; '.join(lead)}."
+        + f" The saliency map gains by smoothing {'; '.join(smoothed)}." * bool(smoothed)
+        + f" About {needed:,.0f} images would decide what is open." * bool(0 < needed < float("inf"))
+    )
+lines.append(
+    f"What is open is open with {headlines.listed(is_open)}: "
+    + "no part fails, and more of these images are needed." * (not (known["outcome"] == "fails").any())
+    + "but a part fails, and more images would not mend that." * bool((known["outcome"] == "fails").any())
+    if is_open
+    else "All settings are decided."
+)
+Markdown("\n\n".join(lines).replace("FFid-", "FFid−"))
 
 # %% tags=["hide-input"]
 run.finish()

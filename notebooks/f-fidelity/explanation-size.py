@@ -497,11 +497,28 @@ Markdown(text)
 # %% [markdown]
 # That the true ranking's sizes are named is a premise of both: where they are refused, the images are too few to say anything.
 #
-# **What changed.** An earlier reading on this page took the size under which all curves fall best on one increasing $h$, from any
-# curves. It found *Input × Gradient* within 15 % of the truth for five shares of five, and a size, with a narrow interval, in
-# rankings that have none: degraded, random, or of relevance that decays without an end. On a black background *Input × Gradient*
-# is zero outside the digit by construction, so that its ranking finds the digit; but inside, it has an order of its own, and a
-# knee is named only where that order leaves one.
+# **Why?** A ranking that has the digit first can have an order of its own inside, which bends its curves early. On a black background
+# *Input × Gradient* is zero outside the digit by construction. Where do such rankings bend, and by what are they refused?
+
+# %% tags=["hide-input"]
+known, _, source, _ = headlines.best(run, "sizes", table)
+if not {"overlap", "block_low", "block_high"} <= set(known):
+    known, source = table, "this build"
+own = known[known["attribution"] == "oracle"]
+true_knee = (own["block_low"] + own["block_high"]) / 2 / own["share"]
+known = known[known["overlap"].ge(0.95).groupby(known["attribution"]).transform("min")]
+lines = []
+for name, of in known[~known["attribution"].isin(["oracle", "random"])].groupby("attribution", sort=False):
+    knee = (of["block_low"] + of["block_high"]) / 2 / of["share"]
+    smooth = int((of["size"].isna() & of["refusal"].fillna("").str.contains("smooth decay")).sum())
+    lines.append(
+        f"**{name}**: {of['size'].count()} of {len(of)} sizes named, {smooth} refused for a smooth decay that fits as well; its best knee "
+        f"stands at {knee.min():.0%} to {knee.max():.0%} of the digit, with the known explanation at "
+        + "{:.0%} to {:.0%}".format(*true_knee.agg(["min", "max"]))
+        + (", which speaks for an order of its own inside the digit" if knee.max() < true_knee.min() else "")
+        + f" ({source})."
+    )
+Markdown("\n\n".join(lines) or "No real explainer puts the digit first, so that there is nothing to explain.")
 
 # %% [markdown]
 # ## One image at a time

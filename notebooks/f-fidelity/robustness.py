@@ -49,9 +49,10 @@ from faithlab import stats
 from faithlab.claims import above, below, in_order, premise, within
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import masking, subjects
+from faithlab.zoo import datasets
 from faithlab.zoo.training import logits, trained
 
 figures.theme()
@@ -297,7 +298,7 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-run.claim(
+kept_whole = run.claim(
     "ff-whole-kept",
     "Appendix D.3, Figure 1",
     "Fine-tuning on random masks hardly changes the accuracy on whole images.",
@@ -316,6 +317,7 @@ run.claim(
         for name in ("fine-tuned", *sweep)
     ],
 )
+kept_whole
 
 # %% [markdown]
 # **Why?** Is it the masks that cost accuracy on whole images, or that training goes on? β = 0 trains on without masks. And at
@@ -327,6 +329,10 @@ gained = {
     share: stats.paired(hits, {"network": n}, {"network": "original"}, masking.at(0.0)) for n, share in swept.items()
 }
 too_much = [share for share, of in gained.items() if float(of.low) < -0.05]
+unsure = headlines.best(run, "parts", kept_whole.frame()).table.query("claim == 'ff-whole-kept' and outcome == 'open'")
+needed = unsure["images_needed"].max() if set(unsure["datasets"]) == {f"{data} test"} else 0
+held = len(datasets.load(data, "test"))
+open_at = [name.replace("beta", "β") for name in unsure["part"].unique()]
 steps = [float(gained[share]) for share in sorted(gained)]
 Markdown(
     f"On whole images ({source}) "
@@ -350,6 +356,12 @@ Markdown(
         )
         if too_much
         else "; no β brings the margin into question."
+    )
+    + (
+        f" To decide what is open ({headlines.listed(open_at)}) {needed:,.0f} images are needed, and the test set has {held:,}"
+        + (": with these data it stays open." if held < needed else ".")
+        if 0 < needed < float("inf")
+        else ""
     )
 )
 

@@ -202,7 +202,7 @@ tables.compared({"change of FFid+": changes}, **of_law)
 
 # %% tags=["hide-input"]
 controlled = {"explainer": "truth"}, {"explainer": "random"}
-run.claim(
+of_networks = run.claim(
     "ff-theorem-networks",
     "Theorem 1",
     "On trained networks of photographs, texts and series, too, FFid+ of a known explanation rises before both knees and falls after them, "
@@ -219,6 +219,31 @@ run.claim(
         )
     ],
 )
+of_networks
+
+# %% [markdown]
+# **Why?** Of which data are the open parts, how many inputs are asked for, and are there as many? Only inputs that the network
+# recognises are asked about, and where a part of each is blank it recognises fewer.
+
+# %% tags=["hide-input"]
+known, _, source, _ = headlines.best(run, "parts", of_networks.frame())
+known = known[(known["claim"] == "ff-theorem-networks") & (known["network"] == "pooled")]
+lines = []
+for name, of in known.groupby(known["part"].str.split(": ").str[0], sort=False):
+    unsure, n = of[of["outcome"] == "open"], int(of["images"].max())
+    right = int(((of["value"] > 0) != (of["kind"] == "below")).sum())
+    line = f"**{name[0].upper()}{name[1:]}**, {n} inputs ({source}): {(of['outcome'] == 'holds').sum()} of {len(of)} parts hold"
+    line += (
+        f", {len(unsure)} are open" * (len(unsure) > 0) + f", and {right} of {len(of)} changes go the way of the law"
+    )
+    needed, recipe = unsure["images_needed"].max(), next((r for kind, r, *_ in asked if kind == name), None)
+    if 0 < needed < math.inf:
+        line += f". To decide all of them {needed:,.0f} inputs are needed"
+        held = recipe and len(datasets.load(recipe.data, "test", **recipe.data_options))
+        line += f"; the test set has {held:,}" if held else ""
+        line += ", so that it cannot be decided with these data" * bool(held and held < needed)
+    lines.append(line + ".")
+Markdown("\n\n".join(lines))
 
 # %% [markdown]
 # ## Is there a size, and which?

@@ -50,13 +50,14 @@ seed = 0  # of the random subsets and of SG-SQ
 # %% tags=["hide-input"]
 import dataclasses
 
+import torch
 from IPython.display import Markdown
 
 from faithlab import stats
 from faithlab.claims import above, best, better, in_order, premise
 from faithlab.metrics import fidelities, own
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import degraded, masking, roar, subjects
 
@@ -213,6 +214,54 @@ run.claim(
         in_order(scores, metric="FFid-", name="LeRF: every step of noise costs", rises=True, **falls),
     ],
 )
+
+# %% [markdown]
+# **Why?** Is an order wrong, or are its steps so small that these images cannot tell? And what makes them small, the cap or the
+# fine-tuned network? At the largest size R-Fidelity and F-Fidelity remove equally many pixels under LeRF: what is left there is the
+# network.
+
+# %% tags=["hide-input"]
+known, _, source, _ = headlines.best(run, "scores", scores)
+noisier = [{"level": level} for level in (None, *sorted(known.labels("level")))]
+each_step = torch.eye(len(noisier), dtype=torch.float64).diff(dim=0)
+
+
+def last(sample):
+    """What is lost at the largest size."""
+    return sample.mean()[:, -1]
+
+
+def all_noise(way, of):
+    """What all noise changes, against no noise, to R-Fidelity and to F-Fidelity; and that in words."""
+    change = [stats.paired(known, noisier[-1], noisier[0], of, metric=f"{m}{way}") for m in ("RFid", "FFid")]
+    return change, f"R-Fidelity by {tables.share(change[0])} and F-Fidelity by {tables.share(change[1])}"
+
+
+lines = []
+for way, side, direction in (("+", -1, "MoRF"), ("-", 1, "LeRF")):
+    steps = stats.estimate(known, stats.area, cells=noisier, contrasts=side * each_step, metric=f"FFid{way}")
+    right, sure, turned = (int(of.sum()) for of in (steps.value > 0, steps.low > 0, steps.high < 0))
+    lines.append(
+        f"**{direction}**: {right} of {len(each_step)} steps of noise go the right way, {sure} of them clearly, and {turned or 'none'} the "
+        f"wrong way clearly, with {steps.images} images ({source}). All noise changes the area of {all_noise(way, stats.area)[1]}"
+    )
+    if way == "-":
+        there, words = all_noise(way, last)
+        lines[-1] += f"; at the largest size, {max(next(iter(known)).sizes):.0%}, it changes the loss of {words}: " + (
+            "the network used to missing pixels minds less which are missing, so that its steps are small without the cap, too"
+            if float(there[1].high) < 0.5 * float(there[0].low)
+            else "that the fine-tuned network alone makes the steps small is not seen"
+        )
+    lines[-1] += (
+        "."
+        if sure == len(each_step)
+        else ". A step is turned, so that more images would not help."
+        if turned
+        else ". What is open are small steps, not a turned one: more images decide."
+        if right == len(each_step)
+        else ". Of so many images the order of the others cannot be told."
+    )
+Markdown("\n\n".join(lines))
 
 # %% tags=["hide-input"]
 run.claim(

@@ -44,7 +44,7 @@ from faithlab.claims import above
 from faithlab.metrics.size import SETTINGS, SIZES
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, tables
-from faithlab.study.results import Run
+from faithlab.study.results import Run, recorded
 from faithlab.trials.plateaus import FEATURES, Plateau
 
 figures.theme()
@@ -211,7 +211,7 @@ def goal(metric):
     return [above(scores, 0.9, dataset=name, metric=of, name=name) for of, name in goals if of == metric]
 
 
-run.claim(
+named_goal = run.claim(
     "ff-size-goal-named",
     "beyond the paper",
     "Of explanations that have an end, more than nine of ten are given a size, in every case that was simulated.",
@@ -219,6 +219,33 @@ run.claim(
     paper="Beyond F-Fidelity",
     unit="simulated study",
 )
+named_goal
+
+# %% [markdown]
+# **Why?** Which case is not sure, why are its studies refused a size, and how many more studies would tell?
+
+# %% tags=["hide-input"]
+known, how, source, _ = headlines.best(run, "parts", named_goal.frame())
+known = known[(known["claim"] == "ff-size-goal-named") & (known["network"] == "pooled")]
+kept, seen = recorded(run.name, "parts"), headlines.best(run, "readings", readings).table
+spent = kept.provenance["seconds"] / 3600 if kept and source.startswith("recorded") else 0
+lines = []
+for r in known[known["outcome"] != "holds"].itertuples():
+    of = seen.loc[(seen["case"] == r.part) & seen["size"].isna(), "refusal"].fillna("")
+    told = of.map(
+        lambda text: next((name for name, words in REASONS.items() if words in text), "another")
+    ).value_counts()
+    line = f"**{r.part[0].upper()}{r.part[1:]}** is named in {r.value:.1%} [{r.low:.1%}, {r.high:.1%}] of {r.images} studies ({source}), "
+    line += (
+        f"{r.outcome}; {len(of) or 'none'} refused"
+        + f" ({', '.join(f'{name} {n}' for name, n in told.items())})" * (len(of) > 0)
+    )
+    if r.outcome == "open" and 0 < r.images_needed < float("inf"):
+        line += f". Were {r.value:.1%} the truth, {r.images_needed:,.0f} studies would be needed"
+        hours = spent * r.images_needed / how["studies"]
+        line += f": {hours:.1f} hours for all cases, where the recorded run took {spent:.1f}" * (hours > 0)
+    lines.append(line + ".")
+Markdown("\n\n".join(lines) or f"Every case is sure ({source}).")
 
 # %% tags=["hide-input"]
 run.claim(
