@@ -90,5 +90,5 @@ def test_pretrained_networks_of_a_run_are_known_before_it():
     assert of("saco/groups", "quick") == []
     assert of("saco/groups", "paper")[0] == "vit_base_patch16_224"
     assert of("saco/groups", "paper", weights="~/mine") == []
-    assert of("few-class-fidelity/photographs", "study")[:2] == ["efficientnet-lite0", "efficientnet-lite1"]
+    assert of("few-class-fidelity/photographs", "paper")[:2] == ["efficientnet-lite0", "efficientnet-lite1"]
     assert of("template", "quick") == []
