@@ -607,7 +607,7 @@ for way in ("SG", "SG²"):
     half, clear = float(median.high - median.low) / 2, float(median.low) > 0 or float(median.high) < 0
     lines.append(
         f"**XRAI − {way}**: the median is {tables.number(median, 3)} ({source}: {median.images:,} images), in print {theirs:.3f}. "
-        f"Of {len(those)} explainers {len(for_it)} clearly gain{said_of(for_it)}, {len(against)} clearly lose{said_of(against)}. Without {low} the median is {tables.number(without[low], 3)}, without {high} "
+        f"Of {len(those)} explainers {len(for_it)} clearly gain{'s' * (len(for_it) == 1)}{said_of(for_it)}, {len(against)} clearly lose{'s' * (len(against) == 1)}{said_of(against)}. Without {low} the median is {tables.number(without[low], 3)}, without {high} "
         f"{tables.number(without[high], 3)}"
         + (
             ": the sign rests on no single explainer."
