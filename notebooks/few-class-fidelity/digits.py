@@ -601,11 +601,11 @@ Markdown(
     + f"With {' and about '.join(f'{variant} it is {to_three(of)} from Random' for variant, of in anew.items())} (this build: "
     f"{drawn.images:,} images): "
     + (
-        "it finds the region without anything that was learned, by what the image shows. "
+        f"beyond the margin without anything that was learned, by what the image shows: {float(drawn.value) / float(lead):.0%} of the distance. "
         if float(drawn.low) > hardly["margin"]
-        else "it needs what the network has learned. "
+        else "without what was learned it is within the margin. "
         if float(drawn.high) < hardly["margin"]
-        else "whether it needs what the network has learned these images do not tell. "
+        else "how much of it was learned these images do not tell. "
     )
     + "*Hardly better* allows a little worse, too: the claim is that both are within the margin of Random. Plain IG(max) is "
     f"{tables.number(of_max, 4)} from it"
