@@ -517,7 +517,7 @@ run.claim(
 
 # %% [markdown]
 # **Why?** Is it the network? How noisy its gradients are can be asked without a metric: how alike are the maps of BP
-# for an image and for its copy with noise of 2 % of its range? And [photographs of vehicles](photographs) have the metric's own
+# for an image and for its copy with noise of 2 % of its range? And [photographs of birds, dogs and vehicles](photographs) have the metric's own
 # answer for a large network.
 
 # %% tags=["hide-input"]
@@ -537,7 +537,7 @@ run.save(steady, "steady")
 ours, theirs = (stats.estimate(steady, network=of.network) for of in (few, large))
 gap = stats.paired(known, *pair, **fidelity)
 kept = recorded("few-class-fidelity/photographs", "scores")
-task = {"dataset": "imagenet-folder, vehicles", "network": pretrained}
+task = {"dataset": "imagenet-folder, superclasses", "network": pretrained}
 wide_gap = stats.paired(kept.frame, *pair, **task) if kept else None
 levels = {name: (stats.estimate(known, explainer=name, **fidelity), means[1][name]) for name in ("BP", "Random")}
 noisier = float(ours.low) > float(theirs.high)
@@ -552,7 +552,7 @@ Markdown(
         else "that the larger network on larger images has noisier gradients is not seen on so few"
     )
     + (
-        f". On {wide_gap.images} photographs of vehicles its BP − Random is {tables.number(wide_gap, 3)} (recorded run), "
+        f". On {wide_gap.images} photographs of birds, dogs and vehicles its BP − Random is {tables.number(wide_gap, 3)} (recorded run), "
         + ("less than here" if float(wide_gap.high) < float(gap.low) else "not clearly less than here")
         if wide_gap
         else ""

@@ -31,6 +31,8 @@ NETWORKS = {
     "cnn1d": "CNN",
     "cnn3": "three-layer CNN",
     "efficientnet-lite0": "EfficientNet-Lite0",
+    "efficientnet-lite1": "EfficientNet-Lite1",
+    "efficientnet-lite2": "EfficientNet-Lite2",
     "lipschitz": "1-Lipschitz three-layer CNN",
     "lstm": "LSTM",
     "resnet9": "ResNet-9",
