@@ -177,12 +177,12 @@ def settings(scores):
 
 
 told, _, source, _ = headlines.best(run, "scores", scores)
-figures.dots(told, settings(told), label="Few-class Fidelity")
+several = len(networks) > 1
+tasks_of = {(name if several else name.rpartition(", ")[2]): where for name, where in settings(told).items()}
+figures.dots(told, tasks_of, label="Few-class Fidelity")
 
 # %% tags=["hide-input"]
-Markdown(
-    f"The figure is of the {source}. Here is every number, beside what the paper prints of ResNet-18 in its Table 1:"
-)
+Markdown(f"The figure: {source}. Every number, beside what the paper prints of ResNet-18 in its Table 1:")
 
 # %% tags=["hide-input"]
 paper = refined.printed(published.load("fewclass_scores")).query("table == 1")
@@ -265,7 +265,7 @@ of_pairs = {
         f"{one} − {other}": tables.number(stats.paired(told, {"explainer": one}, {"explainer": other}, **where), 3)
         for one, other in pairs
     }
-    for kind, where in settings(told).items()
+    for kind, where in tasks_of.items()
 }
 tables.prose(pd.DataFrame(of_pairs).rename_axis("pair").reset_index())
 
