@@ -290,7 +290,7 @@ lines += [
 Markdown(
     f"Not below {examination.PASS} for sure, at a stricter level than that of these 95 % intervals, because of the many parts ({of_run}):\n\n"
     + ("\n".join(lines).replace("-0.", "−0.") or "- nothing.")
-    + "\n\nThe median $T$ of the metrics on single inputs, in Order and in Chance: "
+    + "\n\nThe median *T* of the metrics on single inputs, in Order and in Chance: "
     + "; ".join(f"*{name}* {row.Order:.2f} and {row.Chance:.2f}" for name, row in of_trials.iterrows())
     .replace("nan", "–")
     .replace(" -", " −")

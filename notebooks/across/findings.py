@@ -314,7 +314,7 @@ def why(verdict, ten=10):
     text += (
         f", {counts['depends on the network']} depend on the network. " if "depends on the network" in counts else ". "
     )
-    text += "The difference of $T$ goes "
+    text += "The difference of *T* goes "
     shares = ", ".join(f"{of} {part:.0%}" for of, part in goes_with.items() if len(set(cells[of])) > 1)
     text += f"{'most with the ' + most if goes_with[most] > 0.2 else 'with none of these'} (shares of its variance over the "
     text += f"cells, each by itself: {shares}). By {most}: {'; '.join(each_of)}. "
@@ -360,7 +360,7 @@ worse_end = {
     for kind, of in beside_ends[(beside_ends != 0).any(axis=1)].groupby("kind", sort=False)
 }
 Markdown(
-    f"By the means, its $T$ lies above that of both ends in {above} of {len(beside_ends)} trials and kinds of network, between them in "
+    f"By the means, its *T* lies above that of both ends in {above} of {len(beside_ends)} trials and kinds of network, between them in "
     f"{between_ends}, below both in {below_}, and elsewhere level with one. "
     + (
         "So it is mostly a mean of a better and a worse end. "
@@ -532,7 +532,7 @@ of_truth = choices.get(("LeRF > MoRF", "Truth", "known truth"))
 Markdown(
     "The next claim leaves *Truth* out"
     + (
-        f": there LeRF and MoRF say the same of every one of {of_truth.estimate.images} drawn inputs ($T$ is "
+        f": there LeRF and MoRF say the same of every one of {of_truth.estimate.images} drawn inputs (*T* is "
         f"{float(stats.estimate(each, metric='LeRF', variant='Truth')):.2f} of both), so that no number of inputs makes one of them better."
         if of_truth is not None and float(of_truth.estimate.value) == 0 and not float(of_truth.estimate.low) < 0
         else f", where LeRF less MoRF is {tables.number(of_truth.estimate)} on {of_truth.estimate.images} drawn inputs."
@@ -551,10 +551,10 @@ least_first = run.claim(
 least_first
 
 # %% tags=["hide-input"]
-Markdown(
-    f"**Why?** {why(least_first)} What a network has to lose to a random order, and so which end has something to show, is measured in the "
-    "[examination](examination)."
-)
+Markdown(f"**Why?** {why(least_first)}")
+
+# %% [markdown]
+# What a network has to lose to a random order, and so which end has something to show, is measured in the [examination](examination).
 
 # %% [markdown]
 # ## Rules of thumb

@@ -397,9 +397,11 @@ lines = [
     for data, of in beside_shap.iterrows()
 ]
 Markdown(
-    f"SHAP, which the paper has only on {headlines.listed(lines)}, is not asked on this page: it takes hundreds of forwards an image. "
-    "[The page on the right method](right-method) asks it."
+    f"SHAP, which the paper has only on {headlines.listed(lines)}, is not asked on this page: it takes hundreds of forwards an image."
 )
+
+# %% [markdown]
+# [The page on the right method](right-method) asks it.
 
 
 # %% tags=["hide-input"]
