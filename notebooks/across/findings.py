@@ -393,7 +393,7 @@ drawn_by = f"recorded, {shown.profile}" if shown else "this build"
 shown = shown.frame if shown else drawn
 asked_of = stats.estimate(shown, metric="Fid+", variant="Order").images
 Markdown(
-    f"$T$ on single images, Order and Chance ({asked_of} images, {drawn_by}): "
+    f"*T* on single images, Order and Chance ({asked_of} images, {drawn_by}): "
     + "; ".join(
         f"*{name}* "
         + " and ".join(tables.number(stats.estimate(shown, metric=name, variant=t)) for t in ("Order", "Chance"))
