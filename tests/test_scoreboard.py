@@ -597,3 +597,14 @@ def test_the_matrix_opens_one_kind_and_says_of_the_others_what_they_come_to():
     # What it passed is about a network of its own, and B, which nothing could be asked about, is left out.
     assert "<summary>text: 0 of 1 metrics fail none and pass one of its own trials</summary>" in second
     assert '<th scope="row">B' not in second
+
+
+def test_a_counted_fact_names_the_networks_and_data_of_its_page_and_a_time_its_machine(tmp_path):
+    about = {"network": "resnet9", "dataset": "cifar10 test", "metric": "SaCo"}
+    Scores.of(torch.rand(3), images=[0, 1, 2], **about).save(tmp_path / "scores.parquet")
+    run_of = {"notebook": "saco/one", "gpu": None, "cpu": "a processor"}
+    assert judged.counted_on(tmp_path, run_of) == " The page's tables are of ResNet-9 and CIFAR-10 test."
+    timed = judged.counted_on(tmp_path, run_of | {"notebook": "cost/one"})
+    assert timed.endswith("CIFAR-10 test. Times are of a processor.")
+    (tmp_path / "scores.parquet").unlink()
+    assert judged.counted_on(tmp_path, run_of) == ""

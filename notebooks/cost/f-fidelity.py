@@ -446,30 +446,7 @@ Markdown(
 )
 
 # %% tags=["hide-input"]
-of_times = [cheaper, hundred]
-here, before = provenance.machine(), recorded(run.name, "claims")
-machines = {"this build": here} | ({f"the recorded run ({before.profile})": before.provenance} if before else {})
-known_verdicts = before.frame.set_index("id")["verdict"] if before else {}
-changed = [
-    f"*{v.claim.id}* ({known_verdicts[v.claim.id]} there, {v.outcome} here)"
-    for v in of_times
-    if v.claim.id in known_verdicts and known_verdicts[v.claim.id] != v.outcome
-]
-Markdown(
-    "A time is a machine's. The claims on times are judged on "
-    + "; ".join(
-        f"{name}: {about.get('gpu') or about.get('cpu') or 'not known'}, threads: {about.get('threads', 'not known')}"
-        for name, about in machines.items()
-    )
-    + ". Another processor may change these verdicts. "
-    + (
-        f"Judged otherwise by the two: {headlines.listed(changed)}; what they run on differs, and so may their numbers of images and repeats."
-        if changed
-        else "The two judge alike."
-        if before
-        else "No other machine is recorded."
-    )
-)
+Markdown(headlines.on_machines(run, [cheaper, hundred]))
 
 # %% tags=["hide-input"]
 run.finish()

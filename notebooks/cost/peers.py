@@ -62,8 +62,8 @@ from faithlab import engine, masks, preparation, readouts
 from faithlab.claims import counted, premise, timed
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import figures, headlines, provenance, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study import figures, headlines, tables
+from faithlab.study.results import Run
 from faithlab.trials import cost
 from faithlab.zoo import datasets, models
 
@@ -544,30 +544,7 @@ near_floor = run.claim(
 near_floor
 
 # %% tags=["hide-input"]
-of_times = [five_times, in_float32, near_floor]
-here, before = provenance.machine(), recorded(run.name, "claims")
-machines = {"this build": here} | ({f"the recorded run ({before.profile})": before.provenance} if before else {})
-known_verdicts = before.frame.set_index("id")["verdict"] if before else {}
-changed = [
-    f"*{v.claim.id}* ({known_verdicts[v.claim.id]} there, {v.outcome} here)"
-    for v in of_times
-    if v.claim.id in known_verdicts and known_verdicts[v.claim.id] != v.outcome
-]
-Markdown(
-    "A time is a machine's. The claims on times are judged on "
-    + "; ".join(
-        f"{name}: {about.get('gpu') or about.get('cpu') or 'not known'}, threads: {about.get('threads', 'not known')}"
-        for name, about in machines.items()
-    )
-    + ". Another processor may change these verdicts. "
-    + (
-        f"Judged otherwise by the two: {headlines.listed(changed)}; what they run on differs, and so may their numbers of images and repeats."
-        if changed
-        else "The two judge alike."
-        if before
-        else "No other machine is recorded."
-    )
-)
+Markdown(headlines.on_machines(run, [five_times, in_float32, near_floor]))
 
 # %% tags=["hide-input"]
 run.finish()

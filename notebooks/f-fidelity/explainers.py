@@ -361,7 +361,7 @@ table_large
 # Where a folder gives more photographs, the claim is about these, and the 20 only stand beside them.
 
 # %% tags=["hide-input"]
-judged = run.claim(
+verdict = run.claim(
     "ff-gradcam-beats-saliency",
     "Appendix D.10, Tables 11 and 12",
     "Grad-CAM explains better than the saliency map: higher FFid+, lower FFid−, on small images and photographs.",
@@ -384,14 +384,14 @@ judged = run.claim(
         for metric in metrics
     ],
 )
-judged
+verdict
 
 # %% [markdown]
 # **Why?** Which setting decides, and of how many images? And how much of Grad-CAM's lead has the saliency map as soon as it is smoothed,
 # which adds nothing that it knows?
 
 # %% tags=["hide-input"]
-known, _, source, _ = headlines.best(run, "parts", judged.frame())
+known, _, source, _ = headlines.best(run, "parts", verdict.frame())
 known = known[(known["claim"] == "ff-gradcam-beats-saliency") & (known["network"] == "pooled")]
 OUTCOMES = {"holds": "which is clear", "open": "which is open", "fails": "so that this part fails"}
 gaps = headlines.best(run, "differences", differences).table.set_index(["setting", "measure", "pair"])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from faithlab import stats
+from faithlab.claims import Verdict
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Statistic, difference
@@ -51,6 +52,32 @@ def best(run: Run, table: str, own: Any) -> Best:
     if larger:
         return Best(kept.frame, about["parameters"], f"recorded run, {kept.profile} profile", machine)
     return Best(own, run.parameters, f"this build, {run.profile} profile", machine)
+
+
+def on_machines(run: Run, verdicts: Sequence[Verdict]) -> str:
+    """On which machines claims about times are judged, and which of them the recorded run judges otherwise, in words.
+
+    Args:
+        run: of the page.
+        verdicts: of its claims about times, in this build.
+    """
+    kept = recorded(run.name, "claims")
+    machines = {"this build": provenance.machine()}
+    machines |= {f"the recorded run ({kept.profile})": kept.provenance} if kept else {}
+    known = dict(zip(kept.frame["id"], kept.frame["verdict"], strict=True)) if kept else {}
+    changed = [
+        f"*{v.claim.id}* ({known[v.claim.id]} there, {v.outcome} here)"
+        for v in verdicts
+        if known.get(v.claim.id, v.outcome) != v.outcome
+    ]
+    named = [f"{name}: {about['gpu'] or about['cpu']}, threads: {about['threads']}" for name, about in machines.items()]
+    text = f"A time is a machine's. The claims on times are judged on {'; '.join(named)}. "
+    text += "Another processor may change them. "
+    if changed:
+        text += f"Judged otherwise by the two: {listed(changed)}; what they run on differs, "
+        text += "and so may their numbers of images and repeats."
+        return text
+    return text + ("The two judge alike." if kept else "No other machine is recorded.")
 
 
 def listed(words: Sequence[str]) -> str:
