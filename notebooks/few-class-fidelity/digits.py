@@ -29,7 +29,7 @@ profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "colored-mnist-halves"
 data_options = {"share": 0.2, "size": 28, "seed": 0}  # share: of the image that the digit covers
 train_options = {"limit": 8000}  # of the training split, beside the above
-test_options = {"limit": 1000}  # of the test split
+test_options = {"limit": 3000}  # of the test split
 # By name: a network of the zoo, its options, and the layer whose activations Grad-CAM weighs.
 architectures = {
     "three layers": ["cnn3", {"width": 16}, "features"],
