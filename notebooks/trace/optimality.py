@@ -58,7 +58,8 @@ from faithlab.claims import above, below, best, better, counted
 from faithlab.metrics import METRICS, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, profiles, tables
+from faithlab.study import figures, headlines, networks, profiles, reasons, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.subject import Remembered
 from faithlab.trials import optimum, subjects
@@ -388,44 +389,19 @@ run.claim(
 
 # %% [markdown]
 # **Why?** Is it the search that falls short, or the bound? The optimum is known here, so that the two parts of the gap can be told
-# apart: what no order can close, and what annealing leaves.
+# apart, by the claim's bar.
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
-ends, lines, out_of_reach = {"no search can": [], "a better search would": [], "open": []}, [], []
+possible = []
 for name, of in single.items():
     about = {"metric": f"gap of {of}"}
     least = stats.estimate(known, part_of_range, explainer="optimum", **about)
     left = stats.paired(known, {"explainer": "annealing"}, {"explainer": "optimum"}, **about)
-    own = stats.estimate(known, part_of_range, explainer="annealing", **about)
-    so = "no search can" if float(least.low) > 0.01 else "a better search would" if float(least.high) < 0.01 else "open"
-    out_of_reach += [name] if float(least) > 0.01 else []
-    ends[so] += [] if float(own.high) < 0.01 else [name]  # of those that annealing does not reach
-    lines.append(
-        f"**{name}**: the optimum is {tables.share(least)} from the bound, and annealing {tables.share(left)} further"
-    )
-Markdown(
-    f"Of the range between the bounds ({source}, {least.images} image{'s' * (least.images > 1)}):\n\n"
-    + "\n\n".join(f"{line}." for line in lines)
-    + "\n\n"
-    + (
-        f"*No* search is within 1 % for {headlines.listed(ends['no search can'])}: the bound is too loose. "
-        if ends["no search can"]
-        else ""
-    )
-    + (
-        f"A better search would be for {headlines.listed(ends['a better search would'])}. "
-        if ends["a better search would"]
-        else ""
-    )
-    + (
-        f"For {headlines.listed(ends['open'])} the interval of the optimum's own gap holds 1 %: more images would tell whether any search can."
-        if ends["open"]
-        else ""
-    )
-    + (f" On these images the optimum itself is farther for {headlines.listed(out_of_reach)}." if out_of_reach else "")
-    + ("" if any(ends.values()) else "Annealing is surely within 1 % in all four.")
-)
+    told = f"{name}, from the bound to the optimum", f"{name}, from the optimum to annealing"
+    possible.append(Reason("Can no search be so near the bound?", told[0], least, above=0.01, said=tables.share))
+    possible.append(Reason("Would a better search be nearer?", told[1], left, above=0.01, said=tables.share))
+reasons.table(*sorted(possible, key=lambda reason: reason.question), source=source)
 
 # %% [markdown]
 # The bound itself is out of reach. Here the optimum is known, so that what the paper concludes can be tested without the
@@ -453,42 +429,22 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Does annealing lose, or is there nothing to win? Image by image: who is ahead, where greedy search is at the optimum already,
-# what the best of several chains does, and how much of the mean is one image. *Recorded* and *this build* say whose images a number is of.
+# **Why?** Is there something to win, or is greedy search at the optimum (within 1 % of the range) on most images already? And does a
+# chain of annealing get stuck, where the best of several does not?
 
 # %% tags=["hide-input"]
-source, known = next(iter(run.beside("scores").items()))
-chains = next(name for name in known.labels("explainer") if name.endswith(" chains"))
-lines, won = [], []
+chains, possible = next(name for name in known.labels("explainer") if name.endswith(" chains")), []
 for name, of in single.items():
-    value = {
-        e: torch.cat([b.values[:, 0] for b in known.where(metric=of, explainer=e)]).double()
-        for e in ("annealing", chains, "greedy")
-    }
-    lead, best_lead = ((value[e] - value["greedy"]) * (-1 if "MoRF" in of else 1) for e in ("annealing", chains))
-    at_top = torch.cat([b.values[:, 0] for b in known.where(metric=close[of], explainer="greedy")]).bool()
-    won += [name] if at_top.double().mean() > 0.5 and (lead < 0).any() else []
-    lines.append(
-        f"**{name}**: ahead on {int((lead > 0).sum())} of {len(lead)} images, behind on {int((lead < 0).sum())}, with {chains.split(', ')[1]} on "
-        f"{int((best_lead < 0).sum())}; greedy search is within 1 % of the optimum on {int(at_top.sum())}"
-        + (
-            f"; one image makes {float(lead.max() / lead.clamp(min=0).sum()):.0%} of what is won"
-            if (lead > 0).any()
-            else ""
+    solved = stats.estimate(known, metric=close[of], explainer="greedy")
+    best_of, one = ({"explainer": e} for e in (chains, "annealing"))
+    lead = stats.paired(known, *((one, best_of) if "MoRF" in of else (best_of, one)), metric=of)
+    possible.append(
+        Reason(
+            "Is there little to win?", f"{name}: images that greedy search solves", solved, above=0.5, said=tables.share
         )
-        + "."
     )
-Markdown(
-    f"Annealing against greedy search ({source}):\n\n"
-    + "\n\n".join(lines)
-    + "\n\n"
-    + (
-        f"For {' and '.join(won)} greedy search has most images solved, so that little is left to win and a single chain that is stuck "
-        "weighs as much: *constantly*, on every image, is not true there, and more chains help more than more images."
-        if won
-        else "Greedy search leaves something to win on most images."
-    )
-)
+    possible.append(Reason("Is one chain stuck?", f"{name}: lead of {chains.split(', ')[1]} over one", lead, above=0))
+reasons.table(*sorted(possible, key=lambda reason: reason.question), source=source)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -503,11 +459,12 @@ run.claim(
 
 
 # %% tags=["hide-input"]
-def early(sample):
-    """The part of the optimum after a tenth of the questions, those for the greedy order included."""
-    return sample.mean()[:, SPENT.index(0.1)]
+def after(share):
+    """The part of the optimum after a share of the questions, those for the start included, as a statistic."""
+    return lambda sample: sample.mean()[:, SPENT.index(share)]
 
 
+early = after(0.1)
 start = {"explainer": "annealing from greedy-Le"}, {"explainer": "annealing"}
 run.claim(
     "tr-greedy-start",
@@ -518,8 +475,8 @@ run.claim(
 
 # %% [markdown]
 # **Why?** Is a tenth of the questions too late to see it, is annealing the wrong search to start, being hot at first, or is it the wrong
-# order, greedy for LeRF alone? The curves of above say when a start is ahead. Insertion, which never leaves what it has for worse,
-# starts from both ends there; annealing from the same order is run here: it is all look-ups.
+# order, greedy for LeRF alone? Insertion, which never leaves what it has for worse, starts from both ends above; annealing from the
+# same order is run here: it is all look-ups. A lead is over the same search from a random start, as a part of the optimum.
 
 # %% tags=["hide-input"]
 by_questions, tried = "part of the optimum by questions", []
@@ -536,59 +493,34 @@ for subject, (table, _) in zip(chosen, answers, strict=True):
     tried.append(Scores.of(part, explainer="annealing from both ends", **about))
 tried = Scores.concat(tried)
 run.save(tried, "starts")
-ahead_of_random = {  # what starts, and from where against a random start
-    "annealing from greedy-Le": start,
-    "insertion from both ends": ({"explainer": "insertion from both ends"}, {"explainer": "insertion"}),
-    "annealing from both ends": ({"explainer": "annealing from both ends"}, {"explainer": "annealing"}),
-}
-# A run says what it has: one that is recorded may be older than the third start. What is compared is of one run.
-source, known = next(iter(run.beside("scores").items()))
-source_of_all, started = next(iter(run.beside("starts").items()))
-of_runs = {source: known, source_of_all: (known if source_of_all == source else scores) + started}
-moments = {}
-for of_run, rows_of in of_runs.items():
-    there = {name: p for name, p in ahead_of_random.items() if p[0]["explainer"] in rows_of.labels("explainer")}
-    moments[of_run] = {name: stats.paired(rows_of, *pair, metric=by_questions) for name, pair in there.items()}
-tenth = {
-    name: stats.paired(of_runs[source_of_all], *pair, early, metric=by_questions)
-    for name, pair in ahead_of_random.items()
-}
-left = {
-    r: 1 - float(stats.estimate(of, early, metric=by_questions, explainer="annealing")) for r, of in of_runs.items()
-}
+# What is compared is of one run: one that is recorded may be older than the third start.
+from_run, started = next(iter(run.beside("starts").items()))
+rows_of = {source: known, from_run: (known if from_run == source else scores) + started}
 
 
-def counted_images(found):
-    """How many images a run has."""
-    (images_there,) = {of.images for of in found.values()}
-    return f"{images_there} image{'s' * (images_there > 1)}"
+def ahead(name, than, share, of_run=source):
+    """The lead of a start over a random one after a share of the questions."""
+    pair = {"explainer": name}, {"explainer": than}
+    return stats.paired(rows_of[of_run], *pair, after(share), metric=by_questions)
 
 
-Markdown(
-    f"Against a random start, after {SPENT[0]:.0%}, {SPENT[1]:.0%} and all of the questions:\n\n"
-    + "\n".join(
-        f"- {of_run}, {counted_images(found)}: "
-        + "; ".join(
-            f"{name} {', '.join(f'{100 * float(of.value[0, k]):+.1f} %' for k in (0, 1, -1))}".replace(
-                "-", "−"
-            ).replace("greedy−Le", "greedy-Le")
-            for name, of in found.items()
-        )
-        + f". After a tenth annealing lacks {left[of_run]:.1%} of the optimum"
-        + (", so that there is little to be ahead by." if left[of_run] < 0.1 else ".")
-        for of_run, found in moments.items()
-    )
-    + f"\n\nFrom the run that has all three ({source_of_all}): "
-    + (
-        "a start does help insertion, also after a tenth: "
-        + (
-            "annealing from that order is ahead, too, so that the order was the reason."
-            if float(tenth["annealing from both ends"].low) > 0
-            else "annealing from the same order is not clearly ahead, so that it is annealing, hot at first, that leaves its start."
-        )
-        if float(tenth["insertion from both ends"].low) > 0
-        else "that any start helps is not seen after a tenth, so that the reasons cannot be told apart here."
-    )
+annealing, sooner = ("annealing from greedy-Le", "annealing"), SPENT[0]
+ends = [(f"{name} from both ends", name) for name in ("insertion", "annealing")]
+alone = stats.estimate(known, early, explainer="annealing", metric=by_questions)
+asked = partial(Reason, said=tables.share)
+reasons.table(
+    asked(
+        "Too late to see it?",
+        f"lead of annealing from greedy-Le after {sooner:.0%}",
+        ahead(*annealing, sooner),
+        above=0,
+    ),
+    asked("The wrong search?", "lead of insertion from both ends", ahead(*ends[0], 0.1), above=0),
+    asked(
+        "The wrong order?", "lead of annealing from both ends", ahead(*ends[1], 0.1, from_run), above=0, source=from_run
+    ),
+    asked("Little to be ahead by?", "annealing from a random order", alone, above=0.9),
+    source=source,
 )
 
 # %% tags=["hide-input"]
@@ -600,8 +532,8 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Too few images, too few searches of each, or too short searches? Each image is searched several times, so that the chance of
-# a search can be told from what differs between images; and with more proposals a neighbour set that is slow has time.
+# **Why?** Were the searches too short, or do the neighbour sets find equally much on so few patches? With more proposals a neighbour
+# set that is slow has time. A difference is a part of the optimum.
 
 # %% tags=["hide-input"]
 longer = []
@@ -622,43 +554,19 @@ run.save(longer, "longer")
 
 def nearest(rows_of):
     """The best of the other neighbour sets, and by how much the swap is ahead of it."""
-    leads = {
-        e: stats.paired(rows_of, {"explainer": "swap"}, {"explainer": e}, metric=neighbours)
-        for e in [*search.NEIGHBOURS][1:]
-    }
+    swap, *others = ({"explainer": name} for name in search.NEIGHBOURS)
+    leads = {other["explainer"]: stats.paired(rows_of, swap, other, metric=neighbours) for other in others}
     return min(leads.items(), key=lambda item: float(item[1]))
 
 
+of_longer, longer = next(iter(run.beside("longer").items()))
 (rival, lead), (later_rival, later) = nearest(known), nearest(longer)
-runs = [
-    known.where(metric=neighbours, explainer=e, training_seed=known.labels("training_seed")[:1])
-    for e in ("swap", rival)
-]
-runs = [torch.stack([b.values[:, 0].double() for b in sorted(of, key=lambda b: b.labels["draw"])]) for of in runs]
-difference = runs[0] - runs[1]  # [searches, images]
-by_chance = difference.var(0).mean() / len(difference) / difference.mean(0).var()
-place = {"more": "{} ahead of", "less": "{} behind", "same": "level ({}) with"}
-Markdown(
-    f"The swap is {tables.by_sign(lead, **place)} {rival} ({source}), and with {other_steps} proposals {tables.by_sign(later, **place)} {later_rival} "
-    f"(this build, {later.images} images). "
-    + (
-        f"Of the variance of the first difference over {difference.shape[1]} images {min(1.0, float(by_chance)):.0%} is the chance of "
-        f"{len(difference)} searches each: "
-        + (
-            "more searches of the same images would decide more cheaply than more images. "
-            if by_chance > 0.5
-            else "more images are needed. "
-        )
-        if by_chance.isfinite()
-        else "So few searches of so few images do not tell one chance from the other. "
-    )
-    + (
-        "More proposals make the swap the best, so that short searches are the reason."
-        if float(later.low) > 0
-        else "More proposals do not make it clearly the best: on so few patches the neighbour sets are nearly equal."
-        if abs(float(later)) < 0.02
-        else "More proposals do not make it clearly the best."
-    )
+asked = f"swap − {rival}, {neighbour_steps} proposals", f"swap − {later_rival}, {other_steps} proposals"
+reasons.table(
+    Reason("Were the searches too short?", asked[1], later, above=0, source=of_longer, said=tables.share),
+    Reason("Are they nearly equal?", asked[0], lead, within=0.02, said=tables.share),
+    Reason("Are they nearly equal?", asked[1], later, within=0.02, source=of_longer, said=tables.share),
+    source=source,
 )
 
 # %% tags=["hide-input"]

@@ -1,0 +1,93 @@
+"""Why a claim is not reproduced: what the reason may be, what tells it, and what that says."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+from pandas.io.formats.style import Styler
+
+from faithlab.stats import Estimate
+from faithlab.study import tables
+
+ANSWERS = ("yes", "no", "open")
+"""All of the interval lies on the side that the question means, on the other, or it holds the bar."""
+WORDS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
+NUMBER = partial(tables.number, digits=3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """A possible reason, as a question that an estimate answers. Just one of `above`, `below` and `within` is given.
+
+    Attributes:
+        question: what the reason may be, such as "Is the bound too loose?".
+        asked: what tells it, such as "gap of the optimum from the bound".
+        found: the answer. Of a single network, or of one contrast; a table of a run that has no such rows has None.
+        above: yes where all of the interval lies above this.
+        below: yes where all of it lies below this.
+        within: yes where all of it is no farther from 0 than this.
+        source: whose images these are: "recorded" or "this build"; "": what the `table` says of all.
+        said: how the number is shown.
+    """
+
+    question: str
+    asked: str
+    found: Estimate | None
+    above: float | None = None
+    below: float | None = None
+    within: float | None = None
+    source: str = ""
+    said: Callable[[Estimate], str] = NUMBER
+
+    def __post_init__(self) -> None:
+        if sum(bar is not None for bar in (self.above, self.below, self.within)) != 1:
+            raise ValueError(f"{self.question!r} needs one bar of above, below and within, and no other")
+
+    @property
+    def answer(self) -> str:
+        """One of `ANSWERS`."""
+        if self.found is None:
+            return "open"
+        _, low, high = (float(of.flatten()[0]) for of in self.found.pooled)
+        if math.isnan(low):  # one image has no interval
+            return "open"
+        if self.within is not None:
+            inside, outside = -self.within <= low and high <= self.within, low > self.within or high < -self.within
+            return "yes" if inside else "no" if outside else "open"
+        bar = self.above if self.below is None else self.below
+        over, under, level = low > bar, high < bar, low == high == bar
+        yes, no = (over, under) if self.below is None else (under, over)
+        return "yes" if yes else "no" if no or level else "open"
+
+    @property
+    def bar(self) -> str:
+        """The bar in words."""
+        name, at = next((k, v) for k in ("above", "below", "within") if (v := getattr(self, k)) is not None)
+        shown = f"{100 * at:g} %" if "%" in (self.said(self.found) if self.found else "") else f"{at:g}"
+        return f"within ±{shown}" if name == "within" else f"{name} {shown}".replace("-", "−")
+
+
+def table(*reasons: Reason, source: str) -> Styler:
+    """What may be the reason, what tells it, what was found, and the answer, a row each.
+
+    Args:
+        *reasons: the rows; of the same question only the first names it.
+        source: whose images most numbers are of, "recorded" or "this build".
+    """
+    rows, before = [], None
+    for reason in reasons:
+        said = "not asked in that run"
+        if reason.found is not None:
+            said = f"{reason.said(reason.found)} ({reason.found.images:,}, {reason.source or source})"
+        rows.append(
+            {
+                "question": "" if reason.question == before else reason.question,
+                "what tells": reason.asked,
+                "found (inputs, run)": said,
+                "answer": WORDS[reason.answer].format(reason.bar),
+            }
+        )
+        before = reason.question
+    return tables.prose(pd.DataFrame(rows))

@@ -1,0 +1,70 @@
+"""Reasons why a claim is not reproduced are answered by where an interval lies, as claims are judged."""
+
+import pytest
+import torch
+
+from faithlab import stats
+from faithlab.scores import Scores
+from faithlab.study import reasons, tables
+from faithlab.study.reasons import Reason
+
+
+def estimate(values):
+    scores = Scores.of(
+        torch.tensor(values, dtype=torch.float64),
+        images=torch.arange(len(values)),
+        metric="m",
+        explainer="e",
+        dataset="d",
+        network="n",
+        training_seed=0,
+    )
+    return stats.estimate(scores)
+
+
+SPREAD = estimate([0.0, 1.0, 2.0, 3.0, 4.0])  # a mean of 2, Student's interval from 0.04 to 3.96
+
+
+@pytest.mark.parametrize(
+    ("bar", "answer"),
+    [
+        ({"above": 0.0}, "yes"),
+        ({"above": 2.0}, "open"),
+        ({"above": 4.0}, "no"),
+        ({"below": 0.0}, "no"),
+        ({"below": 2.0}, "open"),
+        ({"below": 4.0}, "yes"),
+        ({"within": 4.0}, "yes"),
+        ({"within": 2.0}, "open"),
+        ({"within": 0.01}, "no"),
+    ],
+)
+def test_the_answer_is_where_the_interval_lies(bar, answer):
+    assert Reason("?", "a mean", SPREAD, **bar).answer == answer
+
+
+@pytest.mark.parametrize("found", [None, estimate([5.0])])
+@pytest.mark.parametrize("bar", [{"above": 0.0}, {"below": 0.0}, {"within": 9.0}])
+def test_what_has_no_interval_answers_nothing(found, bar):
+    assert Reason("?", "one image", found, **bar).answer == "open"
+
+
+@pytest.mark.parametrize("bars", [{}, {"above": 0.0, "below": 1.0}])
+def test_a_question_has_one_bar(bars):
+    with pytest.raises(ValueError, match=r"'Why\?' needs one bar"):
+        Reason("Why?", "a mean", SPREAD, **bars)
+
+
+def test_a_table_says_number_inputs_run_and_bar():
+    rows = (
+        Reason("Too small?", "a mean", SPREAD, above=0),
+        Reason("Too small?", "the same", SPREAD, below=0, source="this build", said=tables.share),
+        Reason("Too new?", "a mean", None, within=0.5),
+    )
+    shown = reasons.table(*rows, source="recorded").data
+    assert list(shown["question"]) == ["Too small?", "", "Too new?"]
+    assert list(shown["answer"]) == ["yes, above 0", "no, not below 0 %", "open: within ±0.5?"]
+    number, share, none = shown["found (inputs, run)"]
+    assert (number[:10], number[-14:]) == ("2.000 [0.0", " (5, recorded)")
+    assert (share[:9], share[-16:]) == ("200.0 % [", " (5, this build)")
+    assert none == "not asked in that run"
