@@ -17,6 +17,7 @@ from judged import CHANGED, COUNTED, SYMBOLS, Group, Page, anchor, folder, group
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
 from faithlab.claims.verdicts import BETWEEN, POOLED, compared, deciding, sureness, unit_of
+from faithlab.study.reasons import once
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
 DECIDES = {
@@ -416,9 +417,18 @@ def _claim(claim: pd.Series, page: Page, caveats: Sequence[tuple[str, str]], rel
         f"**{sign(claim)} {claim['verdict']}{counted}** {claim['claim']}{settled(claim, parts)}{in_print}\n\n"
         f"{plot(parts, built, shown)}\n"
         f"{related and between}"
+        f"{why(page.reasons[page.reasons['claim'] == claim['id']]) if claim['verdict'] != REPRODUCED else ''}"
         f'<details class="faithlab-evidence"><summary>Evidence, test and rerun</summary>'
         f"{more}<dl>{''.join(rows)}</dl></details>\n"
     )
+
+
+def why(asked: pd.DataFrame) -> str:
+    """What may be the reason that a claim is not reproduced, folded; nothing where its page asks for none."""
+    if not len(asked):
+        return ""
+    told = once(asked.drop(columns="claim")).to_html(index=False, border=0, classes="faithlab-text")
+    return f'<details class="faithlab-evidence"><summary>Why?</summary>{told}</details>\n'
 
 
 def _missed(parts: pd.DataFrame, built: pd.DataFrame) -> pd.DataFrame:

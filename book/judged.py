@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class Page:
         built: the parts of this build where a recorded run has taken its place.
         provenance: of the run that heads.
         build: the provenance of this build's run.
+        reasons: what may be why claims are not reproduced, of this build's page, which asks its best evidence: `claim`,
+            and the columns of `faithlab.study.reasons.frame`.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Page:
     built: pd.DataFrame
     provenance: Mapping[str, Any]
     build: Mapping[str, Any]
+    reasons: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["claim"]))
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,10 @@ def page(folder: Path, name: str) -> Page:
         for place, claim in found.claims[~found.claims["id"].isin(estimated)].iterrows():
             tables = places.recorded(name, claim["best"]) if claim["best"] else folder
             said["evidence"][place] += counted_on(tables, found.provenance if claim["best"] else found.build)
-    return replace(found, claims=found.claims.assign(**said), parts=_plain(found.parts), built=_plain(found.built))
+    asked = folder / "reasons.csv"
+    asked = pd.read_csv(asked, index_col="claim").map(words.plain).reset_index() if asked.is_file() else found.reasons
+    shown = {"claims": found.claims.assign(**said), "parts": _plain(found.parts), "built": _plain(found.built)}
+    return replace(found, reasons=asked, **shown)
 
 
 def counted_on(tables: Path, run: Mapping[str, Any]) -> str:

@@ -336,3 +336,19 @@ def test_tiles_have_the_number_that_speaks_for_their_claim(parts):
     assert "data-number" not in forest.tiles(claims, "")
     failing = dataclasses.replace(page, claims=claims.assign(verdict=CONTRADICTED))
     assert forest.deciding_numbers([failing]) == {"c": "always, in 5 of 6 cases"}
+
+
+def test_a_claim_that_is_not_reproduced_says_why_with_each_question_once(parts):
+    about = {"paper": "SaCo", "page": "saco/one", "where": "Table 1", "claim": "It holds.", "evidence": "None."}
+    about |= {"best": "", "built_verdict": "", "built": "", "changed": "", "images_needed": math.nan}
+    parts = parts.assign(judged_at=0.05)
+    asked = {"claim": "c", "what tells": "a < b", "found (inputs, run)": "0.1 (5, recorded)", "answer": "yes, above 0"}
+    asked = pd.DataFrame(
+        [{"question": "Too few?", **asked}] * 2 + [{"question": "Too new?", **asked, "claim": "other"}]
+    )
+    for verdict, shown in ((UNDECIDED, 1), (REPRODUCED, 0)):
+        claims = pd.DataFrame([{"id": "c", "verdict": verdict, **about}])
+        page = judged.Page("saco/one", claims, parts, parts.iloc[:0], {}, {}, asked)
+        html = forest.verdicts([page], "SaCo")
+        assert html.count("<summary>Why?</summary>") == shown
+        assert (html.count("Too few?"), html.count("a &lt; b"), "Too new?" in html) == (shown, 2 * shown, False)

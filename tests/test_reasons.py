@@ -58,9 +58,10 @@ def test_a_question_has_one_bar(bars):
 def test_a_table_says_number_inputs_run_and_bar():
     rows = (
         Reason("Too small?", "a mean", SPREAD, above=0),
-        Reason("Too small?", "the same", SPREAD, below=0, source="this build", said=tables.share),
         Reason("Too new?", "a mean", None, within=0.5),
+        Reason("Too small?", "the same", SPREAD, below=0, source="this build", said=tables.share),
     )
+    assert list(reasons.frame(*rows, source="recorded")["question"]) == ["Too small?", "Too small?", "Too new?"]
     shown = reasons.table(*rows, source="recorded").data
     assert list(shown["question"]) == ["Too small?", "", "Too new?"]
     assert list(shown["answer"]) == ["yes, above 0", "no, not below 0 %", "open: within ±0.5?"]

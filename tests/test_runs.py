@@ -19,9 +19,10 @@ import torch
 from papermill import translators
 
 import faithlab
-from faithlab import claims
+from faithlab import claims, stats
 from faithlab.scores import Scores
 from faithlab.study import execute, places, profiles, provenance, results
+from faithlab.study.reasons import Reason
 
 SCRIPT = """
 # ---
@@ -739,6 +740,21 @@ def test_the_files_must_have_the_numbers_of_the_page(repository, paper):
     Scores(blocks).save(run.folder / "scores.parquet")
     with pytest.raises(ValueError, match="the saved tables give other numbers of 'c1' than the page"):
         run.finish()
+
+
+def test_reasons_are_saved_with_the_claims_that_they_are_about(repository, paper):
+    run, table = started(), scores()
+    run.save(table, "scores")
+    run.claim("c1", "Table 1", "a is better than b.", [better(table)])
+    gap = stats.paired(table, {"explainer": "a"}, {"explainer": "b"})
+    asked = Reason("Too close?", "a − b", gap, within=100.0), Reason("Turned?", "a − b", gap, below=0.0)
+    with pytest.raises(ValueError, match="no claim 'c2' was judged above; there are c1"):
+        run.why("c2", *asked, source="this build")
+    assert "Too close?" in run.why("c1", *asked, source="this build").to_html()
+    run.finish()
+    saved = pd.read_csv(run.folder / "reasons.csv")
+    assert saved["claim"].tolist() == ["c1", "c1"]
+    assert saved["answer"].tolist() == ["yes, within ±100", "no, not below 0"]
 
 
 def test_counted_facts_need_no_table(repository, paper):

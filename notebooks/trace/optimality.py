@@ -58,7 +58,7 @@ from faithlab.claims import above, below, best, better, counted
 from faithlab.metrics import METRICS, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, profiles, reasons, tables
+from faithlab.study import figures, headlines, networks, profiles, tables
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.subject import Remembered
@@ -401,7 +401,7 @@ for name, of in single.items():
     told = f"{name}, from the bound to the optimum", f"{name}, from the optimum to annealing"
     possible.append(Reason("Can no search be so near the bound?", told[0], least, above=0.01, said=tables.share))
     possible.append(Reason("Would a better search be nearer?", told[1], left, above=0.01, said=tables.share))
-reasons.table(*sorted(possible, key=lambda reason: reason.question), source=source)
+run.why("tr-near-bound", *possible, source=source)
 
 # %% [markdown]
 # The bound itself is out of reach. Here the optimum is known, so that what the paper concludes can be tested without the
@@ -444,7 +444,7 @@ for name, of in single.items():
         )
     )
     possible.append(Reason("Is one chain stuck?", f"{name}: lead of {chains.split(', ')[1]} over one", lead, above=0))
-reasons.table(*sorted(possible, key=lambda reason: reason.question), source=source)
+run.why("tr-beats-greedy", *possible, source=source)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -508,18 +508,23 @@ annealing, sooner = ("annealing from greedy-Le", "annealing"), SPENT[0]
 ends = [(f"{name} from both ends", name) for name in ("insertion", "annealing")]
 alone = stats.estimate(known, early, explainer="annealing", metric=by_questions)
 asked = partial(Reason, said=tables.share)
-reasons.table(
+run.why(
+    "tr-greedy-start",
     asked(
-        "Too late to see it?",
+        "Is it ahead sooner?",
         f"lead of annealing from greedy-Le after {sooner:.0%}",
         ahead(*annealing, sooner),
         above=0,
     ),
-    asked("The wrong search?", "lead of insertion from both ends", ahead(*ends[0], 0.1), above=0),
+    asked("Does a start help another search?", "lead of insertion from both ends", ahead(*ends[0], 0.1), above=0),
     asked(
-        "The wrong order?", "lead of annealing from both ends", ahead(*ends[1], 0.1, from_run), above=0, source=from_run
+        "Does another start help annealing?",
+        "lead of annealing from both ends",
+        ahead(*ends[1], 0.1, from_run),
+        above=0,
+        source=from_run,
     ),
-    asked("Little to be ahead by?", "annealing from a random order", alone, above=0.9),
+    asked("Is there little to be ahead by?", "annealing from a random order", alone, above=0.9),
     source=source,
 )
 
@@ -562,7 +567,8 @@ def nearest(rows_of):
 of_longer, longer = next(iter(run.beside("longer").items()))
 (rival, lead), (later_rival, later) = nearest(known), nearest(longer)
 asked = f"swap − {rival}, {neighbour_steps} proposals", f"swap − {later_rival}, {other_steps} proposals"
-reasons.table(
+run.why(
+    "tr-swap",
     Reason("Were the searches too short?", asked[1], later, above=0, source=of_longer, said=tables.share),
     Reason("Are they nearly equal?", asked[0], lead, within=0.02, said=tables.share),
     Reason("Are they nearly equal?", asked[1], later, within=0.02, source=of_longer, said=tables.share),

@@ -14,6 +14,7 @@ from faithlab.study import tables
 ANSWERS = ("yes", "no", "open")
 """All of the interval lies on the side that the question means, on the other, or it holds the bar."""
 WORDS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
+FOUND = "found (inputs, run)"
 NUMBER = partial(tables.number, digits=3)
 
 
@@ -69,25 +70,28 @@ class Reason:
         return f"within ±{shown}" if name == "within" else f"{name} {shown}".replace("-", "−")
 
 
-def table(*reasons: Reason, source: str) -> Styler:
-    """What may be the reason, what tells it, what was found, and the answer, a row each.
+def frame(*reasons: Reason, source: str) -> pd.DataFrame:
+    """What may be the reason, what tells it, what was found, and the answer, a row each, in words.
 
     Args:
-        *reasons: the rows; of the same question only the first names it.
+        *reasons: the rows; those of one question stand together.
         source: whose images most numbers are of, "recorded" or "this build".
     """
-    rows, before = [], None
-    for reason in reasons:
+    rows, first = [], {reason.question: k for k, reason in reversed([*enumerate(reasons)])}
+    for reason in sorted(reasons, key=lambda reason: first[reason.question]):
         said = "not asked in that run"
         if reason.found is not None:
             said = f"{reason.said(reason.found)} ({reason.found.images:,}, {reason.source or source})"
-        rows.append(
-            {
-                "question": "" if reason.question == before else reason.question,
-                "what tells": reason.asked,
-                "found (inputs, run)": said,
-                "answer": WORDS[reason.answer].format(reason.bar),
-            }
-        )
-        before = reason.question
-    return tables.prose(pd.DataFrame(rows))
+        answer = WORDS[reason.answer].format(reason.bar)
+        rows.append({"question": reason.question, "what tells": reason.asked, FOUND: said, "answer": answer})
+    return pd.DataFrame(rows)
+
+
+def once(rows: pd.DataFrame) -> pd.DataFrame:
+    """A `frame` as it is read: of the same question only the first row names it."""
+    return rows.assign(question=rows["question"].where(rows["question"].ne(rows["question"].shift()), ""))
+
+
+def table(*reasons: Reason, source: str) -> Styler:
+    """A `frame` as a page shows it; its arguments. With `faithlab.study.results.Run.why` the book shows it, too."""
+    return tables.prose(once(frame(*reasons, source=source)))

@@ -29,12 +29,14 @@ import nbformat
 import numpy as np
 import pandas as pd
 import torch
+from pandas.io.formats.style import Styler
 
 from faithlab.claims import Claim, Part, Verdict, error_rate
 from faithlab.fetch import origins
 from faithlab.scores import COLUMNS, Scores
-from faithlab.study import places, profiles, provenance
+from faithlab.study import places, profiles, provenance, reasons
 from faithlab.study.names import named
+from faithlab.study.reasons import Reason
 from faithlab.subject import Subject
 
 Made = TypeVar("Made")
@@ -97,6 +99,7 @@ class Run:
         self._scores: dict[str, Scores] = {}
         self._saved: dict[str, pd.DataFrame | Scores] = {}
         self._claims: list[tuple[str, Claim]] = []
+        self._reasons: list[pd.DataFrame] = []
         self._started = time.perf_counter()
 
     def save(self, frame: pd.DataFrame | Scores, table: str) -> None:
@@ -235,6 +238,29 @@ class Run:
         beside = f"recorded ({kept.profile}): {known[id]}" if id in known else ""
         return replace(claim.verdict, beside=beside, worded=named)
 
+    def why(self, claims: str | Sequence[str], *asked: Reason, source: str) -> Styler:
+        """Why claims may not be reproduced, below them. The page of the verdict shows it, too, where they are not.
+
+        Args:
+            claims: the ids of one or more claims.
+            *asked: the rows, see `faithlab.study.reasons`.
+            source: whose inputs most numbers are of: "recorded" or "this build", as `beside` names them.
+
+        Returns:
+            The table, to end a cell with.
+
+        Raises:
+            ValueError: no such claim was judged before.
+        """
+        judged = [claim.id for _, claim in self._claims]
+        for name in [claims] if isinstance(claims, str) else claims:
+            if name not in judged:
+                raise ValueError(
+                    f"{self.name}: no claim {name!r} was judged above; there are {', '.join(judged) or 'none'}"
+                )
+            self._reasons.append(reasons.frame(*asked, source=source).assign(claim=name))
+        return reasons.table(*asked, source=source)
+
     def _judged(self) -> None:
         """Save the verdicts and everything that they rest on, computed again from the files.
 
@@ -264,6 +290,8 @@ class Run:
                 rates.append(self.kept(f"error rate of {claim.id}", partial(_rates, claim, runs)))
         self.save(pd.DataFrame(rows), "claims")
         self.save(pd.concat(parts, ignore_index=True), "parts")
+        if self._reasons:
+            self.save(pd.concat(self._reasons, ignore_index=True), "reasons")
         if rates:
             self.save(pd.DataFrame(rates), "error_rates")
 
