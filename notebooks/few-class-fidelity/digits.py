@@ -62,6 +62,7 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.names import named as named_set
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.trials import references, refined, subjects, truth
 from faithlab.zoo import datasets, degradation
@@ -277,11 +278,7 @@ alike = stats.agreement(fidelity, dice, "explainer", combinations)
 across = stats.estimate(scores, alike)
 printed = refined.printed_agreement(paper, 2, 4)
 Markdown(
-    f"Across explainers and refinements the rank correlation of fidelity and Dice is **{tables.number(across, 2)}**, "
-    + ", ".join(
-        f"{float(value):+.2f}".replace("-", "−") + f" for {name}"
-        for name, value in zip(across.networks, across.each.value, strict=True)
-    )
+    f"Across explainers and refinements the rank correlation of fidelity and Dice is **{tables.number(across, 2)}**"
     + "; from the numbers that the paper prints it is "
     + ", ".join(f"{value:+.2f}".replace("-", "−") + f" ({name})" for name, value in printed.items())
     + f". {tables.across_images(scores, fidelity, dice, combinations)}"
@@ -353,55 +350,24 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Two things can be asked of each of the two. Is there a distance from plain GradCAM to be lifted over, as in print? And do
-# regions raise its fidelity more than they raise a random map's, and for both networks?
+# **Why?** Is plain GradCAM less far ahead than in print, so that there is less to be lifted over? Does XRAI raise fidelity on one network
+# only? And does it raise that of a random map more, so that regions help what knows nothing?
 
 # %% tags=["hide-input"]
 source, known = next((name, of) for name, of in run.beside("scores").items() if first.dataset in of.labels("dataset"))
-to_three = partial(tables.number, digits=3)
-cam, regional = stats.estimate(known, explainer="GradCAM", **fidelity), {"Random": None, "BP": None, "IG(min)": None}
-for name in regional:
-    pair = [{"explainer": of} for of in (f"{name} + XRAI", name)]
-    each = {of_reader.get(of, of): stats.paired(known, *pair, network=of, **fidelity) for of in known.labels("network")}
-    regional[name] = stats.paired(known, *pair, **fidelity), each
-lines = []
+possible = []
 for name in ("BP", "IG(min)"):
-    ahead = stats.paired(known, {"explainer": name}, {"explainer": "GradCAM"}, **fidelity)
-    (gained, each), theirs = regional[name], means[2][name] - means[2]["GradCAM"]
-    ups = [of for of, e in each.items() if float(e.low) > 0]
-    downs = [of for of, e in each.items() if float(e.high) < 0]
-    lines.append(
-        f"**{name}**: without a refinement it is "
-        + tables.by_sign(ahead, "{} above GradCAM", "{} below GradCAM", "level with GradCAM ({})", to_three)
-        + f" ({source}: {ahead.images:,} images), in print {abs(theirs):.3f} {'above' if theirs > 0 else 'below'}: "
-        + (
-            "there is nothing to be lifted over. "
-            if float(ahead.low) > 0
-            else "there is less to be lifted over. "
-            if float(ahead.low) > theirs
-            else "there is more to be lifted over. "
-            if float(ahead.high) < theirs
-            else "whether there is as much to be lifted over is not clear. "
-        )
-        + f"XRAI changes it by {to_three(gained)}, in print by {means[2][f'{name} + XRAI'] - means[2][name]:.3f}; for each network "
-        + headlines.listed([f"{to_three(e)} ({of})" for of, e in each.items()])
-        + (
-            ". The networks do not agree."
-            if ups and downs
-            else f". Clear gains: {headlines.listed(ups) or 'none'}; clear losses: {headlines.listed(downs) or 'none'}."
-        )
-    )
-at_random = regional["Random"][0]
-lines.append(
-    f"GradCAM has {to_three(cam)} here, {means[2]['GradCAM']:.3f} in print. A random map gains {to_three(at_random)} by XRAI, which says what "
-    "regions alone are worth: "
-    + (
-        "more than either of the two gains, so that regions do raise what has none of their knowledge."
-        if all(float(at_random.low) > float(of.high) for name, (of, _) in regional.items() if name != "Random")
-        else "not clearly more than both of the two gain."
-    )
-)
-Markdown("\n\n".join(lines).replace(" -", " −"))
+    random_map, own = ([{"explainer": f"{of} + XRAI"}, {"explainer": of}] for of in ("Random", name))
+    ahead = stats.paired(known, {"explainer": "GradCAM"}, own[1], **fidelity)
+    there = round(means[2]["GradCAM"] - means[2][name], 3)
+    possible.append(Reason("Less to be lifted over?", f"GradCAM − {name}; in print {there}", ahead, below=there))
+    for network in known.labels("network"):
+        gain, on = stats.paired(known, *own, network=network, **fidelity), of_reader.get(network, network)
+        possible.append(Reason("Does XRAI raise fidelity?", f"{name} + XRAI − {name}, {on}", gain, above=0))
+    contrast = torch.tensor([[1, -1, -1, 1]])
+    more = stats.estimate(known, cells=[*random_map, *own], contrasts=contrast, **fidelity)
+    possible.append(Reason("Does it raise a random map more?", f"gain of Random − gain of {name}", more, above=0))
+run.why("fc-xrai", *possible, source=source)
 
 # %% tags=["hide-input"]
 others = [name for name in combinations if name != "Random"]
@@ -432,53 +398,40 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Too few images, one odd explainer, or two networks that differ? Every second image against the others says
-# how far the images settle the order of one network; each explainer or refinement is left out in turn; and
-# [](references) asked the same two architectures about vehicles. *Recorded* and *this build* say whose images a
-# number is of.
+# **Why?** Too few images, one odd explainer, or explainers so near each other that places change easily? Every second image against the
+# others says how far the images settle the order of one network; each explainer or refinement is left out in turn. Or do such networks
+# agree on another measure, or task? [](references) asked the same two architectures about vehicles.
+
 
 # %% tags=["hide-input"]
-halves = [stats.estimate(known, stats.settled("explainer", combinations, **of), **fidelity) for of in (one, other)]
-together = stats.estimate(known, networks_agree, **fidelity)
+spread = stats.Statistic(
+    lambda *samples: torch.stack([sample.mean() for sample in samples], -1).std(-1),
+    tuple({"explainer": name} for name in combinations),
+)
 left = refined.left_out(combinations)
-each_left = {
-    group: stats.estimate(known, stats.agreement(one, other, "explainer", of), **fidelity) for group, of in left.items()
-}
-low, high = (of(each_left, key=lambda group: float(each_left[group])) for of in (min, max))
+without = {name: stats.agreement(one, other, "explainer", of) for name, of in left.items()}
+without = {name: stats.estimate(known, of, **fidelity) for name, of in without.items()}
+most = max(without, key=lambda name: float(without[name]))
+spread_in_print = paper[paper["table"] == 2].groupby("model")["mean"].std().mean().round(3)
+elsewhere = recorded("few-class-fidelity/references", "scores")
+if elsewhere:
+    vehicles = elsewhere.frame.where(dataset="cifar10-vehicles test", reference="perturbed", **fidelity)
+    pair = [{"network": name} for name in vehicles.labels("network")]
+    elsewhere = stats.estimate(vehicles, stats.agreement(*pair, "explainer", combinations))
+possible = []
+for of in (one, other):
+    half = stats.estimate(known, stats.settled("explainer", combinations, **of), **fidelity)
+    possible.append(Reason("Too few images?", f"half of them against the others, {of['network']}", half, below=0.6))
+spread, what = stats.estimate(known, spread, **fidelity), f"their standard deviation; in print {spread_in_print}"
 by_dice = stats.estimate(known, networks_agree, **dice)
-spread = refined.table(known, explainer=combinations, **fidelity).groupby("network")["mean"].std()
-of_print = paper[paper["table"] == 2].groupby("model")["mean"].std()
-elsewhere = recorded("few-class-fidelity/references", "parts")
-elsewhere = elsewhere and elsewhere.frame[elsewhere.frame["network"] == "pooled"].set_index("part")["value"]
-settled = min(float(of.low) for of in halves) > float(together.high)
-narrow = spread.max() < of_print.min()
-Markdown(
-    f"By half of the {together.images} images each ({source}) a network agrees with itself by "
-    + " and ".join(f"{tables.number(of)} ({name['network']})" for of, name in zip(halves, (one, other), strict=True))
-    + f", the two with each other by {tables.number(together)}: "
-    + ("more images would not make them agree. " if settled else "so few images may be a reason. ")
-    + f"Left out, {high} raises their agreement to {tables.number(each_left[high])} and {low} makes it "
-    f"{tables.number(each_left[low])}: "
-    + (
-        "no single one keeps them apart. "
-        if float(each_left[high].high) < 0.6
-        else "whether that one alone keeps them apart stays open. "
-        if float(each_left[high].low) <= 0.6
-        else "without that one the claim would hold. "
-    )
-    + "The explainers differ by a standard deviation of "
-    + f"{' and '.join(f'{value:.3f}' for value in spread)} here, of {' and '.join(f'{v:.3f}' for v in of_print)} in print: "
-    + ("places change more easily where all are so near. " if narrow else "they are not nearer than there. ")
-    + f"On Dice the same networks agree by {tables.number(by_dice)}"
-    + (
-        "; on vehicles two such architectures agree on fidelity by "
-        + " and ".join(f"{value:.2f}" for name, value in elsewhere.items() if name.startswith("vehicles"))
-        + " (recorded), on digits, with other settings, by "
-        + " and ".join(f"{value:.2f}" for name, value in elsewhere.items() if name.startswith("digits"))
-        if elsewhere is not None
-        else ""
-    )
-    + "."
+run.why(
+    "fc-convergence",
+    *possible,
+    Reason("Does one alone spoil it?", f"agreement of the networks without {most}", without[most], above=0.6),
+    Reason("Explainers nearer to each other?", what, spread, below=spread_in_print),
+    Reason("Do they agree on Dice?", "agreement of the networks", by_dice, above=0.6),
+    Reason("Do they agree on vehicles?", "agreement of two such networks", elsewhere, above=0.6, source="recorded"),
+    source=source,
 )
 
 # %% tags=["hide-input"]
@@ -490,38 +443,22 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** The region itself is known, and finds all of itself: if fidelity rewarded that, the order *truth first*
-# would be above the explainers. And is it the reading of Dice, its best cut? The share of the digit among as many
-# first pixels cuts once.
+# **Why?** The region itself is known, and finds all of itself: if fidelity rewarded that, the order *truth first* would be above the
+# explainers. Or does one explainer or refinement spoil the agreement? Or the reading of Dice, its best cut? The share of the digit among
+# as many first pixels cuts once.
 
 # %% tags=["hide-input"]
-leads = {
-    name: stats.paired(known, {"explainer": name}, {"explainer": "truth first"}, **fidelity) for name in combinations
-}
-over = [name for name, e in leads.items() if float(e.low) > 0]
-under = [name for name, e in leads.items() if float(e.high) < 0]
-moved = {
-    group: stats.estimate(known, stats.difference(stats.agreement(fidelity, dice, "explainer", of), alike))
-    for group, of in left.items()
-}
-most = max(moved, key=lambda group: float(moved[group]))
-_, known_hits = next((name, of) for name, of in run.beside("overlap").items() if first.dataset in of.labels("dataset"))
+without = {group: stats.estimate(known, stats.agreement(fidelity, dice, "explainer", of)) for group, of in left.items()}
+most = max(without, key=lambda name: float(without[name]))
+ahead = stats.paired(known, {"explainer": others}, {"explainer": "truth first"}, **fidelity)
 cut_once = stats.agreement(fidelity, {"metric": "overlap"}, "explainer", combinations)
-cut_once = stats.estimate(known + known_hits, cut_once)
-best_cut = stats.estimate(known, alike)
-Markdown(
-    f"{len(over)} of {len(leads)} explainers are above *truth first* in fidelity, {len(under)} below it ({source}): "
-    + (
-        "a map need not cover the digit to be faithful to these networks, and is not paid for it. "
-        if len(over) > len(under)
-        else "to cover the digit is worth more than what most explainers find. "
-    )
-    + f"Of all that can be left out {most} is what the correlation gains most without: without it "
-    + tables.by_sign(moved[most], "it rises by {}, ", "it falls by {}, ", "it stays ({}), ", tables.number)
-    + ("not to the bar" if float(best_cut) + float(moved[most]) < 0.6 else "to the bar")
-    + f". With the digit's share among the first pixels instead of Dice it is {tables.number(cut_once)}, not "
-    f"{tables.number(best_cut)}: "
-    + ("the cut is not the reason." if float(cut_once.high) < 0.6 else "the cut may be the reason.")
+cut_once = stats.estimate(known + run.beside("overlap")[source], cut_once)
+run.why(
+    "fc-alignment-masks",
+    Reason("Is the digit first less faithful?", "mean of the explainers − truth first", ahead, above=0),
+    Reason("Does one alone spoil it?", f"rank correlation without {most}", without[most], above=0.6),
+    Reason("Is it the cut?", "rank correlation with the share among the first pixels", cut_once, above=0.6),
+    source=source,
 )
 
 # %% [markdown]
@@ -539,19 +476,14 @@ run.claim(
     [above(scores, 0.6, of=of_gains, printed=sum(theirs) / len(theirs), name="rank correlation of gains")],
 )
 
+# %% [markdown]
+# Where that fails, is it the claim or the task? XRAI fills regions, which is what Dice counts; fidelity asks whether the answer needs
+# them. The median change over the explainers:
+
 # %% tags=["hide-input"]
-gained = {
-    way: [stats.estimate(scores, refined.typical_gain(way, those), **of) for of in (fidelity, dice)]
-    for way in refined.REFINEMENTS[1:]
-}
-Markdown(
-    "Where that fails, is it the claim or the task? The median change over the explainers: "
-    + "; ".join(
-        f"*{way}* {tables.number(one, 3)} of fidelity and {tables.number(other, 3)} of Dice"
-        for way, (one, other) in gained.items()
-    )
-    + ". XRAI fills regions, which is what Dice counts; fidelity asks whether the answer needs them."
-)
+measures = {f"{name} ({source})": of for name, of in (("fidelity", fidelity), ("Dice", dice))}
+rows = {way: {"of": refined.typical_gain(way, those)} for way in refined.REFINEMENTS[1:]}
+tables.estimates(rows, measures, known, digits=3)
 
 # %% tags=["hide-input"]
 hardly = {"margin": 0.05}
@@ -564,8 +496,9 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Is the region larger than in print, so that there is more to find? And does deconvolution find the digit by what the network
-# knows? The same maps are made with the weights of every layer drawn anew, and about the other class.
+# **Why?** Is the region larger than in print, so that there is more to find? Then deconvolution would find hardly more of what Random
+# leaves. And does it find the digit by what the network knows? The same maps are made with the weights of every layer drawn anew, and
+# about the other class.
 
 # %% tags=["hide-input"]
 found = []
@@ -577,41 +510,24 @@ for key, subject in chosen.items():
         found.append(truth.aligned("Dice", own, subjects.attributions(own, deconv), regions_of, variant=variant))
 unlearned = Scores.concat(found)
 run.save(unlearned, "unlearned")
-by_chance = {"metric": "Dice", "explainer": "Random"}
-of_chance = scores.where(**by_chance).labelled(explainer="Deconv", variant="chance")
-anew = {
-    variant: stats.paired(unlearned + of_chance, {"variant": variant}, {"variant": "chance"}, explainer="Deconv")
-    for variant in unlearned.labels("variant")
-}
-leads = {
-    name: stats.paired(known, {"explainer": name}, {"explainer": "Random"}, **dice) for name in ("Deconv", "IG(max)")
-}
-lead, of_max, drawn = leads["Deconv"], leads["IG(max)"], anew["weights drawn anew"]
-left_over = 1 - float(stats.estimate(known, **by_chance))
-in_print = means[4]["Deconv"] - means[4]["Random"], 1 - means[4]["Random"]
-parts_of = float(lead) / left_over, in_print[0] / in_print[1]
-Markdown(
-    f"Deconv is {to_three(lead)} from Random ({source}: {lead.images:,} images), in print {in_print[0]:.3f}; {hardly['margin']} either way is "
-    f"allowed. Of what Random leaves to find it finds {parts_of[0]:.0%}, in print {parts_of[1]:.0%}: "
-    + (
-        "the size of the region is not the reason. "
-        if float(lead.low) / left_over > hardly["margin"] / in_print[1] and parts_of[0] > 2 * parts_of[1]
-        else "the size of the region may be the reason. "
-    )
-    + f"With {' and about '.join(f'{variant} it is {to_three(of)} from Random' for variant, of in anew.items())} (this build: "
-    f"{drawn.images:,} images): "
-    + (
-        f"beyond the margin without anything that was learned, by what the image shows: {float(drawn.value) / float(lead):.0%} of the distance. "
-        if float(drawn.low) > hardly["margin"]
-        else "without what was learned it is within the margin. "
-        if float(drawn.high) < hardly["margin"]
-        else "how much of it was learned these images do not tell. "
-    )
-    + "*Hardly better* allows a little worse, too: the claim is that both are within the margin of Random. Plain IG(max) is "
-    f"{tables.number(of_max, 4)} from it"
-    + (", a hair worse" if float(of_max.high) < 0 else ", a hair better" if float(of_max.low) > 0 else "")
-    + f" ({source})."
+of_run, unlearned = next((k, of) for k, of in run.beside("unlearned").items() if first.dataset in of.labels("dataset"))
+of_chance = (
+    run.beside("scores")[of_run].where(explainer="Random", **dice).labelled(explainer="Deconv", variant="chance")
 )
+part = stats.Statistic(
+    lambda deconv, chance: (deconv.mean() - chance.mean()) / (1 - chance.mean()),
+    ({"explainer": "Deconv"}, {"explainer": "Random"}),
+)
+of_rest, at = stats.estimate(known, part, **dice), hardly["margin"]
+there = (means[4]["Deconv"] - means[4]["Random"]) / (1 - means[4]["Random"])
+what = f"Deconv − Random, of what Random leaves to find; in print {there:.0%}"
+possible = [Reason("Is it the size of the region?", what, of_rest, below=at, said=tables.share)]
+questions = {"weights drawn anew": "Is it found without learning?", "the other class": "Is it found for any class?"}
+for variant, question in questions.items():
+    pair = {"variant": variant}, {"variant": "chance"}
+    anew = stats.paired(unlearned + of_chance, *pair, explainer="Deconv")
+    possible.append(Reason(question, f"Deconv − Random, {variant}", anew, above=at, source=of_run))
+run.why("fc-near-random-dice", *possible, source=source)
 
 # %% [markdown]
 # On black IG(min) is the region by construction, and EG, whose background is mostly black, nearly so: the next claim meets rivals

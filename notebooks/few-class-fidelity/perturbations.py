@@ -58,6 +58,7 @@ from faithlab.metrics import novelty
 from faithlab.references import perturbed
 from faithlab.scores import Scores
 from faithlab.study import figures, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import references, subjects
 from faithlab.zoo import datasets, models
@@ -132,16 +133,18 @@ shown = listing.astype(int).astype(str).rename(index=formula, level="operation")
 shown.loc[("all", ""), "widths each"] = ""
 tables.styled(shown)
 
+# %% [markdown]
+# Not all of these are different. A factor commutes with a blur, and matching the range undoes it. An increasing operation after the blur
+# is undone by matching the histogram. The product and the quotient, and that square, are the paper's own examples: some of its 33 chains
+# must repeat others too.
+
 # %% tags=["hide-input"]
 last = candidates["adjustment"].replace("none", "")
 chain = candidates["operation"].map(formula).str.cat([candidates["place"], last], " ").str.split().str.join(" ")
 Markdown(
-    f"The widths go from {perturbed.WIDTHS[0]:.0%} to {perturbed.WIDTHS[-1]:.0%} of the image's side, each a little wider than "
-    "the last; a chain with fewer of them takes them evenly from the 80.\n\n"
-    f"Not all of these are different. A factor commutes with a blur, and matching the range undoes it. An increasing "
-    f"operation after the blur is undone by matching the histogram. So {int((~different).sum())} of the 804 candidates repeat "
-    f"another one on any image, and {chain[different].nunique()} of {chain.nunique()} chains are left. The product and the "
-    "quotient, and that square, are the paper's own examples: some of its 33 chains must repeat others too."
+    f"So {int((~different).sum())} of the 804 candidates repeat another one on any image, and {chain[different].nunique()} of "
+    f"{chain.nunique()} chains are left. The widths go from {perturbed.WIDTHS[0]:.0%} to {perturbed.WIDTHS[-1]:.0%} of the image's "
+    "side, each a little wider than the last; a chain with fewer of them takes them evenly from the 80."
 )
 
 # %% [markdown]
@@ -156,7 +159,8 @@ Markdown(
 # $$
 #
 # $U$ says how decided the network still is, $S$ how far the candidate is from the image. Candidates with $U > \Delta$ are
-# discarded; of the others the lowest $P$ wins. Where all are discarded we take the lowest $U$, and count it as a fallback.
+# discarded; of the others the lowest $P$ wins. Where all are discarded we take the lowest $U$, and count it as a fallback. With
+# two classes a network that goes from sure of one class to sure of the other must pass the middle; with three it can go round it.
 
 # %% tags=["hide-input"]
 blurs = torch.tensor((candidates["operation"] == "none").to_list())
@@ -189,11 +193,8 @@ for key, subject in chosen.items():
     for name in chain.unique():
         save(key, "wins", torch.from_numpy(of_chain == name) & ~fallback, variant=name)
 missed = {task: full[task, training_seeds[0]][3] for task in tests}
-Markdown(
-    f"The fallback was needed for {' and '.join(f'{int(of.sum())} of {len(of)} {task}' for task, of in missed.items())}. With "
-    "two classes a network that goes from sure of one class to sure of the other must pass the "
-    "middle; with three it can go round it."
-)
+missed = " and ".join(f"{int(of.sum())} of {len(of)} {task}" for task, of in missed.items())
+Markdown(f"The fallback was needed for {missed}.")
 
 # %% mystnb={"figure": {"caption": "The candidates of one image of each task: how far each is from the image, and how decided the network still is. Those above the dashed line are discarded, the star wins.", "name": "fc-perturbations-candidates"}, "image": {"alt": "Two scatter plots of distance against decidedness; grey points above a dashed threshold, coloured points below it, a star at the winner, which lies to the left among the coloured ones."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.6))
@@ -308,31 +309,14 @@ tables.estimates({name: {"reference": name} for name in stand_ins}, each, of_sta
 # other, which is as good as random. Of two, what one loses the other gets: a "class switch" from the true class to
 # the only other one. Such an answer is no random one, though the accuracy drops. How many images does the network put *surely*,
 # with a probability above one half, into one other class when they are replaced as a whole? With two classes every wrong answer
-# is such a switch. The network recognises all of these images as they are. In brackets: 95 % intervals.
+# is such a switch. The network recognises all of these images as they are. Black is one image for all:
+# where the network is sure of its class, every image of another class switches to it. In brackets: 95 % intervals.
 
 # %% tags=["hide-input"]
 switched = Scores.concat(switches)
 run.save(switched, "switched")
 by_task = {f"{task} ({len(tests[task].classes)} classes)": {"dataset": where[task]} for task in sorted(tests)}
 tables.estimates({name: {"reference": name} for name in stand_ins}, by_task, switched)
-
-# %% tags=["hide-input"]
-words = {
-    "black": "blackened",
-    "white": "whitened",
-    "blur": "blurred",
-    "perturbed": "replaced by the winner of the search",
-}
-lines = []
-for task in sorted(tests):
-    found = {name: stats.estimate(switched, reference=name, dataset=where[task]) for name in words}
-    said = ", ".join(f"{tables.share(found[name])} when {word}" for name, word in words.items())
-    lines.append(f"**{task}**, {len(tests[task].classes)} classes: {said}")
-Markdown(
-    "Surely put into another class are, of the "
-    + "; of the ".join(lines)
-    + ". Black is one image for all: where the network is sure of its class, every image of another class switches to it."
-)
 
 # %% mystnb={"figure": {"caption": "One image of each task, replaced as a whole, and what the network makes of it: the class and its probability.", "name": "fc-perturbations-ood"}, "image": {"alt": "Two rows of six pictures: the image, black, white, its mean colour, a blurred copy, and the perturbed copy, each with the predicted class and its probability."}} tags=["hide-input"]
 shown = {task: torch.stack([of[name][samples[task]] for name in of]) for task, of in examples.items()}
@@ -372,16 +356,13 @@ tables.estimates({name: {"variant": name} for name in winning}, of_task, wins)
 # %% tags=["hide-input"]
 lines = []
 for task, data in where.items():
-    asked = {"metric": "forwards", "dataset": data}
-    near = stats.estimate(scores, variant="near enough (exact)", **asked)
-    line = stats.estimate(scores, variant="near a line", **asked)
-    same = stats.estimate(scores, metric="same winner", dataset=data)
+    asked, own = {"metric": "forwards", "dataset": data}, ("near enough (exact)", "near a line")
+    near, line = (tables.number(stats.estimate(scores, variant=of, **asked), 0) for of in own)
+    same = tables.share(stats.estimate(scores, metric="same winner", dataset=data))
     lines.append(
-        f"**{task}**: {int(different.sum())} without repetitions, {tables.number(near, 0)} that are near enough, and "
-        f"**{tables.number(line, 0)}** that the pruned search asks about, which finds the winner of the full one on "
-        f"{tables.share(same)} of the images."
+        f"**{task}**: {near} are near enough, **{line}** also near a line; the same winner on {same} of images."
     )
-Markdown("Of 804 forwards an image:\n\n" + "\n\n".join(lines))
+Markdown(f"{int(different.sum())} of 804 are no repetitions. Of these, for an image of\n\n" + "\n\n".join(lines))
 
 # %% mystnb={"figure": {"caption": "U along the widths of the plain blur, for eight images of each task. Where a line rises, the network becomes surer of a class when the blur grows.", "name": "fc-perturbations-widths"}, "image": {"alt": "Two line charts of U against the width of the blur; one line per image, with a dashed threshold."}} tags=["hide-input"]
 plain = candidates[(candidates["operation"] == "none") & (candidates["adjustment"] == "none")]
@@ -397,11 +378,8 @@ for axes, task in zip(grid, tests, strict=True):
 figures.show(figure)
 
 # %% tags=["hide-input"]
-Markdown(
-    "From one width to the next *U* does not rise in "
-    + " and ".join(f"{share:.0%} of the steps ({task})" for task, share in falling.items())
-    + ": on these images it is not monotone, and a search cannot stop where it first rises."
-)
+level = " and ".join(f"{share:.0%} of the steps ({task})" for task, share in falling.items())
+Markdown(f"From one width to the next *U* does not rise in {level}: a search cannot stop where it first rises.")
 
 # %% [markdown]
 # ## What reproduced
@@ -419,8 +397,8 @@ run.claim(
 
 # %% [markdown]
 # **Why?** The paper does not print its grid, so that ours may be too coarse, or the bar Δ of equation 3 too strict
-# for these networks. Both can be asked without a forward: every second and every fourth width of each chain says what
-# a finer grid would still add, and how far the images without a candidate are from Δ is known.
+# for these networks. Both can be asked without a forward: what did the last doubling of each chain's widths add, which as much again
+# would have to add, and how many images have a candidate under twice Δ?
 
 # %% tags=["hide-input"]
 rank_in_chain = torch.tensor(candidates.groupby(chain.to_numpy()).cumcount().to_numpy())
@@ -434,36 +412,17 @@ for key, subject in chosen.items():
 coarser = Scores.concat(rows)
 run.save(coarser, "coarser")
 source, known = next(iter(run.beside("scores").items()))
-lines = []
+of_run, coarser = next(iter(run.beside("coarser").items()))
+possible, more_widths = [], [{"variant": name} for name in ("all widths", "every second width")]
 for task, data in where.items():
-    reached = stats.estimate(known, variant=None, dataset=data, **found)
-    part = {name: stats.estimate(coarser, variant=name, dataset=data) for name in tried}
-    pair = [{"variant": name} for name in ("all widths", "every second width")]
-    finer = stats.paired(coarser, *pair, dataset=data)
-    nearest = full[task, training_seeds[0]][0].amin(1)[missed[task]] / delta[task]
-    lines.append(
-        f"**{task}**: {tables.share(reached)} have a candidate ({source}), "
-        + (f"{100 * (0.95 - float(reached)):.0f} points too few. " if float(reached) < 0.95 else "which is enough. ")
-        + f"Of the images of this build {tables.share(part['every fourth width'])} have one with every fourth width, "
-        f"{tables.share(part['every second width'])} with every second, {tables.share(part['all widths'])} with all: "
-        + tables.by_sign(
-            finer, "the last doubling adds {}", "the last doubling costs {}", "the last doubling adds nothing ({})"
-        )
-        + ", and as much again would "
-        + ("reach the bar. " if float(part["all widths"]) + float(finer) > 0.95 else "not reach the bar. ")
-        + f"A bar of twice Δ is met by {tables.share(part['twice Δ'])}"
-        + (
-            f", and where none meets Δ the least decided candidate is at {nearest.median():.1f} Δ (median)"
-            if len(nearest)
-            else ""
-        )
-        + (
-            ", so that Δ decides the claim."
-            if float(part["twice Δ"].low) > 0.95
-            else ", so that a looser Δ alone need not save the claim."
-        )
-    )
-Markdown("\n\n".join(lines))
+    lacking = max(0, round(0.95 - float(stats.estimate(known, variant=None, dataset=data, **found)), 3))
+    finer = stats.paired(coarser, *more_widths, dataset=data)
+    looser = stats.estimate(coarser, variant="twice Δ", dataset=data)
+    asked = f"{task}: images won by the last doubling; {100 * lacking:.1f} % lacking"
+    possible.append(Reason("Is the grid too coarse?", asked, finer, above=lacking, said=tables.share))
+    asked = f"{task} with a candidate at twice Δ"
+    possible.append(Reason("Is Δ too strict?", asked, looser, above=0.95, said=tables.share))
+run.why("fc-found", *possible, source=of_run)
 
 # %% tags=["hide-input"]
 every, blur = {"variant": None}, {"variant": "blur alone"}
@@ -488,41 +447,24 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** The mean is of two kinds of images: those with a candidate, whose *U* is below Δ by the choice, and those without one.
+# **Why?** The mean is of two kinds of images: those with a candidate, whose *U* is below Δ by the choice, and those without one. How many
+# are these, and how far are they from Δ?
 
 
 # %% tags=["hide-input"]
-def mean_of_those(has):
-    """The mean of U over the images that have a candidate, or over those that have none."""
-
-    def of(value, candidate):
-        chosen = candidate.values[:, 0] if has else 1 - candidate.values[:, 0]
-        return dataclasses.replace(value, weights=value.weights * chosen).mean()
-
-    return stats.Statistic(of, (own, {**found, "variant": None, "reference": None}), "U")
+def those(sample, candidate, has=True):
+    """A sample of the images that have a candidate, or of those that have none."""
+    chosen = candidate.values[:, 0] if has else 1 - candidate.values[:, 0]
+    return dataclasses.replace(sample, weights=sample.weights * chosen)
 
 
-lines = []
-for task, data in where.items():
-    total, bar = stats.estimate(known, dataset=data, **own), delta[task]
-    reached = stats.estimate(known, variant=None, dataset=data, **found)
-    with_one, none = (stats.estimate(known, mean_of_those(has), dataset=data) for has in (True, False))
-    spoiled = float(reached) < 1 and float(total.low) > bar > float(with_one.high)
-    lines.append(
-        f"**{task}**: *U* is {tables.number(total, 3)} on {total.images:,} images ({source}), Δ is {bar:.3f}. {tables.share(reached)} of the "
-        f"images have a candidate, and a mean *U* of {tables.number(with_one, 3)}"
-        + (f"; the others have {tables.number(none, 3)}" if float(reached) < 1 else "")
-        + (
-            ": these others are the reason that the mean is above Δ."
-            if spoiled
-            else ": so few without one do not lift the mean above Δ."
-            if float(total.high) < bar
-            else ": whether the mean is below Δ so many images do not tell."
-            if not float(total.low) > bar
-            else ": the images without a candidate are not the whole reason."
-        )
-    )
-Markdown("\n\n".join(lines))
+among = {"metric": "has a candidate", "variant": None, "reference": None}
+with_one = stats.Statistic(lambda value, candidate: those(value, candidate).mean(), (own, among))
+without = stats.Statistic(lambda value, candidate: those(value, candidate, has=False).mean(), (own, among))
+kinds = {"images that have a candidate": {"variant": None, **found}, "U of all": own}
+kinds |= {"U of those with one": {"of": with_one}, "U of those without": {"of": without}}
+by_task = {f"{task}, Δ = {delta[task]:g} ({source})": {"dataset": data} for task, data in where.items()}
+tables.estimates(kinds, by_task, known, digits=3)
 
 # %% tags=["hide-input"]
 nearer = {"less": True, "metric": "novelty", "variant": "all replaced"}
@@ -559,52 +501,36 @@ run.claim(
 # **Why?** Three reasons can be told apart. The images without a candidate may spoil it: they are left out. Half an
 # image of any other may be odd to the network, however natural its pixels: half is replaced by *another test image*,
 # which is in-distribution by any account. And the search looks at the distance from the image, not from the data: a
-# plain blur of fixed width does not look at all.
+# plain blur of fixed width, which does not look at all, may do better. Rows are chances to tell
+# replaced from clean, or a difference of two.
 
 # %% tags=["hide-input"]
 rows = []
 for key, subject in chosen.items():
-    task, test = key[0], tests[key[0]]
-    image = references.intensities(test, subject.images)
-    half = halves[key]
-    mixed = torch.where(half, image.roll(1, 0), image)
+    image = references.intensities(tests[key[0]], subject.images)
+    mixed = torch.where(halves[key], image.roll(1, 0), image)
     about = {**subject.labels, "metric": "novelty", "reference": "another image", "variant": "half replaced"}
     rows.append(Scores.of(fars[key](mixed), images=subject.images, **about))
 mixed = Scores.concat(rows)
 run.save(mixed, "mixed")
-
-
-def with_candidate(one, other, has):
-    """The chance to tell replaced images from clean ones, of those with a candidate."""
-    return stats.told_apart(one, dataclasses.replace(other, weights=other.weights * has.values[:, 0]))
-
-
-lines, among = [], {"metric": "has a candidate", "variant": None, "reference": None}
+of_run, mixed = next(iter(run.beside("mixed").items()))
+mixed = run.beside("scores")[of_run] + mixed
+possible = []
 for task, data in where.items():
     for part in ("all replaced", "half replaced"):
-        whole, blurred = (stats.estimate(known, chance(name, part), dataset=data) for name in ("perturbed", "blur"))
-        replaced = {"metric": "novelty", "variant": part, "reference": "perturbed"}
-        among_them = stats.Statistic(with_candidate, (clean, replaced, among), within=(0.0, 1.0))
-        only = stats.estimate(known, among_them, dataset=data)
-        line = f"**{task}, {part}**: told from a clean one with a chance of {tables.number(whole)}, "
-        line += f"{tables.number(only)} of those with a candidate, "
-        line += f"and {tables.number(blurred)} where a fixed blur replaces it ({source})"
-        if part == "half replaced":
-            natural = stats.estimate(scores + mixed, chance("another image", part), dataset=data)
-            line += f"; {tables.number(natural)} where another image does (this build)"
-            line += (
-                ": to mix two images is what the network notices, whatever is mixed in"
-                if float(natural.low) > 0.6
-                else ": that a mixture is odd by itself is not shown"
-            )
-        else:
-            line += (
-                ": the images without a candidate are not the reason"
-                if float(only.low) > 0.6
-                else ": without the images that have no candidate it need not fail"
-            )
-        lines.append(line + ".")
-Markdown("\n\n".join(lines))
+        over = clean, {"metric": "novelty", "variant": part, "reference": "perturbed"}, among
+        only = stats.Statistic(
+            lambda one, other, has: stats.told_apart(one, those(other, has)), over, within=(0.0, 1.0)
+        )
+        only, asked = stats.estimate(known, only, dataset=data), f"{task}, {part}: those with a candidate"
+        possible.append(Reason("Are those without a candidate the reason?", asked, only, below=0.6))
+    natural = stats.estimate(mixed, chance("another image", "half replaced"), dataset=data)
+    asked = f"{task}, half replaced: by another image"
+    possible.append(Reason("Is any mixture told?", asked, natural, above=0.6, source=of_run))
+    blurred = stats.difference(*(told(name, "all replaced") for name in ("blur", "perturbed")))
+    blurred, asked = stats.estimate(known, blurred, dataset=data), f"{task}, all replaced: blur − chosen"
+    possible.append(Reason("Would a plain blur do better?", asked, blurred, below=0))
+run.why("fc-in-distribution", *possible, source=source)
 
 # %% tags=["hide-input"]
 run.finish()
