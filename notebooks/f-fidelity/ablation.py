@@ -60,6 +60,7 @@ from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS
 from faithlab.readouts import probability
 from faithlab.study import figures, headlines, networks, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import comparisons, degraded, roar, subjects
 from faithlab.zoo import datasets
@@ -168,15 +169,15 @@ of_parts = run.claim(
         *(
             better(
                 scores,
-                {"metric": f"{after[0]}{way}{after[1]}"},
-                {"metric": f"{before[0]}{way}{before[1]}"},
-                of=stats.pairs_in_order(noise_shares, seeds, micro=True, better=metrics[f"Fid{way}"].better),
-                name=f"{metrics[f'Fid{way}'].direction}: {what}",
+                {"metric": after},
+                {"metric": before},
+                of=stats.pairs_in_order(noise_shares, seeds, micro=True, better=metrics[before].better),
+                name=f"{metrics[before].direction}: {what}",
             )
             for way in "+-"
-            for what, before, after in (
-                ("fine-tuning improves Fidelity", ("Fid", ""), ("Fid", ", fine-tuned")),
-                ("sampling with a cap improves it further", ("Fid", ", fine-tuned"), ("FFid", "")),
+            for before, after, what in (
+                (f"Fid{way}", f"Fid{way}, fine-tuned", "fine-tuning improves Fidelity"),
+                (f"Fid{way}, fine-tuned", f"FFid{way}", "sampling with a cap improves it further"),
             )
         ),
     ],
@@ -202,50 +203,29 @@ Markdown(
 )
 
 # %% [markdown]
-# **Why?** Fine-tuning and the cap can each be had alone. What does the cap do to the order on the original network, and what on the
-# fine-tuned one? And what is left to tell apart: how far is the explanation ahead of all noise by its area?
+# **Why?** Fine-tuning and the cap can each be had alone. Does the cap help the order on the original network, and on the fine-tuned
+# one? If it costs the order on the fine-tuned one only, a network that is used to missing pixels may hardly mind the few that go:
+# then all noise changes F-Fidelity's area less than with the cap alone. And is the order lost at single sizes only, which the area pools?
+# Pairs in the right order are counted as in the claim.
 
 # %% tags=["hide-input"]
-known, how, source, _ = headlines.best(run, "scores", scores)
-if not set(metrics) <= set(known.labels("metric")):
-    known, how, source = scores, run.parameters, "this build"
-levels, lines = how["noise_shares"], []
+source, known = next((s, of) for s, of in run.beside("scores").items() if set(metrics) <= set(of.labels("metric")))
+levels, noise_seeds, possible = [0.0, *sorted(known.labels("level"))], known.labels("noise_seed"), []
 for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
-    plain, tuned, capped, both = f"Fid{way}", f"Fid{way}, fine-tuned", f"FFid{way}, original", f"FFid{way}"
-    of = [stats.pairs_in_order(levels, how["seeds"], micro=micro, better=side) for micro in (True, False)]
-    added = [stats.paired(known, {"metric": a}, {"metric": b}, of[0]) for a, b in ((capped, plain), (both, tuned))]
-    sure = [int(float(e.low) > 0) - int(float(e.high) < 0) for e in added]
-    said = [tables.by_sign(e, "adds {}", "takes {}", "changes nothing ({})", tables.number) for e in added]
-    said = [text + ", not clearly," * (not clear) for text, clear in zip(said, sure, strict=True)]
-    left = degraded.reach(known, {name: metrics[name] for name in (plain, tuned, capped, both)}, levels=levels)
-    alone = min(float(left[name]) for name in (plain, tuned, capped))
-    single, whole = (stats.estimate(known, statistic, metric=both) for statistic in of)
-    lines.append(
-        f"**{direction}**: the cap {said[0]} on the original network and {said[1]} on the fine-tuned one. By its area the explanation "
-        f"is ahead of all noise by {tables.number(left[plain], 3)} with neither, {tables.number(left[tuned], 3)} with fine-tuning alone, "
-        f"{tables.number(left[capped], 3)} with the cap alone and {tables.number(left[both], 3)} with both. "
-        + (
-            "So it is not the cap alone that costs the order but cap and fine-tuning together"
-            + ": a network that is used to missing pixels hardly minds the few that go."
-            * (float(left[both]) < alone / 2)
-            + "." * (float(left[both]) >= alone / 2)
-            if sure[1] < 0 <= sure[0]
-            else "The cap costs the order on either network."
-            if max(sure) < 0
-            else f"The cap helps the fine-tuned network{' and the original one' * (sure[0] > 0)}."
-            if sure[1] > 0
-            else f"What it does to the fine-tuned network these images do not tell{', to the original one it helps' * (sure[0] > 0)}."
-        )
-        + (
-            f" By its areas F-Fidelity has {tables.number(whole)} of the pairs in order, at single sizes {tables.number(single)}: whether "
-            "more images would close that gap only a run with more tells."
-            if sure[1] < 0
-            else ""
-        )
-    )
-Markdown(
-    "\n\n".join([*lines, f"Pairs in the right order are counted as in the claim ({source}, {single.images:,} images)."])
-)
+    plain, tuned, capped, both = ({"metric": name} for name in metrics if f"Fid{way}" in name)
+    micro, macro = (stats.pairs_in_order(levels, noise_seeds, micro=m, better=side) for m in (True, False))
+    ends = [m | {"level": level} for m in (capped, both) for level in (None, levels[-1])]
+    of_noise = stats.estimate(known, stats.area, cells=ends, contrasts=side * torch.tensor([[1.0, -1.0, -1.0, 1.0]]))
+    pooled = stats.estimate(known, stats.difference(macro, micro), **both)
+    alone, tuned_alone = (stats.paired(known, *pair, micro) for pair in ((capped, plain), (both, tuned)))
+    asked = {
+        ("Does the cap help the original?", "pairs: the cap alone − Fidelity"): alone,
+        ("Does the cap help the tuned one?", "pairs: F-Fidelity − fine-tuning alone"): tuned_alone,
+        ("Is less left to tell apart?", "all noise: the cap alone − F-Fidelity"): of_noise,
+        ("Is only the order at single sizes lost?", "F-Fidelity's pairs: by areas − at single sizes"): pooled,
+    }
+    possible += [Reason(q, f"{direction}, {what}", found, above=0) for (q, what), found in asked.items()]
+run.why("ff-ablation", *possible, source=source)
 
 # %% [markdown]
 # ## One image (Figure 2)
@@ -253,7 +233,8 @@ Markdown(
 # For a single image a class is right or wrong, nothing between. So the curves follow the *probability* of the class. Each
 # line is the Grad-CAM explanation with another share of its scores shuffled. A metric that works keeps the lines apart
 # and in order, the darkest highest. As in the paper's figure ROAR is asked, too: its network is the one of
-# [](../f-fidelity/images) that was trained again without what Grad-CAM calls relevant.
+# [](../f-fidelity/images) that was trained again without what Grad-CAM calls relevant. One image is an illustration, not evidence: it
+# has no interval.
 
 # %% tags=["hide-input"]
 subject = chosen[0]
@@ -288,17 +269,6 @@ figures.maps(
 
 # %% mystnb={"figure": {"caption": "Probability of the image's class that is lost when the most relevant pixels are removed, for Grad-CAM with more and more noise. The scales differ. No bands: there is one image.", "name": "ff-ablation-case-curves"}, "image": {"alt": "Four line charts, one per metric: size against lost probability, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(of_case, single, size="size (share of pixels)", lost="probability")
-
-# %% tags=["hide-input"]
-found = {
-    name: float(stats.estimate(of_case, stats.found_order(noise_shares, seeds, micro=True, metric=name)))
-    for name in single
-}
-Markdown(
-    "Mean rank correlation with the true order over the sizes, for this image under MoRF (1 is perfect): "
-    + ", ".join(f"**{single[name].family} {f'{value:+.2f}'.replace('-', '−')}**" for name, value in found.items())
-    + ". One image is an illustration, not evidence: it has no interval."
-)
 
 # %% tags=["hide-input"]
 run.finish()

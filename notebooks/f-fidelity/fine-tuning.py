@@ -113,14 +113,9 @@ run.save(scores, "scores")
 test = datasets.load(recipes[0]["original"].data, "test").take(slice(images))
 right = {"original": chosen[0].model, TUNED: chosen[0].tuned, APART: apart[0]}
 right |= {f"{VIT}original": vits[0].model, f"{VIT}{TUNED}": vits[0].tuned}
+recognised = {f"{name} recognises": f"{accuracy(model, test):.1%}" for name, model in right.items()}
 data = recipes[0]["original"].data
-Markdown(
-    f"Of these images of {published.SETS.get(data, data)} "
-    + ", ".join(f"the {name} network recognises {accuracy(model, test):.1%}" for name, model in right.items()).replace(
-        f"the {APART} network", "the one trained apart"
-    )
-    + "."
-)
+tables.prose(pd.DataFrame([{"images": published.SETS.get(data, data)} | recognised]))
 
 # %% [markdown]
 # ## Pictures (Table 9)
@@ -212,53 +207,28 @@ Markdown(
 # of networks or images that have nothing to do with each other. For explainers that point at single pixels the table above says what the paper does not ask.
 
 # %% tags=["hide-input"]
-cam = {"explainer": explainers[0], "metric": "rank correlation"}
-vit_cam = cam | {"explainer": transformer_explainers[0]}
 ten = len(test.classes) <= 10
 bar, how_many = (0.5, "recognises most images") if ten else (0.3, "recognises three in ten images")  # of many classes
 half = "0.7 squared is about a half: of the variance of the one map's ranks the other's explain as much"
+parts = []
+for before, name, whose, others in (
+    ("", explainers[0], "the network", (APART, NEXT)),
+    (VIT, transformer_explainers[0], "the Vision Transformer", (NEXT,)),
+):
+    cam = {"explainer": name, "metric": "rank correlation"}
+    tuned, whole = {"network": before + TUNED}, {"network": f"{before}original", "metric": "accuracy"}
+    said = "Vision Transformer: " if before else ""
+    shared = above(scores, 0.7, **tuned, **cam, name=f"{said}the maps share at least half of their order")
+    parts.append(premise(above(scores, bar, **whole, name=f"{whose} {how_many}")))
+    parts.append(dataclasses.replace(shared, reason=half))
+    for other in others:
+        of = "a network trained apart" if other == APART else other
+        parts.append(better(scores, tuned, {"network": before + other}, **cam, name=f"{said}more alike than of {of}"))
 run.claim(
     "ff-kept-explanations",
     "Table 9, appendix D.4",
     "Fine-tuning leaves the explanations of Grad-CAM as they were.",
-    [
-        premise(
-            above(scores, bar, network="original", metric="accuracy", name=f"the network {how_many}"),
-        ),
-        dataclasses.replace(
-            above(scores, 0.7, network=TUNED, **cam, name="the maps share at least half of their order"), reason=half
-        ),
-        better(
-            scores, {"network": TUNED}, {"network": APART}, **cam, name="more alike than of a network trained apart"
-        ),
-        better(scores, {"network": TUNED}, {"network": NEXT}, **cam, name="more alike than of another image"),
-        premise(
-            above(
-                scores,
-                bar,
-                network=f"{VIT}original",
-                metric="accuracy",
-                name=f"the Vision Transformer {how_many}",
-            )
-        ),
-        dataclasses.replace(
-            above(
-                scores,
-                0.7,
-                network=VIT + TUNED,
-                **vit_cam,
-                name="Vision Transformer: the maps share at least half of their order",
-            ),
-            reason=half,
-        ),
-        better(
-            scores,
-            {"network": VIT + TUNED},
-            {"network": VIT + NEXT},
-            **vit_cam,
-            name="Vision Transformer: more alike than of another image",
-        ),
-    ],
+    parts,
 )
 
 # %% tags=["hide-input"]

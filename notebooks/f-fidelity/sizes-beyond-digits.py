@@ -73,10 +73,11 @@ from IPython.display import Markdown
 
 from faithlab import segments, stats
 from faithlab.claims import above, below, better
-from faithlab.metrics.size import GRID, Setting, curves, explanation_size, holds, stretch
+from faithlab.metrics.size import GRID, Setting, curves, explanation_size, stretch
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.trials import sizes
 from faithlab.zoo import datasets
@@ -202,7 +203,7 @@ tables.compared({"change of FFid+": changes}, **of_law)
 
 # %% tags=["hide-input"]
 controlled = {"explainer": "truth"}, {"explainer": "random"}
-of_networks = run.claim(
+run.claim(
     "ff-theorem-networks",
     "Theorem 1",
     "On trained networks of photographs, texts and series, too, FFid+ of a known explanation rises before both knees and falls after them, "
@@ -219,31 +220,28 @@ of_networks = run.claim(
         )
     ],
 )
-of_networks
 
 # %% [markdown]
-# **Why?** Of which data are the open parts, how many inputs are asked for, and are there as many? Only inputs that the network
-# recognises are asked about, and where a part of each is blank it recognises fewer.
+# **Why?** Only inputs that the network recognises are asked about, and where a part of each is blank it recognises fewer. Is the law not
+# seen in some data, or are its parts open for want of inputs? Rise and fall together tell more than each alone: the known
+# explanation's rise less its fall, against the random ranking's.
 
 # %% tags=["hide-input"]
-known, _, source, _ = headlines.best(run, "parts", of_networks.frame())
-known = known[(known["claim"] == "ff-theorem-networks") & (known["network"] == "pooled")]
-lines = []
-for name, of in known.groupby(known["part"].str.split(": ").str[0], sort=False):
-    unsure, n = of[of["outcome"] == "open"], int(of["images"].max())
-    right = int(((of["value"] > 0) != (of["kind"] == "below")).sum())
-    line = f"**{name[0].upper()}{name[1:]}**, {n} inputs ({source}): {(of['outcome'] == 'holds').sum()} of {len(of)} parts hold"
-    line += (
-        f", {len(unsure)} are open" * (len(unsure) > 0) + f", and {right} of {len(of)} changes go the way of the law"
-    )
-    needed, recipe = unsure["images_needed"].max(), next((r for kind, r, *_ in asked if kind == name), None)
-    if 0 < needed < math.inf:
-        line += f". To decide all of them {needed:,.0f} inputs are needed"
-        held = recipe and len(datasets.load(recipe.data, "test", **recipe.data_options))
-        line += f"; the test set has {held:,}" if held else ""
-        line += ", so that it cannot be decided with these data" * bool(held and held < needed)
-    lines.append(line + ".")
-Markdown("\n\n".join(lines))
+of_curves, possible = ({s.metric for c in certain for s in c.settings}, len(fractions)), []
+source, known = next(
+    (name, of)
+    for name, of in run.beside("scores").items()
+    if of_curves[0] <= {*of.labels("metric")} and len(next(iter(of)).sizes) == of_curves[1]
+)
+recipe_of = {name: recipe for name, recipe, *_ in asked}
+for c in certain:
+    rise, fall = (change(name, c)["of"] for name in ("rise", "fall"))
+    seen = stats.paired(known, *controlled, stats.difference(rise, fall), dataset=c.subject.dataset)
+    recipe = recipe_of[c.subject.dataset]
+    held = len(datasets.load(recipe.data, "test", **recipe.data_options))
+    said = f"{c.subject.dataset}, of {held:,} test inputs: rise − fall, truth − random"
+    possible.append(Reason("Is the law seen at all?", said, seen, above=0))
+run.why("ff-theorem-networks", *possible, source=source)
 
 # %% [markdown]
 # ## Is there a size, and which?
@@ -251,7 +249,9 @@ Markdown("\n\n".join(lines))
 # A size is named where a gain curve with a sharp knee explains the curves of all caps better than every smooth decay, and better than
 # a random ranking, each tested; [](explanation-size) says how. What is refused stands at the place of its best knee all the same, as
 # an open mark without an interval: no test supports it. A size that is one can be found again: where one is named, the
-# ranking is read twice more, from every other input and from the rest.
+# ranking is read twice more, from every other input and from the rest, and *again in* counts these halves. Up to one in twenty would be
+# named by chance, if all were smooth decays. Where *centre* has a size, a size is no praise: it knows nothing of the network.
+# The table lists what is named. A recorded interval that begins at the smallest size that is tried counts as refused, as it would be today.
 
 
 # %% tags=["hide-input"]
@@ -274,66 +274,13 @@ if early.any():
     today = [float("nan")] * 3 + ["it may be smaller than the sweep shows"]
     best.loc[early, ["size", "low", "high", "refusal"]] = today
 controls = ["truth", "random", "centre"]
-real = table[~table["ranking"].isin(controls)]
 true = table[table["ranking"] == "truth"]
-
-
-def listed(rows):
-    """Sizes that are named, in parentheses; of several networks, with the network's seed."""
-    several = {name: len({*of}) > 1 for name, of in rows.groupby("data")["training_seed"]}
-    which = [f"{r.data}{f', network {r.training_seed}' * several[r.data]}, {r.ranking}" for r in rows.itertuples()]
-    of = rows.assign(which=which).dropna(subset="size").itertuples()
-    again = ("in neither half", "in one half", "in both halves") if "halves" in rows else ()
-    said = [
-        f"{r.which}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" + (f", {again[r.halves]}" if again else "") for r in of
-    ]
-    return f" ({'; '.join(said)})" if said else ""
-
-
-def named(sizes, run_of):
-    """Which rankings have a size, in words."""
-    others, own = sizes[~sizes["ranking"].isin(controls)], sizes[sizes["ranking"] == "truth"]
-    middle = sizes[sizes["ranking"] == "centre"]
-    sure = own[own["size"].notna()]
-    held = int(holds(sure["low"], sure["high"], sure["truth"]).sum())
-    text = f"- **{run_of}**, up to {sizes['inputs'].max()} inputs of a kind: the sizes of **{others['size'].count()} of {len(others)}** "
-    text += f"rankings by explainers and by search are named{listed(others)}; up to {0.05 * len(others):.1f} would be by chance, if "
-    text += (
-        f"all were smooth decays. The known explanation has a named size in **{len(sure)} of {len(own)}** kinds of data"
-    )
-    text += f"{listed(sure)}, and its interval holds the true one in {held}, to half a step of the sizes that are tried ({GRID / 2:g})"
-    return (
-        text + f". The control *centre* has one in **{middle['size'].count()} of {len(middle)}** cases{listed(middle)}."
-    )
-
-
-most = best.query("ranking not in @controls")["size"]
-by_data = best[best["size"].notna()].groupby("ranking")["data"].agg(set)
-blobs = by_data.get("centre", set())
-lines = [named(best, f"The recorded run ({kept.profile})")] if kept else []
-if early.any():
-    lines[0] += (
-        f" {early.sum()} recorded readings whose interval begins at the smallest size that is tried count as refused, as they would be today."
-    )
-lines.append(named(table, "This build"))
-again = best.query("ranking == 'truth' and halves == 2")["data"]
-if 2 * most.count() > len(most):
-    lines.append("- Most rankings have an end.")
-elif len(again):
-    lines.append(
-        f"- So in {', '.join(again)}, where the known end is found in both halves again, the refusals are the rankings'. Elsewhere they may "
-        "also be for want of inputs."
-    )
-else:
-    lines.append(
-        "- So many inputs say little about the other rankings: the known end itself is not found again in each half of them."
-    )
-if blobs:
-    lines.append(
-        f"- **A size is no praise.** In {', '.join(sorted(blobs))} a disc in the middle of the image has one, on one network at least, and knows nothing of the "
-        "network."
-    )
-Markdown("\n".join(lines))
+runs = ({"recorded": best} if kept else {}) | {"this build": table}
+found = pd.concat(of.assign(run=name) for name, of in runs.items()).dropna(subset="size")
+interval = [f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}]" for r in found.itertuples()]
+found = found.assign(size=interval, truth=found["truth"].map("{:.2f}".format).replace("nan", "unknown"))
+called = {"training_seed": "network", "truth": "true size", "halves": "again in"}
+tables.prose(found[["run", "data", "training_seed", "ranking", "size", "truth", "halves"]].rename(columns=called))
 
 # %% tags=["hide-input", "headline"]
 source = headlines.best(run, "sizes", table).source
@@ -435,13 +382,6 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 figures.movable({f"{name}, {ranking}": size for name, _, ranking, size in behind})
-
-# %% tags=["hide-input"]
-both = real.merge(true, on="data", suffixes=("", "_true"))
-beats = int((both["largest_loss"] > both["largest_loss_true"]).sum())
-text = f"**Where the truth is known**, {beats} of {len(both)} rankings by explainers and search cost the network more inputs at their "
-text += "best size than the known explanation in random order does. "
-Markdown(text)
 
 # %% [markdown]
 # A ranking that puts the few features first that matter most has curves that fall as soon as the cap is reached: the end of what
@@ -561,7 +501,8 @@ figures.mark(axes, true["truth"].iloc[0], "truth", height=0.12)
 figures.show(figure)
 
 # %% [markdown]
-# By class the curves of all its inputs are read together, where there are enough.
+# By class the curves of all its inputs are read together, where there are enough. So few would show a sharp end only. *By chance*: the
+# rule's level times the number asked, if all were smooth decays.
 
 # %% tags=["hide-input"]
 classes = []
@@ -575,22 +516,12 @@ for c, name in ((c, name) for c, name, _ in read if name not in ("random", "cent
             classes.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
 classes = pd.DataFrame(classes)
 run.save(classes, "classes")
-by_network = real[real["data"] == "photographs"].groupby("ranking", sort=False)["size"].count()
-alike = int(by_network.isin([0, len(training_seeds)]).sum())
-alone, one_class = each[each["ranking"] != "truth"]["size"], int(classes["size"].count())
-text = f"**Of {len(alone)} readings of single images** by the real rankings {alone.count()} name a size; chance alone would name up to "
-text += f"{0.05 * len(alone):.1f}. **Of {len(classes)} "
-text += f"readings of single classes** {one_class} do{listed(classes)}; chance alone would name up to {0.05 * len(classes):.1f}, the rule's "
-text += "level times the number asked, if all were smooth decays. "
-text += (
-    "No more classes are named than by chance. "
-    if one_class <= 0.05 * len(classes)
-    else "Which of them are more than chance, one reading of each cannot say. "
-)
-text += "So few inputs of a class would show a sharp end only. "
-text += f"**Across networks** of the photographs ({len(training_seeds)}), that there is a size, or none, is the same for {alike} of "
-text += f"{len(by_network)} rankings."
-Markdown(text)
+alone = each[each["ranking"] != "truth"]
+counted = [
+    (what, len(of), of["size"].count(), f"{0.05 * len(of):.1f}")
+    for what, of in (("single images, by the real rankings", alone), ("single classes", classes))
+]
+tables.prose(pd.DataFrame(counted, columns=["read", "readings", "sizes named", "by chance, up to"]))
 
 # %% [markdown]
 # ## What to take home

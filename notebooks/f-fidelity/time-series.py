@@ -79,7 +79,8 @@ from faithlab.metrics import fidelities, own
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study.reasons import Reason
+from faithlab.study.results import Run
 from faithlab.trials import comparisons, degraded, masking, roar, subjects
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
@@ -128,6 +129,8 @@ facts = [
         "channels": test.inputs.shape[2],
         "steps": "–".join(f"{n}" for n in lengths[name].unique()[[0, -1]].unique().tolist()),
         "classes": len(test.classes),
+        "the largest of them": f"{test.labels[places[name]].bincount().max() / len(places[name]):.0%}",
+        "epochs": epochs * longer.get(name, 1),
         "steps that F-Fidelity removes, at most": "–".join(f"{n}" for n in capped[name].unique().tolist()),
     }
     for name, test in splits.items()
@@ -183,33 +186,13 @@ run.save(measured8[measured8["explainer"] == of_kind].drop(columns="explainer"),
 # GunPoint has few training series and ArrowHead fewer, so that an epoch is a handful of steps. Their networks learn from them
 # more often (`longer`). By how much was chosen on the training series alone: a five-fold cross-validation of three and of ten
 # times spoke for ten on ArrowHead, and for three on GunPoint, but with three GunPoint's CNN did not recognise the very series
-# that it had learnt from. So both have ten. What the networks recognise of the series that are explained, with 95 % intervals:
-
-# %% tags=["hide-input"]
-learnt = []
-for name in data:
-    of = {"dataset": f"{name} test", "explainer": f"random {own_units[name][0]}s"}
-    classes = splits[name].labels[places[name]].bincount()
-    right = {
-        ARCHITECTURES[a]: stats.estimate(bears, masking.at(0.0), network=f"{ARCHITECTURES[a]} original", **of)
-        for a in architectures
-    }
-    learnt.append(
-        {
-            "set": NAMES[name][0],
-            "training series": len(datasets.load(name, "train")),
-            "epochs": epochs * longer.get(name, 1),
-            "the largest class": f"{100 * float(classes.max() / classes.sum()):.0f} %",
-            **{network: tables.share(estimate) for network, estimate in right.items()},
-        }
-    )
-tables.prose(pd.DataFrame(learnt))
+# that it had learnt from. So both have ten.
 
 # %% [markdown]
 # ### Table 8, time series
 #
-# Accuracy with a random share of the values, or of the steps, set to zero; in brackets 95 % intervals over the series that
-# are explained. *Published* is Boiler, with values masked.
+# Accuracy with a random share of the values, or of the steps, set to zero: none, which is what the networks recognise of the series
+# that are explained, a twentieth and a tenth; in brackets 95 % intervals over these series. *Published* is Boiler, with values masked.
 
 # %% tags=["hide-input"]
 table8 = published.load("ffidelity_robustness")
@@ -294,14 +277,14 @@ figures.degraded_curves(
     scores, metrics, size=f"size (share of {units[0]}s)", lost="accuracy", direction="LeRF", rows=pairs
 )
 
+# %% [markdown]
+# How much is there to tell apart? The area between the curves of the explanation and of pure noise, in accuracy. A metric whose
+# interval holds 0 has not told even the explanation from pure noise.
+
 # %% tags=["hide-input"]
-reached = {pair: degraded.reach(scores, metrics, levels=noise_shares, **labels) for pair, labels in pairs.items()}
-Markdown(
-    "How much there is to tell apart, as the area between the curves of the explanation and of pure noise, in accuracy, "
-    "under MoRF and LeRF:\n\n"
-    + "\n".join(f"- *{pair}*: {tables.listed(of_pair)}" for pair, of_pair in reached.items())
-    + "\n\nA metric whose interval holds 0 has not told even the explanation from pure noise."
-)
+rows = {pair: degraded.reach(scores, metrics, levels=noise_shares, **labels) for pair, labels in pairs.items()}
+rows = {pair: {name: tables.number(e, 3) for name, e in of.items()} for pair, of in rows.items()}
+tables.styled(pd.DataFrame.from_dict(rows, orient="index"))
 
 # %% [markdown]
 # ## Do the metrics find the true order?
@@ -511,7 +494,7 @@ for pair in pairs:
 tables.prose(pd.DataFrame(lines, columns=["pair", "recognises", "a tenth of the steps costs", "meets the premises of"]))
 
 # %% tags=["hide-input"]
-macro_judged = run.claim(
+run.claim(
     "ff-series-macro",
     "Tables 3 and 6",
     "By their areas R-Fidelity and F-Fidelity order degraded explanations perfectly, but for LeRF with an LSTM on Boiler.",
@@ -522,44 +505,46 @@ macro_judged = run.claim(
         if not (whose[pair] == ("Boiler", "LSTM") and metric.endswith("-"))
     ],
 )
-macro_judged
 
 # %% [markdown]
-# **Why?** Both metrics ask the same networks about the same series, and one removes more: R-Fidelity has no cap. How
-# large are the steps of noise that each has to put in order, and how many of them are clear? *Recorded* and *this build* say
-# whose series a number is of. If the cap were all, F-Fidelity would fall least behind where it may remove most steps.
+# **Why?** Both metrics ask the same networks about the same series, but R-Fidelity has no cap. Does all noise change F-Fidelity's
+# areas in the right direction at all, so that only its steps are small? And does it change R-Fidelity's more, as it would if the cap
+# made them small? If the cap were all, the two would be nearest where it lets most steps go. Each change is the mean of MoRF and LeRF
+# and of the networks.
 
 # %% tags=["hide-input"]
-kept = recorded("f-fidelity/time-series", "parts")
-source, known = ("recorded", kept.frame) if kept else ("this build", macro_judged.frame())
-known = known[(known["claim"] == "ff-series-macro") & (known["network"] == "pooled") & (known["kind"] == "in_order")]
-known = known.assign(set=known["part"].str.split(",").str[0], family=known["part"].str.extract(r": (\w+Fid)")[0])
-steps = {name: known[known["family"] == f"{name}Fid"] for name in ("R", "F")}
-clear = {name: int((of["low"] > 0).sum()) for name, of in steps.items()}
-size = {name: of["value"].median() for name, of in steps.items()}
-said = {name: f"{of:.4f}".replace("-", "−") for name, of in size.items()}
-shares = (1 / known["images"]).agg(["min", "max"])
-Markdown(
-    f"Of {len(steps['R'])} steps of noise R-Fidelity has {clear['R']} clearly in order, F-Fidelity {clear['F']} of "
-    f"{len(steps['F'])} ({source}). A step changes the area by {said['R']} under the one and by {said['F']} under the "
-    f"other (medians), where one series is {shares['min']:.4f} to {shares['max']:.4f} of all"
-    + (
-        ": what F-Fidelity's cap leaves to be removed is little to tell on so few series."
-        if size["F"] < 0.5 * size["R"] and clear["F"] / len(steps["F"]) < clear["R"] / len(steps["R"])
-        else ": that the cap is the reason is not seen."
-    )
-)
+source, known = next(iter(run.beside("scores").items()))
 
-# %% tags=["hide-input"]
-lines = []
+
+def contrast(table, of, *weighted, **labels):
+    """A weighted sum over cells, given as labels and weights; None where a run has no such rows."""
+    cells, weights = zip(*weighted, strict=True)
+    asked = [(k, v) for cell in (*cells, labels) for k, v in cell.items() if v is not None]
+    there = all(value in table.labels(name) for name, value in asked)
+    return stats.estimate(table, of, cells=cells, contrasts=torch.tensor([weights]), **labels) if there else None
+
+
+def all_noise(name, **weights):
+    """By how much all noise makes the areas of metrics worse."""
+    ends, ways = {None: 1.0, max(known.labels("level")): -1.0}, {"+": 0.5, "-": -0.5}
+    cells = itertools.product(weights.items(), ways.items(), ends.items())
+    weighted = [({"metric": f + way, "level": level}, w * s * e) for (f, w), (way, s), (level, e) in cells]
+    return contrast(known, stats.area, *weighted, dataset=f"{name} test", explainer=f"IG of {units[0]}s")
+
+
+possible = []
 for name in data:
-    line = {"set": NAMES[name][0], "steps removed at most, in the median": int(capped[name].median())}
-    for family in ("R", "F"):
-        of = steps[family][steps[family]["set"] == NAMES[name][0]]
-        line[f"{family}-Fidelity, clear"] = f"{(of['low'] > 0).sum()} of {len(of)}"
-        line[f"{family}-Fidelity, a step"] = f"{of['value'].median():.4f}".replace("-", "−") if len(of) else "–"
-    lines.append(line)
-tables.prose(pd.DataFrame(lines))
+    asked = f"{NAMES[name][0]}, steps removed at most: {int(capped[name].median())}"
+    possible += [
+        Reason("Does F-Fidelity see all noise?", f"{asked}; change by all noise", all_noise(name, FFid=1), above=0),
+        Reason(
+            "Does R-Fidelity see more of it?",
+            f"{asked}; R-Fidelity − F-Fidelity",
+            all_noise(name, RFid=1, FFid=-1),
+            above=0,
+        ),
+    ]
+run.why("ff-series-macro", *possible, source=source)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -588,31 +573,13 @@ run.claim(
 ) if boilers else None
 
 # %% [markdown]
-# **Why?** Who ties, and where? To score the same, all explanations must cost a network equally many series.
+# **Why?** To score the same, all explanations must cost a network equally many series. Which metrics do?
 
 # %% tags=["hide-input"]
-known, _, source, _ = headlines.best(run, "ties", ties)
-if not set(boilers) <= set(known["pair"]):
-    known, source = ties, "this build"
-known = known.assign(family=known["metric"].str[:-1], ties=known["cases"] - known["told apart"])
-counts = known[known["pair"].isin(boilers)].groupby("family")[["ties", "cases"]].sum()
-tied = {f: counts.loc[f] for f in headlines.FAMILIES if f in counts.index}
-plain = known[known["family"] == "Fid"].groupby("pair")[["ties", "cases"]].sum()
-most_ties = plain["ties"].idxmax()
-Markdown(
-    f"On {headlines.listed(boilers)} all explanations score the same in "
-    + ", ".join(
-        f"{int(of['ties'])} of {int(of['cases'])} cases under {headlines.FAMILIES[f]}" for f, of in tied.items()
-    )
-    + f" ({source}). "
-    + "So here what Fidelity removes still costs a different number of series under some of the explanations. "
-    * (not tied["Fid"]["ties"])
-    + (
-        f"Fidelity ties most with *{most_ties}*, in {int(plain.loc[most_ties, 'ties'])} of {int(plain.loc[most_ties, 'cases'])} cases."
-        if plain["ties"].any()
-        else "Fidelity ties with no pair."
-    )
-) if boilers else None
+source_of_ties, counted_ties = next(iter(run.beside("ties").items()))
+families = counted_ties["metric"].str[:-1].map(headlines.FAMILIES).rename(f"metric ({source_of_ties})")
+of_boilers = counted_ties[counted_ties["pair"].isin(boilers)].groupby(families, sort=False)[["told apart", "cases"]]
+tables.prose(of_boilers.sum().reset_index())
 
 # %% tags=["hide-input"]
 run.claim(
@@ -624,41 +591,25 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Of steps F-Fidelity's cap removes few, of values as many times more as there are channels. Where it is behind Fidelity by steps,
-# is it behind by values, too?
+# **Why?** Of steps F-Fidelity's cap removes few, of values as many times more as there are channels. Where it is behind Fidelity by
+# steps, is it nearer by values? That would speak for the cap as the reason, not for the fine-tuning. A lead is the difference of the
+# pairs in the right order at single sizes, the mean of the networks.
 
 # %% tags=["hide-input"]
-known, how, source, _ = headlines.best(run, "scores", scores)
-if not set(several) <= set(known.labels("dataset")) or len(known.labels("explainer")) < len(units):
-    known, how, source = scores, run.parameters, "this build"
-# The lead by steps, the lead by values, and what values add.
-more = torch.tensor([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, -1.0], [-1.0, 1.0, 1.0, -1.0]])
-behind, helped, asked = [], [], list(itertools.product(several, known.labels("network"), "+-"))
-for name, network, way in asked:
-    of = stats.pairs_in_order(how["noise_shares"], how["seeds"], micro=True, better=1 if way == "+" else -1)
-    rivals = [{"metric": f"{m}{way}", "explainer": f"IG of {unit}s"} for unit in units for m in ("FFid", "Fid")]
-    lead = stats.estimate(known, of, cells=rivals, contrasts=more, dataset=name, network=network)
-    if float(lead.high[0]) < 0:
-        said = [
-            f"{float(v):.2f} [{float(a):.2f}, {float(b):.2f}]".replace("-", "−")
-            for v, a, b in zip(*lead.shown, strict=True)
-        ]
-        behind.append(
-            f"{sets[name]}, {network}, {'MoRF' if way == '+' else 'LeRF'}: {said[0]} by steps and {said[1]} by values"
-        )
-        helped.append(float(lead.low[2]) > 0)
-Markdown(
-    f"Of {len(asked)} comparisons with Fidelity on data of several channels F-Fidelity is clearly behind by steps in "
-    f"{len(behind) or 'none'} ({source}; difference of the pairs in the right order at single sizes)"
-    + (f": {'; '.join(behind)}. By values it does clearly better in {sum(helped)} of these" if behind else "")
-    + (
-        ", which speaks for the cap as the reason, not for the fine-tuning."
-        if 2 * sum(helped) > len(helped)
-        else ": that the cap is the reason is not seen."
-        if behind
-        else "."
-    )
-) if several else None
+levels, noise_seeds, possible = [0.0, *sorted(known.labels("level"))], known.labels("noise_seed"), []
+for name, (way, direction, side) in itertools.product(several, (("+", "MoRF", 1), ("-", "LeRF", -1))):
+    of = stats.pairs_in_order(levels, noise_seeds, micro=True, better=side)
+    leads = {
+        u: [({"metric": f"{m}{way}", "explainer": f"IG of {u}s"}, w) for m, w in (("FFid", 1.0), ("Fid", -1.0))]
+        for u in units
+    }
+    lead = contrast(known, of, *leads[units[0]], dataset=name)
+    less = [(cell, -weight) for cell, weight in leads[units[0]]]
+    nearer = contrast(known, of, *leads[units[-1]], *less, dataset=name)
+    asked = f"{sets[name]}, {direction}"
+    possible.append(Reason("Is it behind by steps?", f"{asked}: F-Fidelity − Fidelity", lead, below=0))
+    possible.append(Reason("Is it nearer by values?", f"{asked}: lead by values − by steps", nearer, above=0))
+run.why("ff-series-rank", *possible, source=source) if several else None
 
 # %% tags=["hide-input"]
 parts = []
@@ -683,45 +634,26 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Networks that bear everything, or a tenth that is too little for these series? The same networks lost more
-# of the values, too.
+# **Why?** Do these networks bear everything, or is a tenth too little for these series? The same networks lost half of the features, too.
+# Accuracy that is lost then, and what fine-tuning gives back of it, is the mean of the networks.
 
 # %% tags=["hide-input"]
-source, known = next(
-    (name, of)
-    for name, of in run.beside("masking").items()
-    if set(bears.labels("dataset")) <= set(of.labels("dataset"))
-)
-lines, most = [], max(tested)
-
-
-def costs(lost):
-    """What missing steps cost, in words."""
-    return tables.by_sign(lost, "loses {}", "gains {}", "loses nothing ({})")
-
-
-for pair, labels in original.items():
-    of = masks_of[pair]
-    tenth, half = (stats.estimate(known, masking.lost(share), network=labels["network"], **of) for share in (0.1, most))
-    by_network = [{"network": f"{pairs[pair]['network']} {which}"} for which in ("fine-tuned", "original")]
-    back = stats.paired(known, *by_network, of=masking.at(most), **of)
-    lines.append(
-        f"**{pair}** {costs(tenth)} to a tenth and {costs(half)} to {100 * most:.0f} % ({source}), "
-        + (
-            "so that a tenth was too little to ask, "
-            if float(half.low) > 0.05 > float(tenth)
-            else "so that it hardly needs what is missing, "
-            if float(half.high) < 0.05
-            else "and how much it needs what is missing stays open, "
-            if float(half.low) <= 0.05
-            else "so that a tenth was enough to ask, "
-        )
-        + "and fine-tuning "
-        + tables.by_sign(back, "gives {} back there", "takes another {} there", "gives nothing back there ({})")
-        + (", which is clear" if float(back.low) > 0 or float(back.high) < 0 else ", which is not clear")
-        + "."
+source_of_masks, masked_there = next(iter(run.beside("masking").items()))
+most, possible, share = max(tested), [], 1 / len(architectures)
+for name, kind in kinds.items():
+    of = {"dataset": f"{name} test", "explainer": f"random {kind}s"}
+    before, after = (
+        [({"network": f"{ARCHITECTURES[a]} {which}"}, share) for a in architectures]
+        for which in ("original", "fine-tuned")
     )
-Markdown("\n\n".join(lines))
+    lost = contrast(masked_there, masking.lost(most), *before, **of)
+    back = contrast(masked_there, masking.at(most), *after, *((cell, -weight) for cell, weight in before), **of)
+    asked = f"{NAMES[name][0]}, {100 * most:g} % of the {kind}s missing"
+    possible += [
+        Reason("Do the networks need what is missing?", f"{asked}: lost", lost, above=0.05, said=tables.share),
+        Reason("Does fine-tuning help there?", f"{asked}: given back", back, above=0, said=tables.share),
+    ]
+run.why("ff-series-robust", *possible, source=source_of_masks)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -49,6 +49,7 @@ seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
 import dataclasses
+import itertools
 
 import torch
 from IPython.display import Markdown
@@ -57,8 +58,9 @@ from faithlab import stats
 from faithlab.claims import above, best, better, in_order, premise
 from faithlab.metrics import fidelities, own
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.results import Run, recorded
+from faithlab.study import figures, networks, published, tables
+from faithlab.study.reasons import Reason
+from faithlab.study.results import Run
 from faithlab.trials import degraded, masking, roar, subjects
 
 figures.theme()
@@ -69,7 +71,7 @@ run = Run("f-fidelity/vision-transformer", globals())
 #
 # Every image is cut into patches; the features that are removed are pixels all the same. Before any explanation is
 # asked, both networks are shown images that lack a random share of their pixels. What that costs the original is all
-# that fine-tuning on random masks could cure.
+# that fine-tuning on random masks could cure. The table has their accuracy, with 95 % intervals.
 
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.VIT, run.parameters)
@@ -90,32 +92,9 @@ data = recipes[0]["original"].data
 called = published.SETS.get(data, data)
 table8 = masking.by_architecture(bears, {f"{data} test": called})
 run.save(table8.drop(columns="explainer"), "robustness")
-
-
-def told(scores):
-    """What the networks recognise, and what masks cost them."""
-    return "; ".join(
-        f"the {asked} network recognises **{tables.share(whole)}** of the test images, and "
-        + tables.by_sign(lost, "loses **{}**", "gains **{}**", "loses nothing (**{}**)")
-        + " with a tenth of the pixels missing at random"
-        for asked in ("original", "fine-tuned")
-        for whole, lost in [
-            (stats.estimate(scores, of, network=f"ViT {asked}") for of in (masking.at(0.0), masking.lost(0.1)))
-        ]
-    )
-
-
-Markdown(f"In this build, on {many} test images of {called}, {told(bears)}.")
-
-# %% tags=["hide-input"]
-before = recorded("f-fidelity/vision-transformer", "masking")
-kept_data = before and before.provenance["parameters"]["training"].get("data", networks.VIT.data)
-Markdown(
-    f"*Recorded* is a run of the `{before.profile}` profile, on {published.SETS.get(kept_data, kept_data)}: {told(before.frame)}. Compare this, and its column below, "
-    "with the network above."
-    if before
-    else "No run has been recorded."
-)
+beside = run.beside("robustness").items()
+shown = {name: of.assign(mean=of["accuracy"], masked=of["masked"].map("{:.0%} masked".format)) for name, of in beside}
+tables.styled(tables.side_by_side(shown, rows=["dataset", "network"], columns=["masked"]))
 
 # %% [markdown]
 # ## SmoothGrad-squared, made worse step by step
@@ -149,14 +128,14 @@ figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="ac
 # %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-vit-curves-lerf"}, "image": {"alt": "Four line charts, one per metric, under LeRF: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy", direction="LeRF")
 
+# %% [markdown]
+# How much is there to tell apart? The area between the curves of the explanation and of pure noise, in accuracy. A metric whose
+# interval holds 0 has not told even the explanation from pure noise, and its order of what lies between says nothing. F-Fidelity never
+# removes more than a share $\beta$ of the pixels, so it can lose no more than such masks cost. Where that is next to nothing, the
+# paper's own guideline says to use plain Fidelity.
+
 # %% tags=["hide-input"]
-Markdown(
-    "How much there is to tell apart, as the area between the curves of the explanation and of pure noise, in accuracy: "
-    f" {tables.listed(degraded.reach(scores, metrics, levels=noise_shares))}. A metric whose interval holds 0 has not "
-    "told even the explanation from pure noise, and its order of what lies between says nothing. F-Fidelity never "
-    f"removes more than {beta:.0%} of the pixels, so it can lose no more than such masks cost. Where that is next to "
-    "nothing, the paper's own guideline says to use plain Fidelity."
-)
+Markdown(tables.listed(degraded.reach(scores, metrics, levels=noise_shares)) + ".")
 
 # %% [markdown]
 # ## Table 5
@@ -216,14 +195,22 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Is an order wrong, or are its steps so small that these images cannot tell? And what makes them small, the cap or the
-# fine-tuned network? At the largest size R-Fidelity and F-Fidelity remove equally many pixels under LeRF: what is left there is the
-# network.
+# **Why?** Is an order wrong, or are single steps so small that these images cannot tell? And what makes them small, the cap or the
+# fine-tuned network? At the largest size R-Fidelity and F-Fidelity remove equally many pixels under LeRF: what they differ in there
+# is the network. A change is turned so that above 0 is right.
 
 # %% tags=["hide-input"]
-known, _, source, _ = headlines.best(run, "scores", scores)
-noisier = [{"level": level} for level in (None, *sorted(known.labels("level")))]
-each_step = torch.eye(len(noisier), dtype=torch.float64).diff(dim=0)
+source, known = next(iter(run.beside("scores").items()))
+levels = [None, *sorted(known.labels("level"))]
+
+
+def changed(cells, one=None, other=levels[-1], of=stats.area):
+    """By how much noise changes metrics with weights, from one level to the other."""
+    asked = [
+        ({"metric": m, "level": level}, w * s) for m, w in cells.items() for level, s in ((one, 1.0), (other, -1.0))
+    ]
+    cells, weights = zip(*asked, strict=True)
+    return stats.estimate(known, of, cells=cells, contrasts=torch.tensor([weights]))
 
 
 def last(sample):
@@ -231,37 +218,21 @@ def last(sample):
     return sample.mean()[:, -1]
 
 
-def all_noise(way, of):
-    """What all noise changes, against no noise, to R-Fidelity and to F-Fidelity; and that in words."""
-    change = [stats.paired(known, noisier[-1], noisier[0], of, metric=f"{m}{way}") for m in ("RFid", "FFid")]
-    return change, f"R-Fidelity by {tables.share(change[0])} and F-Fidelity by {tables.share(change[1])}"
-
-
-lines = []
-for way, side, direction in (("+", -1, "MoRF"), ("-", 1, "LeRF")):
-    steps = stats.estimate(known, stats.area, cells=noisier, contrasts=side * each_step, metric=f"FFid{way}")
-    right, sure, turned = (int(of.sum()) for of in (steps.value > 0, steps.low > 0, steps.high < 0))
-    lines.append(
-        f"**{direction}**: {right} of {len(each_step)} steps of noise go the right way, {sure} of them clearly, and {turned or 'none'} the "
-        f"wrong way clearly, with {steps.images} images ({source}). All noise changes the area of {all_noise(way, stats.area)[1]}"
-    )
-    if way == "-":
-        there, words = all_noise(way, last)
-        lines[-1] += f"; at the largest size, {max(next(iter(known)).sizes):.0%}, it changes the loss of {words}: " + (
-            "the network used to missing pixels minds less which are missing, so that its steps are small without the cap, too"
-            if float(there[1].high) < 0.5 * float(there[0].low)
-            else "that the fine-tuned network alone makes the steps small is not seen"
-        )
-    lines[-1] += (
-        "."
-        if sure == len(each_step)
-        else ". A step is turned, so that more images would not help."
-        if turned
-        else ". What is open are small steps, not a turned one: more images decide."
-        if right == len(each_step)
-        else ". Of so many images the order of the others cannot be told."
-    )
-Markdown("\n\n".join(lines))
+possible = []
+for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
+    steps = {step: changed({f"FFid{way}": side}, *step) for step in itertools.pairwise(levels)}
+    (low, high), least = min(steps.items(), key=lambda of: float(of[1]))
+    more = {f"RFid{way}": side, f"FFid{way}": -side}
+    told = {
+        ("Is an order there to find?", "all noise"): changed({f"FFid{way}": side}),
+        ("Is the smallest step clear?", f"{100 * (low or 0):g} to {100 * high:g} % of noise"): least,
+        ("Would R-Fidelity see more?", "all noise: R-Fidelity − F-Fidelity"): changed(more),
+    }
+    possible += [Reason(q, f"{direction}, {what}", found, above=0) for (q, what), found in told.items()]
+last_alone = changed(more, of=last)  # under LeRF
+of_network = "LeRF, largest size, equally many removed: R-Fidelity − F-Fidelity"
+possible.append(Reason("Would the network alone do that?", of_network, last_alone, above=0))
+run.why("ff-vit", *possible, source=source)
 
 # %% tags=["hide-input"]
 run.claim(
