@@ -59,15 +59,18 @@ seeds = [0]  # of noise, random orders and searches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 
 # %% tags=["hide-input"]
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from faithlab import masks, segments
+from faithlab import masks, segments, stats
 from faithlab.claims import below, better
 from faithlab.metrics import METRICS
 from faithlab.stats import sequential
 from faithlab.study import figures, headlines, kinds, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.trials import examination, truth
 from faithlab.trials.peers import chosen as other_libraries
@@ -246,7 +249,7 @@ figures.matrix(trust, "one image")
 # %% tags=["hide-input"]
 there = trust[(trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != examination.NONE)]
 where = {kind: {k: of[0].subject.labels[k] for k in ("dataset", "network")} for kind, of in asked.items()}
-single_order = run.claim(
+run.claim(
     "ex-single-order",
     "this page",
     "No metric's score of a single input passes Order: T is below 0.8 for each of them, on each kind of network.",
@@ -263,43 +266,31 @@ single_order = run.claim(
         for row in there.itertuples()
     ],
 )
-single_order
 
 # %% [markdown]
-# **Why?** Which parts are open, because a metric says the same of every input, or because its $T$ is near the bar? And why on that kind
-# of network: is an explanation there so much better than chance that every step of noise shows? $T$ in Chance says so.
+# **Why?** Is some metric near the bar, and is it where explanations are told from chance best? There every step of noise may show. Of each
+# kind of network stands the metric with the highest *T* in Order, and what all metrics have in Chance, on the mean. A metric that
+# says the same of every input has no interval, and stays open with any number of inputs.
 
 # %% tags=["hide-input"]
-of_parts = recorded("across/examination", "parts") if best_trust is not trust else None
-told = single_order.frame() if of_parts is None else of_parts.frame.query("claim == 'ex-single-order'")
-told = told[(told["network"] == "pooled") & (told["outcome"] != "holds")]
-told = told.assign(kind_of=told["part"].str.split(", ", n=1).str[1], metric=told["part"].str.split(", ").str[0])
-no_spread, near = told[told["low"].isna()], told[told["low"].notna()]
+one_each = each if best_trust is trust else recorded("across/examination", "singles").frame
+evidence = "this build" if best_trust is trust else "recorded"
+places_of = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in kinds.KINDS.values()} | where
+kinds_of = [kind for kind in best_trust["kind"].unique() if kind in places_of]
 one_image = best_trust[(best_trust["size"] == "one image") & (best_trust["verdict"] != examination.NONE)]
-of_trials = one_image.pivot_table(index="kind", columns="trial", values="T", aggfunc="median", sort=False)
-of_trials = of_trials.reindex(columns=["Order", "Chance"])
-lines = [
-    f"- {r.metric} ({r.kind_of}): T is {r.value:.2f} on each of {r.images:.0f} inputs. Without a difference there is no interval, "
-    "and more inputs do not bring one."
-    for r in no_spread.itertuples()
-]
-lines += [
-    f"- *{name}*: {', '.join(f'{r.metric} {r.value:.2f} [{r.low:.2f}, {r.high:.2f}]' for r in of.itertuples())}, of {of['images'].max():.0f} inputs."
-    for name, of in near.groupby("kind_of", sort=False)
-]
-Markdown(
-    f"Not below {examination.PASS} for sure, at a stricter level than that of these 95 % intervals, because of the many parts ({of_run}):\n\n"
-    + ("\n".join(lines).replace("-0.", "−0.") or "- nothing.")
-    + "\n\nThe median *T* of the metrics on single inputs, in Order and in Chance: "
-    + "; ".join(f"*{name}* {row.Order:.2f} and {row.Chance:.2f}" for name, row in of_trials.iterrows())
-    .replace("nan", "–")
-    .replace(" -", " −")
-    + (
-        ". It is where explanations are told from chance best of all kinds that a metric comes near the bar: there noise costs most."
-        if len(near) and set(near["kind_of"]) == {of_trials["Chance"].idxmax()}
-        else "."
-    )
-)
+possible = []
+for kind in kinds_of:
+    of = one_image[one_image["kind"] == kind].pivot(index="metric", columns="trial", values="T")
+    of = of.reindex(columns=["Order", "Chance"]).dropna(how="all")
+    t_of = partial(stats.estimate, one_each, examination.SINGLE, **places_of[kind])
+    if of["Order"].notna().any():
+        top = of["Order"].idxmax()
+        told = t_of(metric=top, variant="Order")
+        possible.append(Reason("Does one pass Order?", f"{kind}: the highest, {top}", told, above=examination.PASS))
+    if of["Chance"].notna().any():
+        told = t_of(metric=[*of["Chance"].dropna().index], variant="Chance")
+        possible.append(Reason("Is chance easily told?", f"{kind}: all metrics, mean", told, above=examination.PASS))
+run.why("ex-single-order", *possible, source=evidence)
 
 # %% [markdown]
 # ## What it teaches
@@ -352,7 +343,7 @@ run.claim(
 # %% [markdown]
 # **Why?** How much is there for each of them to show? All noise changes the score of an input by so many of its standard deviations over
 # inputs and explainers: the least relevant first, then the most relevant first. In brackets: how many of these scores it does not
-# change at all.
+# change at all. Where a random order alone loses much, the most relevant first may have little left to show: the last row.
 
 
 # %% tags=["hide-input"]
@@ -376,8 +367,6 @@ of_scores = recorded("across/examination", "scores") if best_trust is not trust 
 known = scores if of_scores is None else of_scores.frame
 names_of = {name for pair in pairs for name in pair}
 turned = examination.turned(known.where(metric=sorted(names_of & set(known.labels("metric")))), METRICS)
-places_of = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in kinds.KINDS.values()} | where
-kinds_of = [kind for kind in best_trust["kind"].unique() if kind in places_of]
 effects = {(pair, kind): [shown_by(name, kind) for name in pair] for pair in pairs for kind in kinds_of}
 
 
@@ -387,26 +376,10 @@ def in_words(of):
 
 
 table = {kind: [in_words(effects[pair, kind]) for pair in pairs] for kind in kinds_of}
-tables.prose(pd.DataFrame({"pair": [" and ".join(pair) for pair in pairs], **table}))
-
-# %% tags=["hide-input"]
-chance_loss = {kind: of[2] for kind in kinds_of if (of := shown_by("AOPC", kind))}
-ahead = {k: [a[0] > b[0] for a, b in (effects[p, k] for p in pairs) if a and b] for k in chance_loss}
-share_ahead = {kind: sum(of) / len(of) for kind, of in ahead.items() if of}
-by_loss = sorted(share_ahead, key=lambda kind: -chance_loss[kind])
-Markdown(
-    f"What a random order alone loses by AOPC ({of_run}), and in how many pairs the least relevant first shows more: "
-    + "; ".join(f"*{kind}* {chance_loss[kind]:.2f}, {sum(ahead[kind])} of {len(ahead[kind])}" for kind in by_loss)
-    + ". "
-    + (
-        "Where a random order loses much, the most relevant first has little left to show; where it loses little, the least relevant "
-        "first has. So which end is better goes with the network, and not with the direction as such."
-        if len(by_loss) > 1
-        and min(chance_loss[k] for k in by_loss if share_ahead[k] > 0.5 or k == by_loss[0])
-        > max(chance_loss[k] for k in by_loss if share_ahead[k] < 0.5 or k == by_loss[-1])
-        else "That the loss of a random order decides which end shows more cannot be told from these networks."
-    )
-)
+for kind in kinds_of:
+    loss = shown_by("AOPC", kind)
+    table[kind].append(f"{loss[2]:.2f}".replace("-", "−") if loss else "–")
+tables.prose(pd.DataFrame({"pair": [*(" and ".join(pair) for pair in pairs), "a random order, loss by AOPC"], **table}))
 
 # %% [markdown]
 # **Its own trial?** SaCo was shown to be good by Chance, F-Fidelity by Order. On a single input, is each better at home than
@@ -428,38 +401,26 @@ run.claim(
 
 # %% [markdown]
 # **Why?** Is it the home of the metric, or is one of the trials easier for *every* metric? Order asks for small steps of noise, Chance for
-# the difference from a random order. What each metric's $T$ on single inputs is in Chance less in Order, beside that of the others:
+# the difference from a random order. If Chance is easier for all others, SaCo's lead there is no merit of its home, and if it is for
+# F-Fidelity, too, its home is the harder trial. $T$ is that of single inputs.
 
 # %% tags=["hide-input"]
-both_trials = one_image.pivot_table(index=["kind", "metric"], columns="trial", values="T", sort=False)
-both_trials = both_trials.reindex(columns=["Order", "Chance"]).dropna()
-easier, lines = both_trials["Chance"] - both_trials["Order"], []
-for kind, of in easier.groupby("kind", sort=False):
-    of = of.droplevel("kind")
-    rest = of.drop(index=[*own_trials], errors="ignore")
-    mine = "; ".join(f"{name} {of[name]:+.2f}" for name in own_trials if name in of)
-    lines.append(
-        f"- *{kind}*: {mine or 'none of the three'}; {(rest > 0).sum()} of {len(rest)} others do better in Chance, median {rest.median():+.2f}."
-    )
-tied = {k: of[1] for k in kinds_of if (of := shown_by("FFid+", k))}
-Markdown(
-    f"({of_run})\n\n"
-    + "\n".join(lines).replace("-0.", "−0.")
-    + "\n\n"
-    + (
-        f"{(easier > 0).mean():.0%} of all metrics do better in Chance: it is the easier trial, so that SaCo's lead there is "
-        "no merit of its home, and F-Fidelity's is held back by the harder one. "
-        if (easier > 0).mean() > 0.7
-        else "No trial is easier for most metrics. "
-    )
-    + (
-        "And all noise leaves F-Fidelity's score of an input as it was in "
-        + ", ".join(f"{share:.0%} (*{kind}*)" for kind, share in tied.items())
-        + " of the cases: what its cap lets it remove often changes no hit, and an equal score is no right answer."
-        if tied
-        else ""
-    )
-)
+possible = []
+for kind in kinds_of:
+    of = one_image[(one_image["kind"] == kind) & one_image["trial"].isin(["Order", "Chance"])].dropna(subset="T")
+    both = of.groupby("metric", sort=False)["trial"].nunique()
+    names = [*both.index[both == 2]]
+    groups = {
+        "all others": [n for n in names if n not in own_trials],
+        "F-Fidelity": [n for n in names if n.startswith("FFid")],
+    }
+    for group, of_group in groups.items():
+        if of_group:
+            pair = {"variant": "Chance"}, {"variant": "Order"}
+            told = stats.paired(one_each, *pair, examination.SINGLE, metric=of_group, **places_of[kind])
+            asked_of = f"{kind}: T in Chance − in Order, mean"
+            possible.append(Reason(f"Is Chance easier for {group}?", asked_of, told, above=0))
+run.why("ex-own-trial", *possible, source=evidence)
 
 # %% [markdown]
 # ## Every number with its interval

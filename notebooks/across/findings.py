@@ -40,6 +40,7 @@ from faithlab import stats
 from faithlab.claims import better
 from faithlab.metrics import METRICS, evaluate
 from faithlab.study import figures, kinds, profiles, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.trials import examination, subjects
 from faithlab.trials.peers import PEERS
@@ -115,35 +116,24 @@ panels[-1, 0].set_xlabel("forwards that it takes", fontsize="small")
 figures.show(figure)
 
 
-# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
-def not_put_to(row):
-    """The trials that do not apply to a metric."""
-    asked_of = ", ".join(row[["passed", "failed", "open"]])
-    return ", ".join(trial for trial in examination.TRIALS if trial not in asked_of)
+# %% [markdown]
+# Of the metrics of this study, those that pass most and can be paid, the cheapest. Metrics of other libraries have their name before
+# theirs. They took the trials as they are, but are not recommended: [some have faults](../cost/peers) that no trial sees. Do not
+# read the number of a *single* input as a verdict on its explanation: [of none is it known to be right often enough](examination).
 
-
+# %% tags=["hide-input"]
 take = examination.recommended(advice, price, forwards)
-lines = []
+rows = []
 for kind in here:
-    best = usable.set_index(["kind", "metric"], drop=False).loc[(kind, take[kind])] if kind in take else None
-    lines.append(
-        f"- *{kind}*: "
-        + (
-            f"**{best['metric']}**. It passes {best['passed'] or 'none yet'} and fails none (open: {best['open'] or 'none'}; not put to: {not_put_to(best) or 'none'}); "
-            f"it needs {best['forwards']:,.0f} forwards (at most {best['most']:,.0f})"
-            if best is not None
-            else f"no metric that fails nothing is sure to do with {forwards:,} forwards; ask more inputs than this page did"
-        )
-        + "."
+    row = usable.set_index(["kind", "metric"], drop=False).loc[(kind, take[kind])] if kind in take else None
+    taken = {} if row is None else dict(row[["passed", "open"]])
+    left = [trial for trial in examination.TRIALS if row is not None and trial not in ", ".join(taken.values())]
+    taken |= {"not put to": ", ".join(left)}
+    needs = "" if row is None else f"{row['forwards']:,.0f} (at most {row['most']:,.0f})"
+    rows.append(
+        {"kind": kind, "take": take.get(kind, f"none is sure to do with {forwards:,}"), **taken, "forwards": needs}
     )
-Markdown(
-    f"With {forwards:,} forwards, the metric of this study that passes most, and of those the cheapest:\n\n"
-    + "\n".join(lines)
-    + "\n\nMetrics of other libraries have their name before theirs. They took the trials as they are, but are not "
-    + "recommended: [some have faults](../cost/peers) that no trial sees. "
-    + "Do not read the number of a *single* input as a verdict on its explanation: "
-    + "[of none is it known to be right often enough](examination)."
-)
+tables.prose(pd.DataFrame(rows).fillna(""))
 
 # %% tags=["hide-input", "headline"]
 rows = usable.set_index(["kind", "metric"])
@@ -289,42 +279,17 @@ run.claim(
 
 
 # %% tags=["hide-input"]
-def why(verdict, ten=10):
-    """What goes with the cells of a claim that hold, fail and are open: the rival, the trial or the network."""
+def why(verdict):
+    """By the label that the cells of a claim differ most by, the rival, the trial or the network: what they say."""
     cells = verdict.frame().query("network == 'pooled'").reset_index(drop=True)
-    cells[["rival", "trial", "kind of network"]] = cells["part"].str.split(", ", n=2, expand=True)
-    apart = ((cells["value"] - cells["value"].mean()) ** 2).sum()
-    goes_with = {}
-    for of in ("rival", "trial", "kind of network"):
-        means = cells.groupby(of)["value"].transform("mean")
-        goes_with[of] = ((means - cells["value"].mean()) ** 2).sum() / apart if apart > 0 else 0.0
-    most = max(goes_with, key=goes_with.get)
-    counts = cells["outcome"].value_counts()
-    each_of = [
-        f"*{name}* {own['value'].mean():+.2f}, {(own['outcome'] == 'holds').sum()} hold, {(own['outcome'] == 'fails').sum()} fail of {len(own)}"
-        for name, own in cells.groupby(most, sort=False)
-    ]
-    left = cells[cells["outcome"] == "open"]
-    same = left[left["low"].isna() & (left["value"] == 0)]
-    soon = left["images_needed"] <= ten * left["images"]
-    few, many = cells["images"].min(), cells["images"].max()
-    span = f"{few:.0f} to {many:.0f}" if few < many else f"{many:.0f}"
-    text = f"(the examination's recorded run, {kept['singles'].profile} profile; {span} inputs a cell) Of {len(cells)} cells "
-    text += f"{counts.get('holds', 0)} hold, {counts.get('fails', 0)} fail and {len(left)} are open"
-    text += (
-        f", {counts['depends on the network']} depend on the network. " if "depends on the network" in counts else ". "
-    )
-    text += "The difference of *T* goes "
-    shares = ", ".join(f"{of} {part:.0%}" for of, part in goes_with.items() if len(set(cells[of])) > 1)
-    text += f"{'most with the ' + most if goes_with[most] > 0.2 else 'with none of these'} (shares of its variance over the "
-    text += f"cells, each by itself: {shares}). By {most}: {'; '.join(each_of)}. "
-    if len(same):
-        where_same = ", ".join(
-            dict.fromkeys(f"{r.trial} ({r[cells.columns.get_loc('kind of network') + 1]})" for r in same.itertuples())
-        )
-        text += f"In {len(same)} of the open ones both metrics do the same on every input ({where_same}): no number of inputs decides that. "
-    text += f"Up to {ten} times as many inputs would tell in {soon.sum()}, and not even these in {len(left) - len(same) - soon.sum()}: there the two are nearly level."
-    return text.replace(" -", " −")
+    by = ["rival", "trial", "kind of network"]
+    cells[by] = cells["part"].str.split(", ", n=2, expand=True)
+    spread = {of: cells.groupby(of)["value"].transform("mean").var() for of in by if len({*cells[of]}) > 1}
+    groups = cells.groupby(max(spread, key=spread.get) if spread else "trial", sort=False)
+    said = groups["outcome"].value_counts().unstack(fill_value=0)
+    said = said[[of for of in ("holds", "fails", "open", "depends on the network") if of in said]]
+    said.insert(0, "mean difference of T", groups["value"].mean().map("{:+.2f}".format).str.replace("-", "−"))
+    return tables.prose(said.loc[[name for name, _ in groups]].astype(str).reset_index())
 
 
 saco = run.claim(
@@ -335,8 +300,12 @@ saco = run.claim(
 )
 saco
 
+# %% [markdown]
+# **Why?** Does it go with the rival, the trial or the kind of network? The cells of the claim, by the one that their differences
+# go with most. Of the rivals only AUC counts hits; what that costs is judged below.
+
 # %% tags=["hide-input"]
-Markdown(f"**Why?** {why(saco)} Of the rivals only AUC counts hits; what that costs is judged below.")
+why(saco)
 
 # %% tags=["hide-input"]
 trace = run.claim(
@@ -355,29 +324,21 @@ beside_ends = away[(away["home"] == "Gaming") & ~away["trial"].eq("Gaming")]
 beside_ends = beside_ends.pivot(index=["trial", "kind"], columns="pair", values="mean").dropna()
 above, below_ = (beside_ends > 0).all(axis=1).sum(), (beside_ends < 0).all(axis=1).sum()
 between_ends = ((beside_ends > 0).any(axis=1) & (beside_ends < 0).any(axis=1)).sum()
-worse_end = {
-    kind: "LeRF" if of["LeRF - MoRF > LeRF"].mean() > of["LeRF - MoRF > MoRF"].mean() else "MoRF"
-    for kind, of in beside_ends[(beside_ends != 0).any(axis=1)].groupby("kind", sort=False)
-}
 Markdown(
-    f"By the means, its *T* lies above that of both ends in {above} of {len(beside_ends)} trials and kinds of network, between them in "
-    f"{between_ends}, below both in {below_}, and elsewhere level with one. "
-    + (
-        "So it is mostly a mean of a better and a worse end. "
-        if between_ends > above
-        else "So adding the ends up mostly does good, but little. "
-    )
-    + "The worse end, which it gains most on, is "
-    + ", ".join(f"{end} (*{kind}*)" for kind, end in worse_end.items())
-    + f". {why(trace)}"
+    f"By the means, its *T* lies above that of both ends in {above} of {len(beside_ends)} trials and kinds of network, between them "
+    f"in {between_ends}, below both in {below_}, and elsewhere level with one."
 )
+
+# %% tags=["hide-input"]
+why(trace)
 
 # %% [markdown]
 # **Is it the few draws?** The examination gives R- and F-Fidelity two random subsets for each size, where the paper draws 50. So
-# the same is asked again here with both, of one network. Where 50 draws do better than two, the columns above say something of the draws,
-# and of what they cost; only where they still do worse than Fidelity do they speak of the metric.
+# the same is asked again here with both, of one network; the table is of the recorded run, where there is one. Where 50 draws do
+# better than two, the columns above say something of the draws, and of what they cost; only where they still do worse than
+# Fidelity do they speak of the metric.
 
-# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
+# %% tags=["hide-input"]
 settings = profiles.resolve("across/examination", "quick") | {"images": images}
 one = kinds.asked("resnet9 0", settings)
 maps = subjects.attributions(one.subject, one.explainers)
@@ -389,18 +350,10 @@ table = examination.directly(same, one.subject, two, {}, levels=settings["noise_
 drawn = examination.singles(table, same)
 run.save(drawn, "draws")
 shown = recorded("across/findings", "draws")
-drawn_by = f"recorded, {shown.profile}" if shown else "this build"
+drawn_by = "recorded" if shown else "this build"
 shown = shown.frame if shown else drawn
-asked_of = stats.estimate(shown, metric="Fid+", variant="Order").images
-Markdown(
-    f"*T* on single images, Order and Chance ({asked_of} images, {drawn_by}): "
-    + "; ".join(
-        f"*{name}* "
-        + " and ".join(tables.number(stats.estimate(shown, metric=name, variant=t)) for t in ("Order", "Chance"))
-        for name in same
-    )
-    + "."
-)
+by_trial = {trial: {"variant": trial} for trial in ("Order", "Chance")}
+tables.estimates({name: {"metric": name} for name in same}, by_trial, shown)
 
 # %% tags=["hide-input"]
 run.claim(
@@ -425,34 +378,20 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Are the two level, or are the images too few to tell? What the draws bring, and what is left between the metrics then:
+# **Why?** Are the two level, or are the images too few to tell? What the draws bring, what is left between the metrics then, and
+# whether that is less than what few draws cost:
 
 # %% tags=["hide-input"]
-several = {"metric": "FFid+, 50 draws"}
-gains = {t: stats.paired(shown, several, {"metric": "FFid+, 2 draws"}, variant=t) for t in ("Order", "Chance")}
-left_over = {t: stats.paired(shown, {"metric": "Fid+"}, several, variant=t) for t in ("Order", "Chance")}
-told_apart = [t for t, of in left_over.items() if float(of.low) > 0 or float(of.high) < 0]
-widest = max(abs(float(end)) for of in left_over.values() for end in (of.low, of.high))
-Markdown(
-    f"({drawn_by}, {asked_of} images) "
-    + "; ".join(
-        f"*{t}*: 50 draws in place of two bring {tables.number(gains[t], 3)}, and Fidelity is "
-        + tables.by_sign(left_over[t], "{} ahead", "{} behind", "level ({})", lambda e: tables.number(e, 3))
-        for t in left_over
-    )
-    + ". "
-    + (
-        f"Of {' and '.join(told_apart)} it can be told: the draws are not the whole of the difference."
-        if told_apart
-        else f"Which one is better cannot be told. It is not by more than {widest:.2f} either way, so that what is left is less than "
-        "what the few draws cost, and only many times as many images would find it."
-        if all(float(of.low) > 0 for of in gains.values())
-        and max(map(abs, map(float, left_over.values()))) < min(map(float, gains.values()))
-        else f"Which one is better cannot be told: it may be by {widest:.2f} either way. More images would tell."
-        if widest == widest
-        else "Which one is better cannot be told from so few images."
-    )
-)
+few, several, plain = ({"metric": name} for name in ("FFid+, 2 draws", "FFid+, 50 draws", "Fid+"))
+possible = []
+for trial in by_trial:
+    cost = {"cells": [several, few, plain], "contrasts": torch.tensor([[2.0, -1.0, -1.0]])}
+    gain, left = (stats.paired(shown, *pair, variant=trial) for pair in ((several, few), (plain, several)))
+    possible.append(Reason("Do more draws help?", f"{trial}: T, 50 draws − 2 draws", gain, above=0))
+    possible.append(Reason("Is Fidelity still ahead?", f"{trial}: T, Fid+ − 50 draws", left, above=0))
+    more = stats.estimate(shown, variant=trial, **cost)
+    possible.append(Reason("Do the draws cost more than that?", f"{trial}: the first − the second", more, above=0))
+run.why("fi-fifty", *possible, source=drawn_by)
 
 # %% [markdown]
 # ## And the metrics of other libraries?
@@ -524,22 +463,18 @@ probability = run.claim(
 )
 probability
 
+# %% [markdown]
+# **Why?** The same of this claim: what do its cells differ most by?
+
 # %% tags=["hide-input"]
-Markdown(f"**Why?** {why(probability)}")
+why(probability)
 
 # %% tags=["hide-input"]
 of_truth = choices.get(("LeRF > MoRF", "Truth", "known truth"))
-Markdown(
-    "The next claim leaves *Truth* out"
-    + (
-        f": there LeRF and MoRF say the same of every one of {of_truth.estimate.images} drawn inputs (*T* is "
-        f"{float(stats.estimate(each, metric='LeRF', variant='Truth')):.2f} of both), so that no number of inputs makes one of them better."
-        if of_truth is not None and float(of_truth.estimate.value) == 0 and not float(of_truth.estimate.low) < 0
-        else f", where LeRF less MoRF is {tables.number(of_truth.estimate)} on {of_truth.estimate.images} drawn inputs."
-        if of_truth is not None
-        else ", to which both are not put here."
-    )
+of_both = (
+    of_truth and f"LeRF less MoRF is {tables.number(of_truth.estimate)} on {of_truth.estimate.images} drawn inputs"
 )
+Markdown(f"The next claim leaves *Truth* out: there {of_both or 'both are not asked here'}.")
 
 # %% tags=["hide-input"]
 least_first = run.claim(
@@ -550,8 +485,11 @@ least_first = run.claim(
 )
 least_first
 
+# %% [markdown]
+# **Why?** The same of this claim: what do its cells differ most by?
+
 # %% tags=["hide-input"]
-Markdown(f"**Why?** {why(least_first)}")
+why(least_first)
 
 # %% [markdown]
 # What a network has to lose to a random order, and so which end has something to show, is measured in the [examination](examination).

@@ -198,24 +198,15 @@ tables.styled(
 )
 
 # %% tags=["hide-input"]
-loop = (paired["a loop over images, in float32"] / paired["the engine"]).median()
-like = (paired["a loop over images, in float32"] / paired["the engine, in float32"]).median()
+loop, like = (
+    (paired["a loop over images, in float32"] / paired[own]).median()
+    for own in ("the engine", "the engine, in float32")
+)
 Markdown(
-    f"{needed:,} masked inputs: {images} images, {steps} sizes, {draws} draws, two directions. The engine computes in "
-    f"{str(native).removeprefix('torch.')} and takes **{over_floor['the engine']:.2f} times the floor**; masks, random "
-    f"subsets, sorting and bookkeeping are the rest. The plain loop takes **{loop:.1f} times as long as the engine**"
-    + (
-        ", both in float32. "
-        if native == torch.float32
-        else f". Like with like, both in float32, it takes {like:.1f} times as long"
-        + (
-            ": the rest of the gain is the number format. "
-            if like < loop
-            else ": the number format gains nothing here. "
-        )
-    )
-    + f"The loop is {over_floor['a loop over images, in float32']:.1f} times above the floor, and no implementation can gain more than that "
-    f"on this processor. The loop was timed on {loop_images} image{'s' * (loop_images > 1)} and scaled; it does the same for each of them."
+    f"{needed:,} masked inputs: {images} images, {steps} sizes, {draws} draws, two directions. The plain loop takes **{loop:.1f} times as "
+    f"long as the engine**, which computes in {str(native).removeprefix('torch.')}; with both in float32, {like:.1f} times. What the engine takes "
+    "beyond the floor are masks, random subsets, sorting and bookkeeping; no implementation can gain more than what the loop takes "
+    f"beyond it on this processor. The loop was timed on {loop_images} of the images and scaled; it does the same for each."
 )
 
 # %% tags=["hide-input", "headline"]
@@ -280,17 +271,9 @@ shown_spent = spent.map("{:.2f} s".format)
 shown_spent.insert(1, "times its floor", [str(ratio) for ratio in over.values()])
 tables.styled(shown_spent)
 
-# %% tags=["hide-input"]
-name = "three convolutions"
-beside = spent.loc[name, ["masks", "masked inputs", "the rest"]]
-most = beside.idxmax()
-Markdown(
-    f"On the small network the engine takes **{over[name]} times its floor**, on ResNet-9 {over['ResNet-9']}. A forward of the small one "
-    f"costs {spent.loc[name, 'forwards'] / spent.loc['ResNet-9', 'forwards']:.0%} of a forward of ResNet-9, and the masks of both are the same: they take "
-    f"{beside['masks'] / spent.loc[name, 'the engine']:.0%} of the engine's time on the small network, and {beside['masks'] / spent.loc['ResNet-9', 'the engine']:.0%} "
-    f"of it on ResNet-9. Of what is no forward on the small one, most goes into *{most}*. *The rest* is what the engine takes beyond the parts "
-    "that were measured alone. It is a difference, and may be below zero."
-)
+# %% [markdown]
+# The masks of both networks are the same, so that they weigh most where a forward is cheap. *The rest* is what the engine takes beyond
+# the parts that were measured alone. It is a difference, and may be below zero.
 
 # %% [markdown]
 # ## Would compiling help?
@@ -382,41 +365,24 @@ tables.styled(compiling.apply(lambda column: column.map(columns[column.name].for
 text = [f"*{form.capitalize()}* is not to be had on this machine: {why.rstrip('.')}." for form, why in failed.items()]
 if COMPILED in forms:
     saved = turns[EAGER] - turns[COMPILED]  # seconds a forward
-    even = start[COMPILED] / saved.median() if saved.median() > 0 else float("inf")
     kept = max(recorded_runs(), key=lambda record: record["seconds"], default={"seconds": 0, "notebook": "none"})
-    most, gain = kept["seconds"] / turns[EAGER].median(), (saved / turns[EAGER]).median()
-    text += [
-        f"A compiled forward takes {1 - gain:.2f} times as long as an eager one ({1 - (saved / turns[EAGER]).max():.2f} to "
-        f"{1 - (saved / turns[EAGER]).min():.2f} over the turns), after {start[COMPILED]:.0f} s. Compiling breaks even "
-        + (f"after **{even:,.0f} forwards**." if saved.median() > 0 else "**never**."),
-        f"The job above asks {needed:,}. The longest recorded page, {kept['notebook']}, took {kept['seconds']:,.0f} s: at most {most:,.0f} forwards "
-        "of this network"
-        + (
-            f", so that it could save {gain * kept['seconds'] - start[COMPILED]:,.0f} s at best, less {start[COMPILED]:.0f} s for each further network, "
-            "precision and size of batch."
-            if even < most
-            else ", too few for compiling to pay."
-        ),
-    ]
-if "int8" in forms:
+    even = f"after {start[COMPILED] / saved.median():,.0f} forwards" if saved.median() > 0 else "never"
     text.append(
-        f"int8 is {(turns[EAGER] / turns['int8']).median():.2f} times as fast as the engine's form, and shifts the probability by {shifts['int8'].mean():.4f} on "
-        f"average and {shifts['int8'].max():.3f} at most, where {EAGER.split()[1]} shifts it by {shifts[EAGER].mean():.4f} and {shifts[EAGER].max():.3f}. It stays out of the engine."
+        f"A compiled forward takes {1 - (saved / turns[EAGER]).median():.2f} times as long as an eager one. Compiling breaks even **{even}**. "
+        f"The job above asks {needed:,}; the longest recorded page, {kept['notebook']}, took {kept['seconds']:,.0f} s: at most "
+        f"{kept['seconds'] / turns[EAGER].median():,.0f} forwards of this network."
     )
+if "int8" in forms:
+    text.append(f"int8 is {(turns[EAGER] / turns['int8']).median():.2f} times as fast as the engine's form.")
 Markdown(" ".join(text))
 
-# %% tags=["hide-input"]
-why = [
-    "**Why the engine does not compile by itself.** It does not know how many forwards will be asked: a metric of a few images would wait "
-    + (f"{start[COMPILED]:.0f} s for nothing" if COMPILED in start else "for nothing")
-    + (f", and gains only beyond the {even:,.0f} forwards above" if COMPILED in forms and even < float("inf") else "")
-    + ". The last batch of a job has another size, and each network and precision another code, so that the start is paid more than once.",
-    "It needs a C++ compiler on the machine (on a GPU, Triton), and nobody has to have one for a metric"
-    + ("; here it fails." if COMPILED in failed else "."),
-    "And what runs must be what was compared with the model: the engine compares each network that it prepares with the user's own, and takes "
-    "back what differs. Whoever has a longer job of one network can give `torch.compile(engine.prepare(network, x))` to the engine, which runs and compares it as any other.",
-]
-Markdown(" ".join(why))
+# %% [markdown]
+# **Why the engine does not compile by itself.** It does not know how many forwards will be asked: a metric of a few images would wait
+# for nothing. The last batch of a job has another size, and each network and precision another code, so that the start is paid more
+# than once. It needs a C++ compiler on the machine (on a GPU, Triton), and nobody has to have one for a metric. And what runs must be
+# what was compared with the model: the engine compares each network that it prepares with the user's own, and takes back what
+# differs. Whoever has a longer job of one network can give `torch.compile(engine.prepare(network, x))` to the engine, which runs and
+# compares it as any other. int8 answers otherwise than the network, by the shifts above, and stays out of the engine.
 
 # %% [markdown]
 # ## What it does not cost

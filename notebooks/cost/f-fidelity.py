@@ -64,7 +64,7 @@ from faithlab.claims import counted, timed
 from faithlab.fetch import cache
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, provenance, published, tables
+from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.names import named
 from faithlab.study.results import Run, recorded
 from faithlab.trials import cost, roar, subjects
@@ -341,16 +341,12 @@ shown.insert(0, "images", {of: f"{factor} times" for of, factor in factors.items
 tables.styled(shown)
 
 # %% tags=["hide-input"]
-span = {what: f"{of['ratio'].min():.0f} to {of['ratio'].max():.0f} times" for what, of in same.groupby("what")}
 bare = float((an_image[LOOP] / an_image[BARE]).median())
 Markdown(
-    f"For an interval as wide the loop as published takes **{span[ASKING]}** as long as the engine with one draw, and {span[EXPLAINING]} "
-    f"with the explanations that both need. The loop takes {bare:.2f} times its bare forwards; these alone take {span[BARELY]} as long. "
-    f"In brackets 95 % intervals: over {repeats} repeats on this machine and, of the factor of images, over the images "
-    + (f"of the recorded run ({known.profile})" if known else "of this page")
-    + " that it is estimated from. The two are independent, and their logarithms put together by MOVER. "
-    f"The loop was timed on {loop_images} images, the engine on {same_images}; as published, an image is asked about "
-    f"{len(sizes) * published_draws} times by an explainer."
+    f"The loop takes {bare:.2f} times its bare forwards. In brackets 95 % intervals: over {repeats} repeats on this machine and, of the "
+    f"factor of images, over the images of {f'the recorded run ({known.profile})' if known else 'this page'} that it is estimated from. "
+    "The two are independent, and their logarithms put together by MOVER. "
+    f"The loop was timed on {loop_images} images, the engine on {same_images}."
 )
 
 # %% [markdown]
@@ -359,13 +355,6 @@ Markdown(
 # A time has no interval over images. It was taken once on each machine, alone, and what it is made of is above: the sentence holds
 # where the total is less. It is a sentence about *training*: it turns round where evaluation is long and training short, as with few
 # training images or many draws.
-
-# %% tags=["hide-input"]
-printed = paper[paper["stage"] == "total"].set_index("metric")["seconds"]
-Markdown(
-    f"The paper's own totals {'satisfy' if printed['F-Fidelity'] < printed['ROAR'] else 'do not satisfy'} it: {printed['F-Fidelity']:,.0f} "
-    f"seconds against {printed['ROAR']:,.0f}."
-)
 
 # %% tags=["hide-input"]
 cheaper = run.claim(
@@ -399,51 +388,22 @@ hundred = run.claim(
 hundred
 
 # %% [markdown]
-# **Why?** Where is the factor least, and of what is it made: of the forwards that are asked, of the time of one, of the images that one draw
-# needs more, of the explanations? What would an explanation have to cost for it to be a hundred, and what if the one fine-tuning counted?
+# **Why?** Where is the factor least, and of what is it made: of the inputs that are asked, of the time of one, of the images that
+# one draw needs more, of the explanations that both need?
 
 # %% tags=["hide-input"]
-own_tables = {"timed": taken, "same-interval": same, "stages": stages}
-of_runs = {table: headlines.best(run, table, own) for table, own in own_tables.items()}
-if len({of.source for of in of_runs.values()}) > 1:  # all of one run: this build's
-    about = run.parameters, f"this build, {run.profile} profile", provenance.machine()["cpu"]
-    of_runs = {table: headlines.Best(own, *about) for table, own in own_tables.items()}
-by_parts, how, source, on = of_runs["timed"]
-factors_of = of_runs["same-interval"].table
-least = factors_of[factors_of["what"].isin([ASKING, EXPLAINING])].sort_values("ratio").iloc[0]
-chosen_of = by_parts[by_parts["explainer"].isin(least["of"].split(" - "))].assign(
-    each=lambda f: f["seconds"] / f["images"]
-)
-loop, own, explained = (
-    chosen_of[chosen_of["what"] == what].groupby("explainer")["each"].median().sum() for what in (LOOP, ENGINE, MAPS)
-)
-several, k = chosen_of["explainer"].nunique(), least["images"]
-of_sizes = round(1 / how["size_step"]) - 1
+by_parts, how, source, on = headlines.best(run, "timed", taken)
+ratios_of = headlines.best(run, "same-interval", same).table
+least = ratios_of[ratios_of["what"].isin([ASKING, EXPLAINING])].sort_values("ratio").iloc[0]
+of = by_parts[by_parts["explainer"].isin(least["of"].split(" - "))].assign(each=lambda f: f["seconds"] / f["images"])
+spent = of.groupby(["what", "explainer"])["each"].median().groupby("what").sum()  # seconds an image
+several, of_sizes = of["explainer"].nunique(), round(1 / how["size_step"]) - 1
 asked_of = {LOOP: several * (of_sizes * how["published_draws"] + 1), ENGINE: several * (of_sizes + 1)}
-of_stages = of_runs["stages"].table.set_index(["metric", "stage"])["seconds"]
-fine_tuning = float(of_stages.loc[("F-Fidelity", TRAIN)].sum())
-count = how["same_images"]
-together = (count / k * (loop + explained) + fine_tuning) / (count * (own + explained) + fine_tuning)
-enough = (loop - 100 * k * own) / (100 * k - 1)  # seconds of explanation with which the factor is 100
-Markdown(
-    f"The least is {least['ratio']:.0f} [{least['low']:.0f}, {least['high']:.0f}] times, of {least['of']}, {least['what']} ({source}, {on}). For "
-    f"{several} explanation{'s' * (several > 1)} of an image the loop asks {asked_of[LOOP]:,} inputs in {1000 * loop:.0f} ms, {1e6 * loop / asked_of[LOOP]:.0f} µs each, and the engine "
-    f"{asked_of[ENGINE]} in {1000 * own:.1f} ms, {1e6 * own / asked_of[ENGINE]:.0f} µs each. So there are {asked_of[LOOP] / asked_of[ENGINE]:.0f} times "
-    f"fewer inputs, each {loop / own * asked_of[ENGINE] / asked_of[LOOP]:.1f} times as fast, for {k:.2f} times as many images. Explaining takes "
-    f"{1000 * explained:.2f} ms an image; "
-    + (
-        f"with the explanations the factor would be 100 at {1000 * enough:.2f} ms"
-        if enough > 0
-        else "without any explanation, too, it would be below 100"
-    )
-    + f". The one fine-tuning, {fine_tuning:.1f} s, which both need and neither counts, is as long as the loop takes for about {fine_tuning / loop:.0f} "
-    f"images: counted, the factor would be {together:.1f} for the interval of {count} images of the engine. "
-    + (
-        "The interval holds the bar: more repeats would tell here, and the speed of one forward decides on another machine."
-        if least["low"] < 100 < least["high"]
-        else "More repeats would not change that here; another machine may."
-    )
-)
+rows = [(what, f"{n:,}", f"{1000 * spent[what]:.2f}", f"{1e6 * spent[what] / n:.0f}") for what, n in asked_of.items()]
+rows.append((MAPS, "–", f"{1000 * spent[MAPS]:.2f}", "–"))
+said = f"The least factor is {least['ratio']:.0f} [{least['low']:.0f}, {least['high']:.0f}] times, of {least['of']}, {least['what']}: "
+said += f"the engine takes {least['images']:.2f} times as many images ({source}, {on})."
+tables.prose(pd.DataFrame(rows, columns=["what", "inputs an image", "ms an image", "µs an input"])).set_caption(said)
 
 # %% tags=["hide-input"]
 Markdown(headlines.on_machines(run, [cheaper, hundred]))

@@ -49,6 +49,7 @@ seed = 0  # of what explainers and metrics draw
 # %% tags=["hide-input"]
 import dataclasses
 import itertools
+from functools import partial
 
 import torch
 from IPython.display import Markdown
@@ -59,6 +60,7 @@ from faithlab.explainers import gradient
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import cross_trained, subjects
 from faithlab.trials import neighbours as nearby
@@ -172,8 +174,9 @@ gradcam = first("µFidelity", "GradCAM", [name for name in real if name != "Grad
 run.claim("rc-mufidelity", "Table 3", "µFidelity ranks Grad-CAM first.", [*learned, gradcam])
 
 # %% [markdown]
-# **Why?** Is it the network, or what is removed? Random single pixels hold about the same share of a smooth map, whichever they are.
-# The same maps on whole patches tell.
+# **Why?** Is it the network, or what is removed? Random single pixels hold about the same share of a smooth map, whichever they
+# are. The same maps on whole patches tell: if Grad-CAM is ahead of its nearest rival there, and not on single pixels, it is what
+# is removed.
 
 # %% tags=["hide-input"]
 source, known = next(
@@ -186,22 +189,19 @@ for removed, variant in (("single pixels", None), ("patches", "patches")):
     of = {"metric": "µFidelity", "variant": variant}
     leads = {r: stats.paired(known, {"explainer": "GradCAM"}, {"explainer": r}, **of) for r in real if r != "GradCAM"}
     by_removal[removed] = min(leads.items(), key=lambda item: float(item[1]))
-Markdown(
-    "Grad-CAM is "
-    + " and ".join(
-        tables.by_sign(
-            lead, f"{{}} ahead of {r}", f"{{}} behind {r}", f"level with {r} ({{}})", lambda e: tables.number(e, 3)
+in_print = of_print["GradCAM"] - of_print.drop("GradCAM").max()
+run.why(
+    "rc-mufidelity",
+    *(
+        Reason(
+            "Is Grad-CAM ahead?",
+            f"{removed}: Grad-CAM − {r}, its nearest rival; in print {in_print:.3f}",
+            lead,
+            above=0,
         )
-        + f", its nearest rival, where {removed} are removed"
         for removed, (r, lead) in by_removal.items()
-    )
-    + f" ({source}, {by_removal['patches'][1].images} pictures, all folds): "
-    + (
-        f"what is removed decides, not the network. In print Grad-CAM is ahead by {of_print['GradCAM'] - of_print.drop('GradCAM').max():.2f}, "
-        "which single pixels cannot give it here."
-        if float(by_removal["patches"][1].low) > 0 >= float(by_removal["single pixels"][1].low)
-        else "that the removal decides is not seen."
-    )
+    ),
+    source=source,
 )
 
 # %% tags=["hide-input"]
@@ -229,23 +229,23 @@ asked |= {name: explainers[name] for name in rivals}
 ball = {"radius": radius, "count": neighbours, "seed": seed}
 noises = nearby.neighbours(stable, once, asked, **ball)
 run.save(noises, "noises")
-moves = {name: stats.estimate(noises, explainer=name) for name in asked}
-steadiest = min(rivals, key=lambda name: float(moves[name]))
-gap = stats.paired(noises, {"explainer": steadiest}, {"explainer": "same noise"})
-Markdown(
-    f"S_avg of SmoothGrad is {tables.number(moves['SG'], 3)} with {samples} copies, {tables.number(moves['60 copies'], 3)} with 60, and "
-    f"{tables.number(moves['same noise'], 4)} with the same noise, where {steadiest} has {tables.number(moves[steadiest], 4)} (this build, "
-    f"{len(once.x)} pictures): "
-    + (
-        "nearly all of it is new noise, so that the claim hangs on whether noise is drawn anew, which the paper does not say"
-        if float(moves["same noise"].high) < 0.1 * float(moves["SG"].low)
-        else "new noise is not shown to be nearly all of it"
-    )
-    + (
-        ". With the same noise it is before the others."
-        if float(gap.low) > 0
-        else ". With the same noise it is not clearly before the others."
-    )
+source, known = next((n, of) for n, of in run.beside("noises").items() if {*asked} <= {*of.labels("explainer")})
+steadiest = min(rivals, key=lambda name: float(stats.estimate(known, explainer=name)))
+gaps = {
+    name: stats.paired(known, {"explainer": steadiest}, {"explainer": name}) for name in ("60 copies", "same noise")
+}
+pair = {"explainer": "same noise"}, {"explainer": "SG"}
+left = stats.estimate(known, stats.Statistic(lambda one, other: one.mean() / other.mean(), pair, "ratio"))
+before = partial(Reason, "Would it be before the others?", above=0, said=partial(tables.number, digits=4))
+ahead = f"SmoothGrad's lead over {steadiest} with "
+run.why(
+    "rc-stability",
+    Reason(
+        "Is it new noise?", "part of its S_avg that is left with the same noise", left, below=0.1, said=tables.share
+    ),
+    before(f"{ahead}the same noise", gaps["same noise"]),
+    before(f"{ahead}60 copies, new noise", gaps["60 copies"]),
+    source=source,
 )
 
 # %% tags=["hide-input"]

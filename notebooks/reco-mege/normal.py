@@ -56,7 +56,8 @@ from faithlab import stats
 from faithlab.claims import best, better
 from faithlab.metrics import METRICS, consistency
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
+from faithlab.study import figures, headlines, published, reasons, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import cross_trained
 from faithlab.zoo import datasets
@@ -332,24 +333,22 @@ shown = {"this build": measured[measured["measure"] != "ReCo_printed"].query("ex
 order = ["normal", "true class", "signed", *table["order"]]
 tables.compared(shown, rows=["dataset", "explainer", "condition"], columns=["measure"], order=order)
 
+# %% [markdown]
+# How much of Grad-CAM's consistency is the question, not the reason? As much as its ReCo loses where all networks are asked about
+# the true class.
+
 # %% tags=["hide-input"]
 reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
-both, own = ({"variant": None}, {"variant": "true class"}), {"of": reco, "explainer": "GradCAM"}
-lost = {data: stats.paired(scores, *both, dataset=f"{data} train", **own) for data in sets}
-Markdown(
-    "Asked about the true class, Grad-CAM has a ReCo that is "
-    + ", ".join(
-        tables.by_sign(e, "lower by **{}**", "higher by **{}**", "the same, with a loss of **{}**", tables.number)
-        + f" ({networks.TASKS[data].name})"
-        for data, e in lost.items()
-    )
-    + ". "
-    + (
-        "That much of its consistency is the question, not the reason."
-        if all(float(e.low) > 0 for e in lost.values())
-        else "Where that interval holds 0, these pictures do not tell the question from the reason."
-    )
+asked_of = {networks.TASKS[data].name: f"{data} train" for data in sets}
+source, known = next(
+    (name, of)
+    for name, of in run.beside("scores").items()
+    if {*asked_of.values()} <= {*of.where(variant="true class").labels("dataset")}
 )
+pair = {"variant": None}, {"variant": "true class"}
+lost = {name: stats.paired(known, *pair, reco, explainer="GradCAM", dataset=of) for name, of in asked_of.items()}
+question, told = "Is some of it the question?", "ReCo, own class − true class"
+reasons.table(*(Reason(question, f"{name}: {told}", of, above=0) for name, of in lost.items()), source=source)
 
 # %% [markdown]
 # ### The printed rates
@@ -389,18 +388,8 @@ Markdown(
 # A first place among the paper's explainers says little about the explainer: the control *Class* would take it in both scores,
 # knowing no more than the answer.
 
-# %% tags=["hide-input"]
-beside_shap = paper.query("measure == 'ReCo' and model == 'ResNet-18'").drop_duplicates(["dataset", "explainer"])
-beside_shap = beside_shap.pivot(index="dataset", columns="explainer", values="mean").dropna(subset="SHAP")
-lines = [
-    f"{data} (a ReCo of {of['SHAP']:.3f}, where Grad-CAM has {of['GradCAM']:.3f} and SmoothGrad {of['SG']:.3f})"
-    for data, of in beside_shap.iterrows()
-]
-Markdown(
-    f"SHAP, which the paper has only on {headlines.listed(lines)}, is not asked on this page: it takes hundreds of forwards an image."
-)
-
 # %% [markdown]
+# SHAP, which the paper has on CIFAR-10 only, is not asked on this page: it takes hundreds of forwards an image.
 # [The page on the right method](right-method) asks it.
 
 
@@ -446,9 +435,9 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Too few pictures in $S^{\neq}$, another winner, or the formula? The nearest rival says how far it is from deciding; where
-# the printed lead is wider than the interval, so many pictures would have seen it. The printed formula is asked, too. *Recorded* and
-# *this build* say whose pictures a number is of.
+# **Why?** Too few pictures in $S^{\neq}$, another winner, or the formula? The nearest rival tells: where it is ahead, another one
+# wins, and where the lead is surely smaller than the printed one, so many pictures would have seen that. By the printed formula,
+# which has no interval, the lead stands beside it.
 
 # %% tags=["hide-input"]
 source, kept = next(
@@ -456,39 +445,21 @@ source, kept = next(
 )
 by_formula = run.beside("rates")[source].query("measure == 'ReCo_printed' and condition == 'normal'")
 by_formula = by_formula.set_index(["dataset", "explainer"])["mean"]
-lines = []
+possible = []
 for data, (winner, behind) in seconds.items():
     about, name, says = {"dataset": f"{data} train", "variant": None}, networks.TASKS[data].name, printed("ReCo", data)
     pairs = {
         r: stats.paired(kept, {"explainer": winner}, {"explainer": r}, reco, **about) for r in behind if r != winner
     }
     rival = min(pairs, key=lambda r: float(pairs[r]))
-    lead, apart_in = pairs[rival], kept.where(metric="S≠", explainer=winner, **about)
-    levels = {e: stats.estimate(kept, reco, explainer=e, **about) for e in (winner, rival)}
     formula = by_formula.get((name, winner), float("nan")) - by_formula.get((name, rival), float("nan"))
-    theirs = says[winner] - says[rival] if says else float("nan")
-    lines.append(
-        f"**{name}**: {winner} is "
-        + tables.by_sign(
-            lead, f"{{}} ahead of {rival}", f"{{}} behind {rival}", f"level with {rival} ({{}})", tables.number
-        )
-        + f" ({source}), in print {theirs:.2f}, because "
-        + " and ".join(f"{e} has {tables.number(of)}, not {says.get(e, float('nan')):.2f}" for e, of in levels.items())
-        + f". S≠ has {len(torch.cat([b.images for b in apart_in]).unique())} pictures"
-        + (
-            ", and the lead is clear. "
-            if float(lead.low) > 0
-            else ": the printed lead would have been seen on them, one of today's size is not. "
-            if theirs > float(lead.high)
-            else ", too few to see even the printed lead. "
-        )
-        + (
-            f"By the printed formula the lead would be {formula:.2f}".replace("-", "−")
-            + (", as is claimed." if formula > 0 else ": that reading is not the reason.")
-        )
-        * (float(lead.low) <= 0)
-    )
-Markdown("\n\n".join(lines))
+    said = f"{name}: ReCo, {winner} − {rival}"
+    by_print = f"{said}; by the printed formula " + f"{formula:.3f}".replace("-", "−")
+    possible.append(Reason("Is another one ahead?", by_print, pairs[rival], below=0))
+    if says:
+        theirs = round(says[winner] - says[rival], 3)
+        possible.append(Reason("Is the lead smaller than in print?", said, pairs[rival], below=theirs))
+run.why("rc-second", *possible, source=source)
 
 # %% tags=["hide-input"]
 parts = [first("MeGe", data, "GradCAM", real) for data in sets if data != "fashion-mnist"]

@@ -187,13 +187,15 @@ printed_paper["condition"] = printed_paper["condition"].fillna("normal")
 printed_paper = printed_paper.drop_duplicates(["measure", "dataset", "model", "condition", "explainer"])
 printed_paper = printed_paper.query("measure == 'ReCo'")["value"]
 Markdown(
-    f"With true rates chance gives {by_rates.min()['balanced']:.3f} to {by_rates.max()['balanced']:.3f}. With the printed "
-    f"formula it gives {by_rates.min()['printed']:.2f} to {by_rates.max()['printed']:.2f}, and "
-    f"{by_rates.mean()['printed']:.2f} on average. The reason is a threshold near the end: when the very largest distance "
-    "happens to come from S≠, a threshold just below it has a printed TNR of 1, and a printed TPR of about the share "
-    f"of S=. {(printed_paper < 0.1).mean():.0%} of the values in the paper's tables are below 0.1, down to "
-    f"{printed_paper.min():.3f}. With the printed formula so many small values would be odd."
+    f"By chance true rates give {by_rates.min()['balanced']:.3f} to {by_rates.max()['balanced']:.3f}, the printed formula "
+    f"{by_rates.min()['printed']:.2f} to {by_rates.max()['printed']:.2f}. Of the values in the paper's tables {(printed_paper < 0.1).mean():.0%} "
+    f"are below 0.1, down to {printed_paper.min():.3f}."
 )
+
+# %% [markdown]
+# The reason for what the printed formula gives is a threshold near the end: when the very largest distance happens to come from
+# $S^{\neq}$, a threshold just below it has a printed TNR of 1, and a printed TPR of about the share of $S^=$. With that formula many small
+# values, as in the paper's tables, would be odd.
 
 # %% [markdown]
 # The ReCo of every draw of the figure, as a table:

@@ -35,7 +35,6 @@ images = 100  # test images to explain
 groups = 10  # K of SaCo
 
 # %% tags=["hide-input"]
-import math
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -48,6 +47,7 @@ from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
 from faithlab.study import figures, published, tables
 from faithlab.study.networks import introduced, vits
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.trials import subjects, transformers
 
@@ -146,10 +146,10 @@ tables.styled(tables.side_by_side({"adds to SaCo": effects}, rows=["step", "give
 
 
 # %% tags=["hide-input"]
-def gain(with_it, without):
-    """By how much of its own size a step raises SaCo: the ratio of two means of the same images, less 1."""
+def gain(with_it, without, less=1):
+    """By how much of its own size a step raises SaCo: the ratio of two means of the same images, less 1, or more."""
     over = {"explainer": with_it}, {"explainer": without}
-    return stats.Statistic(lambda a, b: a.mean() / b.mean() - 1, over, "relative gain")
+    return stats.Statistic(lambda a, b: a.mean() / b.mean() - less, over, "relative gain")
 
 
 paper = {
@@ -265,48 +265,28 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** A percentage has two parts, what the gradient adds and what it is divided by, SaCo without it. Each is set beside the printed
-# one, and put in its place.
+# **Why?** A percentage has two parts, what the gradient adds and what it is divided by, SaCo without it. Each is set beside the
+# printed one. Where SaCo without the gradient is not clearly above zero, no percentage can be told.
 
 # %% tags=["hide-input"]
 source, known = next((n, of) for n, of in kept.items() if {*corners.values()} <= {*of.labels("explainer")})
-lines = []
+possible = []
 for given, (x, y) in of_gradient.items():
-    adds = stats.paired(known, {"explainer": x}, {"explainer": y}, variant=None)
-    base = stats.estimate(known, explainer=y, variant=None)
-    here = stats.estimate(known, gain(x, y), variant=None)
-    theirs, divided, by = paper[x] - paper[y], paper[y], told[given]
-    near = float(here.low) > by - about["margin"] and float(here.high) < by + about["margin"]
-    apart = float(here.low) > by + about["margin"] or float(here.high) < by - about["margin"]
-    line = (
-        f"**{given}**: {tables.share(here)}, in print {by:.0%} ({source}: {here.images:,} images). The gradient adds "
-        f"{tables.number(adds, 3)}, in print {theirs:.3f}, to {tables.number(base, 3)}, in print {divided:.3f}. "
-    )
-    clear = float(base.low) > 0 and float(adds.low) > 0
-    if clear:
-        adding, dividing = math.log(float(adds) / theirs), math.log(divided / float(base))
-        line += (
-            f"It adds {abs(math.expm1(adding)):.0%} {'more' if adding > 0 else 'less'} than in print, to a SaCo that is "
-            f"{abs(math.expm1(-dividing)):.0%} {'less' if dividing > 0 else 'more'}. Divided by the printed number it would be "
-            f"{float(adds) / divided:.0%}: "
-            + ("both raise the percentage" if min(adding, dividing) > 0 else "")
-            + ("both lower the percentage" if max(adding, dividing) < 0 else "")
-            + ("the two work against each other" if adding * dividing <= 0 else "")
-            + f", and {'what is added' if abs(adding) > abs(dividing) else 'the denominator'} does more. "
-        )
-    else:
-        line += "One of the two is not clearly above zero, so that no percentage can be told. "
-    line += (
-        ""
-        if not clear
-        else "It is about as printed."
-        if near
-        else "It is farther from the printed one than the margin allows."
-        if apart
-        else f"Whether it is within {100 * about['margin']:.0f} percentage points of the printed one, so many images do not tell."
-    )
-    lines.append(line)
-Markdown("\n\n".join(lines))
+    adds, base = stats.paired(known, {"explainer": x}, {"explainer": y}, variant=None), paper[x] - paper[y]
+    divisor = stats.estimate(known, explainer=y, variant=None)
+    apart = stats.estimate(known, gain(x, y, 1 + told[given]), variant=None)
+    asked_of = f"{given}: gain − {100 * told[given]:.0f} % in print"
+    possible += [
+        Reason("Is it about as printed?", asked_of, apart, within=about["margin"], said=tables.share),
+        Reason("Does it add more?", f"{given}: what it adds; in print {base:.3f}", adds, above=round(base, 3)),
+        Reason(
+            "Is it divided by less?",
+            f"{given}: SaCo without it; in print {paper[y]:.3f}",
+            divisor,
+            below=round(paper[y], 3),
+        ),
+    ]
+run.why("saco-gradient-percent", *possible, source=source)
 
 # %% tags=["hide-input"]
 run.finish()

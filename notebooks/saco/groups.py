@@ -38,8 +38,6 @@ steps = 50  # of Integrated Gradients
 seed = 0  # of the random attribution
 
 # %% tags=["hide-input"]
-from functools import partial
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
@@ -51,6 +49,7 @@ from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, published, tables
 from faithlab.study.networks import introduced, vits
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import subjects, transformers
 from faithlab.trials.chance import RANDOM
@@ -159,8 +158,9 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Is the order of the falls another one than in print, or does one explainer spoil it? Each is left out in turn. And does the
-# missing sign of Integrated Gradients decide about its own part? *Recorded* and *this build* say whose images a number is of.
+# **Why?** Is the order of the falls another one than in print, or does one explainer spoil it? The table names the one without
+# which they agree most. Does it fall more than in print? And does the missing sign of Integrated Gradients decide about its own
+# part, for which a fall may be at most 0.05 either way?
 
 
 # %% tags=["hide-input"]
@@ -181,42 +181,27 @@ source, known = next((n, of) for n, of in run.beside("scores").items() if {few, 
 alike = stats.estimate(known, fall_alike([*explainers]))
 without = {name: stats.estimate(known, fall_alike([e for e in explainers if e != name])) for name in explainers}
 spoils = max(without, key=lambda name: float(without[name]))
-first_of = {
-    name: [stats.paired(known, {"explainer": name}, {"explainer": e}, falls) for e in rest if e != spoils]
-    for name in steep
-}
-clear = [name for name, leads in first_of.items() if all(float(lead.low) > 0 for lead in leads)]
-behind_one = [name for name, leads in first_of.items() if any(float(lead.high) < 0 for lead in leads)]
+own_fall = stats.estimate(known, falls, explainer=spoils)
 of_run, of_magnitudes = run.beside("scores"), run.beside("magnitudes")
 ends = {(e, m) for e in ("IG", "|IG|") for m in (few, many)}
 added = ((name, of_run[name] + of) for name, of in of_magnitudes.items() if name in of_run)
 whose, unsigned = next(
     (name, of) for name, of in added if ends <= {(b.labels["explainer"], b.labels["metric"]) for b in of}
 )
-both = {name: stats.estimate(unsigned, falls, explainer=name) for name in ("IG", "|IG|")}
 by_sign = stats.paired(unsigned, {"explainer": "IG"}, {"explainer": "|IG|"}, falls)
-level = stats.estimate(known, metric=few, explainer=spoils)
-far = {name: abs(float(of) - printed["IG"]) for name, of in both.items()}
-to_three = partial(tables.number, digits=3)
-say_three = partial(tables.by_sign, more="falls by {}", less="rises by {}", same="stays ({})", said=to_three)
-say = partial(tables.by_sign, more="falls by {}", less="rises by {}", same="stays ({})", said=tables.number)
-Markdown(
-    f"The falls agree with the printed ones by {tables.number(alike)} ({source}), most without {spoils}: {tables.number(without[spoils])}. "
-    f"{spoils} {say(stats.estimate(known, falls, explainer=spoils))} here, from {tables.number(level)}; in print it "
-    f"{'falls' if printed[spoils] > 0 else 'rises'} by {abs(printed[spoils]):.2f}, from {fall.loc[spoils, few]:.2f}. Left out, "
-    f"{len(clear)} of the {len(steep)} fall clearly more than the rest"
-    + (f" ({', '.join(clear)})" if clear else "")
-    + (f", and {', '.join(behind_one)} clearly not. " if behind_one else ", and none clearly less than one of these. ")
-    + f"IG {say_three(both['IG'])} with its sign and {say_three(both['|IG|'])} without ({whose}: {by_sign.images:,} images), and "
-    f"{'falls' if printed['IG'] > 0 else 'rises'} by {abs(printed['IG']):.3f} in print. With the sign less without it is {to_three(by_sign)}: "
-    + (
-        "these images do not tell whether the sign has a part in it. "
-        if not (float(by_sign.low) > 0 or float(by_sign.high) < 0)
-        else "the sign is a reason, without it IG is nearer to print. "
-        if far["|IG|"] < far["IG"]
-        else "the sign is not the reason, without it IG is no nearer to print. "
-    )
-    + f"What is left of {spoils}, network or its reading, the paper's own networks would tell: the profile `paper` asks them."
+both = {name: stats.estimate(unsigned, falls, explainer=name) for name in ("IG", "|IG|")}
+in_print = {name: f"in print {of:.3f}".replace("-", "−") for name, of in printed.items()}
+run.why(
+    "saco-groups-who",
+    Reason("Is the order as in print?", "rank correlation of the falls with the printed ones", alike, above=0),
+    Reason("Is the order as in print?", f"the same without {spoils}", without[spoils], above=0),
+    Reason("Does that one fall more?", f"its fall; {in_print[spoils]}", own_fall, above=round(printed[spoils], 3)),
+    Reason(
+        "Does IG hardly change?", f"its fall with its sign; {in_print['IG']}", both["IG"], within=0.05, source=whose
+    ),
+    Reason("Does IG hardly change?", "its fall as a magnitude", both["|IG|"], within=0.05, source=whose),
+    Reason("Is it the sign of IG?", "the first fall − the second", by_sign, above=0, source=whose),
+    source=source,
 )
 
 # %% [markdown]
@@ -254,75 +239,39 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Is it the sign, or are the six lower than in print? The lead of their mean over Integrated Gradients, less the printed one,
-# is what Integrated Gradients has more than in print and what the six have less. *Recorded* and *this build* say whose images a number
-# is of.
+# **Why?** Is it the sign, or are the six lower than in print, or Integrated Gradients higher? Conservative LRP is the other sum
+# with a sign. What is left without the sign, network or data, only the paper's own would tell apart: the profile `paper` asks
+# them.
 
 # %% tags=["hide-input"]
-IGS = {"IG": "with its sign", "|IG|": "without it"}
 whose, told = next(
     (name, of)
     for name, of in of_run.items()
     if {*explainers, "|IG|"} <= {*of.labels("explainer")} and at in of.labels("metric")
 )
-level = {name: stats.estimate(told, metric=at, explainer=name) for name in (*IGS, *ahead)}
-six, theirs = stats.estimate(told, metric=at, explainer=ahead), float(paper[ahead].mean())
-worth = stats.paired(told, *({"explainer": name} for name in IGS), metric=at)
-more = {name: float(level[name]) - float(paper["IG"]) for name in IGS}
-leads = {r: {e: stats.paired(told, {"explainer": e}, {"explainer": r}, metric=at) for e in ahead} for r in IGS}
-Markdown(
-    f"In print the {len(ahead)} have a mean SaCo of {theirs:.2f} with {K} groups, and IG {paper['IG']:.2f}. Here ({whose}: "
-    f"{worth.images:,} images) the {len(ahead)} have {tables.number(six)}, {abs(theirs - float(six)):.2f} "
-    f"{'less' if float(six) < theirs else 'more'}. IG has "
-    + ", and ".join(
-        f"{tables.number(level[name])} {how}, {abs(more[name]):.2f} {'more' if more[name] > 0 else 'less'} than in print"
-        for name, how in IGS.items()
-    )
-    + f". So the sign alone is worth {tables.number(worth)}: "
-    + (
-        "SaCo asks whether a group that is said to matter more costs the class more. With a sign pixels that speak against the class are at "
-        "the end of the order, without it among the first. The sign is a reason that the signed claim fails."
-        if float(worth.low) > 0
-        else "it is not the reason."
-        if float(worth.high) < 0
-        else "that it is a reason is not clear."
-    )
-)
-
-# %% tags=["hide-input"]
-lines, short = [], {}
-for rival, how in IGS.items():
-    pairs = {e: stats.paired(told, {"explainer": e}, {"explainer": rival}, metric=at) for e in ahead}
-    above = [e for e, of in pairs.items() if float(of.low) > 0]
-    below = [e for e, of in pairs.items() if float(of.high) < 0]
-    short[rival] = [e for e in ahead if e not in above]
-    sides = {"clearly above": above, "clearly below": below}
-    sides["not clearly either"] = [e for e in short[rival] if e not in below]
-    said = (
-        f"all are {side}" if len(of) == len(ahead) else f"{len(of)} {side} ({headlines.listed(of)})"
-        for side, of in sides.items()
-        if of
-    )
-    lines.append(f"beside IG {how} {', '.join(said)}")
-lower = [e for e in short["|IG|"] if float(level[e].high) < float(paper[e])]
-numbers = [f"{e} ({tables.number(level[e])}, not {paper[e]:.2f})" for e in lower]
-reasons = [f"lower than in print {'is' if len(lower) == 1 else 'are'} {headlines.listed(numbers)}"] if lower else []
-if float(level["|IG|"].low) > float(paper["IG"]):
-    reasons.append("IG is higher than in print without its sign, too")
-other = [
-    f"{tables.number(stats.estimate(told, metric=at, explainer=e))}" for e in ("Conservative LRP", "|Conservative LRP|")
-]
-Markdown(
-    f"Of the {len(ahead)}, {'; '.join(lines)}. "
-    + (
-        "Without the sign all are clearly above it, so that the sign is the whole reason. "
-        if not short["|IG|"]
-        else f"What is left without the sign: {'; '.join(reasons)}. Network or data, only the paper's own would tell: the profile `paper` asks them. "
-        if reasons
-        else "What is left without the sign is no more than these images can tell. "
-    )
-    + f"Of Conservative LRP, the other sum with a sign, the paper prints {paper['Conservative LRP']:.2f}; here it is {other[0]} with its sign and "
-    f"{other[1]} as a magnitude."
+level = {e: stats.estimate(told, metric=at, explainer=e) for e in ("IG", "|IG|", "Conservative LRP")}
+six, theirs = stats.estimate(told, metric=at, explainer=ahead), round(float(paper[ahead].mean()), 3)
+worth = stats.paired(told, {"explainer": "IG"}, {"explainer": "|IG|"}, metric=at)
+last = {}  # of the six, by how they are ahead of IG
+for rival in ("IG", "|IG|"):
+    leads = {e: stats.paired(told, {"explainer": e}, {"explainer": rival}, metric=at) for e in ahead}
+    last[rival] = min(leads.items(), key=lambda item: float(item[1]))
+in_print = paper.round(3)
+run.why(
+    ["saco-ig-signed", "saco-ig-magnitude"],
+    Reason("Is it the sign?", "IG − |IG|", worth, above=0),
+    Reason(f"Are all {len(ahead)} ahead?", f"the last, {last['IG'][0]} − IG", last["IG"][1], above=0),
+    Reason(f"Are all {len(ahead)} ahead?", f"the last, {last['|IG|'][0]} − |IG|", last["|IG|"][1], above=0),
+    Reason(f"Are the {len(ahead)} lower than in print?", f"their mean; in print {theirs}", six, below=theirs),
+    Reason("Is IG higher than in print?", f"IG; in print {in_print['IG']}", level["IG"], above=in_print["IG"]),
+    Reason("Is IG higher than in print?", f"|IG|; in print {in_print['IG']}", level["|IG|"], above=in_print["IG"]),
+    Reason(
+        "Is the other signed sum higher, too?",
+        f"Conservative LRP; in print {in_print['Conservative LRP']}",
+        level["Conservative LRP"],
+        above=in_print["Conservative LRP"],
+    ),
+    source=whose,
 )
 
 # %% [markdown]
@@ -330,7 +279,8 @@ Markdown(
 #
 # Do the ten stand in the order of the paper's Table 2? The rank correlation between their mean SaCo here and the ten printed
 # numbers, at each $K$ and in three readings: all with the sign that they have, Integrated Gradients and Conservative LRP as
-# magnitudes, and without these two. In brackets: 95 % intervals over the images; the printed numbers are fixed.
+# magnitudes, and without these two. 1 is the paper's order, 0 none of it. In brackets: 95 % intervals over the images; the printed
+# numbers are fixed.
 
 # %% tags=["hide-input"]
 readings = {
@@ -369,19 +319,6 @@ agreement = {
 }
 run.save(agreement["this build"], "agreement")
 tables.compared(agreement, rows=["groups"], columns=["reading"], order=[*agreement["this build"]["groups"], *readings])
-
-# %% tags=["hide-input"]
-source, of_source = next((name, of) for name, of in agreement.items() if len(of))
-by_reading = of_source.pivot(index="groups", columns="reading", values="mean").loc[of_source["groups"].unique()]
-lines = []
-for k, own in by_reading.iterrows():
-    asked = [reading for reading in readings if own.notna().get(reading, False)]
-    values = ", ".join(f"{own[reading]:.2f} {reading}" for reading in asked).replace("-", "−")
-    nearest = " and ".join(reading for reading in asked if own[reading] == own.max())
-    lines.append(f"at {k} it is {values} (nearest to the paper: {nearest})")
-Markdown(
-    f"A correlation of 1 is the paper's order, 0 none of it ({source}: {of_source['images'].max():,} images): {'; '.join(lines)}."
-)
 
 # %% tags=["hide-input", "headline"]
 told, settings, source, _ = headlines.best(run, "scores", scores)

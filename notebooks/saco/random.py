@@ -39,6 +39,8 @@ random_seeds = 6  # random attributions per image
 seed = 0  # of the first of them
 
 # %% tags=["hide-input"]
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -52,9 +54,10 @@ from faithlab.metrics import METRICS, deletion, evaluate, own
 from faithlab.metrics.saco import coefficient, influences
 from faithlab.readouts import hit
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
+from faithlab.study import figures, published, tables
 from faithlab.study.names import named
 from faithlab.study.networks import introduced, vits
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import subjects, transformers
 from faithlab.trials.chance import RANDOM, against, chance
@@ -192,26 +195,13 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 third = max(1, round(0.3 * groups))
-early = by_group[by_group["group"] == third].set_index("explainer")["cumulative"]
 of_case = by_group.groupby("explainer", sort=False)["SaCo"].first()
-
-
-def spelled(values):
-    """A number of each explainer, for a sentence."""
-    return ", ".join(f"{round(value, 2) + 0.0:.2f} ({name})" for name, value in values.items()).replace("-", "−")
-
-
 kind = (
     "the first that meets both conditions" if between.any() else "none meets both conditions, so the one nearest to 0.7"
 )
-ends_alone = (
-    f"{round(of, 2) + 0.0:.2f}".replace("-", "−") for of in (by_group["alone"].min(), by_group["alone"].max())
-)
 Markdown(
-    f"The image is number {subject.images[case].item()} of {named(subject.dataset)} ({kind}). The network gives its class a probability "
-    f"of {whole[case].item():.2f}. Without the first {third} of {groups} groups it has lost {spelled(early)}; one group alone costs "
-    f"between {' and '.join(ends_alone)}. A cumulative metric sees only the first of these; SaCo asks each group on its own. The SaCo "
-    f"of the explanations is {spelled(of_case)}."
+    f"The image is number {subject.images[case].item()} of {named(subject.dataset)} ({kind}). The network gives its class a "
+    f"probability of {whole[case].item():.2f}. A cumulative metric sees only the line; SaCo asks each group on its own."
 )
 
 # %% [markdown]
@@ -244,8 +234,8 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** One image may be an odd one. Are there others that show it, among those that meet the two conditions, or those that the
-# network is surest of, as of the printed one? And do the means show it?
+# **Why?** One image may be an odd one. Do most of the explained images show what the case is to show, and do those that the
+# network is surest of, as of the printed one? And is the order of SaCo there in the mean?
 
 # %% tags=["hide-input"]
 maps = subjects.attributions(subject, compared | {RANDOM: ("random", {"seed": seed})})
@@ -253,36 +243,33 @@ score = subject.score(reference="mean", exact=True)
 lost = {name: deletion.curve(score, of, removed).cpu() for name, of in maps.items()}
 late = torch.stack([of[:, third:].max(1).values - of[:, third:].min(1).values for of in lost.values()])
 found = torch.stack([coefficient(influences(score, of, groups)).cpu() for of in maps.values()])
-shows = {"the order of SaCo": (found[0] > found[1]) & (found[1] > found[2]), "the flat loss": (late < 0.1).all(0)}
-shows["both"] = shows["the order of SaCo"] & shows["the flat loss"]
-of_kind = {"meet the conditions": between, "have a probability above 0.9": whole > 0.9, "were explained": whole >= 0}
-ahead_by = stats.paired(scores, {"explainer": first}, {"explainer": second}, metric="SaCo")
-typical = late.amax(0).median()
-Markdown(
-    "Of "
-    + "; of ".join(
-        f"the {int(some.sum())} that {kind} "
-        + ", ".join(f"{(n := int((some & of).sum()))} show{'s' * (n == 1)} {name}" for name, of in shows.items())
-        for kind, some in of_kind.items()
-        if some.any()
-    )
-    + f" (this build, {subject.network}). After the first {third} groups the loss still moves by {typical:.2f} on the median image. On average {first} is "
-    + tables.by_sign(
-        ahead_by, f"{{}} ahead of {second}", f"{{}} behind {second}", f"level with {second} ({{}})", tables.number
-    )
-    + " in SaCo: "
-    + (
-        "the order holds in the mean, and single images are noise; "
-        if float(ahead_by.low) > 0
-        else "the order is not clear in the mean, either; "
-    )
-    + (
-        "the flat loss is rare even where the network is sure, so that its reason is the network or its images, which only the paper's own could tell apart."
-        if shows["the flat loss"][of_kind["have a probability above 0.9"]].double().mean() < 0.5
-        else "no image has a probability above 0.9, so that the flat loss of a sure network is not seen."
-        if not of_kind["have a probability above 0.9"].any()
-        else "the flat loss is common where the network is sure, so that the image is the reason."
-    )
+in_order, flat = (found[0] > found[1]) & (found[1] > found[2]), (late < 0.1).all(0)
+
+
+def ahead(one, other, metric, of):
+    """How far an explainer, or the mean of several, is ahead by a metric."""
+    pair = {"explainer": one}, {"explainer": other}
+    return stats.paired(of, *(pair if metrics[metric].better > 0 else pair[::-1]), metric=metric)
+
+
+def share(shown, of):
+    """How many of some images show it."""
+    about = {"metric": "shown", "images": subject.images.cpu()[of], **subject.labels}
+    return stats.estimate(Scores.of(shown[of], **about))
+
+
+source, known = next(iter(run.beside("scores").items()))
+asked = partial(Reason, "Do most images show it?", above=0.5, source="this build", said=tables.share)
+some_images = {"all images": whole >= 0, "images with a probability above 0.9": whole > 0.9}
+run.why(
+    "saco-case",
+    asked("the order of SaCo, all images", share(in_order, whole >= 0)),
+    *(asked(f"the flat loss, {name}", share(flat, of)) for name, of in some_images.items() if of.any()),
+    *(
+        Reason("Is the order so in the mean?", f"SaCo: {one} − {other}", ahead(one, other, "SaCo", known), above=0)
+        for one, other in ((first, second), (second, RANDOM))
+    ),
+    source=source,
 )
 
 # %% [markdown]
@@ -386,9 +373,10 @@ for name in names[1:]:
 run.claim("saco-random-real", "Section 5.2, Figure 4", "Existing metrics put Random above some real explainers.", parts)
 
 # %% [markdown]
-# **Why?** Are explainers before or behind Random because of what they know of the network? Two maps that know nothing of it are put to the
-# same metrics: *the centre*, whose pixels count the more the nearer they are to the middle, and *random patches*, in which all pixels of
-# a patch have one value. Single pixels at random leave no patch whole. *Recorded* and *this build* say whose images a number is of.
+# **Why?** Are explainers before or behind Random because of what they know of the network? Two maps that know nothing of it are
+# put to the same metrics: *the centre*, whose pixels count the more the nearer they are to the middle, and *random patches*, in
+# which all pixels of a patch have one value. Single pixels at random leave no patch whole: removed first, they are many small
+# holes. A lead is turned so that above 0 is better.
 
 # %% tags=["hide-input"]
 blind = []
@@ -410,33 +398,18 @@ source, known = next(
     for name, of in run.beside("blind").items()
     if name in kept and {*knowing_nothing} <= {*of.labels("explainer")}
 )
-lines, sides = [], {}
-for name in names[1:]:
-    gaps = {e: stats.paired(known, {"explainer": e}, {"explainer": RANDOM}, metric=name) for e in knowing_nothing}
-    for control, gap in gaps.items():
-        sides[name, control] = metrics[name].better * int(torch.sign(gap.low) if gap.low * gap.high > 0 else 0)
-    lines.append(f"{name} {', '.join(f'{control} {tables.number(gap)}' for control, gap in gaps.items())}")
 asked = [e for e in explainers if e in known.labels("explainer")]
-lead = {e: stats.paired(known, {"explainer": "the centre"}, {"explainer": e}, metric="Comp.") for e in asked}
-past = [e for e, of in lead.items() if float(of.low) > 0]  # by Comp. less is better
-morf = ("AUC", "AOPC", "LOdds")
-holes = [name for name in morf if sides[name, "random patches"] < 0]
-unlike = [name for name in morf if name not in holes]
-Markdown(
-    f"Less Random, on {gap.images:,} image{'s' * (gap.images > 1)} ({source}): {'; '.join(lines)}. "
-    + (
-        "By Comp. the centre is clearly before Random, so that to be before Random there takes no knowledge of the network, where objects "
-        f"stand in the middle; {len(past)} of {len(asked)} explainers {'is' if len(past) == 1 else 'are'} clearly before the centre, too. "
-        if sides["Comp.", "the centre"] > 0
-        else "That the middle of the images is the reason by Comp. is not seen. "
-    )
-    + (
-        f"By {headlines.listed(holes)} random patches are clearly behind Random: many small holes cost this network more than a few large "
-        "ones, so that Random is before explainers of coarse maps for a reason that is not faithfulness"
-        if holes
-        else "That Random owes its place under MoRF to its small holes is not seen"
-    )
-    + (f"; by {headlines.listed(unlike)} that is not seen." if holes and unlike else ".")
+holes = {m: ahead(RANDOM, "random patches", m, known) for m in ("AUC", "AOPC", "LOdds")}
+centre = "Comp.: lead of the centre over Random", "Comp.: lead of the explainers' mean over the centre"
+run.why(
+    "saco-random-real",
+    Reason("Is the middle enough?", centre[0], ahead("the centre", RANDOM, "Comp.", known), above=0),
+    Reason("Do explainers know more?", centre[1], ahead(asked, "the centre", "Comp.", known), above=0),
+    *(
+        Reason("Is it the small holes?", f"{m}: lead of Random over random patches", lead, above=0)
+        for m, lead in holes.items()
+    ),
+    source=source,
 )
 
 # %% tags=["hide-input"]
@@ -452,37 +425,24 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Is it the sign? What Integrated Gradients puts last with a sign speaks against the class, and to remove it first, as Comp.
-# does, costs nothing. As a magnitude, such pixels are among the first. The same metrics are put to $|\text{IG}|$, on the first images.
+# **Why?** Is it the sign? What Integrated Gradients puts last with a sign speaks against the class, and to remove it first, as
+# Comp. does, costs nothing. As a magnitude, such pixels are among the first. The same metrics are put to $|\text{IG}|$, on the
+# first images: is it nearer to the places that the paper gives IG, the first by AUC, AOPC and LOdds and the last by Comp.?
 
 # %% tags=["hide-input"]
 start = chosen[0].part(torch.arange(min(48, images)))
 with_sign = subjects.attributions(start, {"IG": explainers["IG"]})
 reading = evaluate({n: metrics[n] for n in names[1:]}, start, {"|IG|": with_sign["IG"].abs()})
 run.save(reading, "reading")
-both_signs = scores + reading
-both_signs = both_signs.where(**{name: of for name, of in start.labels.items() if of is not None})
-places = {"IG": {}, "|IG|": {}}
-for of, name in ((of, name) for of in places for name in names[1:]):
-    leads = (stats.paired(both_signs, {"explainer": of}, {"explainer": e}, metric=name) for e in rivals)
-    places[of][name] = sum(metrics[name].better * float(lead) > 0 for lead in leads)
-claimed = {name: 0 if name == "Comp." else len(rivals) for name in names[1:]}
-nearer = {name: abs(places["|IG|"][name] - of) - abs(places["IG"][name] - of) for name, of in claimed.items()}
-Markdown(
-    f"Of {len(rivals)} rivals IG is before "
-    + " and ".join(
-        f"{', '.join(f'{count} by {name}' for name, count in of.items())} {'with' if reading_of == 'IG' else 'without'} its sign"
-        for reading_of, of in places.items()
-    )
-    + f" (this build, {len(start.x)} images): "
-    + (
-        "without it IG is nearer to the last place by Comp. and farther from the first by others, so that no reading has all of the paper's places, and "
-        "the sign alone is not the reason. What is left is network and data, which only the paper's own would tell apart."
-        if nearer["Comp."] < 0 < sum(nearer.values()) - nearer["Comp."]
-        else "the sign is a reason: without it IG is nearer to the paper's places."
-        if sum(nearer.values()) < 0
-        else "the sign is not the reason: without it IG is no nearer to the paper's places."
-    )
+source, told = next((name, of) for name, of in run.beside("reading").items() if name in kept)
+both_signs = (kept[source] + told).where(**{of: told.labels(of) for of in ("dataset", "network", "training_seed")})
+nearer = {name: ahead("|IG|", "IG", name, both_signs) for name in ("AUC", "AOPC", "LOdds")}
+by_place = {f"{name}, toward the first place": of for name, of in nearer.items()}
+by_place["Comp., toward the last place"] = ahead("IG", "|IG|", "Comp.", both_signs)
+run.why(
+    "saco-order",
+    *(Reason("Is it nearer without its sign?", name, of, above=0) for name, of in by_place.items()),
+    source=source,
 )
 
 # %% [markdown]

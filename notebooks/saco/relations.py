@@ -38,6 +38,7 @@ groups = 10  # K of SaCo
 steps = 50  # of Integrated Gradients
 
 # %% tags=["hide-input"]
+import dataclasses
 import itertools
 
 import matplotlib.pyplot as plt
@@ -49,8 +50,9 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.claims import above, agrees
 from faithlab.metrics import METRICS, evaluate
-from faithlab.study import figures, headlines, published, tables
+from faithlab.study import figures, published, tables
 from faithlab.study.networks import introduced, vits
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.trials import subjects, transformers
 
@@ -101,15 +103,9 @@ scores = run.by_images("scores", chosen, lambda of: evaluate(metrics, of, subjec
 run.save(scores, "scores")
 flat = {name: own.missing for name in explainers if (own := scores.where(metric="SaCo", explainer=name)).missing}
 Markdown(
-    f"That makes {images} images × {len(explainers)} explainers × {len(metrics)} numbers × {len(chosen)} "
-    f"network{'s' * (len(chosen) > 1)}. "
-    + (
-        "SaCo does not exist where all groups are equally salient: "
-        + ", ".join(f"{name} {count} times" for name, count in flat.items())
-        + ". Such an image is left out of every comparison that needs the missing number."
-        if flat
-        else "Every explanation has all of them."
-    )
+    "SaCo does not exist where all groups are equally salient: "
+    + (", ".join(f"{name} {count} times" for name, count in flat.items()) or "nowhere here")
+    + ". Such an image is left out of every comparison that needs the missing number."
 )
 
 # %% [markdown]
@@ -215,23 +211,18 @@ def of_the_image(*samples):
 share = stats.Statistic(of_the_image, tuple({"explainer": name} for name in explainers), "share of the image")
 source, known = next((name, of) for name, of in run.beside("scores").items() if {*metrics} <= {*of.labels("metric")})
 of_image = {name: stats.estimate(known, share, metric=name) for name in compared}
-by_image = {name: tables.share(e) for name, e in of_image.items()}
-two = ("AOPC, Comp.", "AOPC, LOdds", f"{recut}, SaCo")
-shared = {name: stats.estimate(known, readings[signed](asked[name])) for name in two}
-said = {name: tables.number(e) for name, e in shared.items()}
-Markdown(
-    "The image alone accounts for "
-    + ", ".join(f"{by_image[name]} of the variance of {name}" for name in compared[1:])
-    + f", and for {by_image['SaCo']} of that of SaCo ({source}: {of_image['AOPC'].images:,} images). Where an image is easy to break, AOPC is high, which counts as a "
-    "good explanation, and Comp. is high, which counts as a bad one. So over the images these two, which differ only in the "
-    f"order of removal, may even disagree: they correlate at {said['AOPC, Comp.']}, where AOPC and LOdds, one curve in "
-    f"two units, correlate at {said['AOPC, LOdds']}. "
-    + ("In a mean with signs the two cancel. " if float(shared["AOPC, Comp."].high) < 0 else "")
-    + "Ranking the explainers of each image takes the image out.\n\n"
-    f"SaCo cut into {groups - 1} groups ranks the images as SaCo in {groups} does at {said[f'{recut}, SaCo']}. That is "
-    "about the most that anything can agree with it. A metric of pure noise would agree with nothing, and would pass for "
-    "*complementary*: a weak correlation alone is no merit."
+shown = pd.DataFrame(
+    {"metric": compared, f"share of the image ({source})": [tables.share(e) for e in of_image.values()]}
 )
+tables.prose(shown)
+
+# %% [markdown]
+# Where an image is easy to break, AOPC is high, which counts as a good explanation, and Comp. is high, which counts as a bad one. So over
+# the images these two, which differ only in the order of removal, may even disagree, and cancel in a mean with signs. Ranking the
+# explainers of each image takes the image out.
+#
+# How SaCo ranks the images when it is cut into one group less, in the figures above, is about the most that anything can agree with
+# it. A metric of pure noise would agree with nothing, and would pass for *complementary*: a weak correlation alone is no merit.
 
 # %% [markdown]
 # ## What reproduced
@@ -258,8 +249,9 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Which metric is near the end of *weak*, and does one explainer take it there? Each is left out in turn. A magnitude is above
-# the mean with signs where an explainer's correlation is negative.
+# **Why?** Which metric is beyond an end of *weak*, the one that it is nearer to? Of the one that is farthest out: does one
+# explainer take it there? Each is left out in turn, and the one that moves it most is named. A magnitude is above the mean with
+# signs where an explainer's correlation is negative.
 
 
 # %% tags=["hide-input"]
@@ -268,36 +260,23 @@ def with_saco(metric, of, absolute=True):
     return stats.estimate(known, stats.images_ranked([("SaCo", metric)], of, better, absolute=absolute))
 
 
-def side(e):
-    """Where an estimate lies, with its interval."""
-    if low < float(e.low) and float(e.high) < high:
-        return "within it"
-    return "beyond it" if float(e.low) > high or float(e.high) < low else "not clearly on one side of its ends"
-
-
 each = {name: with_saco(name, [*explainers]) for name in compared[1:]}
-low, high = lowest - weak["margin"], highest + weak["margin"]
+low, high = (round(end, 3) for end in (lowest - weak["margin"], highest + weak["margin"]))
+near_low = {name: low - float(e.low) > float(e.high) - high for name, e in each.items()}  # to which end it is nearer
 nearest = max(each, key=lambda name: max(low - float(each[name].low), float(each[name].high) - high))
 without = {name: with_saco(nearest, [e for e in explainers if e != name]) for name in explainers}
 most = max(without, key=lambda name: abs(float(without[name]) - float(each[nearest])))
-negative = [name for name in explainers if float(with_saco(nearest, [name], absolute=False).high) < 0]
-place, changed = side(each[nearest]), side(without[most])
-Markdown(
-    f"In magnitude {nearest} is the nearest to an end of *weak*, {low:.2f} to {high:.2f}: {tables.number(each[nearest])} ({source}: "
-    f"{each[nearest].images:,} images). "
-    + (
-        "It lies within, and so do the others. "
-        if place == "within it"
-        else "The number lies within, its interval ends beyond: more images would decide it. "
-        if low < float(each[nearest]) < high
-        else "It lies beyond. "
-        if place == "beyond it"
-        else "The number lies beyond, its interval holds the end: more images would decide it. "
-    )
-    + f"With signs it is {tables.number(with_saco(nearest, [*explainers], absolute=False))}"
-    + (f", less because of {headlines.listed(negative)}, with which it is negative" if negative else "")
-    + f". It moves most without {most}, to {tables.number(without[most])}: "
-    + ("no single explainer decides it." if changed == place else f"without that one it is {changed}.")
+bar = {name: {"below": low} if at_low else {"above": high} for name, at_low in near_low.items()}
+with_signs = with_saco(nearest, [*explainers], absolute=False)
+run.why(
+    "saco-weak-magnitude",
+    *(
+        Reason("Is it beyond an end of weak?", f"SaCo, {name}, in magnitude", e, **bar[name])
+        for name, e in each.items()
+    ),
+    Reason("Is it beyond without one?", f"{nearest}, in magnitude, without {most}", without[most], **bar[nearest]),
+    Reason("Is it beyond with signs?", f"{nearest}, with signs", with_signs, **bar[nearest]),
+    source=source,
 )
 
 
@@ -324,8 +303,8 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Comp. removes the least relevant pixels first, the other three the most relevant. It is left out, and the mean is taken in
-# magnitude.
+# **Why?** Comp. removes the least relevant pixels first, the other three the most relevant. An image that is easy to break is bad
+# by the one and good by the others. So Comp. is left out, and the mean is taken in magnitude.
 
 # %% tags=["hide-input"]
 groups_of = {
@@ -335,31 +314,24 @@ groups_of = {
 means = {name: stats.estimate(known, readings[signed](of)) for name, of in groups_of.items()}
 ours = readings[signed]([("SaCo", name) for name in compared[1:] if name != "Comp."])
 lead = stats.estimate(known, stats.difference(readings[signed](groups_of["without it"]), ours))
-all_of, size = (stats.estimate(known, readings[way](others)) for way in (signed, magnitude))
-cancel = float(means["with Comp."].high) < 0 < float(means["without it"].low)
-Markdown(
-    f"With signs the six pairs have a mean of {tables.number(all_of)} ({source}: {all_of.images:,} images): the "
-    f"{len(groups_of['with Comp.'])} with Comp. have {tables.number(means['with Comp.'])}, the {len(groups_of['without it'])} without it "
-    f"{tables.number(means['without it'])}"
-    + (
-        ". The two cancel: an image that is easy to break is good by one order of removal and bad by the other. "
-        if cancel
-        else ". "
+
+
+def less_print(way):
+    """How far the mean of the six pairs is from the printed one."""
+    of = readings[way](others)
+    return stats.estimate(
+        known, dataclasses.replace(of, function=lambda *s: of.function(*s) - among, bounds=None, within=None)
     )
-    + f"Without Comp. the metrics agree with each other by {tables.number(lead)} more than with SaCo: "
-    + (
-        "it is the reason that the second part fails with signs. "
-        if float(lead.low) > 0.1
-        else "it is not the reason that the second part fails. "
-        if float(lead.high) < 0.1
-        else "whether it is the reason is not clear. "
-    )
-    + f"In magnitude the six have {tables.number(size)}, where {among:.2f} is printed: "
-    + (
-        "near it, so that the paper's number is more likely a mean of magnitudes."
-        if abs(float(size) - among) < 0.1 < abs(float(all_of) - among)
-        else "the reading alone does not explain the printed number."
-    )
+
+
+run.why(
+    "saco-others-agree",
+    Reason("Do signs cancel?", f"the {len(groups_of['with Comp.'])} pairs with Comp.", means["with Comp."], below=0),
+    Reason("Do signs cancel?", f"the {len(groups_of['without it'])} without it", means["without it"], above=0),
+    Reason("Is Comp. the reason?", "without it: among themselves − with SaCo", lead, above=0.1),
+    Reason("Is it as printed?", f"all six with signs − {among:.2f} in print", less_print(signed), within=0.1),
+    Reason("Is it as printed?", f"all six in magnitude − {among:.2f} in print", less_print(magnitude), within=0.1),
+    source=source,
 )
 
 # %% tags=["hide-input"]

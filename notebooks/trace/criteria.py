@@ -51,6 +51,7 @@ from faithlab.metrics import METRICS, evaluate, fidelity
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, profiles, tables
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets, folds
@@ -236,17 +237,10 @@ figures.pictures(
     size=(5.6, 4.8),
 )
 
-# %% tags=["hide-input"]
-noisiest = {n: said[n].idxmin() for n in counts}
-Markdown(
-    "The noisiest map of "
-    + ", of ".join(f"{n} patches is TRACE-{o}'s ({said.loc[o, n]:.2f})" for n, o in noisiest.items()).replace(
-        "(-", "(−"
-    )
-    + ". The paper sees that maps become noisier with smaller patches, those of TRACE-Mo most. Smaller patches also lie nearer to each "
-    "other, so compare the maps of one column. Black patches have nothing to lose: their order is that of the search, not of the "
-    "network. One picture is an example, no test."
-)
+# %% [markdown]
+# The paper sees that maps become noisier with smaller patches, those of TRACE-Mo most. The number below a map says how noisy it is. Smaller
+# patches also lie nearer to each other, so compare the maps of one column. Black patches have nothing to lose: their order is that of
+# the search, not of the network. One picture is an example, no test.
 
 # %% [markdown]
 # ## What reproduced
@@ -273,34 +267,26 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why is one not good by the other?** Is it the number of patches? And how much of an order does LeRF need: once so few patches are kept
-# that the answer is as good as with all, the order of the others costs LeRF nothing, and MoRF begins with the few.
+# **Why is one not good by the other?** Is it the number of patches: is an order more than half as good by the other criterion
+# with some number of them? And how much of an order does LeRF need? Once so few patches are kept that the answer is as good as
+# with all, the order of the others costs LeRF nothing, and MoRF begins with the few.
 
 # %% tags=["hide-input"]
 followed_best, _, source_of_curves, _ = headlines.best(run, "curves", curves)
-
-
-def by_patches(criterion, explainer):
-    """What an order has of the best one for a criterion, for each number of patches, in words."""
-    found = {n: kept_of_best(criterion, explainer, n) for n in sorted(told.where(metric=criterion).labels("level"))}
-    return headlines.listed([f"{tables.number(of)} with {n:.0f} patches" for n, of in found.items()])
-
-
+of_curves, of_scores = (name.split(",")[0].removesuffix(" run") for name in (source_of_curves, source))
 quarter = partial(lambda k, sample: sample.mean()[:, k], round(finest / 4))
-at_a_quarter = {
-    name: stats.estimate(followed_best, quarter, metric="probability left, LeRF", explainer=name, level=finest)
-    for name in ("TRACE-Le-p", "Random")
-}
-Markdown(
-    f"By MoRF TRACE-Le has {by_patches('MoRF', 'TRACE-Le-p')}, by LeRF TRACE-Mo {by_patches('LeRF', 'TRACE-Mo-p')} ({source}). With a quarter of "
-    f"the {finest:.0f} patches TRACE-Le keeps a probability of {tables.number(at_a_quarter['TRACE-Le-p'])}, a random order of "
-    f"{tables.number(at_a_quarter['Random'])} ({source_of_curves})."
-    + (
-        " So how the other three quarters are ordered can change little of its LeRF, but all of what MoRF asks after its first quarter."
-        if float(at_a_quarter["TRACE-Le-p"].low) > 0.9
-        else ""
-    )
-)
+possible = []
+for criterion, name in (("MoRF", "TRACE-Le-p"), ("LeRF", "TRACE-Mo-p")):
+    for count in sorted(told.where(metric=criterion).labels("level")):
+        asked_of = f"{name} by {criterion}, {count:.0f} patches"
+        possible.append(
+            Reason("Is it good with so many patches?", asked_of, kept_of_best(criterion, name, count), above=0.5)
+        )
+for name in ("TRACE-Le-p", "Random"):
+    left_over = stats.estimate(followed_best, quarter, metric="probability left, LeRF", explainer=name, level=finest)
+    asked_of = f"{name}: probability with a quarter of {finest:.0f} patches"
+    possible.append(Reason("Does LeRF need only a few?", asked_of, left_over, above=0.9, source=of_curves))
+run.why("tr-criteria", *possible, source=of_scores)
 
 # %% tags=["hide-input"]
 run.claim(

@@ -64,8 +64,9 @@ from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.search import chains, orders
 from faithlab.stats.samples import Statistic
-from faithlab.study import figures, headlines, networks, profiles, provenance, tables
+from faithlab.study import figures, headlines, networks, profiles, provenance, reasons, tables
 from faithlab.study.names import named
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Remembered, Subject
 from faithlab.trials import optimum, subjects
@@ -526,7 +527,8 @@ Markdown(
 # %% [markdown]
 # And how good is the best that was found? *Ours* is greedy search from both ends with insertion, *best* the best of
 # all searches. A share of the optimum says it exactly, of as many inputs as stand there. What is found is at least
-# the share of the bound of what any order can reach. A share above 1 would be an error of a search, and is counted.
+# the share of the bound of what any order can reach. A share above 1 would be an error of a search, and is counted. Without an
+# optimum or a bound nothing is certain: not all subsets were asked, and nothing bounds a logit.
 
 
 # %% tags=["hide-input"]
@@ -552,34 +554,17 @@ said = {name: {column: certificate(name, *of) for column, of in columns.items()}
 tables.prose(pd.DataFrame(said).T.rename_axis("network").reset_index())
 
 # %% tags=["hide-input"]
-uncertain = [name for name in budget if not has(name, OPTIMUM, "any") and not has(name, BOUND, "any")]
-Markdown(
-    f"Nothing is certain of {'; '.join(uncertain)}: not all subsets were asked, and nothing bounds a logit. "
-    + "".join(f"Of {name} there is no estimate, either. " for name in uncertain if not has(name, LIMIT, "any"))
-    if uncertain
-    else "Of each network the optimum is known, or a bound."
-)
-
-# %% tags=["hide-input"]
 has_rows = {(network, int(features), readout) for network, features, readout, *_ in map(str.split, asked)}
 patches = sorted({n for _, n, _ in has_rows if round(n**0.5) ** 2 == n})  # of series and texts the features are given
 other = {"p": "y", "y": "p"}
-missing = [
-    f"{called(network, n, other[readout])} (as many forwards again as the other readout has, {budget[called(network, n, readout)]:,} an input)"
-    for network, n, readout in sorted(has_rows)
-    if (network, n, other[readout]) not in has_rows
-]
+missing = [called(network, n, other[r]) for network, n, r in sorted(has_rows) if (network, n, other[r]) not in has_rows]
 dear = [
-    f"{NAMES.get(network, network)} with {n} features (greedy search from both ends alone asks {4 * (n * (n + 1) // 2 + 1):,} times about a photograph)"
+    f"{NAMES.get(network, network)}, {n} features"
     for network in kept_photographs
     for n in patches
     if not any((network, n, readout) in has_rows for readout in READOUTS)
 ]
-Markdown(
-    f"*Not compared*, because of what it costs: {'; '.join(missing + dear)}. Nothing is said of them."
-    if missing + dear
-    else "Every network is compared with each number of patches and both readouts."
-)
+Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing + dear) or 'nothing'}.")
 
 # %% [markdown]
 # ## What holds
@@ -626,95 +611,39 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Do the networks disagree, or is one asked about so few inputs that its own interval makes that of all of them wide? Of what is
-# left open: on which side are the networks' own means, on how many of all inputs is the search ahead, and what do the parts say
-# without the network of each data set that was asked about fewest inputs? The sentence says whose inputs it is of.
-
+# **Why?** Do the networks disagree, or is one asked about so few inputs that its own interval makes that of all of them wide? Of
+# what is left open, of each data set the part that is nearest to failing tells: its lead on the network where that is least, and
+# without the network that was asked about fewest inputs. What is left out after the fact decides no claim.
 
 # %% tags=["hide-input"]
-def fewest(table):
-    """The network of each data set that has fewest inputs, and how many, where there are others."""
-    counts = {}
-    for block in table.where(metric="part of the best in the end"):
-        of = counts.setdefault(block.labels["dataset"], {})
-        of[block.labels["network"]] = len(block.values)
-    least = {data: min(of.items(), key=lambda item: item[1]) for data, of in counts.items() if len(of) > 1}
-    return {name: (number, data) for data, (name, number) in least.items()}
 
 
-def left_open(parts):
-    """The parts that are open by the bars of this page, judged anew, with every network's own number."""
-    told = Claim("again", "", "", tuple(parts)).verdict.frame()
-    pooled = told[told["network"] == "pooled"].set_index("part")
-    own = told[~told["network"].isin(["pooled", "between networks"])]
-    return pooled, own[own["part"].isin(pooled.index[pooled["outcome"] == "open"])]
+def why(claim, parts, winner, metric):
+    """What keeps the parts of a claim open, judged by the bars of this page."""
+    told, possible = Claim("again", "", "", tuple(parts)).verdict.frame() if parts else pd.DataFrame(), []
+    left = told[(told["network"] == "pooled") & (told["outcome"] != "holds")] if parts else told
+    for data in dict.fromkeys(part.rsplit(", ", 1)[1] for part in left.get("part", [])):
+        of = [row for row in left.itertuples() if row.part.endswith(f", {data}")]
+        worst = min(of, key=lambda row: row.value - row.claimed_low)
+        rival, bar = worst.part.rsplit(", ", 1)[0], float(worst.claimed_low)
+        rows_of = best.where(metric=f"part of the best {metric}", dataset=f"{data} test", explainer=[winner, rival])
+        counts = {block.labels["network"]: len(block.values) for block in rows_of.where(explainer=rival)}
+        pair = {"explainer": winner}, {"explainer": rival}
+        leads = {name: stats.paired(rows_of, *pair, network=name) for name in counts}
+        least, few = min(leads, key=lambda name: float(leads[name])), min(counts, key=counts.get)
+        asked_of = f"{data}: lead over “{rival}”"
+        possible.append(Reason("Does it lose on some network?", f"{asked_of}, {least}", leads[least], below=bar))
+        if len(counts) > 1:
+            others = stats.paired(rows_of.where(network=[name for name in counts if name != few]), *pair)
+            without = f"{asked_of}, without {few} ({counts[few]} inputs)"
+            possible.append(Reason("Too few inputs of one network?", without, others, above=bar))
+    if not possible:
+        return Markdown("By the bars of this page none is open.")
+    show = partial(run.why, claim) if claim else reasons.table
+    return show(*possible, source="recorded" if kept else "this build")
 
 
-def inputs_ahead(table, part, winner, metric):
-    """On how many inputs, of all networks, a search is ahead of the rival of a part, and how many there are."""
-    rival, data = part.rsplit(", ", 1)
-    about = {"metric": f"part of the best {metric}", "dataset": f"{data} test"}
-    one, other = (
-        {b.labels["network"]: b.values[:, 0] for b in table.where(explainer=n, **about)} for n in (winner, rival)
-    )
-    lead = torch.cat([one[n] - other[n] for n in one if n in other and len(one[n]) == len(other[n])])
-    return f"{int((lead > 0).sum())} of {int(lead.isfinite().sum())}"
-
-
-def signed(value):
-    """A difference as it is printed."""
-    return f"{value:+.3f}".replace("-", "−")
-
-
-def reasons(make, winner, metric):
-    """Why some parts of a claim are open, of the recorded run where there is one."""
-    if not (parts := make(best)):
-        return "This run has no inputs of that kind."
-    pooled, own = left_open(parts)
-    few, is_open = fewest(best), pooled.index[pooled["outcome"] == "open"]
-    of_run = f"recorded run, {kept.profile} profile" if kept else f"this build, {run.profile} profile"
-    if not len(is_open):
-        return f"By the bars of this page none of {len(pooled)} parts is open ({of_run})."
-    against = own[~((own["value"] > own["claimed_low"]) & (own["value"] < own["claimed_high"]))]
-    said = f"{len(is_open)} of {len(pooled)} parts are open ({of_run}). "
-    said += (
-        "In each of them every network's own mean lies on the claimed side. "
-        if against.empty
-        else "On the other side lie the means of "
-        + headlines.listed([f"{r.network} ({r.part.rsplit(', ', 1)[0]})" for r in against.itertuples()])
-        + ". "
-    )
-    ahead = [f"{part} {inputs_ahead(best, part, winner, metric)}" for part in is_open]
-    said += f"Inputs, counted for each network, on which “{winner}” is ahead: {'; '.join(ahead)}. "
-    dropped = {
-        n: of for n, of in few.items() if any(part.endswith(f", {of[1].removesuffix(' test')}") for part in is_open)
-    }
-    if not dropped:
-        return named(said) + (
-            f"Only one network is asked, about {int(own['images'].max())} inputs: more inputs would tell, and more networks."
-        )
-    rest, _ = left_open(make(best.where(network=[n for n in best.labels("network") if n not in dropped])))
-    after = rest["outcome"].reindex(is_open)
-    held, still = list(after.index[after == "holds"]), list(after.index[after != "holds"])
-    said += (
-        f"Asked about fewest are {headlines.listed([f'{n} ({number} inputs)' for n, (number, _) in dropped.items()])}. "
-    )
-    said += (
-        f"Without {'them' if len(dropped) > 1 else 'it'} {len(held) if still else 'all'} of these {len(is_open)} hold"
-    )
-    if still:
-        most = own[own["part"] == still[0]].sort_values("value")
-        low, high = most.iloc[0], most.iloc[-1]
-        said += f"; not {headlines.listed(still)}, where the lead over “{still[0]}” is {signed(low.value)} for {low.network} and "
-        said += f"{signed(high.value)} for {high.network}"
-    return named(said) + (
-        ". So it is these few inputs that leave most of it open, and more of them would tell. (What was left out after the fact decides no claim.)"
-        if len(held) > len(still)
-        else ". So the few inputs of one network are not the whole reason: more inputs of every network would tell."
-    )
-
-
-Markdown(reasons(ends_beat, "greedy, both ends", "at greedy's forwards"))
+why("tr-both-ends", ends_beat(best), "greedy, both ends", "at greedy's forwards")
 
 # %% [markdown]
 # Against annealing from the same start the claim is that insertion is *no worse*. An earlier run had asked whether it is better, and on
@@ -744,10 +673,11 @@ run.claim(
 # **Why?** The same questions. A run that was recorded before a bar was changed is judged anew by the bars of this page.
 
 # %% tags=["hide-input"]
-Markdown(reasons(insertion_beats, "both ends, insertion", "in the end"))
+why("tr-insertion-refines", insertion_beats(best), "both ends, insertion", "in the end")
 
 # %% [markdown]
-# Photographs are dear, and so few that they stand by themselves.
+# Photographs are dear, and so few that they stand by themselves. Why a part of that is open, the second table asks in the same
+# way, of the recorded run where there is one.
 
 # %% tags=["hide-input"]
 if photograph_networks:
@@ -761,23 +691,14 @@ if photograph_networks:
     )
 
 # %% tags=["hide-input"]
-photographed = partial(ends_beat, photographs=True)
-Markdown("**Why?** " + reasons(photographed, "greedy, both ends", "at greedy's forwards"))
+judged = "tr-both-ends-photographs" if photograph_networks else None
+why(judged, ends_beat(best, photographs=True), "greedy, both ends", "at greedy's forwards")
 
 # %% [markdown]
-# How often would the rule err here? The run simulates that, as of every claim of the book, and finds no error. That says little:
-
-# %% tags=["hide-input"]
-inputs = {"the claims": [], "the one about photographs": []}
-for network, _, _, count, *_ in map(str.split, compared):
-    inputs[[*inputs][network in photograph_networks]].append(int(count))
-least = {what: min(counts) for what, counts in inputs.items() if counts}
-Markdown(
-    "Under chance the searches of an input change places, and of few inputs there are few ways to do so: "
-    + "; ".join(f"in {what}, {2**n} for the {n} inputs of the network with fewest" for what, n in least.items())
-    + ". Student's interval of so few is wide, and a claim asks all of its parts to hold at once. So a rate of 0 comes from the number of "
-    "inputs and of parts, not from the care of the rule. For the same reason differences that are there stay open."
-)
+# How often would the rule err here? The run simulates that, as of every claim of the book. It says little: under chance the searches
+# of an input change places, and of few inputs there are few ways to do so. Student's interval of so few is wide, and a claim asks
+# all of its parts to hold at once. So a low rate comes from the number of inputs and of parts, not from the care of the rule. For the
+# same reason differences that are there stay open.
 
 # %% tags=["hide-input"]
 run.finish()
