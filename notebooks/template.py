@@ -117,6 +117,7 @@ tables.summaries(scores, metrics, rows="explainer")
 
 # %% [markdown]
 # A claim is a sentence with parts, and stands below what it is about. This one needs an explainer to be compared with others. [How it is judged](../book/evidence).
+# Where yours is not reproduced, {py:meth}`faithlab.study.results.Run.why` asks for the reason, with a number that tells it.
 
 # %%
 if {"integrated-gradients"} < set(explainers):
