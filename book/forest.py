@@ -17,7 +17,7 @@ from judged import CHANGED, COUNTED, SYMBOLS, Group, Page, anchor, folder, group
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
 from faithlab.claims.verdicts import BETWEEN, POOLED, compared, deciding, sureness, unit_of
-from faithlab.study.reasons import once
+from faithlab.study.reasons import LOOKS, once
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
 DECIDES = {
@@ -427,7 +427,7 @@ def why(asked: pd.DataFrame) -> str:
     """What may be the reason that a claim is not reproduced, folded; nothing where its page asks for none."""
     if not len(asked):
         return ""
-    told = once(asked.drop(columns="claim")).to_html(index=False, border=0, classes="faithlab-text")
+    told = once(asked.drop(columns="claim")).to_html(index=False, border=0, classes=LOOKS, justify="left")
     return f'<details class="faithlab-evidence"><summary>Why?</summary>{told}</details>\n'
 
 

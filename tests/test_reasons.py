@@ -64,7 +64,7 @@ def test_a_table_says_number_inputs_run_and_bar():
     assert list(reasons.frame(*rows, source="recorded")["question"]) == ["Too small?", "Too small?", "Too new?"]
     shown = reasons.table(*rows, source="recorded").data
     assert list(shown["question"]) == ["Too small?", "", "Too new?"]
-    assert list(shown["answer"]) == ["yes, above 0", "no, not below 0 %", "open: within ±0.5?"]
+    assert list(shown["answer"]) == ["yes, above 0", "no, not below 0\u00a0%", "open: within ±0.5?"]
     number, share, none = shown["found (inputs, run)"]
     assert (number[:10], number[-14:]) == ("2.000 [0.0", " (5, recorded)")
     assert (share[:9], share[-16:]) == ("200.0 % [", " (5, this build)")

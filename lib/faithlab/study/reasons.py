@@ -14,6 +14,8 @@ from faithlab.study import tables
 ANSWERS = ("yes", "no", "open")
 """All of the interval lies on the side that the question means, on the other, or it holds the bar."""
 WORDS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
+LOOKS = "dataframe faithlab-text faithlab-reasons"
+"""The classes of their table in the book's style sheet."""
 FOUND = "found (inputs, run)"
 NUMBER = partial(tables.number, digits=3)
 
@@ -66,7 +68,7 @@ class Reason:
     def bar(self) -> str:
         """The bar in words."""
         name, at = next((k, v) for k in ("above", "below", "within") if (v := getattr(self, k)) is not None)
-        shown = f"{100 * at:g} %" if "%" in (self.said(self.found) if self.found else "") else f"{at:g}"
+        shown = f"{100 * at:g}\u00a0%" if "%" in (self.said(self.found) if self.found else "") else f"{at:g}"
         return f"within ±{shown}" if name == "within" else f"{name} {shown}".replace("-", "−")
 
 
@@ -94,4 +96,4 @@ def once(rows: pd.DataFrame) -> pd.DataFrame:
 
 def table(*reasons: Reason, source: str) -> Styler:
     """A `frame` as a page shows it; its arguments. With `faithlab.study.results.Run.why` the book shows it, too."""
-    return tables.prose(once(frame(*reasons, source=source)))
+    return tables.prose(once(frame(*reasons, source=source))).set_table_attributes(f'class="{LOOKS}"')
