@@ -390,7 +390,14 @@ for trial in by_trial:
     possible.append(Reason("Do more draws help?", f"{trial}: T, 50 draws − 2 draws", gain, above=0))
     possible.append(Reason("Is Fidelity still ahead?", f"{trial}: T, Fid+ − 50 draws", left, above=0))
     more = stats.estimate(shown, variant=trial, **cost)
-    possible.append(Reason("Do the draws cost more than that?", f"{trial}: the first − the second", more, above=0))
+    possible.append(
+        Reason(
+            "Do few draws cost more than Fidelity is still ahead by?",
+            f"{trial}: (50 draws − 2) − (Fid+ − 50 draws)",
+            more,
+            above=0,
+        )
+    )
 run.why("fi-fifty", *possible, source=drawn_by)
 
 # %% [markdown]

@@ -570,7 +570,7 @@ run.claim(
 # %% [markdown]
 # **Why?** Is it everywhere, or does one explainer or refinement spoil it? Each is left out in turn, here and in the
 # paper's numbers; the one that is missed least is shown. Grad-CAM sees through a coarse grid, which could cost it IoU: the true box,
-# averaged to that grid, says how much.
+# averaged to that grid, is the most that it can reach.
 
 # %% tags=["hide-input"]
 left = refined.left_out(combinations)
@@ -590,12 +590,14 @@ of_cam = stats.estimate(known, explainer="GradCAM", **iou)
 in_print = refined.printed_agreement(paper[paper["name"].isin(left[most])], 1, 3)
 in_print = headlines.listed([f"{value:.2f} ({name})" for name, value in in_print.items()])
 asked = f"rank correlation without {most}; in print {in_print}"
-grid = f"IoU of the true box on it; Grad-CAM has {tables.number(of_cam, 3)} ({source})"
-reached, at = stats.estimate(ceiling), round(float(of_cam), 3)
+others = {e: float(stats.estimate(known, explainer=e, **iou)) for e in combinations if e != "GradCAM"}
+best_of, at = max(others, key=others.get), round(max(others.values()), 3)
+grid = f"IoU of the true box on it; {best_of} has {at}, Grad-CAM {tables.number(of_cam, 3)} ({source})"
+reached = stats.estimate(ceiling)
 run.why(
     "fc-alignment-natural",
     Reason("Does one alone spoil it?", asked, without[most], above=0.6),
-    Reason("Is Grad-CAM's grid too coarse?", grid, reached, below=at, source=of_run),
+    Reason("Does its grid keep Grad-CAM below the best?", grid, reached, below=at, source=of_run),
     source=source,
 )
 

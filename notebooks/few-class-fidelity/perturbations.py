@@ -418,10 +418,10 @@ for task, data in where.items():
     lacking = max(0, round(0.95 - float(stats.estimate(known, variant=None, dataset=data, **found)), 3))
     finer = stats.paired(coarser, *more_widths, dataset=data)
     looser = stats.estimate(coarser, variant="twice Δ", dataset=data)
-    asked = f"{task}: images won by the last doubling; {100 * lacking:.1f} % lacking"
-    possible.append(Reason("Is the grid too coarse?", asked, finer, above=lacking, said=tables.share))
-    asked = f"{task} with a candidate at twice Δ"
-    possible.append(Reason("Is Δ too strict?", asked, looser, above=0.95, said=tables.share))
+    asked = f"{task}: images gained by the last doubling; {100 * lacking:.1f} % are lacking to 95 %"
+    possible.append(Reason("Would a grid twice as fine be enough?", asked, finer, above=lacking, said=tables.share))
+    asked = f"{task}: images with a candidate under twice Δ; {0.95 - lacking:.1%} under Δ".replace("%", " %")
+    possible.append(Reason("Would twice Δ be enough?", asked, looser, above=0.95, said=tables.share))
 run.why("fc-found", *possible, source=of_run)
 
 # %% tags=["hide-input"]
@@ -522,8 +522,13 @@ for task, data in where.items():
         only = stats.Statistic(
             lambda one, other, has: stats.told_apart(one, those(other, has)), over, within=(0.0, 1.0)
         )
-        only, asked = stats.estimate(known, only, dataset=data), f"{task}, {part}: those with a candidate"
-        possible.append(Reason("Are those without a candidate the reason?", asked, only, below=0.6))
+        only, asked = (
+            stats.estimate(known, only, dataset=data),
+            f"{task}, {part}: those with a candidate against all clean ones (0.5: not told)",
+        )
+        possible.append(
+            Reason("Can they hardly be told, without those that have no candidate?", asked, only, below=0.6)
+        )
     natural = stats.estimate(mixed, chance("another image", "half replaced"), dataset=data)
     asked = f"{task}, half replaced: by another image"
     possible.append(Reason("Is any mixture told?", asked, natural, above=0.6, source=of_run))

@@ -454,8 +454,8 @@ for data, (winner, behind) in seconds.items():
     rival = min(pairs, key=lambda r: float(pairs[r]))
     formula = by_formula.get((name, winner), float("nan")) - by_formula.get((name, rival), float("nan"))
     said = f"{name}: ReCo, {winner} − {rival}"
-    by_print = f"{said}; by the printed formula " + f"{formula:.3f}".replace("-", "−")
-    possible.append(Reason("Is another one ahead?", by_print, pairs[rival], below=0))
+    by_print = f"{said} (by the printed formula, without an interval, " + f"{formula:.3f})".replace("-", "−")
+    possible.append(Reason("Is its nearest rival ahead?", by_print, pairs[rival], below=0))
     if says:
         theirs = round(says[winner] - says[rival], 3)
         possible.append(Reason("Is the lead smaller than in print?", said, pairs[rival], below=theirs))

@@ -275,12 +275,17 @@ for given, (x, y) in of_gradient.items():
     adds, base = stats.paired(known, {"explainer": x}, {"explainer": y}, variant=None), paper[x] - paper[y]
     divisor = stats.estimate(known, explainer=y, variant=None)
     apart = stats.estimate(known, gain(x, y, 1 + told[given]), variant=None)
-    asked_of = f"{given}: gain − {100 * told[given]:.0f} % in print"
+    asked_of = f"{given}: its gain here less the printed {100 * told[given]:.0f} %, in points"
     possible += [
-        Reason("Is it about as printed?", asked_of, apart, within=about["margin"], said=tables.share),
-        Reason("Does it add more?", f"{given}: what it adds; in print {base:.3f}", adds, above=round(base, 3)),
+        Reason("Is it about as printed?", asked_of, apart, within=about["margin"], said=tables.points),
         Reason(
-            "Is it divided by less?",
+            "Does the gradient add more than in print?",
+            f"{given}: what it adds; in print {base:.3f}",
+            adds,
+            above=round(base, 3),
+        ),
+        Reason(
+            "Is SaCo without it lower than in print?",
             f"{given}: SaCo without it; in print {paper[y]:.3f}",
             divisor,
             below=round(paper[y], 3),

@@ -404,9 +404,14 @@ centre = "Comp.: lead of the centre over Random", "Comp.: lead of the explainers
 run.why(
     "saco-random-real",
     Reason("Is the middle enough?", centre[0], ahead("the centre", RANDOM, "Comp.", known), above=0),
-    Reason("Do explainers know more?", centre[1], ahead(asked, "the centre", "Comp.", known), above=0),
+    Reason(
+        "Are explainers, on the mean, ahead of the centre?",
+        centre[1],
+        ahead(asked, "the centre", "Comp.", known),
+        above=0,
+    ),
     *(
-        Reason("Is it the small holes?", f"{m}: lead of Random over random patches", lead, above=0)
+        Reason("Do scattered pixels help Random?", f"{m}: lead of Random over random patches", lead, above=0)
         for m, lead in holes.items()
     ),
     source=source,
@@ -437,11 +442,11 @@ run.save(reading, "reading")
 source, told = next((name, of) for name, of in run.beside("reading").items() if name in kept)
 both_signs = (kept[source] + told).where(**{of: told.labels(of) for of in ("dataset", "network", "training_seed")})
 nearer = {name: ahead("|IG|", "IG", name, both_signs) for name in ("AUC", "AOPC", "LOdds")}
-by_place = {f"{name}, toward the first place": of for name, of in nearer.items()}
-by_place["Comp., toward the last place"] = ahead("IG", "|IG|", "Comp.", both_signs)
+by_place = {f"{name}: by how much |IG| is better than IG (printed: first)": of for name, of in nearer.items()}
+by_place["Comp.: by how much |IG| is worse than IG (printed: last)"] = ahead("IG", "|IG|", "Comp.", both_signs)
 run.why(
     "saco-order",
-    *(Reason("Is it nearer without its sign?", name, of, above=0) for name, of in by_place.items()),
+    *(Reason("Is |IG| nearer to its printed place?", name, of, above=0) for name, of in by_place.items()),
     source=source,
 )
 

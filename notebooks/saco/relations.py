@@ -270,12 +270,11 @@ bar = {name: {"below": low} if at_low else {"above": high} for name, at_low in n
 with_signs = with_saco(nearest, [*explainers], absolute=False)
 run.why(
     "saco-weak-magnitude",
-    *(
-        Reason("Is it beyond an end of weak?", f"SaCo, {name}, in magnitude", e, **bar[name])
-        for name, e in each.items()
+    *(Reason("Is it outside 0.08 to 0.32?", f"SaCo, {name}, in magnitude", e, **bar[name]) for name, e in each.items()),
+    Reason(
+        "Is it still outside without one?", f"{nearest}, in magnitude, without {most}", without[most], **bar[nearest]
     ),
-    Reason("Is it beyond without one?", f"{nearest}, in magnitude, without {most}", without[most], **bar[nearest]),
-    Reason("Is it beyond with signs?", f"{nearest}, with signs", with_signs, **bar[nearest]),
+    Reason("Is it outside with signs?", f"{nearest}, with signs", with_signs, **bar[nearest]),
     source=source,
 )
 
