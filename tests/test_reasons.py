@@ -69,3 +69,11 @@ def test_a_table_says_number_inputs_run_and_bar():
     assert (number[:10], number[-14:]) == ("2.000 [0.0", " (5, recorded)")
     assert (share[:9], share[-16:]) == ("200.0 % [", " (5, this build)")
     assert none == "not asked in that run"
+
+
+@pytest.mark.parametrize(
+    ("said", "bar"), [(tables.share, "20\u00a0%"), (tables.points, "20\u00a0points"), (tables.number, "0.2")]
+)
+def test_a_bar_has_the_unit_of_its_number(said, bar):
+    assert Reason("?", "a mean", SPREAD, above=0.2, said=said).bar == f"above {bar}"
+    assert Reason("?", "a mean", SPREAD, within=0.2, said=said).bar == f"within ±{bar}"

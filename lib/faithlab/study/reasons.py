@@ -68,7 +68,9 @@ class Reason:
     def bar(self) -> str:
         """The bar in words."""
         name, at = next((k, v) for k in ("above", "below", "within") if (v := getattr(self, k)) is not None)
-        shown = f"{100 * at:g}\u00a0%" if "%" in (self.said(self.found) if self.found else "") else f"{at:g}"
+        said = self.said(self.found) if self.found else ""
+        unit = next((of for of in ("%", "points") if of in said), None)
+        shown = f"{at:g}" if unit is None else f"{100 * at:g}\u00a0{unit}"
         return f"within ±{shown}" if name == "within" else f"{name} {shown}".replace("-", "−")
 
 
