@@ -205,8 +205,8 @@ Markdown(
 # %% [markdown]
 # **Why?** Fine-tuning and the cap can each be had alone. Does the cap help the order on the original network, and on the fine-tuned
 # one? If it costs the order on the fine-tuned one only, a network that is used to missing pixels may hardly mind the few that go:
-# then all noise changes F-Fidelity's area less than with the cap alone. And is the order lost at single sizes only, which the area pools?
-# Pairs in the right order are counted as in the claim.
+# then all noise changes F-Fidelity's area less than with the cap alone. And does F-Fidelity order more pairs by areas, which
+# pool the sizes, than at single ones? Pairs in the right order are scored as in the claim, from −1 to 1 (0: half of them).
 
 # %% tags=["hide-input"]
 source, known = next((s, of) for s, of in run.beside("scores").items() if set(metrics) <= set(of.labels("metric")))
@@ -219,10 +219,13 @@ for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
     pooled = stats.estimate(known, stats.difference(macro, micro), **both)
     alone, tuned_alone = (stats.paired(known, *pair, micro) for pair in ((capped, plain), (both, tuned)))
     asked = {
-        ("Does the cap help the original?", "pairs: the cap alone − Fidelity"): alone,
-        ("Does the cap help the tuned one?", "pairs: F-Fidelity − fine-tuning alone"): tuned_alone,
-        ("Is less left to tell apart?", "all noise: the cap alone − F-Fidelity"): of_noise,
-        ("Is only the order at single sizes lost?", "F-Fidelity's pairs: by areas − at single sizes"): pooled,
+        ("Does the cap help the original?", "pairs (−1 to 1): the cap alone − Fidelity"): alone,
+        ("Does the cap help the tuned one?", "pairs (−1 to 1): F-Fidelity − fine-tuning alone"): tuned_alone,
+        ("Is less left to tell apart?", "area made worse by all noise: the cap alone − F-Fidelity"): of_noise,
+        (
+            "Does F-Fidelity order more pairs by areas than at single sizes?",
+            "pairs (−1 to 1): by areas − at single sizes",
+        ): pooled,
     }
     possible += [Reason(q, f"{direction}, {what}", found, above=0) for (q, what), found in asked.items()]
 run.why("ff-ablation", *possible, source=source)

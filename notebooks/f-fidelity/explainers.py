@@ -368,8 +368,8 @@ run.claim(
 
 # %% [markdown]
 # **Why?** Does Grad-CAM know more of the network, or does it only point at regions? Smoothing adds nothing that the saliency map knows:
-# what it gains by that is due to regions, and what Grad-CAM is still ahead of the smoothed map is not. A lead in FFid− is turned, so
-# that above 0 is better in both.
+# what it gains by that is due to regions, and what Grad-CAM is still ahead of the smoothed map is not. Better is a
+# higher FFid+, and a lower FFid−.
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
@@ -383,7 +383,9 @@ for dataset, metric in itertools.product([known.labels("dataset")[0], known.labe
     for question, pair in pairs_of.items():
         one, other = ({"explainer": name} for name in pair[:: metrics[metric].better])
         lead = stats.paired(known, one, other, stats.area, metric=metric, dataset=dataset)
-        asked = f"{shown.get(dataset, dataset)}, {metric.replace('-', '−')}: {' − '.join(pair)}"
+        asked = (
+            f"{shown.get(dataset, dataset)}, {metric.replace('-', '−')}: by how much {' is better than '.join(pair)}"
+        )
         possible.append(Reason(question, asked, lead, above=0))
 run.why("ff-gradcam-beats-saliency", *possible, source=source)
 

@@ -49,6 +49,7 @@ seed = 0  # of the data and of the random subsets
 # %% tags=["hide-input"]
 import dataclasses
 import itertools
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -234,8 +235,8 @@ run.claim(
 
 # %% [markdown]
 # **Why?** A part holds if all of its steps of noise do, each judged more strictly than by the 95 % intervals here, since they are many.
-# Is there no order to find, or are single steps too small? And under LeRF, where little of the image changes, would more draws, or
-# more that is removed, change more? A change is that of the area, turned so that above 0 is right.
+# Does noise make the area worse at all, or are only single steps too small? And under LeRF, where little of the image changes, does
+# noise show more with more draws, or where more is removed? A change is that of the area, turned so that above 0 is right.
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
@@ -254,20 +255,22 @@ def changed(way, one, other, **settings):
     return stats.estimate(known, stats.area, cells=asked, contrasts=torch.tensor([[*cells.values()]]))
 
 
-possible = []
+possible, reason = [], partial(Reason, above=0, said=partial(tables.number, digits=4))
 for way, direction in (("+", "MoRF"), ("-", "LeRF")):
     steps = {step: changed(way, *step, usual=1.0) for step in itertools.pairwise(levels)}
     (low, high), least = min(steps.items(), key=lambda of: float(of[1]))
     told = {
-        ("Is an order there to find?", "all noise"): changed(way, None, levels[-1], usual=1.0),
-        ("Is the smallest step clear?", f"{100 * (low or 0):g} to {100 * high:g} % of noise"): least,
+        ("Does all noise make the area worse?", "with all noise"): changed(way, None, levels[-1], usual=1.0),
+        ("Is the smallest step clear?", f"from {100 * (low or 0):g} to {100 * high:g} % of noise"): least,
     }
-    possible += [Reason(q, f"{direction}, usual: {what}", found, above=0) for (q, what), found in told.items()]
+    worse = f"{direction}, usual: how much worse the area is"
+    possible += [reason(q, f"{worse} {what}", found) for (q, what), found in told.items()]
 for sign in signs.values():
     others = [m.removeprefix("FFid-, ") for m in known.labels("metric") if m.startswith(f"FFid-, {sign} = ")]
     most = max(others, key=lambda name: float(name.split(" = ")[1]), default="usual")
     more = changed("-", None, levels[-1], **{"usual": -1.0, most: 1.0}) if others else None
-    possible.append(Reason("Would more change more?", f"LeRF, all noise: {most} − usual", more, above=0))
+    asked = f"LeRF: how much worse the area is with all noise, {most} − usual"
+    possible.append(reason("Does noise show more with more draws, α or β?", asked, more))
 run.why("ff-insensitive", *possible, source=source)
 
 # %% tags=["hide-input"]

@@ -239,7 +239,8 @@ for c in certain:
     seen = stats.paired(known, *controlled, stats.difference(rise, fall), dataset=c.subject.dataset)
     recipe = recipe_of[c.subject.dataset]
     held = len(datasets.load(recipe.data, "test", **recipe.data_options))
-    said = f"{c.subject.dataset}, of {held:,} test inputs: rise − fall, truth − random"
+    said = c.subject.dataset.replace(" of ", " on ").replace("%", " % of the image")
+    said += f", of {held:,} test inputs: rise − fall, truth − random"
     possible.append(Reason("Is the law seen at all?", said, seen, above=0))
 run.why("ff-theorem-networks", *possible, source=source)
 

@@ -423,8 +423,8 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** An advantage needs room: where plain Fidelity has more than 0.5 of the pairs in the right order, an advantage as large as the
-# paper's slight one, which is 0.5 of the pairs here, does not fit. Or are so few draws the reason: does F-Fidelity do better with them
+# **Why?** An advantage needs room: the order of pairs is scored from −1 to 1, where 0 is half and 0.5 three quarters of them in the right
+# order. Above 0.5 of plain Fidelity, an advantage as large as the paper's slight one, which is 0.5 here, does not fit. Or are so few draws the reason: does F-Fidelity do better with them
 # than with one?
 
 # %% tags=["hide-input"]
@@ -440,10 +440,16 @@ for pair in transformers:
     for way, direction in (("+", "MoRF"), ("-", "LeRF")):
         plain = stats.estimate(known, of[way], metric=f"Fid{way}", **pairs[pair])
         possible.append(
-            Reason("Is there less room than that?", f"{pair}, {direction}: Fidelity's pairs", plain, above=0.5)
+            Reason(
+                "Is Fidelity too good to be beaten by the paper's 0.5?",
+                f"{pair}, {direction}: Fidelity's order of pairs (−1 to 1)",
+                plain,
+                above=0.5,
+            )
         )
     more = both and stats.paired(both, {"metric": "many"}, {"metric": "one"}, of["+"], **pairs[pair])
-    possible.append(Reason("Do more draws help?", f"{pair}, MoRF: F-Fidelity's pairs − with one draw", more, above=0))
+    asked = f"{pair}, MoRF: F-Fidelity's order of pairs (−1 to 1) − with one draw"
+    possible.append(Reason("Do more draws help?", asked, more, above=0))
 run.why("ff-text-transformer", *possible, source=source) if transformers else None
 
 # %% [markdown]

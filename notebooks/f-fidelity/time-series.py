@@ -507,10 +507,10 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Both metrics ask the same networks about the same series, but R-Fidelity has no cap. Does all noise change F-Fidelity's
-# areas in the right direction at all, so that only its steps are small? And does it change R-Fidelity's more, as it would if the cap
-# made them small? If the cap were all, the two would be nearest where it lets most steps go. Each change is the mean of MoRF and LeRF
-# and of the networks.
+# **Why?** Both metrics ask about the same series, but R-Fidelity has no cap and asks the original network, F-Fidelity the fine-tuned
+# one. Does all noise change F-Fidelity's areas in the right direction at all, so that only single steps of noise change them too little?
+# And does it change R-Fidelity's more? A yes does not tell which of the two it is. If the cap were all, the two would be nearest where
+# it lets most steps go. Each change is the mean of MoRF and LeRF and of the networks.
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
@@ -538,8 +538,8 @@ for name in data:
     possible += [
         Reason("Does F-Fidelity see all noise?", f"{asked}; change by all noise", all_noise(name, FFid=1), above=0),
         Reason(
-            "Does R-Fidelity see more of it?",
-            f"{asked}; R-Fidelity − F-Fidelity",
+            "Do R-Fidelity's areas change more?",
+            f"{asked}; change by all noise, R-Fidelity − F-Fidelity",
             all_noise(name, RFid=1, FFid=-1),
             above=0,
         ),
@@ -593,7 +593,7 @@ run.claim(
 # %% [markdown]
 # **Why?** Of steps F-Fidelity's cap removes few, of values as many times more as there are channels. Where it is behind Fidelity by
 # steps, is it nearer by values? That would speak for the cap as the reason, not for the fine-tuning. A lead is the difference of the
-# pairs in the right order at single sizes, the mean of the networks.
+# scores for pairs in the right order at single sizes (−1 to 1; 0: half of them), the mean of the networks.
 
 # %% tags=["hide-input"]
 levels, noise_seeds, possible = [0.0, *sorted(known.labels("level"))], known.labels("noise_seed"), []
@@ -607,8 +607,12 @@ for name, (way, direction, side) in itertools.product(several, (("+", "MoRF", 1)
     less = [(cell, -weight) for cell, weight in leads[units[0]]]
     nearer = contrast(known, of, *leads[units[-1]], *less, dataset=name)
     asked = f"{sets[name]}, {direction}"
-    possible.append(Reason("Is it behind by steps?", f"{asked}: F-Fidelity − Fidelity", lead, below=0))
-    possible.append(Reason("Is it nearer by values?", f"{asked}: lead by values − by steps", nearer, above=0))
+    possible.append(
+        Reason("Is it behind by steps?", f"{asked}: pairs in order (−1 to 1), F-Fidelity − Fidelity", lead, below=0)
+    )
+    possible.append(
+        Reason("Is it nearer by values?", f"{asked}: lead of pairs in order, by values − by steps", nearer, above=0)
+    )
 run.why("ff-series-rank", *possible, source=source) if several else None
 
 # %% tags=["hide-input"]

@@ -224,13 +224,14 @@ for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
     (low, high), least = min(steps.items(), key=lambda of: float(of[1]))
     more = {f"RFid{way}": side, f"FFid{way}": -side}
     told = {
-        ("Is an order there to find?", "all noise"): changed({f"FFid{way}": side}),
-        ("Is the smallest step clear?", f"{100 * (low or 0):g} to {100 * high:g} % of noise"): least,
-        ("Would R-Fidelity see more?", "all noise: R-Fidelity − F-Fidelity"): changed(more),
+        ("Does all noise make the area worse?", "with all noise"): changed({f"FFid{way}": side}),
+        ("Is the smallest step clear?", f"from {100 * (low or 0):g} to {100 * high:g} % of noise"): least,
+        ("Would R-Fidelity see more?", "with all noise, R-Fidelity − F-Fidelity"): changed(more),
     }
-    possible += [Reason(q, f"{direction}, {what}", found, above=0) for (q, what), found in told.items()]
+    worse = f"{direction}: how much worse the area is"
+    possible += [Reason(q, f"{worse} {what}", found, above=0) for (q, what), found in told.items()]
 last_alone = changed(more, of=last)  # under LeRF
-of_network = "LeRF, largest size, equally many removed: R-Fidelity − F-Fidelity"
+of_network = "LeRF: how much worse the largest size is with all noise, R-Fidelity − F-Fidelity"
 possible.append(Reason("Would the network alone do that?", of_network, last_alone, above=0))
 run.why("ff-vit", *possible, source=source)
 
