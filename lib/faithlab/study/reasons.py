@@ -11,9 +11,8 @@ from pandas.io.formats.style import Styler
 from faithlab.stats import Estimate
 from faithlab.study import tables
 
-ANSWERS = ("yes", "no", "open")
-"""All of the interval lies on the side that the question means, on the other, or it holds the bar."""
-WORDS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
+ANSWERS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
+"""All of the interval lies on the side that the question means, on the other, or it holds the bar; and in words."""
 LOOKS = "dataframe faithlab-text faithlab-reasons"
 """The classes of their table in the book's style sheet."""
 FOUND = "found (inputs, run)"
@@ -86,7 +85,7 @@ def frame(*reasons: Reason, source: str) -> pd.DataFrame:
         said = "not asked in that run"
         if reason.found is not None:
             said = f"{reason.said(reason.found)} ({reason.found.images:,}, {reason.source or source})"
-        answer = WORDS[reason.answer].format(reason.bar)
+        answer = ANSWERS[reason.answer].format(reason.bar)
         rows.append({"question": reason.question, "what tells": reason.asked, FOUND: said, "answer": answer})
     return pd.DataFrame(rows)
 
