@@ -188,3 +188,25 @@ def test_degraded_curves_are_those_of_one_direction():
             assert means == sorted(means, reverse=sign > 0)
     with pytest.raises(ValueError, match=r"removes features under LeRF; there are Fid\+$"):
         figures.degraded_curves(scores, {"Fid+": FOUR["Fid+"]}, **look, direction="LeRF")
+
+
+def test_by_how_much_noise_changes_a_metric_is_what_it_lost():
+    scores = table({"Fid+": 1.0, "Fid-": 1.0, "FFid+": 0.5, "FFid-": 0.5}, noise=0.0)
+    side = FOUR["Fid+"].better
+    assert float(degraded.changed(scores, {"Fid+": side})) == pytest.approx(1)
+    assert float(degraded.changed(scores, {"Fid+": side}, None, 0.5)) == pytest.approx(0.5)
+    assert float(degraded.changed(scores, {"Fid+": side}, 0.5, 1.0)) == pytest.approx(0.5)
+    assert float(degraded.changed(scores, {"Fid+": side, "FFid+": -side})) == pytest.approx(0.5)
+    last = degraded.changed(scores, {"Fid-": FOUR["Fid-"].better}, of=lambda sample: sample.mean()[:, -1])
+    assert (float(last), last.images) == (pytest.approx(1), 150)
+    with pytest.raises(ValueError, match="explainer"):
+        degraded.changed(scores, {"Fid+": side}, explainer="nobody")
+
+
+def test_the_least_step_of_noise_is_found_and_named():
+    steep, other = (table(dict.fromkeys(FOUR, quality), noise=0.0) for quality in (1.0, 0.4))
+    bent = steep.where(level=[None, 1.0]) + other.where(level=0.5)  # 1, then 0.2, then 0
+    name, least = degraded.least_step(bent, {"Fid+": FOUR["Fid+"].better})
+    assert (name, float(least)) == ("from 50 to 100 % of noise", pytest.approx(0.2))
+    name, least = degraded.least_step(steep.where(level=[None, 1.0]), {"Fid+": FOUR["Fid+"].better})
+    assert (name, float(least)) == ("from 0 to 100 % of noise", pytest.approx(1))

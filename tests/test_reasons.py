@@ -9,17 +9,13 @@ from faithlab.study import reasons, tables
 from faithlab.study.reasons import Reason
 
 
+def table(values, metric="m"):
+    labels = {"metric": metric, "explainer": "e", "dataset": "d", "network": "n", "training_seed": 0}
+    return Scores.of(torch.tensor(values, dtype=torch.float64), images=torch.arange(len(values)), **labels)
+
+
 def estimate(values):
-    scores = Scores.of(
-        torch.tensor(values, dtype=torch.float64),
-        images=torch.arange(len(values)),
-        metric="m",
-        explainer="e",
-        dataset="d",
-        network="n",
-        training_seed=0,
-    )
-    return stats.estimate(scores)
+    return stats.estimate(table(values))
 
 
 SPREAD = estimate([0.0, 1.0, 2.0, 3.0, 4.0])  # a mean of 2, Student's interval from 0.04 to 3.96
@@ -53,6 +49,13 @@ def test_what_has_no_interval_answers_nothing(found, bar):
 def test_a_question_has_one_bar(bars):
     with pytest.raises(ValueError, match=r"'Why\?' needs one bar"):
         Reason("Why?", "a mean", SPREAD, **bars)
+
+
+def test_a_reason_asks_for_one_number():
+    both = table([0.0, 1.0]) + table([2.0, 3.0], metric="other")
+    two = stats.estimate(both, cells=[{"metric": "m"}, {"metric": "other"}])
+    with pytest.raises(ValueError, match=r"'Why\?' asks for one number, 'two means' has 2"):
+        Reason("Why?", "two means", two, above=0)
 
 
 def test_a_table_says_number_inputs_run_and_bar():

@@ -49,7 +49,7 @@ seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
 import dataclasses
-import itertools
+from functools import partial
 
 import pandas as pd
 import torch
@@ -284,38 +284,8 @@ run.claim(
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
-levels = [None, *sorted(known.labels("level"))]
-
-
-def changed(cells, one=None, other=levels[-1], of=stats.area, explainer="SG-SQ"):
-    """By how much noise changes metrics with weights, from one level to the other."""
-    asked = [
-        ({"metric": m, "level": level}, w * s) for m, w in cells.items() for level, s in ((one, 1.0), (other, -1.0))
-    ]
-    cells, weights = zip(*asked, strict=True)
-    return stats.estimate(known, of, cells=cells, contrasts=torch.tensor([weights]), explainer=explainer)
-
-
-def at_size(place):
-    """The statistic: what is lost at one of the sizes."""
-    return lambda sample: sample.mean()[:, place]
-
-
-possible = []
-for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
-    steps = {step: changed({f"FFid{way}": side}, *step) for step in itertools.pairwise(levels)}
-    (low, high), least = min(steps.items(), key=lambda of: float(of[1]))
-    more = {f"RFid{way}": side, f"FFid{way}": -side}
-    told = {
-        ("Does all noise make the area worse?", "with all noise"): changed({f"FFid{way}": side}),
-        ("Is the smallest step clear?", f"from {100 * (low or 0):g} to {100 * high:g} % of noise"): least,
-        ("Would R-Fidelity see more?", "with all noise, R-Fidelity − F-Fidelity"): changed(more),
-    }
-    worse = f"{direction}: how much worse the area is"
-    possible += [Reason(q, f"{worse} {what}", found, above=0) for (q, what), found in told.items()]
-last = changed(more, of=at_size(-1))  # under LeRF
-of_network = "LeRF: how much worse the largest size is with all noise, R-Fidelity − F-Fidelity"
-possible.append(Reason("Would the network alone do that?", of_network, last, above=0))
+told = degraded.why_unordered(known, explainer="SG-SQ")
+possible = [Reason(question, what, found, above=0) for (question, what), found in told.items()]
 run.why("ff-sg-sq-macro", *possible, source=source)
 
 # %% tags=["hide-input"]
@@ -352,14 +322,14 @@ run.claim(
 # %% tags=["hide-input"]
 possible = []
 for explainer in ("SG-SQ", "GradCAM"):
-    about = {"explainer": explainer}
+    changed = partial(degraded.changed, known, explainer=explainer)
     told = [
-        ("Is Fidelity's order right?", "area with all noise − without", changed({"Fid-": -1}, **about), {"above": 0}),
-        ("Is ROAR's turned?", "area with all noise − without", changed({"ROAR-": -1}, **about), {"below": 0}),
+        ("Is Fidelity's order right?", "area with all noise − without", changed({"Fid-": -1}), {"above": 0}),
+        ("Is ROAR's turned?", "area with all noise − without", changed({"ROAR-": -1}), {"below": 0}),
         (
             "Does ROAR's network lose more with only the top pixels left than with as many random ones?",
             "smallest size: lost without noise − with all noise",
-            changed({"ROAR-": 1}, of=at_size(0), **about),
+            changed({"ROAR-": 1}, of=lambda sample: sample.mean()[:, 0]),
             {"above": 0},
         ),
     ]

@@ -48,12 +48,10 @@ seed = 0  # of the data and of the random subsets
 
 # %% tags=["hide-input"]
 import dataclasses
-import itertools
 from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import torch
 
 from faithlab import stats
 from faithlab.claims import above, in_order, premise
@@ -240,35 +238,17 @@ run.claim(
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
-levels = [None, *sorted(known.labels("level"))]
-
-
-def changed(way, one, other, **settings):
-    """By how much noise changes the areas of settings with weights."""
-    side = 1.0 if way == "+" else -1.0
-    cells = {
-        (f"FFid{way}, {name}", level): w * s
-        for name, w in settings.items()
-        for level, s in ((one, side), (other, -side))
-    }
-    asked = [{"metric": metric, "level": level} for metric, level in cells]
-    return stats.estimate(known, stats.area, cells=asked, contrasts=torch.tensor([[*cells.values()]]))
-
-
 possible, reason = [], partial(Reason, above=0, said=partial(tables.number, digits=4))
-for way, direction in (("+", "MoRF"), ("-", "LeRF")):
-    steps = {step: changed(way, *step, usual=1.0) for step in itertools.pairwise(levels)}
-    (low, high), least = min(steps.items(), key=lambda of: float(of[1]))
-    told = {
-        ("Does all noise make the area worse?", "with all noise"): changed(way, None, levels[-1], usual=1.0),
-        ("Is the smallest step clear?", f"from {100 * (low or 0):g} to {100 * high:g} % of noise"): least,
-    }
-    worse = f"{direction}, usual: how much worse the area is"
-    possible += [reason(q, f"{worse} {what}", found) for (q, what), found in told.items()]
+for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
+    usual, worse = {f"FFid{way}, usual": side}, f"{direction}, usual: how much worse the area is"
+    step, least = degraded.least_step(known, usual)
+    every = degraded.changed(known, usual)
+    possible.append(reason("Does all noise make the area worse?", f"{worse} with all noise", every))
+    possible.append(reason("Is the smallest step clear?", f"{worse} {step}", least))
 for sign in signs.values():
     others = [m.removeprefix("FFid-, ") for m in known.labels("metric") if m.startswith(f"FFid-, {sign} = ")]
     most = max(others, key=lambda name: float(name.split(" = ")[1]), default="usual")
-    more = changed("-", None, levels[-1], **{"usual": -1.0, most: 1.0}) if others else None
+    more = degraded.changed(known, {"FFid-, usual": 1, f"FFid-, {most}": -1}) if others else None
     asked = f"LeRF: how much worse the area is with all noise, {most} − usual"
     possible.append(reason("Does noise show more with more draws, α or β?", asked, more))
 run.why("ff-insensitive", *possible, source=source)

@@ -49,9 +49,7 @@ seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
 import dataclasses
-import itertools
 
-import torch
 from IPython.display import Markdown
 
 from faithlab import stats
@@ -201,39 +199,8 @@ run.claim(
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
-levels = [None, *sorted(known.labels("level"))]
-
-
-def changed(cells, one=None, other=levels[-1], of=stats.area):
-    """By how much noise changes metrics with weights, from one level to the other."""
-    asked = [
-        ({"metric": m, "level": level}, w * s) for m, w in cells.items() for level, s in ((one, 1.0), (other, -1.0))
-    ]
-    cells, weights = zip(*asked, strict=True)
-    return stats.estimate(known, of, cells=cells, contrasts=torch.tensor([weights]))
-
-
-def last(sample):
-    """What is lost at the largest size."""
-    return sample.mean()[:, -1]
-
-
-possible = []
-for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
-    steps = {step: changed({f"FFid{way}": side}, *step) for step in itertools.pairwise(levels)}
-    (low, high), least = min(steps.items(), key=lambda of: float(of[1]))
-    more = {f"RFid{way}": side, f"FFid{way}": -side}
-    told = {
-        ("Does all noise make the area worse?", "with all noise"): changed({f"FFid{way}": side}),
-        ("Is the smallest step clear?", f"from {100 * (low or 0):g} to {100 * high:g} % of noise"): least,
-        ("Would R-Fidelity see more?", "with all noise, R-Fidelity − F-Fidelity"): changed(more),
-    }
-    worse = f"{direction}: how much worse the area is"
-    possible += [Reason(q, f"{worse} {what}", found, above=0) for (q, what), found in told.items()]
-last_alone = changed(more, of=last)  # under LeRF
-of_network = "LeRF: how much worse the largest size is with all noise, R-Fidelity − F-Fidelity"
-possible.append(Reason("Would the network alone do that?", of_network, last_alone, above=0))
-run.why("ff-vit", *possible, source=source)
+told = degraded.why_unordered(known).items()
+run.why("ff-vit", *(Reason(question, what, found, above=0) for (question, what), found in told), source=source)
 
 # %% tags=["hide-input"]
 run.claim(

@@ -188,7 +188,11 @@ for axes, subject in zip(grid[0], chosen, strict=True):
         at = [k + 1 + (0.06 if gradient else -0.06) for k in range(deep)]  # so that the bars do not cover each other
         axes.errorbar(at, value, [value - low, high - value], color=colour, marker=marker, capsize=3, label=label)
     axes.axhline(0, color="0.3", linewidth=0.8)
-    axes.set(title=subject.network, xlabel="last layers aggregated", xticks=range(1, deep + 1))
+    axes.set(
+        title=f"{subject.network}, seed {subject.training_seed}",
+        xlabel="last layers aggregated",
+        xticks=range(1, deep + 1),
+    )
 grid[0, 0].set_ylabel("SaCo")
 figures.key(figure, grid[0, 0])
 by_layers = pd.DataFrame(rows, columns=["network", "training_seed", "gradient", "layers", "mean", "low", "high"])

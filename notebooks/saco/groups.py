@@ -239,9 +239,9 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Is it the sign, or are the six lower than in print, or Integrated Gradients higher? Conservative LRP is the other sum
-# with a sign. What is left without the sign, network or data, only the paper's own would tell apart: the profile `paper` asks
-# them.
+# **Why?** First with the sign: is it that, or are the six lower than in print, or Integrated Gradients higher? Conservative LRP is
+# the other sum with a sign. Then the same of the magnitude. What is left without the sign, network or data, only the paper's own
+# would tell apart: the profile `paper` asks them.
 
 # %% tags=["hide-input"]
 whose, told = next(
@@ -249,30 +249,39 @@ whose, told = next(
     for name, of in of_run.items()
     if {*explainers, "|IG|"} <= {*of.labels("explainer")} and at in of.labels("metric")
 )
-level = {e: stats.estimate(told, metric=at, explainer=e) for e in ("IG", "|IG|", "Conservative LRP")}
-six, theirs = stats.estimate(told, metric=at, explainer=ahead), round(float(paper[ahead].mean()), 3)
-worth = stats.paired(told, {"explainer": "IG"}, {"explainer": "|IG|"}, metric=at)
-last = {}  # of the six, the one that IG is ahead of most
-for rival in ("IG", "|IG|"):
+in_print, theirs = paper.round(3), round(float(paper[ahead].mean()), 3)
+
+
+def why(rival):
+    """Reasons for one reading: is it ahead of the six because it is high here, or because they are low?"""
     leads = {e: stats.paired(told, {"explainer": rival}, {"explainer": e}, metric=at) for e in ahead}
-    last[rival] = max(leads.items(), key=lambda item: float(item[1]))
-in_print = paper.round(3)
+    last, lead = max(leads.items(), key=lambda item: float(item[1]))
+    level, six = (stats.estimate(told, metric=at, explainer=e) for e in (rival, ahead))
+    asked = f"{rival}; in print {in_print['IG']}"
+    return [
+        Reason("Is it ahead of the lowest of them?", f"{rival} − {last}", lead, above=0),
+        Reason("Is it higher than in print?", asked, level, above=in_print["IG"]),
+        Reason(f"Are the {len(ahead)} lower than in print?", f"their mean; in print {theirs}", six, below=theirs),
+    ]
+
+
+worth = stats.paired(told, {"explainer": "IG"}, {"explainer": "|IG|"}, metric=at)
+other, conservative = "Conservative LRP", stats.estimate(told, metric=at, explainer="Conservative LRP")
 run.why(
-    ["saco-ig-signed", "saco-ig-magnitude"],
+    "saco-ig-signed",
     Reason("Does the sign raise IG?", "IG, the signed sum − |IG|, the magnitude", worth, above=0),
-    Reason("Is IG ahead of the lowest of them?", f"IG − {last['IG'][0]}", last["IG"][1], above=0),
-    Reason("Is IG ahead of the lowest of them?", f"|IG| − {last['|IG|'][0]}", last["|IG|"][1], above=0),
-    Reason(f"Are the {len(ahead)} lower than in print?", f"their mean; in print {theirs}", six, below=theirs),
-    Reason("Is IG higher than in print?", f"IG; in print {in_print['IG']}", level["IG"], above=in_print["IG"]),
-    Reason("Is IG higher than in print?", f"|IG|; in print {in_print['IG']}", level["|IG|"], above=in_print["IG"]),
+    *why("IG"),
     Reason(
         "Is the other signed sum higher, too?",
-        f"Conservative LRP; in print {in_print['Conservative LRP']}",
-        level["Conservative LRP"],
-        above=in_print["Conservative LRP"],
+        f"{other}; in print {in_print[other]}",
+        conservative,
+        above=in_print[other],
     ),
     source=whose,
 )
+
+# %% tags=["hide-input"]
+run.why("saco-ig-magnitude", *why("|IG|"), source=whose)
 
 # %% [markdown]
 # ## The order of the explainers

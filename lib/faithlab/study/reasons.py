@@ -46,13 +46,17 @@ class Reason:
     def __post_init__(self) -> None:
         if sum(bar is not None for bar in (self.above, self.below, self.within)) != 1:
             raise ValueError(f"{self.question!r} needs one bar of above, below and within, and no other")
+        if self.found is not None and (numbers := self.found.value.numel()) != 1:
+            raise ValueError(
+                f"{self.question!r} asks for one number, {self.asked!r} has {numbers}: give each its reason"
+            )
 
     @property
     def answer(self) -> str:
         """One of `ANSWERS`."""
         if self.found is None:
             return "open"
-        _, low, high = (float(of.flatten()[0]) for of in self.found.pooled)
+        _, low, high = map(float, self.found.pooled)
         if math.isnan(low):  # one image has no interval
             return "open"
         if self.within is not None:

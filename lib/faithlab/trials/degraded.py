@@ -4,7 +4,8 @@ One good explanation is degraded by known shares of noise, so that the order of 
 less noise, the better.
 """
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -125,6 +126,72 @@ def reach(
         )
         for name, metric in metrics.items()
     }
+
+
+def changed(
+    scores: Scores,
+    weights: Mapping[str, float],
+    one: float | None = None,
+    other: float | None = None,
+    *,
+    of: stats.Statistic | Callable[..., Tensor] = stats.area,
+    **labels: Any,
+) -> stats.Estimate:
+    """By how much noise changes metrics.
+
+    Args:
+        scores: of `degraded`.
+        weights: of each metric's change, such as -1 for one that falls with noise.
+        one: the share of noise that the change begins at; None: no noise.
+        other: that it ends at; None: the largest.
+        of: what summarises each metric over inputs.
+        **labels: of the rows.
+    """
+    other = max(scores.labels("level")) if other is None else other
+    asked = [({"metric": m, "level": level}, w * s) for m, w in weights.items() for level, s in ((one, 1), (other, -1))]
+    cells, contrast = zip(*asked, strict=True)
+    return stats.estimate(scores, of, cells=cells, contrasts=torch.tensor([contrast], dtype=torch.float64), **labels)
+
+
+def least_step(scores: Scores, weights: Mapping[str, float], **labels: Any) -> tuple[str, stats.Estimate]:
+    """The step from one share of noise to the next that changes metrics least: which it is, in words, and by how much.
+
+    Args:
+        scores: of `degraded`.
+        weights: as in `changed`.
+        **labels: of the rows.
+    """
+    levels = [None, *sorted(scores.labels("level"))]
+    steps = {step: changed(scores, weights, *step, **labels) for step in itertools.pairwise(levels)}
+    (low, high), least = min(steps.items(), key=lambda of: float(of[1]))
+    return f"from {100 * (low or 0):g} to {100 * high:g} % of noise", least
+
+
+def why_unordered(scores: Scores, **labels: Any) -> dict[tuple[str, str], stats.Estimate]:
+    """What may keep F-Fidelity from finding the order of the degraded explanations.
+
+    Is the order wrong, or are single steps so small that these inputs cannot tell? And what makes them small, the cap
+    or the fine-tuned network? At the largest size R-Fidelity and F-Fidelity remove equally many features under LeRF:
+    what they differ in there is the network.
+
+    Args:
+        scores: of `degraded`, with R-Fidelity and F-Fidelity in both directions.
+        **labels: of the rows.
+
+    Returns:
+        By question and by what tells it, each turned so that above 0 is yes.
+    """
+    told = {}
+    for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
+        own, more = {f"FFid{way}": side}, {f"RFid{way}": side, f"FFid{way}": -side}
+        worse, (step, least) = f"{direction}: how much worse the area is", least_step(scores, own, **labels)
+        told["Does all noise make the area worse?", f"{worse} with all noise"] = changed(scores, own, **labels)
+        told["Is the smallest step clear?", f"{worse} {step}"] = least
+        than = f"{worse} with all noise, R-Fidelity − F-Fidelity"
+        told["Would R-Fidelity see more?", than] = changed(scores, more, **labels)
+    than = "LeRF: how much worse the largest size is with all noise, R-Fidelity − F-Fidelity"
+    told["Would the network alone do that?", than] = changed(scores, more, of=lambda s: s.mean()[:, -1], **labels)
+    return told
 
 
 def told_apart(scores: Scores, *, metric: str, levels: Sequence[float], seeds: Sequence[int], **labels: Any) -> Tensor:
