@@ -236,6 +236,18 @@ def test_a_set_with_fewer_images_than_are_asked_for_says_so(folder, monkeypatch,
     assert caplog.messages == [said]
 
 
+def test_a_network_itself_has_the_subject_of_its_recipe_but_for_its_names(folder, monkeypatch):
+    model, data = models.build(RECIPE.model, **RECIPE.model_options).eval(), datasets.load("colours", "test")
+    monkeypatch.setattr(training, "trained", lambda recipe: model)
+    of_recipe, places = subjects.subject(RECIPE, 3), torch.tensor([0, 1, 2])
+    own = subjects.subject(model, places, data=data, name="mine", dataset="others test")
+    for name in ("model", "x", "target", "segments", "images"):
+        one, other = getattr(own, name), getattr(of_recipe, name)
+        assert one is other or torch.equal(one, other), name
+    assert own.labels == {"dataset": "others test", "network": "mine", "training_seed": None}
+    assert of_recipe.labels["dataset"] == "colours test"
+
+
 def test_a_fold_that_is_not_comparable_starts_anew(folder, monkeypatch):
     accuracies = {0: 0.8, 1: 0.6, 2: 0.81, 4: 0.79}  # by seed
     monkeypatch.setattr(training, "accuracy_of", lambda recipe: accuracies[recipe.seed])

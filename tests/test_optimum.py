@@ -11,7 +11,7 @@ from torch import nn
 from faithlab import claims, search, segments, stats
 from faithlab.claims import REPRODUCED
 from faithlab.metrics import METRICS, evaluate, trajectory
-from faithlab.readouts import hit, logit
+from faithlab.readouts import hit, logit, probability
 from faithlab.scores import Scores
 from faithlab.study import figures
 from faithlab.subject import Subject
@@ -51,6 +51,17 @@ def test_of_an_additive_answer_the_best_order_is_that_of_the_contributions():
     assert set(found) == {"TRACE-y", "TRACE-Mo-y", "TRACE-Le-y", "Greedy-Mo-y", "Greedy-Le-y"}
     for name, order in found.items():
         assert torch.equal(trajectory.trajectory(order), trajectory.trajectory(worth)), name
+
+
+def test_all_subsets_are_asked_once_for_both_readouts(monkeypatch):
+    subject, worth = linear()
+    score, asked = subject.score((probability, logit)), []
+    monkeypatch.setattr(Subject, "score", lambda self, readouts: lambda *pairs: asked.append(pairs[0]) or score(*pairs))
+    probabilities, logits = optimum.all_subsets(subject)
+    assert sum(map(len, asked)) == 2 * 16
+    kept = torch.tensor([[s >> f & 1 for f in range(4)] for s in range(16)])
+    torch.testing.assert_close(logits, (kept[:, None] * worth).sum(-1).T)  # of class 0; that of class 1 is 0
+    torch.testing.assert_close(probabilities, logits.sigmoid())
 
 
 def test_the_share_of_the_best_order_is_one_and_of_its_reverse_minus_one():

@@ -16,6 +16,7 @@ import literal
 from faithlab import engine, readouts, search, segments
 from faithlab.metrics import trajectory
 from faithlab.search import chains, subsets
+from faithlab.trials import searches
 from faithlab.zoo import models
 
 NO_CODE = (tokenize.COMMENT, tokenize.ENCODING)
@@ -24,6 +25,8 @@ every_objective = pytest.mark.parametrize("objective", search.OBJECTIVES)
 SEARCHES = {
     "annealing": lambda score, order, **options: search.anneal(score, order, **{"temperature": 0.3} | options),
     "insertion": search.insert,
+    "tabu": searches.tabu,
+    "genetic": searches.genetic,
 }
 every_search = pytest.mark.parametrize("name", SEARCHES)
 
@@ -177,7 +180,10 @@ def test_reports_the_value_of_the_order_it_returns_and_never_gets_worse(name, ob
     assert (better(objective) * found.history.diff(dim=1) >= 0).all()
     assert torch.equal(found.history[:, -1], found.value)
     start = value_of(search.lookup(table), starts(9), objective)
-    torch.testing.assert_close(found.history[:, 0], start)
+    if name == "genetic":  # whose first generation has other orders, too
+        assert (better(objective) * (found.history[:, 0] - start) >= -1e-6).all()
+    else:
+        torch.testing.assert_close(found.history[:, 0], start)
 
 
 def images(count: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -425,6 +431,8 @@ def test_resuming_another_problem_is_an_error():
 KEPT = {
     "annealing": lambda score, path: search.anneal(score, starts(6), steps=40, resume=path),
     "insertion": lambda score, path: search.insert(score, starts(6), steps=40, resume=path),
+    "tabu": lambda score, path: searches.tabu(score, starts(6), steps=40, resume=path),
+    "genetic": lambda score, path: searches.genetic(score, starts(6), steps=40, resume=path),
     "greedy": lambda score, path: search.greedy(score, 3, 6, objective="Le-Mo", resume=path),
     "best": lambda score, path: search.best(score, 3, 6, sweeps=8, resume=path),
 }
@@ -631,7 +639,7 @@ def test_a_memory_that_is_interrupted_holds_nothing_wrong():
 
 
 def test_the_package_stays_small():
-    """Without blank lines, comments and docstrings. What serves one page alone is on that page, such as tabu search."""
+    """Without blank lines, comments and docstrings. What serves one comparison alone is there, such as tabu search."""
     lines = 0
     for path in Path(search.__file__).parent.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -640,7 +648,7 @@ def test_the_package_stays_small():
         with path.open("rb") as file:
             code = [t for t in tokenize.tokenize(file.readline) if t.string.strip() and t.type not in NO_CODE]
         lines += len({line for t in code for line in range(t.start[0], t.end[0] + 1)} - prose)
-    assert lines <= 550, "what serves one page belongs on it; what serves many may take the place of something"
+    assert lines <= 550, "what serves one trial belongs to it; what serves many may take the place of something"
 
 
 def test_answers_are_those_of_the_network_for_every_subset(trained):

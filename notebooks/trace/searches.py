@@ -50,6 +50,7 @@ seed = 0  # of the proposals
 import dataclasses
 import itertools
 import time
+from collections import namedtuple
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -57,106 +58,26 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, engine, masks, search, segments, stats
-from faithlab.claims import Claim, better, no_worse
+from faithlab import search, segments, stats
+from faithlab.claims import better, no_worse
 from faithlab.metrics import METRICS, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.search import chains, orders
 from faithlab.stats.samples import Statistic
 from faithlab.study import figures, headlines, networks, profiles, provenance, reasons, tables
 from faithlab.study.names import named
-from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
-from faithlab.subject import Remembered, Subject
-from faithlab.trials import optimum, subjects
+from faithlab.trials import optimum, searches, subjects
 from faithlab.zoo import datasets, folds, pretrained
 
 figures.theme()
 run = Run("trace/searches", globals())
 
 # %% [markdown]
-# ## Tabu search and the genetic algorithm
-#
-# They serve only here. They show what a search is: a step from a state to the next, which
-# {py:func}`faithlab.search.chains.run` takes, asking only what is new and keeping the best.
-
-
-# %% tags=["hide-input"]
-def tabu(problem, identity, candidates=8, tenure=20, seed=seed):
-    """Of some random swaps the best that was not made within the last steps, better or not (Glover, 1986)."""
-    each = torch.arange(len(identity), device=identity.device)
-    tried, stream = each.repeat_interleave(candidates), torch.arange(candidates, device=each.device) << 32
-
-    def advance(step, state):
-        now, features = state["order"], state["order"].shape[1]
-        until = state.get(
-            "until", torch.zeros(len(each), features, features, dtype=torch.int64, device=each.device)
-        ).clone()
-        source, low, high = orders.swap(draws.uniform(seed, identity, stream + step, 3).flatten(0, 1), features)
-        proposed = now[tried].gather(1, source)
-        table = problem.follow(tried, proposed, low, high, state["table"][tried])
-        a, b = now[tried].gather(1, torch.stack([low, high], 1)).sort(1).values.unbind(1)  # the two features
-        gain = problem.gain(table)
-        allowed = (until[tried, a, b] <= step) | (gain > state["best"][tried])
-        top = gain.masked_fill(~allowed, -torch.inf).view(-1, candidates).argmax(1) + each * candidates
-        moved = allowed[top]
-        until[each[moved], a[top][moved], b[top][moved]] = step + 1 + tenure
-        order = torch.where(moved[:, None], proposed[top], now)
-        return problem.after(
-            state, order=order, table=torch.where(moved[:, None, None], table[top], state["table"]), until=until
-        )
-
-    return advance
-
-
-def genetic(problem, identity, population=16, mutation=0.5, seed=seed):
-    """The best of parents and children live on; a child has the stronger ones of two pairs as parents (Holland, 1992)."""
-    count, device = len(identity), identity.device
-    first, stream = (
-        torch.arange(count, device=device)[:, None] * population,
-        torch.arange(population, device=device) << 32,
-    )
-    owner = torch.arange(count, device=device).repeat_interleave(population)
-
-    def advance(step, state):
-        features, u = state["order"].shape[1], draws.uniform(seed, identity, stream + step, 10)
-        picked = (u[..., :4] * population).long() + first[..., None]
-        strength = problem.gain(state["table"])[picked]
-        stronger = torch.where(strength[..., 0::2] >= strength[..., 1::2], picked[..., 0::2], picked[..., 1::2])
-        one, other = state["order"][stronger.flatten(0, 1)].unbind(1)
-        u = u.flatten(0, 1)[:, 4:]
-        children = crossed(one, other, *orders.two(u[:, :2], features))
-        swapped = children.gather(1, orders.swap(u[:, 2:5], features)[0])
-        children = torch.where((u[:, 5] < mutation)[:, None], swapped, children)
-        born = {"order": children, "table": problem.start(owner, children)}
-        every = {k: torch.cat([of[k].unflatten(0, (count, -1)) for of in (state, born)], 1).flatten(0, 1) for k in born}
-        fittest = problem.gain(every["table"]).view(count, -1).argsort(dim=1, descending=True, stable=True)
-        alive = (fittest[:, :population] + 2 * first).flatten()
-        return problem.after(state, **{k: of[alive] for k, of in every.items()})
-
-    return advance
-
-
-def crossed(one, other, low, high):
-    """The places low to high of one order, and in the others the rest in the order of the other."""
-    place = masks.place(one)
-    block = (place >= low[:, None]) & (place <= high[:, None])
-    rank = torch.empty_like(other).scatter(1, other, (~block).gather(1, other).cumsum(1) - 1)  # of the rest
-    return masks.place(torch.where(block, place, rank + torch.where(rank < low[:, None], 0, (high - low + 1)[:, None])))
-
-
-def searched(name, make, chained, score, order, steps, images, resume=None, seed=seed):
-    """A search of the step that `make` makes, with so many orders for each input."""
-    problem = chains.Problem(score, "Le-Mo", len(order))
-    identity, _, start = chains.several(order, chained, seed, images, steps)
-    return chains.run(name, problem, start, make(problem, identity, seed=seed), steps, about=(), resume=resume)
-
-
-# %% [markdown]
 # ## Value against forwards
 #
-# A search counts by what its best order so far reaches, as a part of the best that any search here found for the input.
+# A search counts by what its best order so far reaches, as a part of the best that any search here found for the input. Tabu
+# search and the genetic algorithm serve only here: {py:mod}`faithlab.trials.searches`.
 
 # %% tags=["hide-input"]
 PAPER = ["greedy, MoRF", "greedy, LeRF", "annealing", "tabu search", "genetic algorithm"]
@@ -168,86 +89,84 @@ READOUTS = {"p": probability, "y": logit}
 SPENT = [k / 25 for k in range(1, 26)]
 
 
-def called(network, features, readout):
-    """What tables call a network that is asked in this way."""
-    return f"{NAMES.get(network, network)}, {features} features, {READOUTS[readout].__name__}"
+Case = namedtuple("Case", "network features readout inputs most moves")  # a line of `compared`
 
 
-def asked_about(network, features, readout, count):
+def cases(lines):
+    """The lines of `compared`."""
+    return [Case(*(int(word) if word.isdigit() else word for word in line.split())) for line in lines]
+
+
+def called(case):
+    """What tables call the network that is asked in this way."""
+    return f"{NAMES.get(case.network, case.network)}, {case.features} features, {READOUTS[case.readout].__name__}"
+
+
+def asked_about(case):
     """A network with inputs that it recognises, of so many features: patches of an image, else its own."""
-    if network in photograph_networks:
-        pictures, model = datasets.load("imagenet-foolbox", "test"), pretrained.load(network)
-        places = subjects.recognised(model, count, pictures, batch_size=16)  # so few that none is passed over
-        about = {"dataset": "imagenet-foolbox test", "images": places}
-        about["precision"] = engine.native_precision() if precision == "bfloat16" else torch.float32
-        found = Subject(model, pictures.model_inputs(places), pictures.labels[places], torch.arange(1), **about)
+    if case.network in photograph_networks:
+        data, model = datasets.load("imagenet-foolbox", "test"), pretrained.load(case.network)
+        places = subjects.recognised(model, case.inputs, data, batch_size=16)  # so few that none is passed over
+        found = subjects.subject(model, places, data=data, dataset="imagenet-foolbox test", precision=precision)
     else:
-        changes = {**training, "seed": training_seed} if network == "resnet9" else {}
-        recipe = networks.changed(RECIPES[network], changes)
-        places = subjects.recognised(recipe, passed_over + count)[passed_over:]
+        own = {**training, "seed": training_seed} if case.network == "resnet9" else {}
+        recipe = networks.changed(RECIPES[case.network], own)
+        places = subjects.recognised(recipe, passed_over + case.inputs)[passed_over:]
         found = subjects.subject(recipe, places, precision=precision)
     if found.x.ndim == 4:
-        side = found.x.shape[-1] // round(features**0.5)
+        side = found.x.shape[-1] // round(case.features**0.5)
         found = dataclasses.replace(found, segments=segments.patches(*found.x.shape[-2:], side))
-    if segments.count(found.segments) != features:
-        raise ValueError(f"{network} has {segments.count(found.segments)} features, not {features}")
-    return dataclasses.replace(found, network=called(network, features, readout))
+    if (features := segments.count(found.segments)) != case.features:
+        raise ValueError(f"{case.network} has {features} features, not {case.features}")
+    return dataclasses.replace(found, network=called(case))
 
 
-def compare(subject, readout, asked_once, most, moves, clock=None):
-    """The best values by forwards for each input: [(forwards, values [B])] of every search that has an order.
-
-    A `clock` is told the forwards and seconds of each for an input.
-    """
-    count, features, identity = len(subject.x), segments.count(subject.segments), subject.images.to(subject.x.device)
-    begin = orders.random_orders(identity, features, seed=seed)[:, 0]
-    anneal = partial(search.anneal, **optimum.schedule(METRICS["LeRF - MoRF"].given(readout=readout), moves), seed=seed)
-    ways = {  # how each starts, and how it goes on
-        "greedy, MoRF": ("Mo", None),
-        "greedy, LeRF": ("Le", None),
-        "annealing": ("Le", anneal),
-        "tabu search": (None, partial(searched, "tabu", tabu, 1)),
-        "genetic algorithm": (None, partial(searched, "genetic", genetic, 16)),
-        "greedy, both ends": ("Le-Mo", None),
-        "both ends, annealing": ("Le-Mo", anneal),
-        "both ends, insertion": ("Le-Mo", partial(search.insert, seed=seed)),
+def ways(case):
+    """Where a search starts, greedily or (None) at random; how it goes on; most steps, and those between two looks."""
+    schedule = optimum.schedule(METRICS["LeRF - MoRF"].given(readout=READOUTS[case.readout]), case.moves)
+    annealing, sweeping = (partial(search.anneal, **schedule), case.moves, 3), (4 * case.moves, 1)
+    return {
+        "greedy, MoRF": ("Mo", None, 0, 0),
+        "greedy, LeRF": ("Le", None, 0, 0),
+        "annealing": ("Le", *annealing),
+        "tabu search": (None, searches.tabu, *sweeping),
+        "genetic algorithm": (None, searches.genetic, *sweeping),
+        "greedy, both ends": ("Le-Mo", None, 0, 0),
+        "both ends, annealing": ("Le-Mo", *annealing),
+        "both ends, insertion": ("Le-Mo", search.insert, *sweeping),
     }
-    paths = {
-        name: [(0, torch.zeros(count, dtype=torch.float64))] for name in ways
-    }  # at chance, before there is an order
-    for name, (objective, further) in ways.items():
-        own, order, began = (
-            search.Remembered(asked_once),
-            begin,
-            time.perf_counter(),
-        )  # what others asked it pays for, too
+
+
+def compare(subject, case, asked_once):
+    """By search, where it has an order in its forwards: [(forwards for an input, best values [B])], and its seconds."""
+    count, features, identity = len(subject.x), case.features, subject.images.to(subject.x.device)
+    begin = search.random_orders(identity, features, seed=seed)[:, 0]
+    paths, spent = {}, {}
+    for name, (objective, further, steps, stride) in ways(case).items():
+        own, order, began = search.Remembered(asked_once), begin, time.perf_counter()  # it pays for what others asked
         if objective:
             needed = (features * (features + 1) // 2 + 1) * (4 if objective == "Le-Mo" else 1)
-            if needed > 2 * most:  # of different subsets there may be fewer
+            if needed > 2 * case.most:  # of different subsets there may be fewer
                 continue
             order = search.greedy(own, count, features, objective=objective, device=identity.device).order
         curves = trajectory.curves(own, order)
-        paths[name].append((own.forwards / count, (curves.lerf - curves.morf).sum(1).cpu()))
-        found, taken, stride, longest = None, 0, *((3, moves) if further is anneal else (1, 4 * moves))
-        while further and own.forwards < most * count and taken < longest:
-            taken += stride
-            found = further(own, order, steps=taken, images=identity, resume=found)
-            paths[name].append((own.forwards / count, found.value.cpu()))
-        if clock is not None:
-            clock[name] = own.forwards / count, (time.perf_counter() - began) / count
-    affordable = {name: [(used, value) for used, value in path if used <= most] for name, path in paths.items()}
-    return {name: path for name, path in affordable.items() if len(path) > 1}
+        path = [(own.forwards / count, (curves.lerf - curves.morf).sum(1).cpu())]
+        about = {"seed": seed, "images": identity}
+        path += searches.by_forwards(further, own, order, case.most, steps, stride, **about)
+        if affordable := [(used, value) for used, value in path if used <= case.most]:
+            paths[name], spent[name] = affordable, (own.forwards / count, (time.perf_counter() - began) / count)
+    return paths, spent
 
 
 def reached(path, forwards):
-    """The value of each input's best order after so many forwards."""
-    return [value for used, value in path if used <= forwards][-1]
+    """The value of each input's best order after so many forwards; that of chance before there is an order."""
+    return next((value for used, value in reversed(path) if used <= forwards), torch.zeros_like(path[0][1]))
 
 
-def scored(subject, values, metric, searching, **about):
+def scored(subject, values, metric, name, **about):
     """Rows of the long table."""
     about |= {"images": subject.images, "reference": "zero", **subject.labels}
-    return Scores.of(values, metric=metric, explainer=searching, **about)
+    return Scores.of(values, metric=metric, explainer=name, **about)
 
 
 # %% [markdown]
@@ -262,41 +181,31 @@ def scored(subject, values, metric, searching, **about):
 # %% tags=["hide-input"]
 def again():
     """The values of every run of the searches that draw, as parts of the best of them all."""
-    network, features, readout, _, most, moves = compared[0].split()
-    features, most, moves = map(int, (features, most, moves))
-    subject = asked_about(network, features, readout, repeated)
-    asked_once, identity = search.Remembered(subject.score(READOUTS[readout])), subject.images.to(subject.x.device)
-    how = optimum.schedule(METRICS["LeRF - MoRF"].given(readout=READOUTS[readout]), moves)
-    ways = {
-        "annealing": (partial(search.anneal, **how), 3),
-        "tabu search": (partial(searched, "tabu", tabu, 1), 1),
-        "genetic algorithm": (partial(searched, "genetic", genetic, 16), 1),
-    }
+    case = cases(compared)[0]._replace(inputs=repeated)
+    subject = asked_about(case)
+    asked_once, identity = search.Remembered(subject.score(READOUTS[case.readout])), subject.images.to(subject.x.device)
     values = {}
-    for (name, (further, stride)), draw in itertools.product(ways.items(), range(seeds)):
-        own, found, taken = search.Remembered(asked_once), None, 0  # what others have asked it pays for, too
-        begin = orders.random_orders(identity, features, seed=seed + 1000 * (1 + draw))[:, 0]
-        while taken < 4 * moves and (found is None or own.forwards < most * len(identity)):
-            taken += stride
-            found = further(own, begin, steps=taken, images=identity, resume=found, seed=seed + 1000 * (1 + draw))
-        values[name, draw] = found.value.cpu()
-    best_of_all = torch.stack([*values.values()]).amax(0)
-    best_of_all = best_of_all.masked_fill(best_of_all <= 0, torch.nan)
-    return Scores.concat(
-        scored(subject, value / best_of_all, "part of the best of the runs", name, draw=draw)
-        for (name, draw), value in values.items()
-    )
+    for name, draw in itertools.product(("annealing", "tabu search", "genetic algorithm"), range(seeds)):
+        _, further, _, stride = ways(case)[name]
+        own = {"seed": seed + 1000 * (1 + draw), "images": identity}
+        begin = search.random_orders(identity, case.features, seed=own["seed"])[:, 0]
+        limits = case.most, 4 * case.moves, stride
+        path = searches.by_forwards(further, search.Remembered(asked_once), begin, *limits, **own)
+        values[name, draw] = path[-1][1]
+    top = torch.stack([*values.values()]).amax(0)
+    top = top.masked_fill(top <= 0, torch.nan)
+    metric = "part of the best of the runs"
+    return Scores.concat(scored(subject, of / top, metric, name, draw=draw) for (name, draw), of in values.items())
 
 
 def clocked():
     """Forwards and seconds of every search for each input, none of which knows what another has asked."""
-    network, features, readout, _, most, moves = compared[0].split()
-    subject = asked_about(network, int(features), readout, timed)
-    score = subject.score(READOUTS[readout])
-    score(torch.ones(timed, 1, int(features), dtype=torch.bool, device=subject.x.device))  # the first call prepares
-    found = compare(subject, READOUTS[readout], score, int(most), int(moves), clock := {})
-    rows = [(name, *clock[name]) for name in found]
-    return pd.DataFrame(rows, columns=["search", "forwards", "seconds"]).assign(network=subject.network, inputs=timed)
+    case = cases(compared)[0]._replace(inputs=timed)
+    subject = asked_about(case)
+    score = subject.score(READOUTS[case.readout])
+    score(torch.ones(timed, 1, case.features, dtype=torch.bool, device=subject.x.device))  # the first call prepares
+    rows = [(name, *spent) for name, spent in compare(subject, case, score)[1].items()]
+    return pd.DataFrame(rows, columns=["search", "forwards", "seconds"]).assign(network=called(case), inputs=timed)
 
 
 repeats_of = run.kept("the runs with other random numbers", again)
@@ -305,24 +214,21 @@ seconds = run.kept("the seconds of every search", clocked)
 run.save(seconds, "seconds")
 
 # %% tags=["hide-input"]
-luck = []
+luck = {}
 for name in repeats_of.labels("explainer"):
-    blocks = repeats_of.where(explainer=name)
-    spread = torch.stack([block.values[:, 0] for block in blocks]).std(0, unbiased=True).nanmean()
-    part = stats.estimate(repeats_of, explainer=name)
-    luck.append({"search": name, "part of the best": tables.share(part), "spread of a run": f"{spread:.1%}"})
-by_search = seconds.set_index("search")
-shown = pd.DataFrame(luck).set_index("search").reindex([*by_search.index])
-shown["forwards an input"] = [f"{v:,.0f}" for v in by_search["forwards"]]
-shown["seconds an input"] = [f"{v:.2g}" for v in by_search["seconds"]]
-tables.prose(shown.fillna("–").rename_axis("search").reset_index())
+    runs = torch.stack([block.values[:, 0] for block in repeats_of.where(explainer=name)])
+    part = tables.share(stats.estimate(repeats_of, explainer=name))
+    luck[name] = {"part of the best": part, "spread of a run": f"{runs.std(0, unbiased=True).nanmean():.1%}"}
+shown = pd.DataFrame(luck).T.reindex(seconds["search"])
+shown["forwards an input"] = [f"{v:,.0f}" for v in seconds["forwards"]]
+shown["seconds an input"] = [f"{v:.2g}" for v in seconds["seconds"]]
+tables.prose(shown.fillna("–").reset_index())
 
 # %% tags=["hide-input"]
 machine = provenance.machine()
-machine = f"{machine['gpu'] or machine['cpu']}, {machine['threads']} threads".replace("1 threads", "one thread")
 Markdown(
     f"{seeds} runs each, of {seconds['network'].iloc[0]}, from random orders. In brackets: 95 % intervals over the inputs. "
-    f"Seconds: of this build, on {machine}; {timed} inputs at a time."
+    f"Seconds: of this build, on {machine['gpu'] or machine['cpu']}, threads: {machine['threads']}; {timed} inputs at a time."
 )
 
 # %% [markdown]
@@ -344,20 +250,7 @@ Markdown(
 
 # %% tags=["hide-input"]
 EXACT, SEARCHED = 16, 64  # features up to which all subsets are asked, and independent searches made
-complete = {}
-
-
-def all_subsets(network, subject, readout):
-    """The answers of the first inputs to all subsets, [n, 2^F]; both readouts of a network are asked in one forward."""
-    features, few = segments.count(subject.segments), subject.part(torch.arange(min(certified, len(subject.x))))
-
-    def ask():
-        both = Remembered(few.score(tuple(READOUTS.values())), len(READOUTS))
-        return [search.answers(both.of(i), len(few.x), features, device=few.x.device) for i in range(len(READOUTS))]
-
-    if (network, features) not in complete:
-        complete[network, features] = run.kept(f"all subsets of {features} features of {network}", ask)
-    return complete[network, features][[*READOUTS].index(readout)][: len(few.x)]
+complete = {}  # by network and features, of both readouts
 
 
 def known(table, score):
@@ -366,55 +259,48 @@ def known(table, score):
 
     def ask(keep, at):
         found, there = torch.empty(len(at), dtype=table.dtype, device=table.device), at < len(table)
-        for here, way in ((there, lookup), (~there, score)):
-            if bool(here.any()):
-                found[here] = way(keep[here], at[here]).to(found)
+        found[there] = lookup(keep[there], at[there])
+        found[~there] = score(keep[~there], at[~there]).to(found)
         return found
 
     return ask
 
 
-def estimated(few, asked_once, top):
-    """The limit that independent searches from random orders suggest, [n]."""
-    identity, features = few.images.to(few.x.device), segments.count(few.segments)
-    # Each repeat has random numbers of its own.
-    many = torch.cat([identity + 10_000_000 * (1 + k) for k in range(repeats)])
-    image_of = torch.arange(len(identity), device=identity.device).repeat(repeats)
-    apart = orders.random_orders(many, features, seed=seed + 1)[:, 0]
-    own = {"steps": 4 * features, "seed": seed, "images": many}
-    found = search.insert(lambda keep, at: asked_once(keep, image_of[at]), apart, **own).value
-    return search.limit(torch.cat([found.view(repeats, -1).cpu(), top[None]]))
-
-
-def studied(line):
-    """The rows of one network, number of features and readout: the comparison, and how good the best order is."""
-    network, features, readout, *numbers = line.split()
-    features, count, most, moves = map(int, (features, *numbers))
-    subject, photographs = asked_about(network, features, readout, count), network in photograph_networks
-    score = subject.score(READOUTS[readout])
-    table = None if photographs or features > EXACT else all_subsets(network, subject, readout)
+def studied(case):
+    """The rows of a case: the comparison, and how good the best order is."""
+    subject, photographs = asked_about(case), case.network in photograph_networks
+    score, few = subject.score(READOUTS[case.readout]), subject.part(torch.arange(min(certified, len(subject.x))))
+    table = None
+    if not photographs and case.features <= EXACT:
+        if case[:2] not in complete:
+            step = f"all subsets of {case.features} features of {case.network}"
+            complete[case[:2]] = run.kept(step, partial(optimum.all_subsets, few, READOUTS.values()))
+        table = complete[case[:2]][[*READOUTS].index(case.readout)][: len(few.x)]
     asked_once = search.Remembered(score if table is None else known(table, score))  # by all searches together
-    found = compare(subject, READOUTS[readout], asked_once, most, moves)
-    last = {searching: reached(path, most) for searching, path in found.items()}
+    found, _ = compare(subject, case, asked_once)
+    last = {name: reached(path, case.most) for name, path in found.items()}
     last["any"] = torch.stack([*last.values()]).amax(0)
     some = last["any"].masked_fill(last["any"] <= 0, torch.nan)  # none is better than chance: a part of nothing
-    rows, both = [], found.get("greedy, both ends")
-    for searching, path in found.items():
-        part = torch.stack([reached(path, share * most) / some for share in SPENT], 1)
-        rows.append(scored(subject, part, "part of the best by forwards", searching, sizes=SPENT))
-        if both:
-            for metric, spent in (("at greedy's forwards", both[1][0]), ("in the end", most)):
-                rows.append(scored(subject, reached(path, spent) / some, f"part of the best {metric}", searching))
-    few = subject.part(torch.arange(min(certified, count)))
+    ends = found.get("greedy, both ends")
+    looks = {"at greedy's forwards": ends[0][0], "in the end": case.most} if ends else {}
+    rows = []
+    for name, path in found.items():
+        part = torch.stack([reached(path, share * case.most) / some for share in SPENT], 1)
+        rows.append(scored(subject, part, "part of the best by forwards", name, sizes=SPENT))
+        for when, spent in looks.items():
+            rows.append(scored(subject, reached(path, spent) / some, f"part of the best {when}", name))
     top, limit = last["any"][: len(few.x)], None
     if table is not None:
-        optimal = search.optimum(table, "Le-Mo").value.cpu()
-        rows += [scored(few, of[: len(few.x)] / optimal, "share of the optimum", name) for name, of in last.items()]
-    elif not photographs and features <= SEARCHED:
-        limit = estimated(few, asked_once, top)
-    if table is None and readout == "p":
+        most = search.optimum(table, "Le-Mo").value.cpu()
+        rows += [scored(few, of[: len(few.x)] / most, "share of the optimum", name) for name, of in last.items()]
+    elif not photographs and case.features <= SEARCHED:
+        score, many = searches.repeated(asked_once, few.images.to(few.x.device), repeats)
+        start = search.random_orders(many, case.features, seed=seed + 1)[:, 0]
+        found = search.insert(score, start, steps=4 * case.features, seed=seed, images=many).value
+        limit = search.limit(torch.cat([found.view(repeats, -1).cpu(), top[None]]))
+    if table is None and case.readout == "p":
         about = {"score_range": (0, 1), "device": subject.x.device}
-        highest = search.ceiling(asked_once, len(subject.x), features, **about).sum(1).cpu()
+        highest = search.ceiling(asked_once, len(subject.x), case.features, **about).sum(1).cpu()
         rows.append(scored(subject, last["any"] / highest, "share of the bound", "any"))
         limit = limit if limit is None else limit.minimum(highest[: len(few.x)])  # beyond what is certain
     if limit is not None:
@@ -422,24 +308,16 @@ def studied(line):
     return Scores.concat(rows)
 
 
-scores = Scores.concat([run.kept(line, partial(studied, line)) for line in compared])
+scores = Scores.concat([run.kept(str(case), partial(studied, case)) for case in cases(compared)])
 run.save(scores, "searches")
 
 # %% [markdown]
-# The figure and the table below it are of the recorded run, where there is one.
+# The figure is of the recorded run, where there is one.
 
 # %% mystnb={"figure": {"caption": "Of the recorded run, where there is one: LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs, against the forwards that were needed, those of the greedy start included. Above each: network, number of features t, readout. Points: greedy searches, which end there. Shaded: 95 % intervals. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and readout: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
 kept = recorded("trace/searches", "searches")
 best, settings = (kept.frame, kept.provenance["parameters"]) if kept else (scores, run.parameters)
-asked, kept_photographs = settings["compared"], settings["photograph_networks"]
-
-
-def budgets(lines):
-    """The forwards for each input, by what tables call the network that is asked."""
-    return {called(network, int(n), readout): int(most) for network, n, readout, _, most, _ in map(str.split, lines)}
-
-
-budget = budgets(asked)
+asked, kept_photographs = cases(settings["compared"]), settings["photograph_networks"]
 
 
 def part_of_best(at=...):
@@ -447,40 +325,30 @@ def part_of_best(at=...):
     return Statistic(lambda sample: sample.mean()[:, at], bounds=(float("-inf"), 1.0))
 
 
-def has(name, metric, searching):
-    """Whether a search has such a value: one that found no order in its forwards has none."""
-    about = {"network": name, "metric": metric, "explainer": searching}
-    found = [block for block in best if all(block.labels.get(label) == of for label, of in about.items())]
-    return any(bool(block.values.isfinite().any()) for block in found)
+def rows_of(case, searching, metric="part of the best by forwards"):
+    """The rows of a search; None where it has no such value, as one that found no order in its forwards."""
+    about = {"network": called(case), "metric": metric, "explainer": searching}
+    found = [of for of in best if about.items() <= of.labels.items() and bool(of.values.isfinite().any())]
+    return Scores(found) if found else None
 
 
-def curve(name, searching):
-    """The part of the best by forwards, [K], and from which on there is an order; None where there never is."""
-    part = {"metric": "part of the best by forwards", "explainer": searching, "network": name}
-    if not has(name, part["metric"], searching):
-        return None
-    since = int((stats.estimate(best, part_of_best(), **part).value != 0).long().argmax())
-    return stats.estimate(best, part_of_best(slice(since, None)), **part), since
-
-
-across = min(3, len(budget))
-deep = -(-len(budget) // across)
+across = min(3, len(asked))
+deep = -(-len(asked) // across)
 figure, grid = plt.subplots(deep, across, figsize=(2.8 * across + 0.6, 2.6 * deep + 0.8), squeeze=False, sharey=True)
-for axes in grid.flat[len(budget) :]:
+for axes in grid.flat[len(asked) :]:
     axes.remove()
-for axes, (name, most) in zip(grid.flat, budget.items(), strict=False):
-    for i, searching in enumerate(PAPER + OURS):
-        look = {"color": f"C{i}", "label": searching}
-        if (found := curve(name, searching)) is None:
+for axes, case in zip(grid.flat, asked, strict=False):
+    for i, name in enumerate(PAPER + OURS):
+        if (rows := rows_of(case, name)) is None:
             continue
-        line, since = found
-        if searching.startswith("greedy"):
-            axes.plot(SPENT[since] * most, line.value[0], marker="o", linestyle="", **look)
-            continue
-        look["linestyle"] = "--" if searching in PAPER else "-"
-        figures.band(axes, [share * most for share in SPENT[since:]], line, **look)
-    title = name.replace(", ", ", t = ", 1).replace(" features, ", "\n")
-    axes.set(title=title, ylim=(0, 1.03), xlim=(0, most * 1.03))
+        since = int((stats.estimate(rows, part_of_best()).value != 0).long().argmax())  # before, it has no order
+        at, line = [part * case.most for part in SPENT[since:]], stats.estimate(rows, part_of_best(slice(since, None)))
+        if name.startswith("greedy"):
+            axes.plot(at[0], line.value[0], marker="o", linestyle="", color=f"C{i}", label=name)
+        else:
+            figures.band(axes, at, line, linestyle="--" if name in PAPER else "-", color=f"C{i}", label=name)
+    title = called(case).replace(", ", ", t = ", 1).replace(" features, ", "\n")
+    axes.set(title=title, ylim=(0, 1.03), xlim=(0, case.most * 1.03))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
 figure.supxlabel("forwards per input", fontsize="small")
 figure.supylabel("part of the best found", fontsize="small")
@@ -489,29 +357,18 @@ figure.legend(labels.values(), labels.keys(), ncols=3, loc="upper center", bbox_
 figures.show(figure)
 
 
-# %% tags=["hide-input"]
-def in_the_end(name, searching):
-    """The part of the best after all forwards."""
-    part = {"metric": "part of the best by forwards", "explainer": searching, "network": name}
-    there = has(name, part["metric"], searching)
-    return tables.share(stats.estimate(best, part_of_best(-1), **part)) if there else "no order"
-
-
-shown = {name: [in_the_end(name, searching) for searching in PAPER + OURS] for name in budget}
-tables.prose(pd.DataFrame(shown, index=PAPER + OURS).T.rename_axis("network").reset_index())
-
 # %% tags=["hide-input", "headline"]
 found, _, source, _ = headlines.best(run, "searches", scores)
-finally_ = {"metric": "part of the best in the end"}
-sets = found.where(**finally_).labels("dataset")
-of_set = partial(stats.estimate, found, part_of_best(), **finally_)
+found = found.where(metric="part of the best in the end")
+sets = found.labels("dataset")
+of_set, lead = partial(stats.estimate, found, part_of_best()), partial(stats.paired, found)
 ends = {name: [of_set(dataset=data, explainer=name) for data in sets] for name in PAPER + OURS}
 first, *others = sorted(ends, key=lambda name: -sum(map(float, ends[name])))
 of_paper = next(name for name in others if name in PAPER)
-wins = {}
-for rival in dict.fromkeys([others[0], of_paper]):
-    leads = [stats.paired(found, *({"explainer": n} for n in (first, rival)), dataset=d, **finally_) for d in sets]
-    wins[rival] = sum(bool((lead.low > 0).all()) for lead in leads)
+wins = {
+    rival: sum(bool(lead({"explainer": first}, {"explainer": rival}, dataset=data).low > 0) for data in sets)
+    for rival in (others[0], of_paper)
+}
 parts = [
     f"{tables.share(one)} against {tables.share(other)} ({one.images} inputs of {named(data.split()[0])})"
     for data, one, other in zip(sets, ends[first], ends[of_paper], strict=True)
@@ -520,7 +377,7 @@ Markdown(
     (f"**“{first}”** found most" if all(wins.values()) else f"**None surely**: “{first}” found as much as any")
     + " for LeRF − MoRF in as many forwards, clearly more than "
     + headlines.listed([f"“{rival}” on {count} of {len(sets)} data sets" for rival, count in wins.items()])
-    + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len(found.where(**finally_).labels('network'))} "
+    + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len(found.labels('network'))} "
     "networks, numbers of features and readouts)."
 )
 
@@ -532,39 +389,29 @@ Markdown(
 
 
 # %% tags=["hide-input"]
-def certificate(name, metric, searching="any"):
+def certificate(case, metric, searching="any"):
     """How much of what is possible is found."""
-    if not has(name, metric, searching):
+    if not (rows := rows_of(case, searching, metric)):
         return "–"
-    about = {"metric": metric, "explainer": searching, "network": name}
-    values = torch.cat([block.values.flatten() for block in best.where(**about)])
+    values = torch.cat([block.values.flatten() for block in rows])
     above = int((values > 1 + 1e-3).sum())  # beyond rounding
-    text = f"{tables.share(stats.estimate(best, part_of_best(), **about))}, {len(values)} inputs"
+    text = f"{tables.share(stats.estimate(rows, part_of_best()))}, {len(values)} inputs"
     return text + f"; {above} above 1: an error of the search" * bool(above)
 
 
-OPTIMUM, BOUND, LIMIT = "share of the optimum", "share of the bound", "share of the estimate"
-columns = {
-    f"ours, {OPTIMUM}": (OPTIMUM, OURS[-1]),
-    f"best, {OPTIMUM}": (OPTIMUM,),
-    f"best, {BOUND}": (BOUND,),
-    f"best, {LIMIT}": (LIMIT,),
-}
-said = {name: {column: certificate(name, *of) for column, of in columns.items()} for name in budget}
+OPTIMUM, BOUND, LIMIT = (f"share of the {of}" for of in ("optimum", "bound", "estimate"))
+columns = {f"ours, {OPTIMUM}": (OPTIMUM, OURS[-1])} | {f"best, {of}": (of,) for of in (OPTIMUM, BOUND, LIMIT)}
+said = {called(case): {column: certificate(case, *of) for column, of in columns.items()} for case in asked}
 tables.prose(pd.DataFrame(said).T.rename_axis("network").reset_index())
 
 # %% tags=["hide-input"]
-has_rows = {(network, int(features), readout) for network, features, readout, *_ in map(str.split, asked)}
-patches = sorted({n for _, n, _ in has_rows if round(n**0.5) ** 2 == n})  # of series and texts the features are given
-other = {"p": "y", "y": "p"}
-missing = [called(network, n, other[r]) for network, n, r in sorted(has_rows) if (network, n, other[r]) not in has_rows]
-dear = [
-    f"{NAMES.get(network, network)}, {n} features"
-    for network in kept_photographs
-    for n in patches
-    if not any((network, n, readout) in has_rows for readout in READOUTS)
-]
-Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing + dear) or 'nothing'}.")
+there = {case[:3] for case in asked}
+turned = [case._replace(readout={"p": "y", "y": "p"}[case.readout]) for case in sorted(asked)]
+missing = [called(case) for case in turned if case[:3] not in there]
+patches = sorted({n for _, n, _ in there if round(n**0.5) ** 2 == n})  # of series and texts the features are given
+dear = itertools.product(kept_photographs, patches)
+missing += [f"{NAMES.get(of, of)}, {n} features" for of, n in dear if not any((of, n, r) in there for r in READOUTS)]
+Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing) or 'nothing'}.")
 
 # %% [markdown]
 # ## What holds
@@ -572,23 +419,16 @@ Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing + dear) 
 # These claims are ours. The paper's own are judged with its own searches, on [](optimality).
 #
 # Every network, number of features and readout counts as a network of its own, where greedy search from both ends can be afforded.
-
-# %% tags=["hide-input"]
-Markdown(
-    "Earlier runs left these claims undecided, and what is compared was then chosen anew. They asked about the first "
-    f"inputs that a network recognises. The first {passed_over} are passed over here, so that fresh ones decide."
-    + " Photographs are too few to pass any over: their claim is weaker than its intervals say."
-    * bool(photograph_networks)
-    if passed_over
-    else "Earlier runs asked about these inputs, left the claims undecided, and decided what is compared here. That makes "
-    "the claims weaker than their intervals say: fresh inputs must judge them."
-)
+#
+# Earlier runs left these claims undecided, and what is compared was then chosen anew. They asked about the first inputs that a
+# network recognises. As many as `passed_over` says are left out here, so that fresh ones decide. Photographs are too few to pass any
+# over: their claim is weaker than its intervals say.
 
 
 # %% tags=["hide-input"]
-def beats(winner, rivals, metric, photographs=False, kind=better, table=scores):
+def beats(table, winner, rivals, when, photographs=False, kind=better):
     """A search is better than each of some others, on each data set: on photographs, or on all others."""
-    ours, common = {"explainer": winner}, {"metric": f"part of the best {metric}"}
+    ours, common = {"explainer": winner}, {"metric": f"part of the best {when}"}
     return [
         kind(table, ours, {"explainer": name}, **common, dataset=data, name=f"{name}, {data.removesuffix(' test')}")
         for data in table.where(**common).labels("dataset")
@@ -597,16 +437,12 @@ def beats(winner, rivals, metric, photographs=False, kind=better, table=scores):
     ]
 
 
-def ends_beat(table=scores, photographs=False):
-    """Greedy search from both ends against each of the paper's."""
-    return beats("greedy, both ends", PAPER, "at greedy's forwards", photographs, table=table)
-
-
+ends_beat = partial(beats, winner="greedy, both ends", rivals=PAPER, when="at greedy's forwards")
 run.claim(
     "tr-both-ends",
     "beyond the paper",
     "Greedy search from both ends finds better orders for LeRF − MoRF than each of the paper's searches in as many forwards.",
-    ends_beat(),
+    ends_beat(scores),
     paper="Beyond TRACE",
 )
 
@@ -615,35 +451,17 @@ run.claim(
 # what is left open, of each data set the part that is nearest to failing tells: its lead on the network where that is least, and
 # without the network that was asked about fewest inputs. What is left out after the fact decides no claim.
 
+
 # %% tags=["hide-input"]
-
-
-def why(claim, parts, winner, metric):
+def why(claim, parts):
     """What keeps the parts of a claim open, judged by the bars of this page."""
-    told, possible = Claim("again", "", "", tuple(parts)).verdict.frame() if parts else pd.DataFrame(), []
-    left = told[(told["network"] == "pooled") & (told["outcome"] != "holds")] if parts else told
-    for data in dict.fromkeys(part.rsplit(", ", 1)[1] for part in left.get("part", [])):
-        of = [row for row in left.itertuples() if row.part.endswith(f", {data}")]
-        worst = min(of, key=lambda row: row.value - row.claimed_low)
-        rival, bar = worst.part.rsplit(", ", 1)[0], float(worst.claimed_low)
-        rows_of = best.where(metric=f"part of the best {metric}", dataset=f"{data} test", explainer=[winner, rival])
-        counts = {block.labels["network"]: len(block.values) for block in rows_of.where(explainer=rival)}
-        pair = {"explainer": winner}, {"explainer": rival}
-        leads = {name: stats.paired(rows_of, *pair, network=name) for name in counts}
-        least, few = min(leads, key=lambda name: float(leads[name])), min(counts, key=counts.get)
-        asked_of = f"{data}: lead over “{rival}”"
-        possible.append(Reason("Does it lose on some network?", f"{asked_of}, {least}", leads[least], below=bar))
-        if len(counts) > 1:
-            others = stats.paired(rows_of.where(network=[name for name in counts if name != few]), *pair)
-            without = f"{asked_of}, without {few} ({counts[few]} inputs)"
-            possible.append(Reason("Too few inputs of one network?", without, others, above=bar))
-    if not possible:
+    if not (possible := reasons.of_networks(parts)):
         return Markdown("By the bars of this page none is open.")
     show = partial(run.why, claim) if claim else reasons.table
     return show(*possible, source="recorded" if kept else "this build")
 
 
-why("tr-both-ends", ends_beat(best), "greedy, both ends", "at greedy's forwards")
+why("tr-both-ends", ends_beat(best))
 
 # %% [markdown]
 # Against annealing from the same start the claim is that insertion is *no worse*. An earlier run had asked whether it is better, and on
@@ -654,9 +472,9 @@ why("tr-both-ends", ends_beat(best), "greedy, both ends", "at greedy's forwards"
 as_good = partial(no_worse, margin=0.01, reason="ours: a hundredth of the best that any search found")
 
 
-def insertion_beats(table=scores):
+def insertion_beats(table):
     """Insertion from both ends against each of the paper's searches, and against annealing from the same start."""
-    than = partial(beats, "both ends, insertion", metric="in the end", table=table)
+    than = partial(beats, table, "both ends, insertion", when="in the end")
     return than(PAPER) + than(["both ends, annealing"], kind=as_good)
 
 
@@ -665,7 +483,7 @@ run.claim(
     "beyond the paper",
     "Refined by insertion, greedy search from both ends stays better for LeRF − MoRF than each of the paper's searches, and no worse "
     "than annealing from the same start, when all have asked as much.",
-    insertion_beats(),
+    insertion_beats(scores),
     paper="Beyond TRACE",
 )
 
@@ -673,7 +491,7 @@ run.claim(
 # **Why?** The same questions. A run that was recorded before a bar was changed is judged anew by the bars of this page.
 
 # %% tags=["hide-input"]
-why("tr-insertion-refines", insertion_beats(best), "both ends, insertion", "in the end")
+why("tr-insertion-refines", insertion_beats(best))
 
 # %% [markdown]
 # Photographs are dear, and so few that they stand by themselves. Why a part of that is open, the second table asks in the same
@@ -686,13 +504,12 @@ if photograph_networks:
         "beyond the paper",
         "On photographs and a large network, too, greedy search from both ends finds better orders for LeRF − MoRF than each of the "
         "paper's searches in as many forwards.",
-        ends_beat(photographs=True),
+        ends_beat(scores, photographs=True),
         paper="Beyond TRACE",
     )
 
 # %% tags=["hide-input"]
-judged = "tr-both-ends-photographs" if photograph_networks else None
-why(judged, ends_beat(best, photographs=True), "greedy, both ends", "at greedy's forwards")
+why(photograph_networks and "tr-both-ends-photographs", ends_beat(best, photographs=True))
 
 # %% [markdown]
 # How often would the rule err here? The run simulates that, as of every claim of the book. It says little: under chance the searches

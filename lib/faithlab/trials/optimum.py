@@ -10,7 +10,7 @@ the bound is the other end of what the share of the optimum can be. A share abov
 `orders` searches as the paper does, so that its claims can be judged; `best_orders` as well as we can.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from faithlab import search, segments, stats
-from faithlab.engine import Score
+from faithlab.engine import Readout, Score
 from faithlab.metrics import Metric, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Block, Label, Scores
 from faithlab.stats import Sample, Statistic
-from faithlab.subject import Subject
+from faithlab.subject import Remembered, Subject
 
 OBJECTIVES = {trajectory.morf: "Mo", trajectory.lerf: "Le", trajectory.lerf_minus_morf: "Le-Mo"}
 """The metrics whose best order can be searched for, by their function, and the objective of `faithlab.search`."""
@@ -249,6 +249,20 @@ def optimum(
     scores = evaluate(metrics, subject, {**found, **attributions}) + bounds
     both = {key: best_name(m) for key, m in metrics.items() if searchable(m) and _objective(m) == "Le-Mo"}
     return Scores.concat([scores, *(shares(scores, metric=key, best=best) for key, best in both.items())])
+
+
+def all_subsets(subject: Subject, readouts: Iterable[Readout] = (probability, logit)) -> list[Tensor]:
+    """What a subject answers to all subsets of its features, `faithlab.search.answers` [B, 2^F], of each readout.
+
+    The readouts are read off the same forwards.
+
+    Raises:
+        ValueError: as `faithlab.search.answers`.
+    """
+    readouts, features = tuple(readouts), segments.count(subject.segments)
+    every = Remembered(subject.score(readouts), len(readouts))
+    asked = {"count": len(subject.x), "features": features, "device": subject.x.device}
+    return [search.answers(every.of(i), **asked) for i in range(len(readouts))]
 
 
 def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p") -> Scores:

@@ -1,4 +1,4 @@
-"""One way to choose what is explained, and to explain it: from a recipe to a subject and its attributions."""
+"""One way to choose what is explained, and to explain it: from a network to a subject and its attributions."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -24,34 +24,39 @@ Chosen = str | Explainer | tuple[str | Explainer, Mapping[str, Any]]
 
 
 def subject(
-    recipe: training.Recipe,
+    network: Network,
     images: int | Tensor,
     *,
     tuned: training.Recipe | None = None,
     name: str | None = None,
+    dataset: str | None = None,
     about: Literal["label", "prediction"] = "label",
     precision: Literal["bfloat16", "float32"] = "float32",
     data: LabelledSet | None = None,
     features: Tensor | None = None,
 ) -> Subject:
-    """The network of a recipe with examples of its test split.
+    """A network with examples of the test split of its data.
 
     Args:
-        recipe: of the network, trained where it is not there.
+        network: its recipe, by which it is trained where it is not there; or itself, with `data`, `dataset` and `name`.
         images: the first so many examples, or the positions of those wanted; where there are fewer, a warning says
             so.
         tuned: the recipe of the network fine-tuned on random masks.
         name: what tables call the network; None: the model of the recipe.
+        dataset: what tables call the data; None: those of the recipe, and that it is their test split.
         about: the class that everything is about: the label, or what the network predicts.
         precision: of forwards; bfloat16 only where the device computes it natively.
         data: the test split; None: the recipe's own.
         features: a segment map, see `faithlab.segments`; None: the smallest features of the data.
     """
-    data = datasets.load(recipe.data, "test", **recipe.data_options) if data is None else data
+    model, seed = network, None
+    if isinstance(network, training.Recipe):
+        data = datasets.load(network.data, "test", **network.data_options) if data is None else data
+        name, dataset = name or network.model, dataset or f"{network.data} test"
+        model, seed = training.trained(network), network.seed
     if isinstance(images, int) and images > len(data):
-        _say_that_there_are_fewer(recipe.data, images, len(data))
+        _say_that_there_are_fewer(dataset, images, len(data))
     places = torch.arange(min(images, len(data))) if isinstance(images, int) else images
-    model = training.trained(recipe)
     device = next(model.parameters()).device
     x, present = data.model_inputs(places).to(device), data.present(places)
     target = data.labels[places].to(device) if about == "label" else training.logits(model, x).argmax(1)
@@ -61,9 +66,9 @@ def subject(
         x,
         target,
         data.features() if features is None else features,
-        dataset=f"{recipe.data} test",
-        network=name or recipe.model,
-        training_seed=recipe.seed,
+        dataset=dataset,
+        network=name,
+        training_seed=seed,
         images=places,
         present=None if present is None else present.to(device),
         tuned=None if tuned is None else training.trained(tuned),
@@ -73,8 +78,8 @@ def subject(
 
 
 @cache
-def _say_that_there_are_fewer(data: str, asked: int, there: int) -> None:
-    _log.warning("%d examples are asked for, but %s test has %d: all of them are taken", asked, data, there)
+def _say_that_there_are_fewer(dataset: str, asked: int, there: int) -> None:
+    _log.warning("%d examples are asked for, but %s has %d: all of them are taken", asked, dataset, there)
 
 
 def evenly(places: Tensor, most: int) -> Tensor:
