@@ -58,13 +58,10 @@ from faithlab.claims import above, below, best, better, counted
 from faithlab.metrics import METRICS, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, profiles, tables
+from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
-from faithlab.subject import Remembered
-from faithlab.trials import optimum, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import accuracy, trained
+from faithlab.trials import optimum, searches, subjects
 
 figures.theme()
 run = Run("trace/optimality", globals())
@@ -72,38 +69,24 @@ run = Run("trace/optimality", globals())
 # %% [markdown]
 # ## The network and its images
 #
-# The subjects are images that a small network recognises. It is asked about every subset of their patches, removed ones set
+# The subjects are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their patches, removed ones set
 # to zero, and both the probability (-p) and the logit (-y) of the class are read off the same answers. From here on every
 # search is a matter of look-ups.
 
 # %% tags=["hide-input"]
-recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 chosen, answers = [], []
-for recipe in recipes:
-    places = subjects.recognised(recipe, images)
-    subject = subjects.subject(recipe, places, name="ResNet-9", precision=precision)
-    subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
-    features, device = segments.count(subject.segments), subject.x.device
-    both = Remembered(subject.score((probability, logit)), 2)
-    chosen.append(subject)
-    answers.append([search.answers(both.of(i), len(places), features, device=device) for i in range(2)])
-test = datasets.load(recipes[0].data, "test").take(slice(2000))
-Markdown(
-    "The network recognises "
-    + ", ".join(f"{accuracy(trained(recipe), test):.1%}" for recipe in recipes)
-    + f" of the test images. It is asked about {len(chosen[0].x)} of these, {2**features:,} subsets each."
-)
+for training_seed in training_seeds:
+    recipe = networks.changed(networks.RESNET9, {**training, "seed": training_seed})
+    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
+    chosen.append(dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch)))
+    answers.append(optimum.all_subsets(chosen[-1]))
+features, device = segments.count(chosen[0].segments), chosen[0].x.device
 
 # %% [markdown]
 # ## The squeezed gap (Figure 2a)
 #
 # Annealing starts at a random order. Greedy search takes one patch after the other. A gap to the bound needs a scale: it is a
 # part of the range between the two bounds, CS-Mo and CS-Le, of the same image.
-
-# %% tags=["hide-input"]
-papers = profiles.resolve("trace/optimality", "paper")["steps"]
-as_many = "as many as in the paper" if steps == papers else f"where the paper makes {papers:,}"
-Markdown(f"Annealing makes {steps:,} proposals here, {as_many}.")
 
 # %% tags=["hide-input"]
 SOUGHT = {  # the long table's names: the metric and its objective
@@ -113,50 +96,49 @@ SOUGHT = {  # the long table's names: the metric and its objective
 }
 removed = [k / features for k in range(features + 1)]
 found, rows = {}, []
-for n, (subject, both) in enumerate(zip(chosen, answers, strict=True)):
-    identity = subject.images.to(device)
-    start = search.random_orders(identity, features, seed=seed)[:, 0]
-    about = {"images": subject.images, "reference": "zero", **subject.labels}
-    for name, (metric, i) in SOUGHT.items():
-        lookup, how = search.lookup(both[i]), optimum.schedule(metric, steps)
-        objective = how["objective"]
-        bounds = {of: search.bound(both[i], of) for of in search.OBJECTIVES}
-        span = bounds["Le"].sum(1) - bounds["Mo"].sum(1)
-        anneal = {**how, "seed": seed, "images": identity}
-        orders = {"optimum": search.optimum(both[i], objective), "annealing": search.anneal(lookup, start, **anneal)}
-        if objective != "Le-Mo":
-            orders[f"annealing, {restarts} chains"] = search.anneal(lookup, start, restarts=restarts, **anneal)
-            orders["greedy"] = search.greedy(lookup, len(start), features, objective=objective, device=device)
-        ours = {"objective": objective, "seed": seed, "images": identity, "device": device}
-        orders["both ends, insertion"] = search.best(lookup, len(start), features, **ours)
-        curves = {}
-        for explainer, best_order in orders.items():
-            found[n, name, explainer] = best_order
-            gap = (best_order.value - bounds[objective].sum(1)).abs() / span
-            short = (best_order.value - orders["optimum"].value).abs() / span
-            curves[explainer] = getattr(trajectory.curves(lookup, best_order.order), name[:4].lower())
-            measures = {name: best_order.value, f"gap of {name}": gap, f"close to the optimum of {name}": short < 0.01}
-            rows += [Scores.of(of, metric=measure, explainer=explainer, **about) for measure, of in measures.items()]
-        if objective == "Le-Mo":
-            continue
+
+
+def scored(subject, values, metric, explainer, **about):
+    """Rows of the long table."""
+    about |= {"images": subject.images, "reference": "zero", **subject.labels}
+    return Scores.of(values, metric=metric, explainer=explainer, **about)
+
+
+for (n, subject), (name, (metric, i)) in itertools.product(enumerate(chosen), SOUGHT.items()):
+    table, identity, how = answers[n][i], subject.images.to(device), optimum.schedule(metric, steps)
+    start, objective = search.random_orders(identity, features, seed=seed)[:, 0], how["objective"]
+    bounds = {of: search.bound(table, of) for of in search.OBJECTIVES}
+    span, lookup = bounds["Le"].sum(1) - bounds["Mo"].sum(1), search.lookup(table)
+    anneal = partial(search.anneal, lookup, start, **how, seed=seed, images=identity)
+    asked = {"count": len(start), "features": features, "objective": objective, "device": device}
+    orders = {"optimum": search.optimum(table, objective), "annealing": anneal()}
+    if objective != "Le-Mo":
+        orders[f"annealing, {restarts} chains"] = anneal(restarts=restarts)
+        orders["greedy"] = search.greedy(lookup, **asked)
+    orders["both ends, insertion"] = search.best(lookup, **asked, seed=seed, images=identity)
+    curves = {}
+    for explainer, order in orders.items():
+        found[n, name, explainer] = order
+        curves[explainer] = getattr(trajectory.curves(lookup, order.order), name[:4].lower())
+        gap = (order.value - bounds[objective].sum(1)).abs() / span
+        close = (order.value - orders["optimum"].value).abs() / span < 0.01
+        measures = {name: order.value, f"gap of {name}": gap, f"close to the optimum of {name}": close}
+        rows += [scored(subject, of, measure, explainer) for measure, of in measures.items()]
+    if objective != "Le-Mo":
         # The bound is by size of the prefix: of what is removed for MoRF, of what is kept for LeRF.
         curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
-        of_sizes = {"sizes": removed, "metric": f"curve of {name}", **about}
-        rows += [Scores.of(of, explainer=explainer, **of_sizes) for explainer, of in curves.items()]
+        rows += [scored(subject, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
 
-# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it: what annealing finds can hardly be told from the bound. Bands: 95 % intervals over the images, of the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it: what annealing finds can hardly be told from the bound. Bands: 95 % intervals over the images.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
 curves = Scores.concat(rows)
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))
-styles = (("LeRF", "-"), ("MoRF", "--"))
 looks = {"complete search": {"color": "C0", "linewidth": 3.5, "alpha": 0.5}}
 looks |= {"annealing": {"color": "C1", "linewidth": 1.6}, "greedy": {"color": "C2", "linewidth": 1.6}}
 for axes, (suffix, title) in zip(grid, {"": "probability (-p)", " of logits": "logit (-y)"}.items(), strict=True):
-    for (criterion, style), (explainer, look) in itertools.product(styles, looks.items()):
-        average = stats.mean if suffix else stats.Statistic(stats.mean, within=(0.0, 1.0))  # of probabilities
+    average = stats.mean if suffix else stats.Statistic(stats.mean, within=(0.0, 1.0))  # of probabilities
+    for (criterion, style), (explainer, look) in itertools.product({"LeRF": "-", "MoRF": "--"}.items(), looks.items()):
         curve = stats.estimate(curves, average, metric=f"curve of {criterion}{suffix}", explainer=explainer)
-        draw = partial(figures.band, axes) if explainer == "complete search" else axes.plot
-        shown = curve if explainer == "complete search" else curve.value
-        draw(range(features + 1), shown, linestyle=style, label=f"{explainer}, {criterion}", **look)
+        figures.band(axes, range(features + 1), curve, linestyle=style, label=f"{explainer}, {criterion}", **look)
     axes.set(xlabel="removed patches", ylabel=title[:-5], title=title)
 figure.legend(*axes.get_legend_handles_labels(), loc="upper center", ncols=3, bbox_to_anchor=(0.5, 0.02))
 figures.show(figure)
@@ -165,7 +147,7 @@ figures.show(figure)
 # The gap to the bound, mean over the images with its 95 % interval. The column *optimum* is how far the bound itself is from
 # what any order can reach: what a search lacks is only the difference to that column. The last columns count the images for
 # which a search found the optimum, and say how many masked inputs it asked about, mean per image. The paper's greedy
-# search has no row for Le-Mo; ours goes [from both ends](../../book/trace/deviations), and then moves one patch after the
+# search has none for LeRF − MoRF (TRACE-p, TRACE-y); ours goes [from both ends](../../book/trace/deviations), and then moves one patch after the
 # other to its best place.
 
 
@@ -176,12 +158,11 @@ def optimal(name, explainer):
     return torch.cat([(one.value - other.value).abs() < 1e-6 for one, other in pairs])
 
 
+part_of_range = stats.Statistic(stats.mean, within=(0.0, 1.0))  # no order is beyond either bound
 shown = []
 for name, (metric, _) in SOUGHT.items():
-    short = optimum.name(metric).replace("TRACE-p", "TRACE-Le-Mo-p").replace("TRACE-y", "TRACE-Le-Mo-y")
-    part_of_range = stats.Statistic(stats.mean, within=(0.0, 1.0))  # no order is beyond either bound
     gaps = stats.summary(curves, ["explainer"], part_of_range, metric=f"gap of {name}")
-    row = {"search": short} | {cell["explainer"]: tables.share(gap) for cell, gap in gaps}
+    row = {"search": optimum.name(metric)} | {cell["explainer"]: tables.share(gap) for cell, gap in gaps}
     for of in ("annealing", "both ends, insertion"):
         asked = torch.cat([found[n, name, of].asked for n in range(len(chosen))]).double().mean()
         row |= {f"{of} at the optimum": int(optimal(name, of).sum()), f"{of} asks": f"{float(asked):,.0f}"}
@@ -197,20 +178,18 @@ RIGHT, SLACK = "the limit is not below the optimum", "the limit as a part of the
 limits = []
 for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     top = found[n, "LeRF - MoRF", "optimum"].value
-    again = torch.cat([subject.images.to(device) + 10_000_000 * (1 + k) for k in range(5)])
-    apart = search.random_orders(again, features, seed=seed)[:, 0]
-    alone = search.insert(search.lookup(table.repeat(5, 1)), apart, steps=4 * features, seed=seed, images=again)
+    score, many = searches.repeated(search.lookup(table), subject.images.to(device), 5)
+    apart = search.random_orders(many, features, seed=seed)[:, 0]
+    alone = search.insert(score, apart, steps=4 * features, seed=seed, images=many)
     limit = search.limit(alone.value.view(5, -1))
-    about = {"images": subject.images, "reference": "zero", "explainer": "five searches", **subject.labels}
-    limits += [Scores.of((limit >= top - 1e-6).to(torch.uint8), metric=RIGHT, **about)]
-    limits += [Scores.of(limit / top, metric=SLACK, **about)]
+    limits += [scored(subject, limit >= top - 1e-6, RIGHT, "five searches")]
+    limits += [scored(subject, limit / top, SLACK, "five searches")]
 limits = Scores.concat(limits)
 run.save(limits, "limits")
 of_best, _, source, _ = headlines.best(run, "limits", limits)
-cases = torch.cat([block.values.flatten() for block in of_best.where(metric=RIGHT)])
+right = stats.estimate(of_best, metric=RIGHT)
 Markdown(
-    f"The limit, which claims 95 %, is not below the optimum on {int(cases.sum())} of {len(cases)} images ({source}), "
-    f"{tables.share(stats.estimate(of_best, metric=RIGHT))}, and on average at {tables.share(stats.estimate(of_best, metric=SLACK))} of it. It "
+    f"The limit, which claims 95 %, is not below the optimum on {tables.share(right)} of {right.images} images ({source}), and on average at {tables.share(stats.estimate(of_best, metric=SLACK))} of it. It "
     "is an estimate; the complete search is the bound."
 )
 
@@ -219,31 +198,25 @@ Markdown(
 #
 # The paper says so, for linear models. Take a network whose answer is the sum of what its patches are worth: here the worth
 # is Input × Gradient's, the linear model that touches the network at the image. On it greedy search must find the optimum of
-# every image. On the network itself it need not, and mostly does not.
+# every image, which a claim below counts. On the network itself it need not, and mostly does not.
 
 # %% tags=["hide-input"]
-exact = {}
+exact = {"MoRF": [], "LeRF": []}
 for subject in chosen:
-    worth = subjects.attributions(subject, {"Input x Gradient": "input-x-gradient"})["Input x Gradient"]
+    worth = subjects.attributions(subject, {"worth": "input-x-gradient"})["worth"]
 
     def additive(keep, images=None, worth=worth):
         return (keep * (worth[:, None] if images is None else worth[images])).sum(-1)
 
+    table = search.answers(additive, len(worth), features, device=device)
     for criterion, objective in (("MoRF", "Mo"), ("LeRF", "Le")):
-        best_order = search.optimum(search.answers(additive, len(worth), features, device=device), objective)
         greedy = search.greedy(additive, len(worth), features, objective=objective, device=device)
-        agree = (greedy.value - best_order.value).abs() < 1e-5 * (1 + features) * worth.abs().sum(1)
-        exact.setdefault(criterion, []).append(agree.cpu())
+        short = (greedy.value - search.optimum(table, objective).value).abs()
+        exact[criterion].append((short < 1e-5 * (1 + features) * worth.abs().sum(1)).cpu())
 exact = {criterion: torch.cat(parts) for criterion, parts in exact.items()}
-Markdown(
-    "Greedy search finds the optimum of "
-    + " and of ".join(
-        f"{criterion} for {int(linear.sum())} of {len(linear)} images of the linear model and "
-        f"{int(optimal(criterion, 'greedy').sum())} of {len(linear)} of the network"
-        for criterion, linear in exact.items()
-    )
-    + "."
-)
+solved = [f"{int(optimal(criterion, 'greedy').sum())} times for {criterion}" for criterion in exact]
+count = sum(len(subject.x) for subject in chosen)
+Markdown(f"On the network itself greedy search finds the optimum {' and '.join(solved)}, of {count} images.")
 
 # %% [markdown]
 # ## Other searches, and time against optimality
@@ -255,8 +228,25 @@ Markdown(
 
 # %% tags=["hide-input"]
 SPENT = [k / 20 for k in range(1, 21)]  # of the questions that annealing with swaps asks
+SHORT = (12, 60, 150)  # proposals: a search of a large network can afford no more
+QUESTIONS, NEIGHBOUR = "part of the optimum by questions", "part of the optimum by neighbours"
 budget = other_steps * 2 * (features + 1) / 3
-ours = METRICS["LeRF - MoRF"]
+ours, tried = METRICS["LeRF - MoRF"], []
+
+
+def by_neighbour(steps):
+    """Rows of annealing with each set of neighbours in so many proposals, several times for each image."""
+    rows = []
+    for subject, (table, _) in zip(chosen, answers, strict=True):
+        score, many = searches.repeated(search.lookup(table), subject.images.to(device), repeats, first=0)
+        begin, top = search.random_orders(many, features, seed=seed)[:, 0], search.optimum(table, "Le-Mo").value
+        how = {**optimum.schedule(ours, steps), "seed": seed, "images": many}
+        for name in search.NEIGHBOURS:
+            reached = search.anneal(score, begin, neighbour=name, **how).value.view(repeats, -1)
+            rows += [scored(subject, of / top, NEIGHBOUR, name, draw=draw) for draw, of in enumerate(reached)]
+    return rows
+
+
 for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     lookup, identity = search.lookup(table), subject.images.to(device)
     start = search.random_orders(identity, features, seed=seed)[:, 0]
@@ -270,70 +260,34 @@ for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
         "annealing from greedy-Le": (anneal(greedy.order), greedy),
         "insertion": (insert(start), None),
         "insertion from both ends": (insert(ends.order), ends),
+        "annealing from both ends": (anneal(ends.order), ends),  # what a claim below asks, after the fact
     }
-    about = {"images": subject.images, "reference": "zero", **subject.labels}
     for name, (path, first) in paths.items():
-        last = path.history.shape[1] - 1
-        paid = first.asked.double().mean() if first else 0.0
-        each = path.asked.double().mean() / last
-        at = [min(last, max(0, int((share * budget - paid) / each))) for share in SPENT]
-        part = (path.history / top[:, None])[:, at]
-        rows.append(Scores.of(part, sizes=SPENT, metric="part of the optimum by questions", explainer=name, **about))
-    for short in (12, 60, 150):  # a search of a large network can afford no more
-        brief = {**optimum.schedule(ours, short), **own}
-        part = search.anneal(lookup, greedy.order, **brief).value / top
-        named = {"metric": f"part of the optimum, {short} proposals", "explainer": "annealing from greedy-Le"}
-        rows.append(Scores.of(part, **named, **about))
-    # Each repeat is an image with random numbers of its own.
-    many = torch.cat([identity + 10_000_000 * repeat for repeat in range(repeats)])
-    several, begin = search.lookup(table.repeat(repeats, 1)), search.random_orders(many, features, seed=seed)[:, 0]
-    brief = {**optimum.schedule(ours, neighbour_steps), "seed": seed, "images": many}
-    for neighbour in search.NEIGHBOURS:
-        parts = search.anneal(several, begin, neighbour=neighbour, **brief).value / top.repeat(repeats)
-        own = {"metric": "part of the optimum by neighbours", "explainer": neighbour, **about}
-        rows += [Scores.of(part, draw=draw, **own) for draw, part in enumerate(parts.split(len(top)))]
-scores = Scores.concat(rows)
+        reached = searches.by_questions(path, [share * budget for share in SPENT], first)
+        of_later = tried if name == "annealing from both ends" else rows
+        of_later.append(scored(subject, reached / top[:, None], QUESTIONS, name, sizes=SPENT))
+    for short in SHORT:
+        reached = search.anneal(lookup, greedy.order, **optimum.schedule(ours, short), **own).value
+        metric = f"part of the optimum, {short} proposals"
+        rows.append(scored(subject, reached / top, metric, "annealing from greedy-Le"))
+scores = Scores.concat([*rows, *by_neighbour(neighbour_steps)])
 run.save(scores, "scores")
 
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the number of masked inputs asked about. The start from the greedy order has paid for that order.", "name": "tr-searches"}, "image": {"alt": "Line chart: masked inputs asked about per image against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(7.2, 3.6))
-for name, style in zip(paths, ("-", "--", "-.", ":"), strict=True):
-    most = stats.Statistic(stats.mean, within=(-1.0, 1.0))  # the reverse of the best order, and that order
-    curve = stats.estimate(scores, most, metric="part of the optimum by questions", explainer=name)
-    asked = [share * budget for share in SPENT]
-    figures.band(axes, asked, curve, linestyle=style, label=name)
-axes.set(xlabel="masked inputs asked about, per image", ylabel="part of the optimum")
-axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}".replace("-", "−"))
-axes.legend()
-figures.show(figure)
-
-# %% tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the number of masked inputs asked about, as a part of those that annealing asks about. A start that is no random order has been paid for.", "name": "tr-searches"}, "image": {"alt": "Line chart: masked inputs asked about against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input"]
 part = stats.Statistic(stats.mean, within=(-1.0, 1.0))  # the reverse of the best order, and that order
-brief = {
-    short: stats.estimate(scores, part, metric=f"part of the optimum, {short} proposals") for short in (12, 60, 150)
-}
-Markdown(
-    "**How short is a short search?** On a large network only some proposals after the greedy order can be afforded. Here "
-    + ", ".join(f"{short} of them reach {tables.share(found_)}" for short, found_ in brief.items())
-    + " of the optimum. A share of what such a search reaches is too high by as much."
-)
-
-# %% tags=["hide-input"]
-neighbours = "part of the optimum by neighbours"
-cells = [{"explainer": name} for name in search.NEIGHBOURS]
-contrasts = torch.cat([torch.ones(3, 1), -torch.eye(3)], 1)  # the swap, the first, less each of the others
-lead = stats.estimate(scores, part, metric=neighbours, cells=cells, contrasts=contrasts)
-reached = [tables.share(x) for _, x in stats.summary(scores, ["explainer"], part, metric=neighbours)]
-ahead = [
-    f"{100 * v:+.2f} %" + f" [{100 * low:+.2f}, {100 * high:+.2f}]" * bool(low == low)  # none where no image differs
-    for v, low, high in zip(*lead.shown, strict=True)
-]
-shown = {"neighbour": [*search.NEIGHBOURS], "part of the optimum": reached, "swap is ahead by": ["", *ahead]}
-tables.prose(pd.DataFrame(shown).map(lambda text: text.replace("-", "−")))
+lines = {name: {"explainer": name, "metric": QUESTIONS} for name in [*paths][:4]}
+asked = "masked inputs asked about, as a part of annealing's"
+figures.curves(scores, lines=lines, x=asked, y="part of the optimum", of=part)
 
 # %% [markdown]
-# Annealing with other neighbours, as many proposals each, several starts for every image. *Ahead* is by how much the swap is
-# better on the same images, with its 95 % interval.
+# **How short is a short search?** On a large network only some proposals after the greedy order can be afforded. A share of
+# what such a search reaches is too high by what it lacks here. Below them is annealing with other *neighbours* from random orders, several
+# for each image; by how much the swap is better on the same images, its claim says.
+
+# %% tags=["hide-input"]
+shown = {f"{short} proposals after greedy-Le": {"metric": f"part of the optimum, {short} proposals"} for short in SHORT}
+shown |= {f"neighbours: {name}": {"metric": NEIGHBOUR, "explainer": name} for name in search.NEIGHBOURS}
+tables.estimates(shown, {"part of the optimum": {"of": part}}, scores, 4)
 
 # %% [markdown]
 # ## Insertion is deletion (Theorem 3.1)
@@ -360,16 +314,8 @@ def apart(explainer, metric):
 
 
 pairs = {"LeRF": apart("TRACE", "LeRF"), "MoRF": apart("TRACE, reversed", "MoRF")}
-most = max(float(of.max()) for of in pairs.values())
-Markdown(
-    f"The areas of insertion and deletion, on sums of up to {features + 1} probabilities, "
-    + (
-        "differ by at most " + ", ".join(f"{of.max():.1e} ({metric})".replace("-", "−") for metric, of in pairs.items())
-        if most
-        else f"are the same to the last bit, on every image ({' and '.join(pairs)})"
-    )
-    + "."
-)
+apart_by = [f"{of.max():.1e} ({metric})".replace("-", "−") for metric, of in pairs.items()]
+Markdown(f"The areas differ by at most {', '.join(apart_by)}, on sums of up to {features + 1} probabilities.")
 
 # %% [markdown]
 # ## What reproduced
@@ -393,18 +339,13 @@ run.claim(
 
 # %% tags=["hide-input"]
 source, known = next(iter(run.beside("scores").items()))
-possible = []
+asked, possible = partial(Reason, said=tables.share), []
 for name, of in single.items():
-    about = {"metric": f"gap of {of}"}
-    least = stats.estimate(known, part_of_range, explainer="optimum", **about)
-    left = stats.paired(known, {"explainer": "annealing"}, {"explainer": "optimum"}, **about)
+    gap, pair = {"metric": f"gap of {of}"}, [{"explainer": "annealing"}, {"explainer": "optimum"}]
+    least, left = stats.estimate(known, part_of_range, **pair[1], **gap), stats.paired(known, *pair, **gap)
     told = f"{name}, from the bound to the optimum", f"{name}, from the optimum to annealing"
-    possible.append(
-        Reason("Is the optimum itself more than 1 % from the bound?", told[0], least, above=0.01, said=tables.share)
-    )
-    possible.append(
-        Reason("Is annealing more than 1 % from the optimum?", told[1], left, above=0.01, said=tables.share)
-    )
+    possible.append(asked("Is the optimum itself more than 1 % from the bound?", told[0], least, above=0.01))
+    possible.append(asked("Is annealing more than 1 % from the optimum?", told[1], left, above=0.01))
 run.why("tr-near-bound", *possible, source=source)
 
 # %% [markdown]
@@ -439,23 +380,13 @@ run.claim(
 # %% tags=["hide-input"]
 chains, possible = next(name for name in known.labels("explainer") if name.endswith(" chains")), []
 for name, of in single.items():
+    told = f"{name}: images where greedy search is within 1 % of the optimum"
     solved = stats.estimate(known, metric=close[of], explainer="greedy")
-    best_of, one = ({"explainer": e} for e in (chains, "annealing"))
-    lead = stats.paired(known, *((one, best_of) if "MoRF" in of else (best_of, one)), metric=of)
-    possible.append(
-        Reason(
-            "Is there little to win?",
-            f"{name}: images where greedy search is within 1 % of the optimum",
-            solved,
-            above=0.5,
-            said=tables.share,
-        )
-    )
-    possible.append(
-        Reason(
-            "Do several chains find more than one?", f"{name}: the best of {chains.split(', ')[1]} − one", lead, above=0
-        )
-    )
+    several, one = ({"explainer": e} for e in (chains, "annealing"))
+    lead = stats.paired(known, *((one, several) if "MoRF" in of else (several, one)), metric=of)
+    possible.append(asked("Is there little to win?", told, solved, above=0.5))
+    told = f"{name}: the best of {chains.split(', ')[1]} − one"
+    possible.append(Reason("Do several chains find more than one?", told, lead, above=0))
 run.why("tr-beats-greedy", *possible, source=source)
 
 # %% tags=["hide-input"]
@@ -482,60 +413,35 @@ run.claim(
     "tr-greedy-start",
     "Section 5.2, appendix F",
     "A start at TRACE-Greedy-Le speeds up annealing: after a tenth of the questions it is ahead.",
-    [better(scores, *start, of=early, metric="part of the optimum by questions")],
+    [better(scores, *start, of=early, metric=QUESTIONS)],
 )
 
 # %% [markdown]
 # **Why?** Is a tenth of the questions too late to see it, is annealing the wrong search to start, being hot at first, or is it the wrong
 # order, greedy for LeRF alone? Insertion, which never leaves what it has for worse, starts from both ends above; annealing from the
-# same order is run here: it is all look-ups. A lead is over the same search from a random start, as a part of the optimum.
+# same order was run with it. A lead is over the same search from a random start, as a part of the optimum.
 
 # %% tags=["hide-input"]
-by_questions, tried = "part of the optimum by questions", []
-for subject, (table, _) in zip(chosen, answers, strict=True):
-    looked_up, identity = search.lookup(table), subject.images.to(device)
-    from_ends = search.greedy(looked_up, len(table), features, objective="Le-Mo", device=device)
-    own = {**optimum.schedule(METRICS["LeRF - MoRF"], other_steps), "seed": seed, "images": identity}
-    path = search.anneal(looked_up, from_ends.order, **own)
-    last = path.history.shape[1] - 1
-    paid, each = from_ends.asked.double().mean(), path.asked.double().mean() / last
-    asked_at = [min(last, max(0, int((share * budget - paid) / each))) for share in SPENT]
-    part = (path.history / search.optimum(table, "Le-Mo").value[:, None])[:, asked_at]
-    about = {"images": subject.images, "sizes": SPENT, "reference": "zero", "metric": by_questions, **subject.labels}
-    tried.append(Scores.of(part, explainer="annealing from both ends", **about))
 tried = Scores.concat(tried)
 run.save(tried, "starts")
 # What is compared is of one run: one that is recorded may be older than the third start.
 from_run, started = next(iter(run.beside("starts").items()))
-rows_of = {source: known, from_run: (known if from_run == source else scores) + started}
+started = (known if from_run == source else scores) + started
 
 
-def ahead(name, than, share, of_run=source):
+def ahead(name, share=0.1, of=known, start="from both ends"):
     """The lead of a start over a random one after a share of the questions."""
-    pair = {"explainer": name}, {"explainer": than}
-    return stats.paired(rows_of[of_run], *pair, after(share), metric=by_questions)
+    return stats.paired(of, {"explainer": f"{name} {start}"}, {"explainer": name}, after(share), metric=QUESTIONS)
 
 
-annealing, sooner = ("annealing from greedy-Le", "annealing"), SPENT[0]
-ends = [(f"{name} from both ends", name) for name in ("insertion", "annealing")]
-alone = stats.estimate(known, early, explainer="annealing", metric=by_questions)
-asked = partial(Reason, said=tables.share)
+told = f"lead of annealing from greedy-Le after {SPENT[0]:.0%}"
+sooner, third = ahead("annealing", SPENT[0], start="from greedy-Le"), ahead("annealing", of=started)
+alone = stats.estimate(known, early, explainer="annealing", metric=QUESTIONS)
 run.why(
     "tr-greedy-start",
-    asked(
-        "Is it ahead sooner?",
-        f"lead of annealing from greedy-Le after {sooner:.0%}",
-        ahead(*annealing, sooner),
-        above=0,
-    ),
-    asked("Does a start help another search?", "lead of insertion from both ends", ahead(*ends[0], 0.1), above=0),
-    asked(
-        "Does another start help annealing?",
-        "lead of annealing from both ends",
-        ahead(*ends[1], 0.1, from_run),
-        above=0,
-        source=from_run,
-    ),
+    asked("Is it ahead sooner?", told, sooner, above=0),
+    asked("Does a start help another search?", "lead of insertion from both ends", ahead("insertion"), above=0),
+    asked("Does another start help annealing?", "lead of annealing from both ends", third, above=0, source=from_run),
     asked("Is there little to be ahead by?", "annealing from a random order", alone, above=0.9),
     source=source,
 )
@@ -545,45 +451,31 @@ run.claim(
     "tr-swap",
     "Section 4, appendix B.4",
     "The swap of two features is the best neighbour set, better than those for the travelling salesman.",
-    [best(scores, "explainer", "swap", metric=neighbours)],
+    [best(scores, "explainer", "swap", metric=NEIGHBOUR)],
 )
 
 # %% [markdown]
 # **Why?** Were the searches too short, or do the neighbour sets find equally much on so few patches? With more proposals a neighbour
 # set that is slow has time. A difference is a part of the optimum.
 
+
 # %% tags=["hide-input"]
-longer = []
-for subject, (table, _) in zip(chosen, answers, strict=True):
-    many = torch.cat([subject.images.to(device) + 10_000_000 * repeat for repeat in range(repeats)])
-    several, top = search.lookup(table.repeat(repeats, 1)), search.optimum(table, "Le-Mo").value
-    begin = search.random_orders(many, features, seed=seed)[:, 0]
-    own = {**optimum.schedule(METRICS["LeRF - MoRF"], other_steps), "seed": seed, "images": many}
-    about = {"images": subject.images, "reference": "zero", "metric": neighbours, **subject.labels}
-    for neighbour in search.NEIGHBOURS:
-        parts = search.anneal(several, begin, neighbour=neighbour, **own).value / top.repeat(repeats)
-        longer += [
-            Scores.of(part, explainer=neighbour, draw=k, **about) for k, part in enumerate(parts.split(len(top)))
-        ]
-longer = Scores.concat(longer)
-run.save(longer, "longer")
-
-
-def nearest(rows_of):
-    """The best of the other neighbour sets, and by how much the swap is ahead of it."""
+def leads(scores):
+    """By how much the swap is ahead of each other set of neighbours."""
     swap, *others = ({"explainer": name} for name in search.NEIGHBOURS)
-    leads = {other["explainer"]: stats.paired(rows_of, swap, other, metric=neighbours) for other in others}
-    return min(leads.items(), key=lambda item: float(item[1]))
+    return {other["explainer"]: stats.paired(scores, swap, other, metric=NEIGHBOUR) for other in others}
 
 
+longer = Scores.concat(by_neighbour(other_steps))
+run.save(longer, "longer")
 of_longer, longer = next(iter(run.beside("longer").items()))
-(rival, lead), (later_rival, later) = nearest(known), nearest(longer)
-asked = f"swap − {rival}, {neighbour_steps} proposals", f"swap − {later_rival}, {other_steps} proposals"
+(rival, lead), (later_rival, later) = (min(leads(of).items(), key=lambda of: float(of[1])) for of in (known, longer))
+told = f"swap − {rival}, {neighbour_steps} proposals", f"swap − {later_rival}, {other_steps} proposals"
 run.why(
     "tr-swap",
-    Reason("Were the searches too short?", asked[1], later, above=0, source=of_longer, said=tables.share),
-    Reason("Are they nearly equal?", asked[0], lead, within=0.02, said=tables.share),
-    Reason("Are they nearly equal?", asked[1], later, within=0.02, source=of_longer, said=tables.share),
+    asked("Were the searches too short?", told[1], later, above=0, source=of_longer),
+    asked("Are they nearly equal?", told[0], lead, within=0.02),
+    asked("Are they nearly equal?", told[1], later, within=0.02, source=of_longer),
     source=source,
 )
 
