@@ -129,7 +129,7 @@ for (n, subject), (name, (metric, i)) in itertools.product(enumerate(chosen), SO
         curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
         rows += [scored(subject, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
 
-# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it: what annealing finds can hardly be told from the bound. Bands: 95 % intervals over the images.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it: what annealing finds can hardly be told from the bound. Bands: 95 % intervals over the images, of the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
 curves = Scores.concat(rows)
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))
 looks = {"complete search": {"color": "C0", "linewidth": 3.5, "alpha": 0.5}}
@@ -138,7 +138,9 @@ for axes, (suffix, title) in zip(grid, {"": "probability (-p)", " of logits": "l
     average = stats.mean if suffix else stats.Statistic(stats.mean, within=(0.0, 1.0))  # of probabilities
     for (criterion, style), (explainer, look) in itertools.product({"LeRF": "-", "MoRF": "--"}.items(), looks.items()):
         curve = stats.estimate(curves, average, metric=f"curve of {criterion}{suffix}", explainer=explainer)
-        figures.band(axes, range(features + 1), curve, linestyle=style, label=f"{explainer}, {criterion}", **look)
+        bound = explainer == "complete search"
+        draw, of = (partial(figures.band, axes), curve) if bound else (axes.plot, curve.value)
+        draw(range(features + 1), of, linestyle=style, label=f"{explainer}, {criterion}", **look)
     axes.set(xlabel="removed patches", ylabel=title[:-5], title=title)
 figure.legend(*axes.get_legend_handles_labels(), loc="upper center", ncols=3, bbox_to_anchor=(0.5, 0.02))
 figures.show(figure)
@@ -273,11 +275,15 @@ for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
 scores = Scores.concat([*rows, *by_neighbour(neighbour_steps)])
 run.save(scores, "scores")
 
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the number of masked inputs asked about, as a part of those that annealing asks about. A start that is no random order has been paid for.", "name": "tr-searches"}, "image": {"alt": "Line chart: masked inputs asked about against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the number of masked inputs asked about. A start that is no random order has been paid for.", "name": "tr-searches"}, "image": {"alt": "Line chart: masked inputs asked about per image against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input"]
 part = stats.Statistic(stats.mean, within=(-1.0, 1.0))  # the reverse of the best order, and that order
-lines = {name: {"explainer": name, "metric": QUESTIONS} for name in [*paths][:4]}
-asked = "masked inputs asked about, as a part of annealing's"
-figures.curves(scores, lines=lines, x=asked, y="part of the optimum", of=part)
+figure, axes = plt.subplots(figsize=(7.2, 3.6))
+for name, style in zip([*paths][:4], ("-", "--", "-.", ":"), strict=True):
+    curve = stats.estimate(scores, part, metric=QUESTIONS, explainer=name)
+    figures.band(axes, [share * budget for share in SPENT], curve, linestyle=style, label=name)
+axes.set(xlabel="masked inputs asked about, per image", ylabel="part of the optimum")
+axes.legend()
+figures.show(figure)
 
 # %% [markdown]
 # **How short is a short search?** On a large network only some proposals after the greedy order can be afforded. A share of
