@@ -200,7 +200,7 @@ Markdown(
 #
 # The paper says so, for linear models. Take a network whose answer is the sum of what its patches are worth: here the worth
 # is Input × Gradient's, the linear model that touches the network at the image. On it greedy search must find the optimum of
-# every image, which a claim below counts. On the network itself it need not, and mostly does not.
+# every image, which a claim below counts. On the network itself it need not.
 
 # %% tags=["hide-input"]
 exact = {"MoRF": [], "LeRF": []}
