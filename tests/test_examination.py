@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import pandas as pd
 import pytest
 import torch
 
@@ -450,6 +451,7 @@ def test_every_metric_and_trial_has_a_number_or_a_reason(examined):
     rows = of.trust
     assert len(rows) == len(metrics) * len(examination.TRIALS) * 2
     applies = rows["verdict"] != examination.NONE
+    assert pd.concat([examination.applied(rows, size) for size in SIZES]).sort_index().equals(rows[applies])
     assert rows.loc[applies, ["T", "low", "high"]].notna().all().all()
     assert rows.loc[applies, ["T", "low", "high"]].abs().le(1).all().all()
     assert rows.loc[~applies, "why"].ne("").all()
@@ -547,6 +549,20 @@ def test_an_effect_is_the_mean_over_the_standard_deviation():
     assert of["effect"] == pytest.approx(effect)
     assert of["images"] == pytest.approx((2.8 / effect) ** 2)
     assert of["shows_100"] == pytest.approx(2.8 / 10 / effect)
+
+
+def test_what_noise_costs_is_counted_over_inputs_and_explainers():
+    noisy = [{"explainer": e, "variant": SHUFFLED, "level": 1, "noise_seed": 0} for e in "abc"]
+    other = [{"explainer": "a", "draw": 1}, {"explainer": "a", "variant": SHUFFLED, "level": 0.5, "noise_seed": 0}]
+    table, rows = measured([*BASE, *noisy, *other], seed=24)
+    rows = -rows.double()  # lower is better
+    lost = (rows[:, :3] - rows[:, 3:6]).flatten()
+    of = examination.lost_to_noise(table, {**LESS, "not asked": LESS["m"]})
+    assert of.index.tolist() == ["m"]
+    assert of.loc["m", "effect"] == pytest.approx(float(lost.mean() / lost.std(correction=0)))
+    assert of.loc["m", "same"] == pytest.approx(float((lost == 0).double().mean()))
+    assert 0 < of.loc["m", "same"] < 1
+    assert of.loc["m", "noisy"] == pytest.approx(float(rows[:, 3:6].mean()))
 
 
 def test_until_decided_is_what_decide_would_have_asked():

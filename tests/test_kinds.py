@@ -118,6 +118,8 @@ def test_a_network_of_ones_own_is_asked_about_its_own_inputs(mine):
     predicted = subject.model(subject.x).argmax(1)
     assert (subject.target == predicted).all()
     assert float(found.right[0].value) == pytest.approx((predicted.numpy() == y[:6]).mean())
+    assert found.row["recognises"].startswith(f"{100 * float(found.right[0].value):.1f} %")
+    assert (found.row["fine-tuned"], found.row["explained"]) == ("there is none", 6)
     whole = subject.score(probability)(torch.ones(6, 1, 16, dtype=torch.bool))
     expected = subject.model(subject.x).softmax(1).gather(1, predicted[:, None])
     assert torch.allclose(whole, expected, atol=1e-5)
@@ -128,6 +130,7 @@ def test_series_of_ones_own_have_steps_as_features(mine):
     files = mine(x=torch.rand(4, 16, 4).numpy())
     found = kinds.yours(**files, parameters=PARAMETERS)
     assert found.right == ()
+    assert found.row["recognises"] == "not known"
     assert found.subject.segments.max() == 15
     assert sorted(found.subject.references) == ["mean", "zero"]
 

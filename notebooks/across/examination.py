@@ -59,11 +59,12 @@ seeds = [0]  # of noise, random orders and searches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 
 # %% tags=["hide-input"]
+import itertools
 from functools import partial
 
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 from faithlab import masks, segments, stats
 from faithlab.claims import below, better
@@ -71,7 +72,7 @@ from faithlab.metrics import METRICS
 from faithlab.stats import sequential
 from faithlab.study import figures, headlines, kinds, tables
 from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
+from faithlab.study.results import Run
 from faithlab.trials import examination, truth
 from faithlab.trials.peers import chosen as other_libraries
 
@@ -101,37 +102,23 @@ else:
     asked = kinds.by_kind([kinds.asked(network, run.parameters) for network in networks])
 
 # %% tags=["hide-input"]
-strangers = {
-    kind: [examination.stranger(one.subject, randomised_share, seed=seeds[0]) for one in of]
-    for kind, of in asked.items()
-}
-facts = [
-    {
-        "kind": kind,
-        "network": one.kind.about,
-        "training seed": one.seed,
-        "recognises": tables.share(one.right[0]) if one.right else "not known",
-        "fine-tuned": tables.share(one.right[1]) if len(one.right) > 1 else "there is none",
-        "explained": len(one.subject.x),
-        "features": segments.count(one.subject.segments),
-        "stranger": f"{other.drawn} of {other.layers} layers; {other.agreement:.0%}",
-        "explainers": ", ".join([*own, *one.explainers]),
-    }
-    for kind, of in asked.items()
-    for one, other in zip(of, strangers[kind], strict=True)
-]
+facts = []
+for one in itertools.chain(*asked.values()):
+    other = examination.stranger(one.subject, randomised_share, seed=seeds[0])
+    facts.append({**one.row, "stranger": str(other), "explainers": ", ".join([*own, *one.explainers])})
 run.save(pd.DataFrame(facts), "networks")
 tables.prose(pd.DataFrame(facts))
 
+# %% [markdown]
+# *Fine-tuned* is the companion that was used to random masks. *Stranger* is the other network of Own model: how many of the last layers
+# have their weights drawn anew, and to how many of these inputs it still gives the same class. Networks of one kind are judged together.
+# Truth has a network of its own, and says the same in every kind.
+
 # %% tags=["hide-input"]
-cap = int(masks.bound(beta, facts[0]["features"]))
+count = facts[0]["features"]
 Markdown(
-    "*Fine-tuned* is the companion that was used to random masks. *Stranger* is the other network of Own model: how many of "
-    "the last layers have their weights drawn anew, and to how many of these inputs it still gives the same class. "
-    "Networks of one kind are judged together. "
-    "Truth has a network of its own, and says the same in every kind.\n\n"
-    f"*Read the rows of F-Fidelity with this in mind:* of {facts[0]['features']} features, its cap {beta:g} lets it remove "
-    f"at most {cap} at a time, and it draws {draws} subsets a size where the paper draws 50."
+    f"*Read the rows of F-Fidelity with this in mind:* of {count} features, its cap {beta:g} lets it remove at most "
+    f"{int(masks.bound(beta, count))} at a time, and it draws {draws} subsets a size where the paper draws 50."
 )
 
 # %% [markdown]
@@ -150,19 +137,18 @@ Markdown(
 # All are defined, and can be called, in {py:mod}`faithlab.trials.examination`.
 
 # %% tags=["hide-input"]
-found = examination.examine_kinds(
-    metrics,
-    {kind: [(one.subject, {**own, **one.explainers}) for one in of] for kind, of in asked.items()},
-    truth=[truth.closed_form(2 * images)],
-    levels=noise_shares,
-    seeds=seeds,
-    randomised_share=randomised_share,
-    budget=budget,
-    gamed=gamed,
-    kept=run.kept,
-)
-scores = examination.joined(found)
-trust = pd.concat([of.trust.assign(kind=kind) for kind, of in found.items()], ignore_index=True)
+networks_of = {kind: [(one.subject, {**own, **one.explainers}) for one in of] for kind, of in asked.items()}
+asking = {"levels": noise_shares, "seeds": seeds, "budget": budget, "gamed": gamed, "kept": run.kept}
+asking |= {"randomised_share": randomised_share, "truth": [truth.closed_form(2 * images)]}
+found = examination.examine_kinds(metrics, networks_of, **asking)
+
+
+def by_kind(table):
+    """A table of what each kind was found to be, one below the other."""
+    return pd.concat([table(kind, of).assign(kind=kind) for kind, of in found.items()], ignore_index=True)
+
+
+scores, trust = examination.joined(found), by_kind(lambda _, of: of.trust)
 singles = {kind: examination.singles(of.scores, metrics, of.obstacles) for kind, of in found.items()}
 each = examination.joined(singles)
 run.save(scores, "scores")
@@ -180,58 +166,41 @@ run.save(trust, "trust")
 # %% mystnb={"figure": {"caption": "Metrics by trials in this build, on the means over the images. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these images do not decide. Hatched: the trial does not apply. Between two lines: equal.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials, for each kind of network that this build examines: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
 figures.matrix(trust)
 
-# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
-judged = trust[(trust["size"] == "all images") & (trust["verdict"] != examination.NONE)]
+# %% [markdown]
+# **Which one, then?** These metrics fail no trial and pass one that the network itself was put to (Truth has a network of its own), the
+# cheapest first; those before a *then* cannot be told apart by their price. Cells that are open may still fail. Where a larger run is
+# recorded, this is said of it, because fewer inputs leave more open; what its other metrics fail, and which one to take, stands in [](findings).
+
+# %% tags=["hide-input"]
+features = {kind: segments.count(of[0].subject.segments) for kind, of in asked.items()}
 level = min(noise_shares[1:], key=lambda r: abs(r - 0.4))
-prices = []
-for kind, of in found.items():
-    features = segments.count(asked[kind][0].subject.segments)
-    prices.append(examination.price(of.scores, metrics, features, level=level).assign(kind=kind))
-price = pd.concat(prices, ignore_index=True)
+price = by_kind(lambda kind, of: examination.price(of.scores, metrics, features[kind], level=level))
 run.save(price, "price")
-kept = (
-    {} if metric or explainer or model else {name: recorded("across/examination", name) for name in ("trust", "price")}
-)
-best_trust, best_price = (of.frame for of in kept.values()) if all(kept.values()) and kept else (trust, price)
-most = kept["trust"].provenance["parameters"]["images"] if best_trust is not trust else images
+kept = {"trust": trust, "price": price, "scores": scores, "singles": each}
+best = {name: headlines.best(run, name, of) for name, of in kept.items()}
+if metric or explainer or model:  # which no recorded run has
+    best = {name: headlines.Best(of, run.parameters, f"this build, {profile} profile", "") for name, of in kept.items()}
+of_run = f"{best['trust'].source}: at most {best['trust'].settings['images']} inputs of each network"
 lines = []
-for kind, of in examination.advice(best_trust, best_price).groupby("kind", sort=False):
-    clean = "; then ".join(
-        ", ".join(f"**{row.metric}** (passes {row.passed})" for row in at_price.itertuples())
-        for _, at_price in of.groupby("place")
-    )
-    failing = "; ".join(f"{row.metric} ({row.failed})" for row in of[of["failed"] != ""].itertuples())
+for kind, of in examination.advice(best["trust"].table, best["price"].table).groupby("kind", sort=False):
+    told = (", ".join(f"**{r.metric}** (passes {r.passed})" for r in at.itertuples()) for _, at in of.groupby("place"))
     unknown = ", ".join(of[of["place"].isna() & (of["failed"] == "")]["metric"])
-    left = f"Of {unknown} it is not known yet." if unknown else "Each of the others has passed one and failed none."
-    lines.append(f"- *{kind}*: {clean or 'none'}. A trial is failed by {failing or 'none'}. {left}")
-text = f"**Which one, then?** These fail no trial and pass one that the network itself was put to ({examination.BUILT} has a network "
-text += f"of its own), with at most {most} inputs of each network, the cheapest first; metrics before a *then* cannot be told apart "
-text += "by their price. Cells that are open may still fail."
-if best_trust is not trust:
-    text += f" This is said of **the recorded run** ({kept['trust'].profile}), not of this build, whose {images} inputs leave more open."
-    text += " Which of them to take is said in [](findings)."
-Markdown(text + "\n\n" + "\n".join(lines))
+    lines.append(f"- *{kind}*: {'; then '.join(told) or 'none'}. Not known yet of: {unknown or 'none'}")
+Markdown("\n".join([*lines, f"\n({of_run}.)"]))
 
 # %% tags=["hide-input", "headline"]
-put = best_trust[(best_trust["size"] == "all images") & (best_trust["verdict"] != examination.NONE)]
+put = examination.applied(best["trust"].table)
 put = put[(put["trial"] != examination.BUILT) | ~put.duplicated(["metric", "trial"])]  # one result, beside every kind
-said = {
-    of: put["verdict"].eq(of).groupby(put["metric"], sort=False).sum()
-    for of in (examination.PASSED, examination.FAILED)
-}
-passed, failed, tried = *said.values(), put.groupby("metric", sort=False).size()
-first, whole = list(passed[passed == passed.max()].index), list(passed[passed == tried].index)
-lowest = put[put["metric"] == first[0]].sort_values("T").iloc[0]
-kinds_asked = put["kind"].nunique()
-number = f"all {kinds_asked} kinds" if kinds_asked > 1 else "one kind"
-of_run = (
-    f"recorded run, {kept['trust'].profile} profile" if best_trust is not trust else f"this build, {profile} profile"
-)
+judged_as = [examination.PASSED, examination.FAILED, examination.OPEN]
+count = pd.crosstab(put["metric"], put["verdict"]).reindex(put["metric"].unique(), columns=judged_as, fill_value=0)
+first = count[count["passed"] == count["passed"].max()]
+lowest = put[put["metric"] == first.index[0]].sort_values("T").iloc[0]
+most = [f"**{r.Index}** (of {sum(r[1:])} trials it passes {r.passed}, fails {r.failed})" for r in first.itertuples()]
 Markdown(
-    f"**{headlines.listed(whole) or 'None'}** of {len(tried)} metrics passes every trial that it is put to, counted over {number} of network. "
-    f"{headlines.listed([f'**{name}** (put to {tried[name]} trials, it passes {passed[name]} and fails {failed[name]})' for name in first])} "
-    f"passes most; its lowest T is {lowest['T']:.2f} [{lowest['low']:.2f}, {lowest['high']:.2f}], in {lowest['trial']} ({lowest['kind']}). "
-    f"{(failed == 0).sum()} fail none, and may yet in what is open ({of_run}: at most {most} inputs of each network)."
+    f"**{headlines.listed([*count[count['passed'] == count.sum(axis=1)].index]) or 'None'}** of {len(count)} metrics "
+    f"passes every trial that it is put to, over {put['kind'].nunique()} kinds of network. {headlines.listed(most)} passes "
+    f"most; its lowest T is {lowest['T']:.2f} [{lowest['low']:.2f}, {lowest['high']:.2f}], in "
+    f"{lowest['trial']} ({lowest['kind']}). {(count['failed'] == 0).sum()} fail none, and may yet in what is open ({of_run})."
 )
 
 # %% [markdown]
@@ -247,23 +216,16 @@ figures.matrix(trust, "one image")
 # claim, not a paper's:
 
 # %% tags=["hide-input"]
-there = trust[(trust["size"] == "one image") & (trust["trial"] == "Order") & (trust["verdict"] != examination.NONE)]
-where = {kind: {k: of[0].subject.labels[k] for k in ("dataset", "network")} for kind, of in asked.items()}
+where = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in kinds.KINDS.values()}
+where |= {kind: {k: of[0].subject.labels[k] for k in ("dataset", "network")} for kind, of in asked.items()}
+there = examination.applied(trust, "one image").query("trial == 'Order'")
 run.claim(
     "ex-single-order",
     "this page",
     "No metric's score of a single input passes Order: T is below 0.8 for each of them, on each kind of network.",
     [
-        below(
-            each,
-            examination.PASS,
-            of=examination.SINGLE,
-            metric=row.metric,
-            variant="Order",
-            name=f"{row.metric}, {row.kind}",
-            **where[row.kind],
-        )
-        for row in there.itertuples()
+        below(each, examination.PASS, of=examination.SINGLE, metric=m, variant="Order", name=f"{m}, {k}", **where[k])
+        for m, k in zip(there["metric"], there["kind"], strict=True)
     ],
 )
 
@@ -273,22 +235,20 @@ run.claim(
 # says the same of every input has no interval, and stays open with any number of inputs.
 
 # %% tags=["hide-input"]
-one_each = each if best_trust is trust else recorded("across/examination", "singles").frame
-evidence = "this build" if best_trust is trust else "recorded"
-places_of = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in kinds.KINDS.values()} | where
-kinds_of = [kind for kind in best_trust["kind"].unique() if kind in places_of]
-one_image = best_trust[(best_trust["size"] == "one image") & (best_trust["verdict"] != examination.NONE)]
+evidence = "this build" if best["trust"].table is trust else "recorded"
+one_image = examination.applied(best["trust"].table, "one image").dropna(subset="T")
+one_image = one_image[one_image["trial"].isin(["Order", "Chance"])].groupby("kind", sort=False)
+one_image = {kind: of for kind, of in one_image if kind in where}
 possible = []
-for kind in kinds_of:
-    of = one_image[one_image["kind"] == kind].pivot(index="metric", columns="trial", values="T")
-    of = of.reindex(columns=["Order", "Chance"]).dropna(how="all")
-    t_of = partial(stats.estimate, one_each, examination.SINGLE, **places_of[kind])
-    if of["Order"].notna().any():
+for kind, of_kind in one_image.items():
+    t_of = partial(stats.estimate, best["singles"].table, examination.SINGLE, **where[kind])
+    of = {trial: part.set_index("metric")["T"].sort_index() for trial, part in of_kind.groupby("trial")}
+    if "Order" in of:
         top = of["Order"].idxmax()
         told = t_of(metric=top, variant="Order")
         possible.append(Reason("Does one pass Order?", f"{kind}: the highest, {top}", told, above=examination.PASS))
-    if of["Chance"].notna().any():
-        told = t_of(metric=[*of["Chance"].dropna().index], variant="Chance")
+    if "Chance" in of:
+        told = t_of(metric=[*of["Chance"].index], variant="Chance")
         possible.append(Reason("Is chance easily told?", f"{kind}: all metrics, mean", told, above=examination.PASS))
 run.why("ex-single-order", *possible, source=evidence)
 
@@ -298,24 +258,24 @@ run.why("ex-single-order", *possible, source=evidence)
 # **Which trial is the hard one?** For each trial, how many metrics passed and failed it, of those to which it applies.
 
 # %% tags=["hide-input"]
+judged = examination.applied(trust)
 counts = judged.groupby(["kind", "trial"], sort=False)["verdict"].agg(
     lambda v: f"{(v == examination.PASSED).sum()} passed, {(v == examination.FAILED).sum()} failed of {len(v)}"
 )
-counts.unstack("kind").reindex(index=list(examination.TRIALS), columns=list(found)).fillna("–").rename_axis(
-    index=None, columns=None
-)
+counts = counts.unstack("kind").reindex(index=list(examination.TRIALS), columns=list(found)).fillna("–")
+counts.rename_axis(index=None, columns=None)
 
 # %% [markdown]
 # **Does it hold away from home?** A paper shows that its metric is good by its own trial. Here stand the metrics that are at
 # home somewhere, with what was found there and in the other trials.
 
 # %% tags=["hide-input"]
-at_home = judged[judged["home"]].drop_duplicates(["kind", "metric"])
-away = judged.merge(at_home[["kind", "metric", "trial"]], on=["kind", "metric"], suffixes=("", "_home"))
-away = away[away["trial"] != away["trial_home"]].groupby(["kind", "metric"])["verdict"]
-home = at_home.set_index(["kind", "metric"])[["trial", "verdict"]].set_axis(["at home in", "there"], axis=1)
-for said in (examination.PASSED, examination.FAILED, examination.OPEN):
-    home[f"elsewhere {said}"] = away.agg(lambda v, said=said: int((v == said).sum()))
+keys = ["kind", "metric"]
+at_home = judged[judged["home"]].drop_duplicates(keys)
+away = judged.merge(at_home[[*keys, "trial"]], on=keys, suffixes=("", "_home")).query("trial != trial_home")
+away = pd.crosstab([away["kind"], away["metric"]], away["verdict"]).reindex(columns=judged_as, fill_value=0)
+home = at_home.set_index(keys)[["trial", "verdict"]].set_axis(["at home in", "there"], axis=1)
+home = home.join(away.add_prefix("elsewhere "))
 run.save(home, "home")
 tables.styled(home.astype(str).rename_axis([None, None]))
 
@@ -324,6 +284,7 @@ tables.styled(home.astype(str).rename_axis([None, None]))
 # look like inputs. Does a metric that does so find the noise in an explanation more often? This is our own claim.
 
 # %% tags=["hide-input"]
+asked_of = {kind: set(of["metric"]) for kind, of in there.groupby("kind", sort=False)}
 pairs = [("LeRF", "MoRF"), ("Comp.", "AOPC"), ("Fid-", "Fid+"), ("RFid-", "RFid+"), ("FFid-", "FFid+")]
 run.claim(
     "ex-least-first",
@@ -331,12 +292,10 @@ run.claim(
     "A metric that removes the least relevant features first orders noisy explanations of a single input better than the "
     "same metric with the most relevant first, on each kind of network.",
     [
-        better(
-            each, {"metric": one}, {"metric": other}, variant="Order", name=f"{one} > {other}, {kind}", **where[kind]
-        )
-        for kind in found
-        for one, other in pairs
-        if {one, other} <= set(there.loc[there["kind"] == kind, "metric"])
+        better(each, {"metric": a}, {"metric": b}, name=f"{a} > {b}, {kind}", variant="Order", **where[kind])
+        for kind, names in asked_of.items()
+        for a, b in pairs
+        if {a, b} <= names
     ],
 )
 
@@ -345,41 +304,16 @@ run.claim(
 # inputs and explainers: the least relevant first, then the most relevant first. In brackets: how many of these scores it does not
 # change at all. Where a random order alone loses much, the most relevant first may have little left to show: the last row.
 
-
 # %% tags=["hide-input"]
-def shown_by(name, kind):
-    """What all noise costs a score, in its standard deviations, how many scores stay, and the mean score with all noise."""
-    of = [b for b in turned if all(b.labels.get(k) == v for k, v in {"metric": name, **places_of[kind]}.items())]
-    same = ("explainer", "training_seed", "reference")
-    clean = {
-        tuple(b.labels.get(k) for k in same): b for b in of if not b.labels.get("variant") and "level" not in b.labels
-    }
-    noisy = [b for b in of if b.labels.get("variant") == "shuffled" and b.labels.get("level") == 1]
-    pairs_of = [(clean[key], b) for b in noisy if (key := tuple(b.labels.get(k) for k in same)) in clean]
-    if not pairs_of:
-        return None
-    lost = np.concatenate([(one.values - other.values).double().mean(1).numpy() for one, other in pairs_of])
-    left = np.concatenate([other.values.double().mean(1).numpy() for _, other in pairs_of])
-    return np.nanmean(lost) / max(np.nanstd(lost), 1e-12), float((lost == 0).mean()), float(np.nanmean(left))
-
-
-of_scores = recorded("across/examination", "scores") if best_trust is not trust else None
-known = scores if of_scores is None else of_scores.frame
-names_of = {name for pair in pairs for name in pair}
-turned = examination.turned(known.where(metric=sorted(names_of & set(known.labels("metric")))), METRICS)
-effects = {(pair, kind): [shown_by(name, kind) for name in pair] for pair in pairs for kind in kinds_of}
-
-
-def in_words(of):
-    """Both sides of a pair."""
-    return " and ".join(f"{r:.2f} ({same:.0%})" for r, same, _ in of).replace("-", "−") if all(of) else "–"
-
-
-table = {kind: [in_words(effects[pair, kind]) for pair in pairs] for kind in kinds_of}
-for kind in kinds_of:
-    loss = shown_by("AOPC", kind)
-    table[kind].append(f"{loss[2]:.2f}".replace("-", "−") if loss else "–")
-tables.prose(pd.DataFrame({"pair": [*(" and ".join(pair) for pair in pairs), "a random order, loss by AOPC"], **table}))
+scores_of = {kind: best["scores"].table.where(**where[kind]) for kind in one_image}
+table = {"pair": [*(" and ".join(pair) for pair in pairs), "a random order, loss by AOPC"]}
+for kind in one_image:
+    lost = examination.lost_to_noise(scores_of[kind], {name: METRICS[name] for name in itertools.chain(*pairs)})
+    said = lost["effect"].map("{:.2f}".format) + lost["same"].map(" ({:.0%})".format)
+    cells = [" and ".join(said[[*pair]]) if {*pair} <= {*lost.index} else "–" for pair in pairs]
+    cells.append(f"{lost.loc['AOPC', 'noisy']:.2f}" if "AOPC" in lost.index else "–")
+    table[kind] = [cell.replace("-", "−") for cell in cells]
+tables.prose(pd.DataFrame(table))
 
 # %% [markdown]
 # **Its own trial?** SaCo was shown to be good by Chance, F-Fidelity by Order. On a single input, is each better at home than
@@ -393,9 +327,9 @@ run.claim(
     "SaCo does better in Chance than in Order, and F-Fidelity in Order than in Chance: each at home.",
     [
         better(each, {"variant": here}, {"variant": other}, metric=name, name=f"{name}, {kind}", **where[kind])
-        for kind in found
+        for kind, names in asked_of.items()
         for name, (here, other) in own_trials.items()
-        if name in set(there.loc[there["kind"] == kind, "metric"])
+        if name in names
     ],
 )
 
@@ -405,58 +339,41 @@ run.claim(
 # F-Fidelity, too, its home is the harder trial. $T$ is that of single inputs.
 
 # %% tags=["hide-input"]
-possible = []
-for kind in kinds_of:
-    of = one_image[(one_image["kind"] == kind) & one_image["trial"].isin(["Order", "Chance"])].dropna(subset="T")
-    both = of.groupby("metric", sort=False)["trial"].nunique()
-    names = [*both.index[both == 2]]
-    groups = {
-        "all others": [n for n in names if n not in own_trials],
-        "F-Fidelity": [n for n in names if n.startswith("FFid")],
-    }
-    for group, of_group in groups.items():
-        if of_group:
-            pair = {"variant": "Chance"}, {"variant": "Order"}
-            told = stats.paired(one_each, *pair, examination.SINGLE, metric=of_group, **places_of[kind])
-            asked_of = f"{kind}: T in Chance − in Order, mean"
-            possible.append(Reason(f"Is Chance easier for {group}?", asked_of, told, above=0))
+possible, pair = [], ({"variant": "Chance"}, {"variant": "Order"})
+for kind, of_kind in one_image.items():
+    both = of_kind.groupby("metric", sort=False)["trial"].nunique()
+    names = both.index[both == 2]
+    groups = {"all others": names[~names.isin([*own_trials])], "F-Fidelity": names[names.str.startswith("FFid")]}
+    for group, of in groups.items():
+        if len(of):
+            told = stats.paired(best["singles"].table, *pair, examination.SINGLE, metric=[*of], **where[kind])
+            asked_in = f"{kind}: T in Chance − in Order, mean"
+            possible.append(Reason(f"Is Chance easier for {group}?", asked_in, told, above=0))
 run.why("ex-own-trial", *possible, source=evidence)
 
 # %% [markdown]
 # ## Every number with its interval
 #
-# For the means. Below a dash stands why a trial does not apply.
+# For the means. Below a dash stands why a trial does not apply. What else was found when metrics of other libraries were run is told in
+# [](../cost/peers).
 
 # %% tags=["hide-input"]
 rows = trust[trust["size"] == "all images"].assign(mean=lambda f: f["T"], missing=lambda f: f["undefined"])
-shown = tables.side_by_side({"": rows}, rows=["kind", "metric"], columns=["trial"], order=examination.TRIALS)
-tables.styled(shown.droplevel(1, axis=1))
+tables.compared(rows, rows=["kind", "metric"], columns=["trial"], order=examination.TRIALS)
 
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
 reasons = trust[trust["verdict"] == examination.NONE].drop_duplicates(["metric", "trial", "why"])
 reasons = reasons.groupby("why", sort=False)["metric"].agg(lambda of: ", ".join(dict.fromkeys(of)))
-lines = [f"- *{why}*: {names}." for why, names in reasons.items()] or ["- Every trial applies to every metric."]
-if peers:
-    lines.append("\nWhat else was found when other libraries were run is told in [](../cost/peers).")
-Markdown("Why a trial does not apply:\n\n" + "\n".join(lines))
+Markdown("Why a trial does not apply:\n\n" + "\n".join(f"- *{why}*: {names}." for why, names in reasons.items()))
 
 # %% [markdown]
 # **Calibrated?** Some metrics say what chance is: 0, for a random order. Off is how far the mean of random orders lies from
 # that, in standard deviations of the metric.
 
 # %% tags=["hide-input"]
-off = pd.concat([examination.calibration(of.scores, metrics).assign(kind=kind) for kind, of in found.items()])
+off = by_kind(lambda _, of: examination.calibration(of.scores, metrics))
 run.save(off, "calibration")
-Markdown(
-    "\n".join(
-        f"- *{kind}*: "
-        + "; ".join(
-            f"**{r.metric}** {r.off:.2f} [{r.low:.2f}, {r.high:.2f}]".replace("-", "−") for r in of.itertuples()
-        )
-        + "."
-        for kind, of in off.groupby("kind", sort=False)
-    )
-)
+tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["kind"])
 
 # %% [markdown]
 # ## Trust against price
@@ -470,47 +387,37 @@ Markdown(
 figures.trust_and_price(trust, price)
 
 # %% tags=["hide-input"]
-stored = recorded("across/examination", "scores") if best_price is not price else None
-decided = []
-for kind, of in found.items():
-    of_kind = of.scores if stored is None else stored.frame.where(**where[kind])
-    decided.append(examination.until_decided(of_kind, metrics, level=level).assign(kind=kind))
-decided = pd.concat(decided, ignore_index=True)
+decided = by_kind(lambda kind, _: examination.until_decided(scores_of[kind], metrics, level=level))
 run.save(decided, "until_decided")
 # The images are of one run, and so are the forwards for each of them.
-spent = decided.merge(best_price[["kind", "metric", "each"]], on=["kind", "metric"]).set_index(["kind", "metric"])
-until = 2 * spent["each"] * spent["images"]
-until = until.where(spent["each"] > 0, 0.0).where(np.isfinite(spent["images"]))
-until = until.map("{:,.0f}".format).where(until.notna(), "not within " + spent["of"].astype(str) + " images")
-until += " (" + spent["told"].astype(str) + " of " + spent["pairs"].astype(str)
-until += spent["wrong"].map(lambda n: f"; {n} wrongly" if n else "") + ")"
-plan = price.sort_values(["kind", "images"]).set_index(["kind", "metric"])
-planned = best_price.set_index(["kind", "metric"])["forwards"].reindex(plan.index)
-planned = planned.map("{:,.0f}".format).replace("inf", "∞")
-needed = plan[["images", "images_low", "images_high"]].apply(np.ceil).map("{:,.0f}".format).replace("inf", "∞")
-shows = plan[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format).replace("inf", "∞")
+whole = "{:,.0f}".format
+plan = price.sort_values(["kind", "images"]).set_index(keys)
+planned, spent = (of.set_index(keys).reindex(plan.index) for of in (best["price"].table, decided))
+until = (2 * planned["each"] * spent["images"]).mask(planned["each"] == 0, 0.0)
+spent = spent.map("{:.0f}".format)
+until = until.map(whole).mask(np.isinf(until), "not within " + spent["of"] + " images")
+until += " (" + spent["told"] + " of " + spent["pairs"] + (", " + spent["wrong"] + " wrongly") + ")"
+needed = np.ceil(plan[["images", "images_low", "images_high"]]).map(whole)
 needed = needed["images"] + " [" + needed["images_low"] + ", " + needed["images_high"] + "]"
-until = until.reindex(plan.index).fillna("–")
-plan = pd.concat([plan["each"].map("{:,.0f}".format), needed, planned, until, shows], axis=1)
+shows = plan[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format)
+plan = pd.concat([plan["each"].map(whole), needed, planned["forwards"].map(whole), until, shows], axis=1)
+plan = plan.replace({r".*\bnan\b.*": "–", r"\binf\b": "∞"}, regex=True)
 columns = ["forwards each", "images needed", "forwards planned", "forwards until decided"]
 tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"], axis=1))
 
 # %% [markdown]
 # *10 images show* 0.50: with ten images a difference is seen that is half as large as the one between an explanation and a
 # random order. ∞: the metric may tell them apart with no number of images. Metrics that need retrained or fine-tuned
-# networks cost those besides.
+# networks cost those besides. *Forwards planned* are what that takes. *Forwards until decided* are what it did take: the scores of a
+# pair are looked at after a first few images and after every quarter more, in random order, until the interval of their difference
+# excludes zero, by the rule of {py:func}`faithlab.decide.decide`. Shown is the median over the pairs and networks; in brackets stands
+# how many of them were told apart, and how many the wrong way. Where a larger run is recorded, both are its; images and forwards
+# each are this build's.
 
-# %% mystnb={"markdown_format": "myst"} tags=["hide-input"]
-from_run = "this build" if stored is None else f"the recorded run ({stored.profile})"
+# %% tags=["hide-input"]
 Markdown(
-    "*Forwards planned* are what that takes"
-    + (f" by {from_run}, while images and forwards each are this build's" if stored is not None else "")
-    + ". *Forwards until decided* are what it did take: the scores of a pair, those of "
-    f"{from_run}, are looked at after {sequential.FIRST} images and after every quarter more, in random order, until the interval of "
-    "their difference excludes zero. It is the rule of {py:func}`faithlab.decide.decide`, and so never takes fewer "
-    f"images than its first look, nor more than the {spent['of'].max()} that there are. Shown is the median over the pairs and "
-    "networks; in brackets stands how many of them were told apart, and how many the wrong way. Of "
-    f"{len(spent)} rows, {int(np.isfinite(spent['images']).sum())} tell more than half of their pairs apart."
+    f"Planned and decided: {best['scores'].source}. The first look is after {sequential.FIRST} images, the last after at "
+    f"most {decided['of'].max()}. {np.isfinite(decided['images']).sum()} of {len(decided)} rows tell most of their pairs apart."
 )
 
 # %% [markdown]
@@ -520,7 +427,7 @@ Markdown(
 # thing, the same inputs in the other order ([](../trace/optimality)); they have a row each, because both names are in use.
 
 # %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A number stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
-alike = pd.concat([examination.agreement(of.scores, metrics).assign(kind=kind) for kind, of in found.items()])
+alike = by_kind(lambda _, of: examination.agreement(of.scores, metrics))
 run.save(alike, "agreement")
 figures.agreement(alike)
 
@@ -536,42 +443,32 @@ figures.agreement(alike)
 # make examine MODEL=path/to/file.py:function DATA=path/to/inputs.npz
 # ```
 #
-# runs this page with it, and says where the page and its row are. See [](../../book/bring-your-own).
+# runs this page with it, and says where the page and its row are. See [](../../book/bring-your-own). Of a metric stand here the two trials
+# with its lowest *T* on each kind of network, with the images that it judges worst:
 
 # %% tags=["hide-input"]
-said, cards = [], []
-for kind, of in found.items():
-    if metric:
-        mine = judged[(judged["metric"] == yours) & (judged["kind"] == kind)]
-        for row in mine.sort_values("T").head(2).itertuples():
-            blocks = [b for b in singles[kind] if (b.labels["metric"], b.labels["variant"]) == (yours, row.trial)]
-            low = blocks[0].images[blocks[0].values[:, 0].argsort()][:5].tolist() if blocks else []
-            said.append(
-                f"*{kind}*, the lowest of **{yours}**: {row.trial}, T = {row.T:.2f} [{row.low:.2f}, {row.high:.2f}]"
-            )
-            said[-1] += f", {row.verdict}" + (f", lowest on the images {low}" if 5 <= len(low) < row.images else "")
-    if explainer:
-        cards.append(examination.report(of.scores, metrics, next(iter(own))).assign(kind=kind))
-        for r in cards[-1].itertuples():
-            place = f"{'ahead of' if r.ahead > 0 else 'behind'} {r.rival} by {abs(r.ahead):.3g}"
-            said.append(f"*{kind}*, **{r.metric}**: " + (place if r.ahead else f"level with {r.rival}"))
-            said[-1] += "" if r.real or not r.ahead else ", which may be noise"
-            if r.attainable < 0:
-                said[-1] += "; further from the best order than a random one"
-            elif r.attainable > 1:
-                said[-1] += (
-                    f"; {r.attainable:.0%} of the way from a random order to the best that was found: the search is short"
-                )
-            elif r.attainable == r.attainable:
-                within = f"[{r.attainable_low:.0%}, {r.attainable_high:.0%}]"
-                said[-1] += f"; {r.attainable:.0%} {within} of the way from a random order to the best that was found"
-            if r.certain == r.certain and r.attainable > 0:
-                said[-1] += (
-                    f", and {tables.at_least(r.certain, 0)} [{r.certain_low:.0%}, {r.certain_high:.0%}] of the way to the best order that there is"
-                )
-if cards:
-    run.save(pd.concat(cards), "report")
-Markdown("\n".join(f"- {line}." for line in said) or "This run examined nobody's own metric or explainer.")
+lines = []
+lowest = judged[judged["metric"] == yours].sort_values("T").groupby("kind", sort=False).head(2)
+for row in lowest.itertuples():
+    blocks = [b for b in singles[row.kind] if (b.labels["metric"], b.labels["variant"]) == (yours, row.trial)]
+    worst = [b.images[b.values[:, 0].argsort()][:5].tolist() for b in blocks[:1]]
+    text = f"- *{row.kind}*: {row.trial}, T = {row.T:.2f} [{row.low:.2f}, {row.high:.2f}], {row.verdict}"
+    lines.append(text + (f", lowest on the images {worst[0]}." if worst and 5 <= len(worst[0]) < row.images else "."))
+Markdown("\n".join(lines) or "This run examined nobody's own metric or explainer." * (not explainer))
+
+# %% [markdown]
+# Of an explainer, where one is given, stands what each metric says: its *score*, higher is better; how far it is *ahead* of its best rival; and how far it has
+# come from a random order (0) to the best order that was found (1), *attainable*, where more than 1 says that the search was short. To the best order
+# that there is it has come at least the part that is *certain*.
+
+# %% tags=["hide-input"]
+if explainer:
+    cards = by_kind(lambda _, of: examination.report(of.scores, metrics, next(iter(own))))
+    run.save(cards, "report")
+    measures = ("score", "ahead", "attainable", "certain")
+    ends = [{of: "mean", f"{of}_low": "low", f"{of}_high": "high"} for of in measures]
+    tidy = pd.concat(cards.rename(columns=of).assign(said=name) for name, of in zip(measures, ends, strict=True))
+    display(tables.compared(tidy, rows=["kind", "metric", "rival"], columns=["said"]))
 
 # %% tags=["hide-input"]
 run.finish()

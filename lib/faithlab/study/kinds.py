@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from faithlab import references, segments, stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
-from faithlab.study import networks
+from faithlab.study import networks, tables
 from faithlab.subject import Subject
 from faithlab.trials import examination, subjects
 from faithlab.trials.references import perturbed
@@ -80,6 +80,14 @@ class Asked:
     subject: Subject
     explainers: Mapping[str, subjects.Chosen]
     right: tuple[stats.Estimate, ...]
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What was asked, as a row of a table: the network, what it recognises, and how many inputs and features."""
+        found = {"kind": self.kind.name, "network": self.kind.about, "training seed": self.seed}
+        shares = (*map(tables.share, self.right), *("not known", "there is none")[len(self.right) :])
+        found |= dict(zip(("recognises", "fine-tuned"), shares, strict=True))
+        return found | {"explained": len(self.subject.x), "features": segments.count(self.subject.segments)}
 
 
 def named(network: str) -> tuple[str, int]:

@@ -288,6 +288,9 @@ class Stranger:
     layers: int
     agreement: float
 
+    def __str__(self) -> str:
+        return f"{self.drawn} of {self.layers} layers; {self.agreement:.0%}"
+
     @property
     def reason(self) -> str:
         """Why there is none."""
@@ -737,6 +740,11 @@ def trust(scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str,
     return pd.DataFrame(rows, columns=columns)
 
 
+def applied(trust: pd.DataFrame, size: str = SIZES[0]) -> pd.DataFrame:
+    """The rows of `trust` of trials that a metric was put to, of one of `SIZES`."""
+    return trust[(trust["size"] == size) & (trust["verdict"] != NONE)]
+
+
 def singles(scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str, str], str] = {}) -> Scores:
     """T of every image, as rows of each metric whose variant is the trial; arguments as in `trust`.
 
@@ -890,6 +898,30 @@ def calibration(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["metric", "off", "low", "high", "calibrated"])
 
 
+def lost_to_noise(scores: Scores, metrics: Mapping[str, Metric], level: float = 1.0) -> pd.DataFrame:
+    """What noise costs the score of a single input: the explanation as it is, less the same one with noise in it.
+
+    Args:
+        scores: of `examine`.
+        metrics: by name; those that were not asked of noise have no row.
+        level: share of noise.
+
+    Returns:
+        By metric: effect (the mean over inputs, explainers and networks, in standard deviations over them), same (share
+        of the scores that noise does not change) and noisy (the mean score with noise; higher is better).
+    """
+    table, rows = turned(scores, metrics), {}
+    for name, metric in metrics.items():
+        pairs, _ = _told_apart(name, table, metric, level)
+        lost = [of for pair in pairs for of in _differences(table, *pair)]
+        if lost:
+            lost = torch.cat(lost).numpy()
+            noisy = torch.cat([b.values for _, worse in pairs for b in table.where(**worse)]).double().nanmean()
+            effect = np.nanmean(lost) / max(np.nanstd(lost), 1e-12)
+            rows[name] = {"effect": effect, "same": (lost == 0).mean(), "noisy": float(noisy)}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["effect", "same", "noisy"])
+
+
 POWER = 2.80
 """Standard errors at which a 95 % interval excludes zero four times in five: 1.96 + 0.84."""
 
@@ -1019,9 +1051,8 @@ def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
         it fails a trial, or passes none of the network's own), and the trials that it passed, failed and left open, as
         texts.
     """
-    judged = trust[(trust["size"] == SIZES[0]) & (trust["verdict"] != NONE)]
     costs, rows = price.set_index(["kind", "metric"]), []
-    for kind, of in judged.groupby("kind", sort=False):
+    for kind, of in applied(trust).groupby("kind", sort=False):
         trials = {
             name: {said: ", ".join(own.loc[own["verdict"] == said, "trial"]) for said in (PASSED, FAILED, OPEN)}
             for name, own in of.groupby("metric", sort=False)
