@@ -150,6 +150,17 @@ def test_what_is_found_is_told():
     assert steps.abs().mean() < 4 * size.errors.mean()
 
 
+def test_panels_show_what_is_read_and_which_story_misses_the_dots():
+    sizes = {"an end": Plateau().read(0), "none": read(Plateau().curves(0)[:, :, [0] * 20], SIZES, SETTINGS, F)}
+    figure = figures.plateaus(sizes | {"again": sizes["an end"]}, truth={"an end": 0.2})
+    assert [a.get_title() for a in figure.axes[:2]] == [f"an end\n{sizes['an end']}", "none\nno size"]
+    assert [a.axison for a in figure.axes] == [True, True, True, False]
+    assert [[t.get_text() for t in a.texts] for a in figure.axes[:3]] == [["truth"], [], []]
+    missed = [float(a.get_title().split("\n")[1].split()[0]) for a in figures.stories(sizes).axes[:3]]
+    assert missed[0] < 2
+    assert missed[0] < missed[1] < missed[2]
+
+
 def test_the_same_seed_gives_the_same_reading_and_few_images_none():
     sample = Plateau().curves(1)
     one, same = (read(sample, SIZES, SETTINGS, F, seed=3) for _ in range(2))
@@ -287,3 +298,13 @@ def test_readings_follow_the_weights():
     nothing[0, :200] = 1
     sample[:200] = 0
     assert readings(sample, nothing, SIZES, SETTINGS, F).isnan().all()
+
+
+def test_the_knee_of_a_table_is_that_of_its_curves():
+    sample = Plateau().curves(4)
+    labels = {"images": range(len(sample)), "sizes": SIZES, "dataset": "d", "network": "n", "explainer": "e"}
+    table = Scores.concat(Scores.of(sample[:, j], metric=s.metric, **labels) for j, s in enumerate(SETTINGS))
+    found = stats.estimate(table, size.knee(SETTINGS, SIZES, F), explainer="e")
+    expected = readings(sample, torch.ones(1, len(sample)), SIZES, SETTINGS, F)
+    assert float(found) == pytest.approx(float(expected), abs=1e-4)  # a table holds float32
+    assert float(found.low) <= 0.2 <= float(found.high)

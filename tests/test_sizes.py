@@ -173,6 +173,10 @@ def test_where_known_features_matter_alike_their_size_is_read_and_that_of_no_ran
     assert none["refusal"]
     assert none["overlap"] == pytest.approx(0.25, abs=0.05)
     assert of.read(scores, "truth", torch.arange(50)).rows == 50
+    how = {"fractions": asked[1], "settings": asked[0], "draws": 150}
+    one = sizes.of_one(subject, rankings["truth"], 7, **how)
+    assert one.rows == 150
+    assert one.low - 1e-9 <= 0.25 <= one.high + 1e-9
 
 
 @pytest.mark.parametrize(

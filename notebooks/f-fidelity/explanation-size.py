@@ -56,25 +56,24 @@ seed = 0  # of the data and the random subsets
 # %% tags=["hide-input"]
 import dataclasses
 import itertools
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws as counter
 from faithlab import stats
 from faithlab.claims import above, below, counted, premise, within
 from faithlab.explainers import refine
 from faithlab.metrics import evaluate
-from faithlab.metrics.size import Setting, curves, explanation_size, holds, read, readings, stretch, sweep
-from faithlab.readouts import probability
+from faithlab.metrics.size import Setting, curves, holds, knee, read, stretch, sweep
 from faithlab.scores import Scores
 from faithlab.stats.intervals import exact
 from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run
 from faithlab.trials import masking, subjects, truth
-from faithlab.trials.sizes import first_named
+from faithlab.trials.sizes import first_named, of_one
 from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe
 
@@ -82,12 +81,8 @@ figures.theme()
 run = Run("f-fidelity/explanation-size", globals())
 sizes = torch.arange(1, round(longest / step) + 1, dtype=torch.float64) * step
 settings = [Setting(alphas[0], beta) for beta in betas] + [Setting(alpha, middle_beta) for alpha in alphas[1:]]
-NAMES = {
-    "smoothgrad-squared": "SG-SQ",
-    "integrated-gradients": "Integrated Gradients",
-    "input-x-gradient": "Input × Gradient",
-    "gradcam": "Grad-CAM",
-}
+NAMES = {"smoothgrad-squared": "SG-SQ", "integrated-gradients": "Integrated Gradients"}
+NAMES |= {"input-x-gradient": "Input × Gradient", "gradcam": "Grad-CAM"}
 
 # %% [markdown]
 # ## Networks with a known explanation
@@ -98,26 +93,19 @@ NAMES = {
 # sweep is in its distribution and all curves of a share come from one network.
 
 # %% tags=["hide-input"]
-
-
-def set_of(share):
-    """What the data set of a share is called in tables."""
-    return f"digits of {share:.0%}"
-
-
-training = {"epochs": epochs, "batch": 64, "rate": 5e-3}
-tuning = {"epochs": tuning_epochs, "rate": 2e-3, "mask_share": max(betas)}
+set_of = {share: f"digits of {share:.0%}" for share in digit_shares}  # what the data set of a share is called
 tests, chosen, masked = {}, [], []
 for share, training_seed in itertools.product(digit_shares, training_seeds):
     made = {"share": share, "size": size, "seed": seed}
     tests[share] = test = datasets.load("colored-mnist", "test", **made, limit=max(images, 1000))
-    own = {"data_options": made | {"limit": train_limit}, "seed": training_seed}
-    original = Recipe(data="colored-mnist", model="cnn3", **own, **training)
-    tuned = dataclasses.replace(original, start=original, **tuning)
+    made["limit"] = train_limit
+    original = Recipe("colored-mnist", "cnn3", epochs, rate=5e-3, batch=64, seed=training_seed, data_options=made)
+    used = {"epochs": tuning_epochs, "rate": 2e-3, "mask_share": max(betas)}
+    tuned = dataclasses.replace(original, start=original, **used)
     # The fine-tuned network is explained too: the size is a question about one network.
     about = {"tuned": tuned, "name": "CNN", "precision": precision, "data": test}
     both = subjects.subject(original, len(test), **about), subjects.subject(tuned, images, **about)
-    recognising, read_off = (dataclasses.replace(subject, dataset=set_of(share)) for subject in both)
+    recognising, read_off = (dataclasses.replace(subject, dataset=set_of[share]) for subject in both)
     masked.append(masking.masked(recognising, (0.0, middle_beta), seed=seed))
     chosen.append((share, read_off))
 whole = Scores.concat(masked)
@@ -142,22 +130,19 @@ middle = digit_shares[len(digit_shares) // 2]
 
 def explained(share, subject):
     """Attributions by name: the true one, no one's, and those of the explainers."""
-    digit = tests[share].masks[subject.images].flatten(1).to(subject.x.device)
-    # Half a random number keeps every pixel of the digit above every pixel of the background.
-    anyhow = counter.uniform(seed, subject.images, torch.tensor([0]), digit.shape[1])[:, 0].to(subject.x) / 2
-    real = subjects.attributions(subject, {NAMES[name]: refine.magnitude(name) for name in explainers})
-    return {"oracle": digit + anyhow} | ({"random": anyhow} if share == middle else {}) | real
-
-
-def one_size(subject, image, attribution):
-    """The size of one image's explanation, from the probability that its network loses."""
-    score = subject.part(torch.tensor([image])).score(probability, network="fine-tuned")
-    of_caps = settings[: len(betas)]
-    return explanation_size(score, attribution[[image]], sizes, of_caps, draws=one_draws, seed=seed)
+    first = {"oracle": tests[share].masks[subject.images]}
+    first |= {"random": torch.zeros_like(first["oracle"])} if share == middle else {}  # no pixel comes first
+    known = {name: truth.known(of, subject.images, seed)["truth first"].to(subject.x) for name, of in first.items()}
+    return known | subjects.attributions(subject, {NAMES[name]: refine.magnitude(name) for name in explainers})
 
 
 rankings = [(share, subject, explained(share, subject)) for share, subject in chosen]
 _, shown, of_shown = next(of for of in rankings if of[0] == middle)
+one_size = partial(of_one, shown, fractions=sizes, settings=settings[: len(betas)], draws=one_draws, seed=seed)
+# Of the first few digits the first whose true explanation has a size, if one has.
+one, *_ = first_named(torch.zeros(len(shown.x)), partial(one_size, of_shown["oracle"]), 5)
+second = NAMES[explainers[min(1, len(explainers) - 1)]]
+size_of_one = {name: one_size(of_shown[name], one) for name in ("oracle", second, "random")}
 
 
 def one_figure(name):
@@ -166,10 +151,6 @@ def one_figure(name):
     return figures.explanation_size(size_of_one[name], picture, of_shown[name][one], shown.segments, truth=middle)
 
 
-# Of the first few digits the first whose true explanation has a size, if one has.
-one, *_ = first_named(torch.zeros(len(shown.x)), lambda at: one_size(shown, at, of_shown["oracle"]), 5)
-second = NAMES[explainers[min(1, len(explainers) - 1)]]
-size_of_one = {name: one_size(shown, one, of_shown[name]) for name in ("oracle", second, "random")}
 Markdown("Of this digit: " + "; ".join(f"*{name}*, {of}" for name, of in size_of_one.items()) + ".")
 
 # %% mystnb={"figure": {"caption": "One digit and its true explanation. Points: measured, with two Monte-Carlo standard errors; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size that is read, and its interval over the random subsets, which holds the truth less often than 95 %: see *One image at a time*; dashed: the truth.", "name": "ff-size-one"}, "image": {"alt": "A coloured digit; its mask; curves of FFid+ over size for several caps, which all fall from the same size on; the digit alone."}} tags=["hide-input", "answer"]
@@ -202,18 +183,12 @@ for share, subject, attributions in rankings:
 scores = Scores.concat(parts)
 run.save(scores, "scores")
 
-# %% mystnb={"figure": {"caption": "FFid+ with the oracle attribution, one panel for each true digit share (dashed line), one curve for each cap beta. The knee that the cap makes moves from curve to curve; the knee at the dashed line stays. Bands: 95 % intervals over the images.", "name": "ff-size-plateaus"}, "image": {"alt": "Line charts of FFid+ against explanation size for several values of beta; all curves start to fall, or stop rising, at the dashed line of the true share."}} tags=["hide-input"]
-figure = figures.curves(
-    scores,
-    rows={set_of(share): {"dataset": set_of(share), "explainer": "oracle"} for share in digit_shares},
-    lines={f"β {beta:g}": {"metric": Setting(alphas[0], beta).metric} for beta in betas},
-    x="explanation size (share of pixels)",
-    y="FFid+",
-    ordered=True,
-)
-for share, axes in zip(digit_shares, figure.axes, strict=True):
-    figures.mark(axes, share, "digit")
-figure
+# %% mystnb={"figure": {"caption": "FFid+ with the oracle attribution, one panel for each true digit share (dashed line), one curve for each cap beta. The knee that the cap makes (triangles) moves from curve to curve; the knee at the dashed line stays. Bands: two standard errors over the images; lines: the best fit.", "name": "ff-size-plateaus"}, "image": {"alt": "Line charts of FFid+ against explanation size for several values of beta; all curves start to fall, or stop rising, at the dashed line of the true share."}} tags=["hide-input"]
+found = {}
+for share, name in dict.fromkeys((share, name) for share, _, attributions in rankings for name in attributions):
+    of = curves(scores, settings, dataset=set_of[share], explainer=name)
+    found[name, share] = read(of, sizes, settings, size**2, seed=seed)
+figures.plateaus({set_of[s]: found["oracle", s] for s in digit_shares}, truth={set_of[s]: s for s in digit_shares})
 
 # %% [markdown]
 # ## Does the curve rise, stay and fall where the law says?
@@ -223,18 +198,13 @@ figure
 # the mean over the settings that have such a stretch. The first and the last are Theorem 1. That the curve stays
 # between, the introduction says of theory and experiment, and appendix D.8 of Figure 4; Theorem 1 itself does not, see [](theorem).
 
-
 # %% tags=["hide-input"]
-def change(name, share):
-    """The statistic: how much FFid+ changes over a stretch."""
-    return stretch(name, share, settings, sizes)
-
-
+change = partial(stretch, settings=settings, sizes=sizes)  # the statistic: how much FFid+ changes over a stretch
 order = ["rise", "flat", "fall"]
 asked = [*(("oracle", share) for share in digit_shares), ("random", middle)]
 rows = [
-    {"stretch": name, "explainer": explainer, "digits": set_of(share)}
-    | tables.interval(stats.estimate(scores, change(name, share), dataset=set_of(share), explainer=explainer))
+    {"stretch": name, "explainer": explainer, "digits": set_of[share]}
+    | tables.interval(stats.estimate(scores, change(name, share), dataset=set_of[share], explainer=explainer))
     for (explainer, share), name in itertools.product(asked, order)
 ]
 changes = pd.DataFrame(rows)
@@ -246,44 +216,28 @@ tables.compared({"change of FFid+": changes}, rows=["explainer", "digits"], colu
 # is flat too. So that a curve is flat says nothing by itself; it takes the rise and the fall.
 
 # %% tags=["hide-input"]
-tuned_ones = {"of": masking.at(0.0), "network": "CNN fine-tuned"}
-recognised = [
-    premise(above(whole, 0.5, dataset=set_of(s), name=f"the network recognises most {set_of(s)}", **tuned_ones))
-    for s in digit_shares
-]
+premises = {f"the network recognises most {set_of[s]}": {"dataset": set_of[s]} for s in digit_shares}
+right = {"of": masking.at(0.0), "network": "CNN fine-tuned"}
+recognised = [premise(above(whole, 0.5, name=name, **right, **of)) for name, of in premises.items()]
 
 
 def at_each_share(kind, name, *bar, **margin):
     """The premises, and a part for each share: how the oracle's curves change over a stretch."""
-    oracle = {"explainer": "oracle", **margin}
-    return recognised + [
-        kind(scores, *bar, of=change(name, s), name=set_of(s), dataset=set_of(s), **oracle) for s in digit_shares
-    ]
+    oracle = {s: {"of": change(name, s), "dataset": set_of[s], "explainer": "oracle"} for s in digit_shares}
+    return recognised + [kind(scores, *bar, name=set_of[s], **of, **margin) for s, of in oracle.items()]
 
 
-run.claim(
-    "ff-theorem-rise",
-    "Theorem 1",
-    "FFid+ rises with the size up to min(c, βd/α).",
-    at_each_share(above, "rise", 0),
-)
+rises = "FFid+ rises with the size up to min(c, βd/α)."
+run.claim("ff-theorem-rise", "Theorem 1", rises, at_each_share(above, "rise", 0))
 
 # %% tags=["hide-input"]
-run.claim(
-    "ff-theorem-fall",
-    "Theorem 1",
-    "FFid+ falls with the size from max(c, βd/α) on.",
-    at_each_share(below, "fall", 0),
-)
+falls = "FFid+ falls with the size from max(c, βd/α) on."
+run.claim("ff-theorem-fall", "Theorem 1", falls, at_each_share(below, "fall", 0))
 
 # %% tags=["hide-input"]
 kept = {"margin": 0.05, "reason": "the tolerance within which the study calls an accuracy kept"}
-run.claim(
-    "ff-theorem-flat",
-    "Appendix D.8, Figure 4; section 1",
-    "FFid+ is flat between its two knees, at the sizes c and βd/α.",
-    at_each_share(within, "flat", {}, **kept),
-)
+flat = "FFid+ is flat between its two knees, at the sizes c and βd/α."
+run.claim("ff-theorem-flat", "Appendix D.8, Figure 4; section 1", flat, at_each_share(within, "flat", {}, **kept))
 
 # %% [markdown]
 # ## Reading the size, or refusing to
@@ -300,31 +254,9 @@ run.claim(
 # one does: a ranking that is mixed up, and relevance that decays. Both bend $G$. "No size" therefore means that the *ranking* has no
 # sharp end; it does not mean that the network has none.
 
-# %% tags=["hide-input"]
-found = {}
-for share, name in dict.fromkeys((share, name) for share, _, attributions in rankings for name in attributions):
-    of = curves(scores, settings, dataset=set_of(share), explainer=name)
-    found[name, share] = read(of, sizes, settings, size**2, seed=seed)
-
-
-def panels_of(sizes_read, rows=1, truth=None):
-    """A panel with the curves of each ranking, and the size that is read, or none."""
-    layout = {"figsize": (7.3, 0.3 + 2.6 * rows), "sharex": True, "sharey": rows == 1, "squeeze": False}
-    figure, panels = plt.subplots(rows, -(-len(sizes_read) // rows), **layout)
-    for axes, (name, of) in zip(panels.flat, sizes_read.items(), strict=False):
-        figures.plateau(axes, of, truth=truth)
-        axes.set_title(f"{name}\n{'no size' if of.refusal else of}", fontsize="small")
-    for axes in panels.flat[len(sizes_read) :]:
-        axes.set_axis_off()
-    panels[0, 0].set_ylabel("FFid+", fontsize="small")
-    figures.key(figure, panels[0, 0])
-    figure.supxlabel("explanation size (share of pixels)", fontsize="small")
-    return figures.show(figure)
-
-
 # %% mystnb={"figure": {"caption": "Rankings of the same digits, with the fit of the family that explains them: the knee where a size is named, else a smooth decay. The random ranking and a real explainer can have curves that look flat, too.", "name": "ff-size-gallery"}, "image": {"alt": "Panels with curves of FFid+ over size for several caps, one panel for each explainer of the same digits, with the size that is read or the words no size."}} tags=["hide-input"]
 of_middle = {name: of for (name, share), of in found.items() if share == middle}
-panels_of(of_middle, rows=2, truth=middle)
+figures.plateaus(of_middle, columns=3, truth=middle)
 
 # %% [markdown]
 # The right size makes one curve of all: drawn over the relevance that is removed, not over the size, the settings fall on top
@@ -346,122 +278,70 @@ figures.show(figure)
 # *no order*. A size is named only where the first story fits and neither of the others does.
 
 # %% mystnb={"figure": {"caption": "Which story fits? Dots: what was measured, with the smallest and the largest cap, the same in each row. Lines: the best that the story of the column can do. Above each panel: how far the lines are from the dots, of all caps, in units of their noise; 1 is as near as noise allows. Upper row: the known explanation. Lower row: the last explainer.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: the same measured dots in each row, and the lines of one story in each column. Above each panel stands how far the lines miss the dots."}} tags=["hide-input"]
-STORIES = {"knee": "it has an end", "smooth": "it fades out", "flat": "it knows no order"}
-ends = [min(range(len(betas)), key=betas.__getitem__), max(range(len(betas)), key=betas.__getitem__)]
-figure, grid = plt.subplots(2, 3, figsize=(7.3, 4.8), sharex=True, sharey="row")
-for row, name in zip(grid, ("oracle", NAMES[explainers[-1]]), strict=True):
-    of = of_middle[name]
-    for axes, (family, fit) in zip(row, of.fits.items(), strict=True):
-        for j, colour in zip(ends, ("C0", "C1"), strict=True):
-            axes.plot(sizes, of.curves[j], "o", markersize=3, color=colour, label=f"cap {betas[j]:g}, measured")
-            axes.plot(sizes, fit[j], color=colour, linewidth=1.2, label=f"cap {betas[j]:g}, by the story")
-        miss = ((fit - of.curves) / of.errors.clamp(min=1 / of.rows)).pow(2).mean().sqrt()
-        axes.set_title(f"{STORIES[family]}:\n{miss:.1f} × noise off", fontsize="small")
-    row[0].set_ylabel(f"{'known explanation' if name == 'oracle' else name}\nFFid+", fontsize="small")
-figures.key(figure, grid[0, 0])
-figure.supxlabel("explanation size (share of pixels)", fontsize="small")
-figures.show(figure)
+last = NAMES[explainers[-1]]
+figures.stories({"known explanation": of_middle["oracle"], last: of_middle[last]})
 
 # %% tags=["hide-input"]
 table = pd.DataFrame(
     {"share": share, "attribution": name, "size": of.fraction, "low": of.low, "high": of.high}
     | {"block_low": of.block[0], "block_high": of.block[1], "p_smooth": of.smooth, "p_flat": of.flat}
     | {"misfit": of.misfit, "excess": of.excess, "refusal": of.refusal}
-    | {"overlap": float(stats.estimate(scores, metric="overlap", dataset=set_of(share), explainer=name))}
+    | {"overlap": float(stats.estimate(scores, metric="overlap", dataset=set_of[share], explainer=name))}
     for (name, share), of in found.items()
 )
 run.save(table, "sizes")
 # A p near the level must not seem to be on its other side, or at it.
-numbers = {"share": ("share", ".2f"), "p_smooth": ("p (smooth)", "#.3g"), "p_flat": ("p (random)", "#.3g")}
-numbers |= {"misfit": ("p (fit)", ".2f"), "overlap": ("of the digit", ".2f")}
-shown_table = pd.DataFrame({name: table[c].map(f"{{:{of}}}".format) for c, (name, of) in numbers.items()}).replace(
-    "nan", "–"
-)
-shown_table.insert(1, "attribution", table["attribution"])
-shown_table.insert(2, "read", ["no size" if of.refusal else str(of) for of in found.values()])
-tables.styled(shown_table).hide(axis="index")
+numbers = {"share": ("share", ".2f"), "attribution": ("attribution", ""), "read": ("read", "")}
+numbers |= {"p_smooth": ("p (smooth)", "#.3g"), "p_flat": ("p (random)", "#.3g"), "misfit": ("p (fit)", ".2f")}
+numbers |= {"overlap": ("of the digit", ".2f")}
+shown_table = table.assign(read=["no size" if of.refusal else str(of) for of in found.values()])
+shown_table = {name: shown_table[c].map(f"{{:{of}}}".format) for c, (name, of) in numbers.items()}
+tables.styled(pd.DataFrame(shown_table).replace("nan", "–")).hide(axis="index")
 
 # %% [markdown]
 # *p (smooth)* and *p (random)* must be small for a size to be named, *p (fit)* must not, and – stands where nothing is
 # tested, since no removal changes the answer or images are too few; *of the digit* is the share of the pixels
 # ranked first, as many as the digit has, that are the digit's.
 
-# %% mystnb={"figure": {"caption": "The size that is read off the curves against the true share of the digit, with 95 % intervals. What is refused is not drawn. The band is 15 % around the truth.", "name": "ff-size-read"}, "image": {"alt": "Scatter plot of read against true explanation sizes, a sign for each ranking, wherever it has a size. A dashed diagonal is where both are equal."}} tags=["hide-input"]
-figure, axes = plt.subplots(figsize=(5.6, 4.6))
-line = torch.tensor([0.0, 1.15 * max(digit_shares)])
-axes.fill_between(line, 0.85 * line, 1.15 * line, color="0.9", label="15 % around the truth")
-axes.plot(line, line, color=figures.COLOURS["truth"], linestyle="--", linewidth=1)
-for number, (name, part) in enumerate(table.groupby("attribution", sort=False)):
-    bars = [(part["size"] - part["low"]).clip(lower=0), (part["high"] - part["size"]).clip(lower=0)]
-    named_of = f"{name} ({part['size'].notna().sum()} of {len(part)})"
-    axes.errorbar(
-        part["share"] + 0.003 * (number - 2), part["size"], bars, fmt="osD^vP"[number % 6], capsize=3, label=named_of
-    )
-axes.set(xlabel="true size (share of the image)", ylabel="read size (share of the image)", xlim=(0, line[1].item()))
-axes.legend(fontsize="small")
-figures.show(figure)
-
-
 # %% tags=["hide-input"]
-def at_the_knee(*samples):
-    """The statistic: where the best knee of all settings together stands."""
-    return readings(torch.stack([s.values for s in samples], 1), samples[0].weights, sizes, settings, size**2)
-
-
-of_curves = stats.Statistic(at_the_knee, tuple({"metric": s.metric} for s in settings), "explanation size", steps=True)
+of_curves = knee(settings, sizes, size**2)
+unless = "15 % of the true share, declared: the steps of the paper's figure are no finer"
 
 
 def sizes_named(name):
     """A part: a size is named for every share."""
+    named = [not found[name, share].refusal for share in digit_shares]
     reason = "a knee beats every smooth decay and a random ranking"
-    named_there = [not found[name, share].refusal for share in digit_shares]
-    return counted(f"sizes that are named, {name}", named_there, reason=reason)
+    return counted(f"sizes that are named, {name}", named, reason=reason)
 
 
-def near_the_truth(names, *, refused=False):
-    """Parts: the size is the true one, where it is named; where it is refused, too, if wanted."""
-    parts = []
-    for name, share in itertools.product(names, digit_shares):
-        near = {"about": share, "margin": 0.15 * share, "of": of_curves, "dataset": set_of(share), "explainer": name}
-        near["reason"] = "15 % of the true share, declared: the steps of the paper's figure are no finer"
-        if refused or not found[name, share].refusal:
-            parts.append(within(scores, {}, name=f"{name}, {set_of(share)}", **near))
-    return parts
+def near_the_truth(name, share):
+    """A part: the size is the true one."""
+    near = {"about": share, "margin": 0.15 * share, "of": of_curves, "reason": unless}
+    return within(scores, {}, dataset=set_of[share], explainer=name, name=f"{name}, {set_of[share]}", **near)
 
 
 # A refusal with the true ranking says that the images are too few.
 enough = premise(sizes_named("oracle"))
-of_known = run.claim(
-    "ff-size",
-    "Section 4, appendix D.8, Figure 4",
-    "The explanation size can be read off FFid+ curves of a faithful explanation.",
-    [*recognised, enough, *near_the_truth(["oracle"], refused=True)],
-)
+readable = "The explanation size can be read off FFid+ curves of a faithful explanation."
+near = [near_the_truth("oracle", share) for share in digit_shares]
+of_known = run.claim("ff-size", "Section 4, appendix D.8, Figure 4", readable, [*recognised, enough, *near])
 of_known
 
 # %% tags=["hide-input", "headline"]
 parts, _, source, _ = headlines.best(run, "parts", of_known.frame())
 parts = parts[(parts["claim"] == "ff-size") & (parts["network"] == "pooled") & parts["part"].str.startswith("oracle, ")]
-readings_of = headlines.best(run, "sizes", table).table.fillna({"refusal": ""})
-own = readings_of[readings_of["attribution"] == "oracle"]
-sized = {set_of(share) for share in own.loc[own["refusal"] == "", "share"]}  # a knee that is refused is no size
-said = [
-    f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}] of {name.replace('digits of ', 'digits that cover ')}"
-    for r in parts.itertuples()
-    if (name := r.part.removeprefix("oracle, ")) in sized
-]
-of_explainers = readings_of[~readings_of["attribution"].isin(["oracle", "random"])]
-count = int((of_explainers["refusal"] == "").sum())
+known = headlines.best(run, "sizes", table).table.fillna({"refusal": ""})
+known = known.assign(part=known["share"].map("oracle, digits of {:.0%}".format), named=known["refusal"].eq(""))
+own = parts[parts["part"].isin(known.loc[known["named"] & known["attribution"].eq("oracle"), "part"])]
+said = [f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}] for {r.part.split()[-1]}" for r in own.itertuples()]
+others = known[~known["attribution"].isin(["oracle", "random"])]
+right = len(own) == len(parts) == (parts["outcome"] == "holds").sum()
 Markdown(
-    f"**{'As large as the digit' if len(said) == len(parts) == int((parts['outcome'] == 'holds').sum()) else 'That cannot always be read off'}**, where "
-    "the explanation is known and its pixels stand first in random order: "
-    + (
-        f"the size that is read off, as a share of the image, is {headlines.listed(said)}"
-        if said
-        else "no size is named"
-    )
-    + f" (95 % intervals). Of {len(of_explainers)} rankings of these digits by real explainers {count or 'none'} ha{'s' if count < 2 else 've'} "
-    f"a size ({source}: {int(parts['images'].max()):,} images, a small network)."
+    f"**{'As large as the digit' if right else 'That cannot always be read off'}**, where the explanation is known and its pixels stand "
+    f"first in random order: of digits that cover so much of the image is read {headlines.listed(said) or 'none'} (95 % intervals). "
+    f"Of the rankings of these digits by real explainers {others['named'].sum()} of {len(others)} have a size "
+    f"({source}: {int(parts['images'].max()):,} images, a small network)."
 )
 
 # %% [markdown]
@@ -471,12 +351,9 @@ Markdown(
 # %% tags=["hide-input"]
 of_digit = table.groupby("attribution", sort=False)["overlap"].min()
 right = [NAMES[name] for name in explainers if of_digit[NAMES[name]] >= 0.95]
-run.claim(
-    "ff-size-real",
-    "Section 4",
-    "The explanation size can be read off FFid+ curves of a real explainer with continuous scores, too, where it ranks the digit first.",
-    [*recognised, enough, *map(sizes_named, right), *near_the_truth(right)],
-)
+near = [near_the_truth(name, s) for name in right for s in digit_shares if not found[name, s].refusal]
+readable = "The explanation size can be read off FFid+ curves of a real explainer with continuous scores, too, where it ranks the digit first."
+run.claim("ff-size-real", "Section 4", readable, [*recognised, enough, *map(sizes_named, right), *near])
 
 # %% [markdown]
 # That the true ranking's sizes are named is a premise of both: where they are refused, the images are too few to say anything.
@@ -486,20 +363,14 @@ run.claim(
 # and how many are refused because a smooth decay fits as well? Well below the known explanation's, it speaks for an order of their own.
 
 # %% tags=["hide-input"]
-asked = {"overlap", "block_low", "block_high"}
-source, known = next((s, of) for s, of in run.beside("sizes").items() if asked <= {*of})
 known = known[known["overlap"].ge(0.95).groupby(known["attribution"]).transform("min")]
 at = 100 * (known["block_low"] + known["block_high"]) / 2 / known["share"]
-known = known.assign(at=at, smooth=known["refusal"].fillna("").str.contains("smooth decay"))
-found = known.groupby("attribution", sort=False).agg(
-    sizes=("share", "size"), named=("size", "count"), smooth=("smooth", "sum"), least=("at", "min"), most=("at", "max")
-)
-found["knee"] = [
-    f"{low:.0f} to {high:.0f} %" if low == low else "–"
-    for low, high in zip(found.pop("least"), found.pop("most"), strict=True)
-]
-called = {"smooth": "refused for a smooth decay", "knee": f"best knee, of the digit ({source})"}
-tables.prose(found.reset_index().rename(columns=called))
+known = known.assign(at=at, smooth=known["refusal"].str.contains("smooth decay"))
+by = known.groupby("attribution", sort=False)
+knees = by["at"].min().map("{:.0f} to ".format) + by["at"].max().map("{:.0f} %".format)
+rows = {"sizes": by["share"].size(), "named": by["size"].count(), "refused for a smooth decay": by["smooth"].sum()}
+rows[f"best knee, of the digit ({source})"] = knees.mask(by["at"].count() == 0, "–")
+tables.prose(pd.DataFrame(rows).reset_index())
 
 # %% [markdown]
 # ## One image at a time
@@ -511,20 +382,20 @@ tables.prose(found.reset_index().rename(columns=called))
 # %% tags=["hide-input"]
 rows, columns = [], ["explainer", "image", "size", "low", "high", "refusal"]
 for name, image in itertools.product(("oracle", NAMES[explainers[0]]), range(min(ones, len(shown.x)))):
-    of = one_size(shown, image, of_shown[name])
+    of = one_size(of_shown[name], image)
     rows.append((name, image, of.fraction, of.low, of.high, of.refusal))
 each = pd.DataFrame(rows, columns=columns)
 run.save(each, "each")
-rows = []
-for name, part in each.groupby("explainer", sort=False):
-    sized, held = part["size"].dropna(), int(holds(part["low"], part["high"], middle).sum())
-    row = {"explainer": name, "images with a size": f"{len(sized)} of {len(part)}", "true share": f"{middle:.2f}"}
-    if len(sized):
-        low, high = (float(end) for end in exact(*torch.tensor([[held / len(sized)], [len(sized)]]).double()))
-        row |= {"sizes": f"{sized.min():.2f} to {sized.max():.2f}, mean {sized.mean():.2f}"}
-        row |= {"intervals that hold the true share": f"{held / len(sized):.0%} [{low:.0%}, {high:.0%}]"}
-    rows.append(row)
-tables.prose(pd.DataFrame(rows).fillna("–"))
+by = each.assign(held=holds(each["low"], each["high"], middle)).groupby("explainer", sort=False)
+size_of, count = by["size"], by["size"].count()
+rate = by["held"].sum() / count
+low, high = exact(*torch.tensor([[*rate], [*count]]).double())
+ends = size_of.agg(["min", "max", "mean"]).map("{:.2f}".format)
+rows = {"images with a size": count.astype(str) + " of " + by.size().astype(str), "true share": f"{middle:.2f}"}
+held = [f"{r:.0%} [{a:.0%}, {b:.0%}]" for r, a, b in zip(rate, low, high, strict=True)]
+rows |= {"sizes": ends["min"] + " to " + ends["max"] + ", mean " + ends["mean"]}
+told = pd.DataFrame(rows | {"intervals that hold the true share": held}).reset_index()
+tables.prose(told.replace(".*nan.*", "–", regex=True))
 
 # %% [markdown]
 # ## Photographs
@@ -542,13 +413,11 @@ photograph_settings = [Setting(alphas[0], beta) for beta in photograph_betas]
 photograph_settings += [Setting(alpha, photograph_betas[-1]) for alpha in (alphas[1], alphas[-1])]
 natural = evaluate(sweep(photograph_settings, sizes, draws=draws, seed=seed), photograph, of_photographs)
 run.save(natural, "photographs")
-read_there = {}
-for name in of_photographs:
-    of = curves(natural, photograph_settings, explainer=name)
-    read_there[name] = read(of, sizes, photograph_settings, 32**2, seed=seed)
+of_each = {name: curves(natural, photograph_settings, explainer=name) for name in of_photographs}
+read_there = {name: read(of, sizes, photograph_settings, 32**2, seed=seed) for name, of in of_each.items()}
 
 # %% mystnb={"figure": {"caption": "CIFAR-10: FFid+ over size for a sweep of caps, one panel for each explainer. Bands: two standard errors over the images; lines: the best fit of the family that explains them.", "name": "ff-size-photographs"}, "image": {"alt": "Panels of FFid+ curves over size on CIFAR-10, one for each explainer, with the size that is read or the words no size."}} tags=["hide-input"]
-panels_of(read_there)
+figures.plateaus(read_there)
 
 # %% tags=["hide-input"]
 Markdown("\n".join(f"- **{name}**: {of}." for name, of in read_there.items()))
@@ -560,10 +429,8 @@ Markdown("\n".join(f"- **{name}**: {of}." for name, of in read_there.items()))
 # size that all caps agree on, where there is one.
 
 # %% tags=["hide-input"]
-figures.movable(
-    {f"digits of {middle:.0%}, {name}": of for name, of in of_middle.items()}
-    | {f"CIFAR-10, {name}": of for name, of in read_there.items()}
-)
+of_digits = {f"digits of {middle:.0%}, {name}": of for name, of in of_middle.items()}
+figures.movable(of_digits | {f"CIFAR-10, {name}": of for name, of in read_there.items()})
 
 # %% tags=["hide-input"]
 run.finish()

@@ -442,6 +442,22 @@ def readings(
     return torch.from_numpy(found)
 
 
+def knee(settings: Sequence[Setting], sizes: Tensor | Sequence[float], features: int) -> stats.Statistic:
+    """The statistic: the size at which the best knee of the curves of all settings stands, see `readings`.
+
+    Args:
+        settings: of the curves, as `sweep` asks them.
+        sizes: [K] fractions of the features.
+        features: number of features.
+    """
+
+    def stands(*samples: stats.Sample) -> Tensor:
+        curves = torch.stack([sample.values for sample in samples], 1)
+        return readings(curves, samples[0].weights, sizes, settings, features)
+
+    return stats.Statistic(stands, tuple({"metric": s.metric} for s in settings), "explanation size", steps=True)
+
+
 @dataclass(frozen=True, eq=False)
 class _Models:
     """Gain curves: density 1 up to c (1 - w), a ramp to b at c (1 + w), b behind it; decays: exp(-x / c) down to b."""

@@ -24,6 +24,7 @@ from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from faithlab import masks, stats
+from faithlab.decide import Decision
 from faithlab.metrics import Metric, saco
 from faithlab.metrics.size import Setting, Size
 from faithlab.metrics.size import law as size_law
@@ -494,6 +495,60 @@ def collapsed(axes: Axes, size: Size) -> None:
         axes.plot(size.gone[j], size.curves[j], label=f"α {setting.alpha:g}, {cap}", **look)
 
 
+def plateaus(
+    sizes: Mapping[str, Size], *, columns: int = 2, truth: float | Mapping[str, float] | None = None
+) -> plt.Figure:
+    """The `plateau` of several rankings or kinds of data, a panel each, with the size that is read or "no size".
+
+    Args:
+        sizes: by name, of `faithlab.metrics.size.read`.
+        columns: panels beside each other.
+        truth: the true size, of all or by name, where it is known.
+    """
+    rows = -(-len(sizes) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(7.3, 0.3 + 2.6 * rows), sharex=True, squeeze=False)
+    for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
+        plateau(axes, size, truth=truth.get(name) if isinstance(truth, Mapping) else truth)
+        axes.set_title(f"{name}\n{'no size' if size.refusal else size}", fontsize="small")
+    for axes in grid.flat[len(sizes) :]:
+        axes.set_axis_off()
+    key(figure, grid[0, 0])
+    figure.supxlabel("explanation size (share of the features)", fontsize="small")
+    figure.supylabel("FFid+", fontsize="small")
+    return show(figure)
+
+
+STORIES = {"knee": "it has an end", "smooth": "it fades out", "flat": "it knows no order"}
+"""What each family of gain curves says of a ranking, see `faithlab.metrics.size.read`."""
+
+
+def stories(sizes: Mapping[str, Size]) -> plt.Figure:
+    """The best that each of `STORIES` can do, a row for each ranking, with the smallest and the largest cap.
+
+    Above each panel stands how far the story misses all curves, root mean square in their standard errors.
+
+    Args:
+        sizes: by name, of `faithlab.metrics.size.read`.
+    """
+    figure, grid = plt.subplots(
+        len(sizes), 3, figsize=(7.3, 2.4 * len(sizes)), sharex=True, sharey="row", squeeze=False
+    )
+    for row, (name, size) in zip(grid, sizes.items(), strict=True):
+        alpha = size.settings[0].alpha
+        caps = sorted((s.cap, j) for j, s in enumerate(size.settings) if s.alpha == alpha and s.cap is not None)
+        for axes, (family, fit) in zip(row, size.fits.items(), strict=True):
+            for (cap, j), colour in zip((caps[0], caps[-1]), ("C0", "C1"), strict=True):
+                look = {"color": colour, "label": f"cap {cap:g}, measured"}
+                axes.plot(size.fractions, size.curves[j], "o", markersize=3, **look)
+                axes.plot(size.fractions, fit[j], color=colour, linewidth=1.2, label=f"cap {cap:g}, by the story")
+            miss = ((fit - size.curves) / size.errors.clamp(min=1 / size.rows)).pow(2).mean().sqrt()
+            axes.set_title(f"{STORIES[family]}:\n{miss:.1f} × noise off", fontsize="small")
+        row[0].set_ylabel(f"{name}\nFFid+", fontsize="small")
+    key(figure, grid[0, 0])
+    figure.supxlabel("explanation size (share of the features)", fontsize="small")
+    return show(figure)
+
+
 def explanation_size(
     size: Size,
     shown: Tensor | Sequence[str] | None = None,
@@ -767,6 +822,23 @@ def curves(
         key(figure, grid[0, 0])
     else:
         grid[0, 0].legend(bbox_to_anchor=(1.0, 1.0), loc="upper left", fontsize="small")
+    return show(figure)
+
+
+def decisions(decisions: Sequence[Decision], label: str) -> plt.Figure:
+    """The interval of a difference at each look until it excludes zero, over forwards: a panel for each decision.
+
+    Args:
+        decisions: of `faithlab.decide.decide`.
+        label: of the vertical axis.
+    """
+    figure, panels = plt.subplots(1, len(decisions), figsize=(7.2, 3.2), sharey=True, squeeze=False)
+    for axes, decision in zip(panels[0], decisions, strict=True):
+        looks = decision.frame()
+        axes.errorbar(looks["forwards"], looks["value"], (looks["high"] - looks["low"]) / 2, fmt="o-", capsize=3)
+        axes.axhline(0, color="0.5", lw=1)
+        axes.set(xlabel="forwards", title=" - ".join(decision.names))
+    panels[0, 0].set_ylabel(label)
     return show(figure)
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from faithlab import arguments, draws, masks, segments, stats
 from faithlab.metrics import METRICS, Metric, evaluate
-from faithlab.metrics.size import Setting, Size, curves, read, sweep
-from faithlab.readouts import hit
+from faithlab.metrics.size import Setting, Size, curves, explanation_size, read, sweep
+from faithlab.readouts import hit, probability
 from faithlab.scores import Label, Scores
 from faithlab.subject import Subject
 from faithlab.trials import optimum, subjects, truth
@@ -204,6 +204,31 @@ def case(
         expected = tuple(subject.segments.shape)
         raise ValueError(f"expected groups as a segment map of {expected}, but got {tuple(groups.shape)}")
     return Case(subject.part(at), known, data.classes, settings, fractions, draws, explainers, groups, seed)
+
+
+def of_one(
+    subject: Subject,
+    ranking: Tensor,
+    at: int,
+    *,
+    fractions: Tensor | Sequence[float],
+    settings: Sequence[Setting],
+    draws: int,
+    seed: int = 0,
+) -> Size:
+    """The size of a single input's explanation, from the probability that its fine-tuned network loses.
+
+    Args:
+        subject: the inputs.
+        ranking: [B, F] an attribution of each of them.
+        at: the place of the input.
+        fractions: [K] increasing sizes as fractions of the features.
+        settings: of FFid+.
+        draws: random subsets for each setting and size.
+        seed: of the subsets.
+    """
+    score = subject.part(torch.tensor([at])).score(probability, network="fine-tuned")
+    return explanation_size(score, ranking[[at]], fractions, settings, draws=draws, seed=seed)
 
 
 def first_named(lost: Tensor, read: Callable[[int], Size], tried: int) -> tuple[int, Size, str]:
