@@ -130,6 +130,21 @@ def test_images_for_fewer_draws_is_the_ratio_of_the_true_variances():
     pairs = [{"explainer": e} | draw for e in "ab" for draw in each]
     found = stats.estimate(table, cost.images_for_fewer_draws(pairs, 50, 2))
     assert float(found) == pytest.approx((2 + 1) / (2 + 1 / 50), rel=0.05)  # what they share cancels
+    share = stats.estimate(table, cost.share_of_forwards(draws, 50, "ab"))
+    assert float(share) == pytest.approx(float(found) / 50)
+    share = stats.estimate(table, cost.share_of_forwards(draws, 50), explainer="a")
+    assert float(share) == pytest.approx((1 + 4) / (1 + 4 / 50) / 50, rel=0.1)
+
+
+def test_times_fewer_forwards_is_the_price_times_the_ratio_of_the_variances():
+    values = torch.randn(2, 200, generator=torch.Generator().manual_seed(2), dtype=torch.float64) * torch.tensor(
+        [[2], [3]]
+    )
+    labels = {"images": torch.arange(200), "dataset": "d", "network": "n", "metric": "m"}
+    table = Scores.concat(Scores.of(of + 7, variant=v, **labels) for v, of in zip("ab", values, strict=True))
+    found = stats.estimate(table, cost.times_fewer_forwards({"variant": "a"}, {"variant": "b"}, 6))
+    assert float(found) == pytest.approx(6 * float(values[0].var() / values[1].var()))
+    assert float(found.low) < 6 * 4 / 9 < float(found.high)
 
 
 @pytest.mark.parametrize("within", [0.05, 0.5, 4.0])

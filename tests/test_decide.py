@@ -151,6 +151,23 @@ def test_blocks_that_do_not_fit_the_looks_are_errors():
         sequential.until_decided([torch.zeros(3)], [4, 8])
 
 
+def test_who_looks_often_decides_too_often_where_nothing_is_to_be_found():
+    rng = np.random.default_rng(5)
+    differences, looks = torch.from_numpy(rng.normal(size=300)), sequential.looks(30, 300, 1.25)
+    often = sequential.false_verdicts(differences, looks, sequential.bounds(looks), 4000, seed=1)
+    assert often == pytest.approx(0.05, abs=4 * (0.05 * 0.95 / 4000) ** 0.5)
+    plain = [sequential.bounds([n])[0] for n in looks]
+    once = sequential.false_verdicts(differences, looks[-1:], plain[-1:], 4000)
+    assert once == pytest.approx(0.05, abs=4 * (0.05 * 0.95 / 4000) ** 0.5)
+    assert sequential.false_verdicts(differences, looks, plain, 400) > 0.12
+    # A slow twin, of eight images and two looks.
+    slow = 0
+    signs = np.random.default_rng(3).choice([-1.0, 1.0], (50, 8))
+    for row in signs * np.arange(1.0, 9.0):
+        slow += any(abs(row[:n].mean()) > 2 * row[:n].std(ddof=1) / n**0.5 for n in (4, 8))
+    assert sequential.false_verdicts(torch.arange(1.0, 9.0), [4, 8], np.array([2.0, 2.0]), 50, seed=3) == slow / 50
+
+
 # Error rate and power, on scores as metrics give them
 
 

@@ -127,6 +127,28 @@ def bounds(images: Sequence[int], level: float = 0.05) -> np.ndarray:
     return _bounds(tuple(images), level).copy()
 
 
+def false_verdicts(
+    differences: Tensor, looks: Sequence[int], bounds: np.ndarray, tables: int = 2000, seed: int = 0
+) -> float:
+    """How often a rule decides where there is nothing to be found: what is compared changes places at random.
+
+    Args:
+        differences: [images], of each image; their signs are drawn anew for every table.
+        looks: how many images have come at each look, the last all of them.
+        bounds: half-widths of the intervals at the looks, in standard errors, such as those of `bounds`.
+        tables: how many are drawn.
+        seed: of the signs.
+
+    Returns:
+        The share of the tables in which an interval excludes zero at some look.
+    """
+    n, gaps = np.array(looks), differences.numpy()
+    signed = np.random.default_rng(seed).choice([-1.0, 1.0], (tables, len(gaps))) * gaps
+    mean, square = (np.cumsum(x, 1)[:, n - 1] / n for x in (signed, signed**2))
+    distance = np.abs(mean) / np.sqrt((square - mean**2) / (n - 1))
+    return float((distance > bounds).any(1).mean())
+
+
 @functools.lru_cache(maxsize=32)
 def _bounds(images: tuple[int, ...], level: float) -> np.ndarray:
     n = np.asarray(images, dtype=float)

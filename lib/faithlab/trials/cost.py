@@ -152,3 +152,35 @@ def images_for_fewer_draws(over: Sequence[Labels], published: int, explainers: i
         return (between + within) / (between + within / published)
 
     return Statistic(factor, tuple(over), "times the images")
+
+
+def share_of_forwards(draws: int, published: int, explainers: Sequence[str] = ()) -> Statistic:
+    """The forwards of `images_for_fewer_draws` as a share of those of the published draws.
+
+    Args:
+        draws: how many draws there are, with the labels 0, 1, ...
+        published: draws N.
+        explainers: the two whose difference is asked for; none: of one explainer.
+    """
+    over = [{"draw": draw} for draw in range(draws)]
+    over = [{"explainer": e} | draw for e in explainers for draw in over] or over
+    images = images_for_fewer_draws(over, published, len(explainers) or 1)
+    return Statistic(lambda *samples: images.function(*samples) / published, images.over, "share of the forwards")
+
+
+def times_fewer_forwards(one: Labels, other: Labels, price: float) -> Statistic:
+    """How many times fewer forwards another way of asking takes, for an interval of a mean as wide.
+
+    As many images are needed as their variance asks for. So it is the price times the ratio of the variances.
+
+    Args:
+        one: the labels of a way of asking.
+        other: those of the other.
+        price: forwards for an image by the one, over those by the other.
+    """
+
+    def spread(sample: Sample) -> Tensor:
+        weights = sample.weights / sample.weights.sum(1, keepdim=True)
+        return (weights @ sample.values**2 - (weights @ sample.values) ** 2)[:, 0]
+
+    return Statistic(lambda a, b: price * spread(a) / spread(b), (one, other), "times fewer forwards")
