@@ -339,7 +339,7 @@ others = known[~known["attribution"].isin(["oracle", "random"])]
 right = len(own) == len(parts) == (parts["outcome"] == "holds").sum()
 Markdown(
     f"**{'As large as the digit' if right else 'That cannot always be read off'}**, where the explanation is known and its pixels stand "
-    f"first in random order: of digits that cover so much of the image is read {headlines.listed(said) or 'none'} (95 % intervals). "
+    f"first in random order: where digits cover so much of the image, the size read is {headlines.listed(said) or 'none'} (95 % intervals). "
     f"Of the rankings of these digits by real explainers {others['named'].sum()} of {len(others)} have a size "
     f"({source}: {int(parts['images'].max()):,} images, a small network)."
 )
