@@ -8,6 +8,7 @@ import torch
 
 from faithlab import claims, segments, stats
 from faithlab.metrics import METRICS, fidelities
+from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
 from faithlab.study import figures, published
 from faithlab.subject import Subject
@@ -111,7 +112,30 @@ def test_masks_cost_what_they_remove(subject):
 def test_published_masks_cost_what_table_8_says():
     at = masking.printed(published.load("ffidelity_robustness"), "Boiler", "LSTM")
     assert (at[0.0] - at[0.1])["original"] == pytest.approx(0.1861)
-    assert masking.printed(published.load("ffidelity_robustness"), "PAM", "LSTM").empty
+    assert at.index.tolist() == ["fine-tuned", "original"]
+    nothing = masking.printed(published.load("ffidelity_robustness"), "PAM", "LSTM")
+    assert nothing.shape == at.shape
+    assert nothing.isna().all(axis=None)
+
+
+def test_what_masks_warrant_is_the_advice_on_the_mean_of_masks_and_networks():
+    g = torch.Generator().manual_seed(0)
+    shares, about = torch.tensor([0.0, 0.3, 0.5], dtype=torch.float64), {"dataset": "d", "metric": "accuracy"}
+    bears = [torch.rand(400, 3, generator=g) > torch.tensor([0.0, 0.0, lost]) for lost in (0.01, 0.3)]
+    fails = torch.rand(400, 3, generator=g) > torch.tensor([0.0, 0.4, 0.6])
+    asked = [("n", 0, bears[0]), ("n", 1, bears[1]), ("other", 0, fails)]
+    scores = Scores.concat(
+        Scores.of(hits, images=range(400), sizes=shares, network=n, training_seed=seed, explainer="random", **about)
+        for n, seed, hits in asked
+    )
+    found = masking.advised(scores, beta=0.1)
+    assert found[["network", "bearable", "metric"]].to_numpy().tolist() == [
+        ["n", 0.3, "R-Fidelity"],
+        ["other", 0.0, "F-Fidelity"],
+    ]
+    assert found["reason"][0] == advise(torch.stack(bears).double().mean(0), shares, beta=0.1).reason
+    each = masking.advised(scores, ("network", "training_seed"), beta=0.1)
+    assert each["metric"].tolist() == ["Fidelity", "R-Fidelity", "F-Fidelity"]
 
 
 def test_chosen_inputs_are_spread_over_a_sorted_set():
@@ -132,6 +156,26 @@ def declared(scores) -> dict[str, claims.Part]:
         "better at single sizes": claims.better(scores, {"metric": "FFid-"}, {"metric": "Fid-"}, of=down),
         "as well": claims.no_worse(scores, {"metric": "Fid+"}, {"metric": "FFid+"}, margin=0.5, reason="x", of=up),
     }
+
+
+def test_parts_of_claims_are_those_that_are_written_out():
+    scores = table({"Fid+": 0.05, "Fid-": 0.02, "FFid+": 0.08, "FFid-": 0.03})  # apart, but not surely
+    as_well = {"part": claims.no_worse, "margin": 0.5, "reason": "x"}
+    short = {
+        "every step": degraded.ordered(scores, "FFid-", LEVELS),
+        "trend": degraded.ordered(scores, "Fid+", LEVELS, part=claims.trend),
+        "better": degraded.ahead(scores, "FFid-", "Fid-", **TRIAL),
+        "better at single sizes": degraded.ahead(scores, "FFid-", "Fid-", **TRIAL, micro=True),
+        "as well": degraded.ahead(scores, "Fid+", "FFid+", **TRIAL, micro=True, **as_well),
+    }
+    literal = declared(scores)
+    for name, part in short.items():
+        assert (part.kind, part.name, part.low) == (literal[name].kind, literal[name].name, literal[name].low)
+        torch.testing.assert_close(part.estimate.pooled, literal[name].estimate.pooled)
+        assert float(part.estimate.value[0]) != 0
+    paper = published.load("ffidelity_correlations").query("table == 3 and dataset == 'Boiler'")
+    printed = degraded.ahead(scores, "FFid-", "Fid-", **TRIAL, paper=paper).printed
+    assert printed == pytest.approx((0.86 - 0.22,))
 
 
 @pytest.mark.slow
@@ -210,3 +254,14 @@ def test_the_least_step_of_noise_is_found_and_named():
     assert (name, float(least)) == ("from 50 to 100 % of noise", pytest.approx(0.2))
     name, least = degraded.least_step(steep.where(level=[None, 1.0]), {"Fid+": FOUR["Fid+"].better})
     assert (name, float(least)) == ("from 0 to 100 % of noise", pytest.approx(1))
+
+
+def test_a_series_is_drawn_as_far_as_it_goes_over_the_relevance_of_its_steps():
+    shown = torch.arange(12.0).view(6, 2)
+    of_steps, of_values = torch.tensor([4.0, -1, 2, 0, 9, 9]), torch.ones(12)
+    figure = figures.series(shown, {"steps": of_steps, "values": of_values}, steps=4)
+    for axes, shade in zip(figure.axes, ([1.0, 0, 0.5, 0], [1.0] * 4), strict=True):
+        assert [line.get_ydata().tolist() for line in axes.lines] == shown[:4].T.tolist()
+        assert axes.images[0].get_array().tolist() == [shade]
+        assert axes.get_xlim() == (-0.5, 3.5)
+    assert [axes.get_title() for axes in figure.axes] == ["steps", "values"]

@@ -612,6 +612,30 @@ def test_a_saved_table_stands_beside_what_is_recorded_and_published(repository):
         first.beside("rates")
 
 
+def test_the_recorded_table_is_taken_where_it_has_all_that_the_build_has(repository):
+    finished(frame=FRAME.assign(value=[1.5, 2.5]))
+    assert results.main(["promote", "part/one"]) == 0
+    run = started()
+    run.save(FRAME.head(1), "scores")
+    source, table = run.covering("scores", "metric")
+    assert (source, len(table)) == ("recorded", 2)
+    assert run.covering("scores", "metric", "value")[0] == "this build"  # other values
+    run.save(FRAME.assign(metric=["a", "c"]), "scores")
+    assert run.covering("scores")[0] == "recorded"
+    assert run.covering("scores", "metric")[0] == "this build"  # nobody has recorded c
+
+
+def test_the_recorded_scores_are_taken_where_they_have_the_labels(repository):
+    finished("scores", scores())
+    results.promote("part/one", "quick")
+    run = started()
+    run.save(scores().where(explainer="a"), "scores")
+    source, table = run.covering("scores", "dataset", "explainer")
+    assert (source, table.labels("explainer")) == ("recorded", ["a", "b"])
+    run.save(scores().labelled(network="another"), "scores")
+    assert run.covering("scores", "network")[0] == "this build"
+
+
 def test_a_run_recorded_before_notebooks_were_hashed_stays_readable_and_says_so(repository):
     finished()
     results.promote("part/one", "quick")

@@ -210,3 +210,15 @@ def test_tables_of_sentences_name_data_and_networks_as_readers_know_them():
     assert "JapaneseVowels" in shown
     assert "CIFAR-10 test" in shown
     assert "japanese-vowels" not in shown
+
+
+def test_data_sets_of_several_names_stand_in_one_column_and_others_are_left_out():
+    about = {"level": "macro_correlation", "comparison": "LeRF vs GT", "metric": "Fidelity", "explainer": "IG"}
+    sources = {
+        "published": pd.DataFrame([about | {"dataset": d, "mean": m} for d, m in (("Boiler", 0.5), ("PAM", 0.25))]),
+        "this build": pd.DataFrame([about | {"dataset": "mine test", "mean": 0.75}]),
+    }
+    sets = {"Boiler": "mine for Boiler", "mine test": "mine for Boiler"}
+    shown = tables.beside(sources, "macro_correlation", columns=["dataset"], sets=sets).data
+    assert shown.columns.tolist() == [("mine for Boiler", "published"), ("mine for Boiler", "this build")]
+    assert shown.to_numpy().tolist() == [["0.50", "0.75"]]

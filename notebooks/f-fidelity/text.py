@@ -72,7 +72,7 @@ from IPython.display import HTML, Markdown
 
 from faithlab import masks, stats
 from faithlab.claims import above, below, better, counted, in_order, no_worse, premise, trend
-from faithlab.metrics import fidelities, own
+from faithlab.metrics import METRICS, fidelities, own
 from faithlab.readouts import hit
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, published, tables
@@ -257,9 +257,8 @@ figures.degraded_curves(scores, metrics, size="size (share of tokens)", lost="ac
 # fewest tokens, and has the least to order.
 
 # %% tags=["hide-input"]
-rows = {pair: degraded.reach(scores, metrics, levels=noise_shares, **labels) for pair, labels in pairs.items()}
-rows = {pair: {name: tables.number(e, 3) for name, e in of.items()} for pair, of in rows.items()}
-tables.styled(pd.DataFrame.from_dict(rows, orient="index"))
+reached = {pair: degraded.reach(scores, metrics, levels=noise_shares, **of) for pair, of in pairs.items()}
+tables.styled(pd.DataFrame(reached).T.map(tables.number, digits=3))
 
 # %% [markdown]
 # ## Do the metrics find the true order?
@@ -279,11 +278,8 @@ run.save(measured, "correlations")
 place = {theirs: f"{ours} for {theirs}" if ours != theirs else ours for ours, theirs in (NAMES[name] for name in data)}
 stands = {"SST2": "SST2", "BoolQ": "BoolQ"} | {f"{name} test": place[NAMES[name][1]] for name in data} | place
 paper = published.load("ffidelity_correlations").query("table in (4, 7)").rename(columns={"model": "network"})
-sources = {
-    source: found.assign(texts=found["dataset"].map(stands)).dropna(subset=["texts"])
-    for source, found in run.beside("correlations", paper).items()
-}
-table_of = partial(tables.beside, sources, columns=["texts"])
+sources = run.beside("correlations", paper)
+table_of = partial(tables.beside, sources, columns=["dataset"], sets=stands)
 
 # %% tags=["hide-input", "headline"]
 Markdown(headlines.best_order(run, scores))
@@ -358,7 +354,6 @@ tables.estimates(pairs, compared, lambda cell: stats.estimate(of=right_pairs, **
 # on SST-2, is −0.94. There the first claim asks for the right trend, everywhere else for every step of noise.
 
 # %% tags=["hide-input"]
-falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
 whose = {pair: (NAMES[labels["dataset"].removesuffix(" test")][1], labels["network"]) for pair, labels in pairs.items()}
 prints = {pair: paper[(paper["dataset"] == d) & (paper["network"] == a)] for pair, (d, a) in whose.items()}
 original = {pair: labels | {"network": f"{labels['network']} original"} for pair, labels in pairs.items()}
@@ -372,7 +367,7 @@ capped = premise(counted("the cap removes a token of every text", masks.bound(be
 def ordered(pair, metric):
     """A metric orders the degraded explanations: every step of noise, or nearly."""
     kind = trend if (metric, whose[pair]) == ("Fid+", ("SST2", "Transformer")) else in_order
-    return kind(scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **pairs[pair])
+    return degraded.ordered(scores, metric, noise_shares, part=kind, name=f"{pair}: {metric}", **pairs[pair])
 
 
 run.claim(
@@ -390,12 +385,10 @@ run.claim(
 
 
 # %% tags=["hide-input"]
-def beside(kind, pair, one, other, way, **margin):
+def beside(kind, pair, one, other, way, **how):
     """A metric against another by the pairs that are in the right order at single sizes."""
-    names, better_ = [f"{one}{way}", f"{other}{way}"], 1 if way == "+" else -1
-    about = {"of": stats.pairs_in_order(noise_shares, seeds, micro=True, better=better_), "name": f"{pair}: {one}{way}"}
-    about["printed"] = degraded.printed(prints[pair], "IG", "micro_correlation", names)
-    return kind(scores, *({"metric": name} for name in names), **about, **margin, **pairs[pair])
+    how |= {"part": kind, "paper": prints[pair], "name": f"{pair}: {one}{way}", "micro": True} | trial
+    return degraded.ahead(scores, f"{one}{way}", f"{other}{way}", **how, **pairs[pair])
 
 
 slight = {"margin": 0.5}
@@ -428,26 +421,17 @@ run.claim(
 # than with one?
 
 # %% tags=["hide-input"]
-wanted = {pairs[pair]["dataset"] for pair in transformers}
-source, known = next((s, of) for s, of in run.beside("scores").items() if wanted <= {*of.labels("dataset")})
+source, known = run.covering("scores", "dataset", "network")
 levels, noise_seeds, possible = [0.0, *sorted(known.labels("level"))], known.labels("noise_seed"), []
 few = run.beside("one-draw").get(source)
 both = few and known.where(metric="FFid+").labelled(metric="many") + few.labelled(metric="one")
 for pair in transformers:
-    of = {
-        way: stats.pairs_in_order(levels, noise_seeds, micro=True, better=side) for way, side in (("+", 1), ("-", -1))
-    }
-    for way, direction in (("+", "MoRF"), ("-", "LeRF")):
-        plain = stats.estimate(known, of[way], metric=f"Fid{way}", **pairs[pair])
-        possible.append(
-            Reason(
-                "Is Fidelity too good to be beaten by the paper's 0.5?",
-                f"{pair}, {direction}: Fidelity's order of pairs (−1 to 1)",
-                plain,
-                above=0.5,
-            )
-        )
-    more = both and stats.paired(both, {"metric": "many"}, {"metric": "one"}, of["+"], **pairs[pair])
+    of = {m: stats.pairs_in_order(levels, noise_seeds, micro=True, better=METRICS[m].better) for m in ("Fid+", "Fid-")}
+    for metric in of:
+        what = f"{pair}, {METRICS[metric].direction}: Fidelity's order of pairs (−1 to 1)"
+        plain = stats.estimate(known, of[metric], metric=metric, **pairs[pair])
+        possible.append(Reason("Is Fidelity too good to be beaten by the paper's 0.5?", what, plain, above=0.5))
+    more = both and stats.paired(both, {"metric": "many"}, {"metric": "one"}, of["Fid+"], **pairs[pair])
     asked = f"{pair}, MoRF: F-Fidelity's order of pairs (−1 to 1) − with one draw"
     possible.append(Reason("Do more draws help?", asked, more, above=0))
 run.why("ff-text-transformer", *possible, source=source) if transformers else None
@@ -460,7 +444,7 @@ run.why("ff-text-transformer", *possible, source=source) if transformers else No
 parts = []
 for pair, labels in original.items():
     at = masking.printed(table8, *whose[pair])
-    loss = None if at.empty else (at[0.0] - at[0.1])["original"]
+    loss = (at[0.0] - at[0.1])["original"]
     parts.append(below(bears, 0.08, of=masking.lost(0.1), name=f"{pair}: bears masks", printed=loss, **labels))
 run.claim(
     "ff-text-robust",

@@ -67,18 +67,16 @@ import dataclasses
 import itertools
 from functools import partial
 
-import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 import torch
 from IPython.display import Markdown
 
 from faithlab import engine, masks, stats
-from faithlab.claims import above, better, counted, in_order, premise
-from faithlab.metrics import fidelities, own
-from faithlab.metrics.robustness import advise
+from faithlab.claims import above, better, counted, premise
+from faithlab.metrics import METRICS, fidelities, own
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, published, tables
+from faithlab.study.names import NETWORKS, SETS
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import comparisons, degraded, masking, roar, subjects
@@ -88,17 +86,9 @@ from faithlab.zoo.training import Recipe
 figures.theme()
 run = Run("f-fidelity/time-series", globals())
 
-# What a set is called, and the set of the paper whose place it takes.
-NEITHER = "neither"
-NAMES = {
-    "basic-motions": ("BasicMotions", "PAM"),
-    "japanese-vowels": ("JapaneseVowels", "Boiler"),
-    "gun-point": ("GunPoint", NEITHER),
-    "arrow-head": ("ArrowHead", NEITHER),
-    "pam": ("PAM", "PAM"),
-    "boiler": ("Boiler", "Boiler"),
-}
-ARCHITECTURES = {"bilstm": "LSTM", "cnn1d": "CNN"}
+# Whose place a set takes among the paper's.
+PLACES = {"basic-motions": "PAM", "japanese-vowels": "Boiler", "pam": "PAM", "boiler": "Boiler"}
+PLACES = dict.fromkeys(data, "neither") | PLACES
 
 # %% [markdown]
 # ## The series
@@ -113,16 +103,15 @@ ARCHITECTURES = {"bilstm": "LSTM", "cnn1d": "CNN"}
 # %% tags=["hide-input"]
 splits = {name: datasets.load(name, "test") for name in data}
 lengths = {name: (~test.inputs.isnan().any(-1)).sum(1) for name, test in splits.items()}
-places = {}  # of the test series to explain: evenly spaced, because the sets are sorted by class
-for name in data:
-    places[name] = subjects.evenly((lengths[name] >= shortest).nonzero().flatten(), series)
-capped = {name: masks.bound(beta, lengths[name][places[name]]) for name in data}
+# Of the test series to explain: evenly spaced, because the sets are sorted by class.
+places = {name: subjects.evenly((of >= shortest).nonzero().flatten(), series) for name, of in lengths.items()}
+capped = {name: masks.bound(beta, of[places[name]]) for name, of in lengths.items()}
 # What may be one feature; of one channel a value is a step.
 own_units = {name: units if test.inputs.shape[2] > 1 else units[:1] for name, test in splits.items()}
 facts = [
     {
-        "set": NAMES[name][0],
-        "in the place of": NAMES[name][1],
+        "set": SETS[name],
+        "in the place of": PLACES[name],
         "train": len(datasets.load(name, "train")),
         "test": len(test),
         "explained": len(places[name]),
@@ -149,37 +138,33 @@ tables.prose(pd.DataFrame(facts))
 # steps or to missing values. Where there is one channel, a value is a step.
 
 # %% tags=["hide-input"]
-training = {"epochs": epochs, "rate": rate, "decay": decay, "optimiser": "adamw", "schedule": schedule, "batch": batch}
-recipes, chosen = [], {}  # chosen: by recipe's number and unit, the networks with the series to explain
+training = {"rate": rate, "decay": decay, "optimiser": "adamw", "schedule": schedule, "batch": batch}
+ig = ("integrated-gradients", {"steps": integration_steps})
+explained, of_steps = {unit: {f"IG of {unit}s": ig} for unit in units}, f"IG of {units[0]}s"
+chosen = {}  # by data set, architecture, seed and unit: the networks, ROAR's included, with the series to explain
 for name, architecture, s in itertools.product(data, architectures, training_seeds):
     shape = {"classes": len(splits[name].classes), "channels": splits[name].inputs.shape[2], "width": width}
     shape |= {"layers": layers} if architecture == "bilstm" else {}
-    times = training | {"epochs": epochs * longer.get(name, 1)}
-    recipes.append(Recipe(data=name, model=architecture, model_options=shape, seed=s, **times))
-for i, unit in [(i, unit) for i, recipe in enumerate(recipes) for unit in own_units[recipe.data]]:
-    original = recipes[i]
-    tuning = {
-        "epochs": tuning_epochs * longer.get(original.data, 1),
-        "rate": tuning_rate,
-        "mask_share": beta,
-        "start": original,
-    }
-    tuned = dataclasses.replace(original, data_options={"unit": unit}, **tuning)
-    options = {"tuned": tuned, "name": ARCHITECTURES[original.model], "precision": precision}
-    test = datasets.load(original.data, "test", unit=unit)
-    chosen[i, unit] = subjects.subject(original, places[original.data], data=test, **options)
+    network, times = {"data": name, "model": architecture, "model_options": shape, "seed": s}, longer.get(name, 1)
+    original = Recipe(**network, **training, epochs=epochs * times)
+    for unit in own_units[name]:
+        again = dataclasses.replace(original, data_options={"unit": unit}, epochs=roar_epochs * times)
+        tuning = {"epochs": tuning_epochs * times, "rate": tuning_rate, "mask_share": beta, "start": original}
+        options = {"tuned": dataclasses.replace(again, **tuning), "data": datasets.load(name, "test", unit=unit)}
+        options |= {"name": NETWORKS[architecture], "precision": precision}
+        subject, own_roar = subjects.subject(original, places[name], **options), (again, original, explained[unit])
+        chosen[name, architecture, s, unit] = dataclasses.replace(subject, retrained=roar.networks(*own_roar))
 
 # %% tags=["hide-input"]
 tested = [0.0, 0.05, 0.1, 0.2, 0.3, 0.5]
-bears = Scores.concat(
-    masking.masked(subject, tested, draws=maskings, seed=seed, explainer=f"random {unit}s")
-    for (_, unit), subject in chosen.items()
-)
+asked = {"shares": tested, "draws": maskings, "seed": seed}
+bears = [masking.masked(s, explainer=f"random {key[-1]}s", **asked) for key, s in chosen.items()]
+bears = Scores.concat(bears)
 run.save(bears, "masking")
 kinds = {name: "value" if "value" in own else own[0] for name, own in own_units.items()}
-sets = {f"{name} test": NAMES[name][0] for name in data}
+sets = {f"{name} test": SETS[name] for name in data}
 measured8 = masking.by_architecture(bears, sets).query("masked <= 0.1")
-of_kind = measured8["dataset"].map({NAMES[name][0]: f"random {kind}s" for name, kind in kinds.items()})
+of_kind = measured8["dataset"].map({SETS[name]: f"random {kind}s" for name, kind in kinds.items()})
 run.save(measured8[measured8["explainer"] == of_kind].drop(columns="explainer"), "robustness")
 
 # %% [markdown]
@@ -196,8 +181,7 @@ run.save(measured8[measured8["explainer"] == of_kind].drop(columns="explainer"),
 
 # %% tags=["hide-input"]
 table8 = published.load("ffidelity_robustness")
-masked = measured8["explainer"].str.removeprefix("random ")
-shown = measured8.assign(dataset=measured8["dataset"] + ", " + masked)
+shown = measured8.assign(dataset=measured8["dataset"] + ", " + measured8["explainer"].str.removeprefix("random "))
 tables.robustness(table8.query("dataset == 'Boiler'"), shown)
 
 # %% [markdown]
@@ -209,36 +193,13 @@ tables.robustness(table8.query("dataset == 'Boiler'"), shown)
 # of its own for PAM and Boiler.
 
 # %% tags=["hide-input"]
-ig = ("integrated-gradients", {"steps": integration_steps})
-explained = {unit: {f"IG of {unit}s": ig} for unit in units}
-attributions = {key: subjects.attributions(subject, explained[key[1]]) for key, subject in chosen.items()}
+attributions = {key: subjects.attributions(subject, explained[key[-1]]) for key, subject in chosen.items()}
 
 # %% mystnb={"figure": {"caption": "One test series: a line for each channel, in standard deviations. The shade under the lines is the relevance of each time step to the true class by Integrated Gradients, the darker the more; steps that speak against the class are white.", "name": "ff-series-example"}, "image": {"alt": "Two line charts of the same multichannel series with vertical shaded bands, one chart for each network."}} tags=["hide-input"]
-unit = units[0]
-here = [i for i, recipe in enumerate(recipes) if (recipe.data, recipe.seed) == (data[0], training_seeds[0])]
-subject = chosen[here[0], unit]
-example = len(subject.x) - 1  # of the last class
-length = int(lengths[data[0]][subject.images[example]])
-lines = subject.x[example, :length].cpu()
-figure, grid = plt.subplots(len(here), 1, figsize=(8.4, 2.3 * len(here)), sharex=True, squeeze=False)
-extent = (-0.5, length - 0.5, float(lines.min()) - 0.5, float(lines.max()) + 0.5)
-# The lines stay readable on the darkest shade.
-shade = {"aspect": "auto", "cmap": "Greys", "vmax": 1.6, "interpolation": "none", "extent": extent}
-looks = list(itertools.product(("-", "--", ":", "-."), sns.color_palette("colorblind")[:4]))
-for axes, i in zip(grid[:, 0], here, strict=True):
-    relevance = attributions[i, unit][f"IG of {unit}s"][example].cpu()
-    relevance = relevance.view(-1, lines.shape[1]).sum(1) if unit == "value" else relevance
-    relevance = relevance[:length].clamp(min=0)
-    axes.imshow((relevance / relevance.max())[None], **shade)
-    for channel, values in enumerate(lines.T):
-        dashes, colour = looks[channel % len(looks)]
-        axes.plot(values, color=colour, linestyle=dashes, linewidth=1.2, label=f"{channel + 1}")
-    axes.grid(False)
-    title = f"{ARCHITECTURES[recipes[i].model]}: {splits[data[0]].classes[int(subject.target[example])]}"
-    axes.set(xlim=extent[:2], ylim=extent[2:], ylabel="value (sd)", title=title)
-grid[-1, 0].set_xlabel("time step")
-grid[0, 0].legend(title="channel", loc="center left", bbox_to_anchor=(1.01, 0.5))
-figures.show(figure)
+test, place = splits[data[0]], places[data[0]][-1:]  # of the last class
+says, key = test.classes[test.labels[place]], (training_seeds[0], units[0])
+maps = {f"{NETWORKS[a]}: {says}": attributions[data[0], a, *key][of_steps][-1] for a in architectures}
+figures.series(test.model_inputs(place)[0], maps, steps=int(lengths[data[0]][place]))
 
 # %% [markdown]
 # ## Four metrics, one function
@@ -248,43 +209,32 @@ figures.show(figure)
 # from the fine-tuned network.
 
 # %% tags=["hide-input"]
-trial = {"levels": noise_shares, "seeds": seeds}
-for (i, unit), subject in chosen.items():
-    times = roar_epochs * longer.get(recipes[i].data, 1)
-    again = dataclasses.replace(recipes[i], data_options={"unit": unit}, epochs=times)
-    chosen[i, unit] = dataclasses.replace(subject, retrained=roar.networks(again, recipes[i], explained[unit]))
 metrics = fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own(*chosen.values())
-found, agree = [], []
-for each, subject in chosen.items():
-    found.append(degraded.degraded(metrics, subject, attributions[each], **trial))
-    agree.append(engine.agreement(subject.model, subject.x, subject.target, subject.precision)["argmax"])
-scores = Scores.concat(found)
+trial = {"levels": noise_shares, "seeds": seeds}
+asked = [degraded.degraded(metrics, subject, attributions[key], **trial) for key, subject in chosen.items()]
+scores = Scores.concat(asked)
 run.save(scores, "scores")
-Markdown(
-    f"Forwards ran in {str(subject.precision).removeprefix('torch.')}: the predicted class is the float32 one on "
-    f"{tables.at_least(min(agree))} of the whole series."
-)
+same = tables.at_least(min(engine.agreement(s.model, s.x, s.target, s.precision)["argmax"] for s in chosen.values()))
+form = str(subject.precision).removeprefix("torch.")
+Markdown(f"Forwards ran in {form}: the predicted class is the float32 one on {same} of the whole series.")
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, of which the axis counts the share, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the features.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input", "answer"]
-pairs = {  # what a figure calls a pair of data set and network, and where its rows are
-    f"{NAMES[name][0]}, {network}": {"dataset": f"{name} test", "network": network, "explainer": f"IG of {units[0]}s"}
-    for name, network in itertools.product(data, map(ARCHITECTURES.get, architectures))
-}
-figures.degraded_curves(scores, metrics, size=f"size (share of {units[0]}s)", lost="accuracy", rows=pairs)
+# By what a figure calls them: the pairs of data set and network.
+cases = {f"{SETS[name]}, {network}": (name, network) for name in data for network in map(NETWORKS.get, architectures)}
+pairs = {pair: {"dataset": f"{d} test", "network": n, "explainer": of_steps} for pair, (d, n) in cases.items()}
+curves = partial(figures.degraded_curves, scores, metrics, lost="accuracy", rows=pairs)
+curves(size=f"size (share of {units[0]}s)")
 
 # %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of them.", "name": "ff-series-curves-lerf"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics, under LeRF: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
-figures.degraded_curves(
-    scores, metrics, size=f"size (share of {units[0]}s)", lost="accuracy", direction="LeRF", rows=pairs
-)
+curves(size=f"size (share of {units[0]}s)", direction="LeRF")
 
 # %% [markdown]
 # How much is there to tell apart? The area between the curves of the explanation and of pure noise, in accuracy. A metric whose
 # interval holds 0 has not told even the explanation from pure noise.
 
 # %% tags=["hide-input"]
-rows = {pair: degraded.reach(scores, metrics, levels=noise_shares, **labels) for pair, labels in pairs.items()}
-rows = {pair: {name: tables.number(e, 3) for name, e in of.items()} for pair, of in rows.items()}
-tables.styled(pd.DataFrame.from_dict(rows, orient="index"))
+reached = {pair: degraded.reach(scores, metrics, levels=noise_shares, **of) for pair, of in pairs.items()}
+tables.styled(pd.DataFrame(reached).T.map(tables.number, digits=3))
 
 # %% [markdown]
 # ## Do the metrics find the true order?
@@ -304,16 +254,11 @@ measured = degraded.correlations(scores, metrics, by=("dataset", "network", "exp
 run.save(measured, "correlations")
 stands = {}  # what tables call a set, by our name and by the paper's
 for name in data:
-    ours, theirs = NAMES[name]
-    stands[f"{name} test"] = stands[theirs] = ours if theirs in (ours, NEITHER) else f"{ours} for {theirs}"
+    ours, theirs = SETS[name], PLACES[name]
+    stands[f"{name} test"] = stands[theirs] = ours if theirs in (ours, "neither") else f"{ours} for {theirs}"
 paper = published.load("ffidelity_correlations").query("table in (3, 6)").rename(columns={"model": "network"})
-sources = {
-    source: found.assign(series=found["dataset"].map(stands)).dropna(subset=["series"])
-    for source, found in run.beside("correlations", paper).items()
-}
-of_steps = ["IG", f"IG of {units[0]}s"]
-table_of = partial(tables.beside, sources, explainer=of_steps, columns=["series"])
-
+sources = run.beside("correlations", paper)
+table_of = partial(tables.beside, sources, explainer=["IG", of_steps], columns=["dataset"], sets=stands)
 
 # %% tags=["hide-input", "headline"]
 Markdown(headlines.best_order(run, scores))
@@ -361,14 +306,11 @@ table_of("micro_rank", network="CNN")
 # order and −1 the reverse.
 
 # %% tags=["hide-input"]
-macro = measured[measured["level"] == "macro_correlation"]
-macro = macro.assign(series=macro["dataset"].map(sets))
-several = [f"{name} test" for name in data if own_units[name] == units]
-both = comparisons.in_one_sign(macro[macro["dataset"].isin(several)])
-by_unit = {f"{unit}s": both[both["explainer"] == f"IG of {unit}s"] for unit in units}
-families = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
-rows = {"rows": ["comparison", "metric"], "columns": ["series", "network"]}
-tables.compared(by_unit, **rows, order=families) if several else None
+macro = comparisons.in_one_sign(measured[measured["level"] == "macro_correlation"].replace({"dataset": sets}))
+keys, families = ["dataset", "network", "explainer"], tuple(headlines.FAMILIES.values())
+several = [name for name in data if len(own_units[name]) > 1]
+both = macro[macro["dataset"].isin([SETS[name] for name in several])]
+tables.compared(both, rows=["comparison", "metric"], columns=keys, order=families) if several else None
 
 # %% [markdown]
 # Of values there are as many times more as there are channels, and so many more that F-Fidelity's cap removes. Where it
@@ -381,18 +323,15 @@ tables.compared(by_unit, **rows, order=families) if several else None
 # A series is recognised or not, so that a metric has no more values than there are series. At how many sizes and seeds of
 # the noise does it give two of the degraded explanations different scores? Where it does not, it has no order. To differ is
 # no merit: a metric that answered at random would never tie, and with more series none would. These are counts of what
-# happened on these series, and have no interval.
+# happened on these series, of the recorded run where it has them, and have no interval.
 
 # %% tags=["hide-input"]
-apart = {}
-for (pair, labels), name in itertools.product(pairs.items(), metrics):
-    apart[pair, name] = degraded.told_apart(scores, metric=name, **trial, **labels)
-ties = pd.DataFrame([(*key, int(there.sum()), there.numel()) for key, there in apart.items()])
-ties.columns = ["pair", "metric", "told apart", "cases"]
-run.save(ties, "ties")
-ties.pivot(index="pair", columns="metric", values="told apart").loc[list(pairs), list(metrics)].style.set_caption(
-    f"Of {ties['cases'].max()} cases"
-)
+apart = {(p, m): degraded.told_apart(scores, metric=m, **trial, **of) for p, of in pairs.items() for m in metrics}
+ties = [(*key, int(there.sum()), there.numel()) for key, there in apart.items()]
+run.save(pd.DataFrame(ties, columns=["pair", "metric", "told apart", "cases"]), "ties")
+source, ties = run.covering("ties", "pair", "metric")
+shown = ties.pivot(index="pair", columns="metric", values="told apart").loc[list(pairs), list(metrics)]
+shown.style.set_caption(f"Of {ties['cases'].max()} cases ({source})")
 
 # %% [markdown]
 # ## Did the guideline foresee it?
@@ -403,20 +342,15 @@ ties.pivot(index="pair", columns="metric", values="told apart").loc[list(pairs),
 # The others are the macro correlations under MoRF that each metric then reached, as shares of the ideal.
 
 # %% tags=["hide-input"]
-keys = ["series", "network", "explainer"]
-order = comparisons.in_one_sign(macro[macro["comparison"] == "MoRF vs GT"])
-order = tables.side_by_side(order, rows=keys, columns=["metric"], order=families)
-order.index.names = keys
-warranted = []
-for name, architecture, unit in [(n, a, u) for n in data for a in architectures for u in own_units[n]]:
-    labels = {"dataset": f"{name} test", "network": f"{ARCHITECTURES[architecture]} original"}
-    blocks = bears.where(**labels, explainer=f"random {unit}s").blocks
-    hits = torch.stack([block.values.double() for block in blocks]).mean(0)  # over masks and networks
-    advice = advise(hits, torch.tensor(tested), alpha=alpha, beta=beta)
-    key = (NAMES[name][0], ARCHITECTURES[architecture], f"IG of {unit}s")
-    warranted.append((*key, f"{advice.bearable:.0%}" if advice.bearable else "none", advice.metric))
-foreseen = pd.DataFrame(warranted, columns=[*keys, "bears the loss of", "warranted"])
-tables.prose(foreseen.merge(order.astype(str).reset_index(), on=keys))
+untuned = {pair: {"dataset": f"{d} test", "network": f"{n} original"} for pair, (d, n) in cases.items()}
+before, after = ([f"{NETWORKS[a]} {which}" for a in architectures] for which in ("original", "fine-tuned"))
+foreseen = masking.advised(bears.where(network=before), alpha=alpha, beta=beta)
+foreseen["bears the loss of"] = foreseen["bearable"].map("{:.0%}".format).replace("0%", "none")
+foreseen = foreseen.replace({"dataset": sets}).replace({" original": "", "random": "IG of"}, regex=True)
+foreseen = foreseen.rename(columns={"metric": "warranted"})[[*keys, "bears the loss of", "warranted"]]
+found = macro[macro["comparison"] == "MoRF vs GT"]
+found = tables.side_by_side(found, rows=keys, columns=["metric"], order=families).rename_axis(keys)
+tables.prose(foreseen.merge(found.astype(str).reset_index(), on=keys))
 
 # %% [markdown]
 # ## What reproduced
@@ -442,21 +376,18 @@ tables.prose(foreseen.merge(order.astype(str).reset_index(), on=keys))
 # removes few steps, has least to go by. The paper's networks lose 19 and 24 % of accuracy to a tenth of Boiler's values.
 
 # %% tags=["hide-input"]
-falls = {"by": "level", "order": [level or None for level in noise_shares], "of": stats.area}
-whose = {pair: (NAMES[of["dataset"].removesuffix(" test")][1], of["network"]) for pair, of in pairs.items()}
+whose = {pair: (PLACES[name], network) for pair, (name, network) in cases.items()}
 prints = {pair: paper[(paper["dataset"] == d) & (paper["network"] == a)] for pair, (d, a) in whose.items()}
-original = {
-    pair: of | {"network": f"{of['network']} original", "explainer": f"random {units[0]}s"}
-    for pair, of in pairs.items()
-}
-recognised = {
-    pair: premise(above(bears, 0.6, of=masking.at(0.0), name=f"{pair}: recognises the series", **labels))
-    for pair, labels in original.items()
-}
-cost = {
-    pair: premise(above(bears, 0.05, of=masking.lost(0.1), name=f"{pair}: missing steps cost accuracy", **labels))
-    for pair, labels in original.items()
-}
+
+
+def asked(bar, of, says):
+    """A premise of every network, by random masks of steps."""
+    how = {"of": of, "explainer": f"random {units[0]}s"}
+    return {pair: premise(above(bears, bar, name=f"{pair}: {says}", **how, **at)) for pair, at in untuned.items()}
+
+
+recognised = asked(0.6, masking.at(0.0), "recognises the series")
+cost = asked(0.05, masking.lost(0.1), "missing steps cost accuracy")
 removes = premise(counted("the cap removes a step of every series", torch.cat(list(capped.values())) >= 1))
 
 
@@ -465,45 +396,27 @@ def met(premises, pairs):
     return [pair for pair in pairs if float(premises[pair].estimate.low) > premises[pair].low] or list(pairs)
 
 
+def ahead(pair, rival, way, **how):
+    """F-Fidelity has more pairs in the right order than another metric: of areas, or at single sizes (micro)."""
+    how |= {"paper": prints[pair], "name": f"{pair}: against {rival}{way}"} | trial
+    return degraded.ahead(scores, f"FFid{way}", f"{rival}{way}", **how, **pairs[pair])
+
+
 able = met(recognised, pairs)
 learned = [recognised[pair] for pair in able]
-imperfect = [pair for pair in able if whose[pair] != ("PAM", "LSTM")] or able
-hurt = met(cost, imperfect)
-
-
-def ordered(pair, metric):
-    """Every step of noise makes the area of a metric worse."""
-    return in_order(scores, metric=metric, name=f"{pair}: {metric}", rises=metric.endswith("-"), **falls, **pairs[pair])
-
-
-def ahead(pair, rival, way, level):
-    """F-Fidelity has more pairs in the right order than another metric: of areas (macro), or at single sizes (micro)."""
-    names = [f"FFid{way}", f"{rival}{way}"]
-    of = stats.pairs_in_order(noise_shares, seeds, micro=level == "micro", better=1 if way == "+" else -1)
-    numbers = degraded.printed(prints[pair], "IG", f"{level}_correlation", names)
-    about = {"of": of, "name": f"{pair}: against {rival}{way}", "printed": numbers}
-    return better(scores, *({"metric": name} for name in names), **about, **pairs[pair])
-
-
-lines = []
-for pair in pairs:
-    asked = recognised[pair], cost[pair]
-    whole, tenth = (float(of.estimate.low) > of.low for of in asked)
-    judged = "all" if whole and tenth else "all but out-of-distribution inputs" if whole else "none"
-    lines.append([pair, *(tables.share(of.estimate) for of in asked), judged])
-tables.prose(pd.DataFrame(lines, columns=["pair", "recognises", "a tenth of the steps costs", "meets the premises of"]))
+hurt = met(cost, [pair for pair in able if whose[pair] != ("PAM", "LSTM")] or able)
+premises = {"recognises": recognised, "a tenth of the steps costs": cost}
+shares = {name: {pair: tables.share(of[pair].estimate) for pair in pairs} for name, of in premises.items()}
+tables.styled(pd.DataFrame(shares)).set_caption("A premise holds where the interval lies above 60 %, or above 5 %.")
 
 # %% tags=["hide-input"]
+both = [(p, m) for p in able for m in ("RFid+", "RFid-", "FFid+", "FFid-")]
+both = [(p, m) for p, m in both if whose[p] != ("Boiler", "LSTM") or m.endswith("+")]
 run.claim(
     "ff-series-macro",
     "Tables 3 and 6",
     "By their areas R-Fidelity and F-Fidelity order degraded explanations perfectly, but for LeRF with an LSTM on Boiler.",
-    [*learned, removes]
-    + [
-        ordered(pair, metric)
-        for pair, metric in itertools.product(able, ("RFid+", "RFid-", "FFid+", "FFid-"))
-        if not (whose[pair] == ("Boiler", "LSTM") and metric.endswith("-"))
-    ],
+    [*learned, removes, *(degraded.ordered(scores, m, noise_shares, name=f"{p}: {m}", **pairs[p]) for p, m in both)],
 )
 
 # %% [markdown]
@@ -513,37 +426,15 @@ run.claim(
 # it lets most steps go. Each change is the mean of MoRF and LeRF and of the networks.
 
 # %% tags=["hide-input"]
-source, known = next(iter(run.beside("scores").items()))
-
-
-def contrast(table, of, *weighted, **labels):
-    """A weighted sum over cells, given as labels and weights; None where a run has no such rows."""
-    cells, weights = zip(*weighted, strict=True)
-    asked = [(k, v) for cell in (*cells, labels) for k, v in cell.items() if v is not None]
-    there = all(value in table.labels(name) for name, value in asked)
-    return stats.estimate(table, of, cells=cells, contrasts=torch.tensor([weights]), **labels) if there else None
-
-
-def all_noise(name, **weights):
-    """By how much all noise makes the areas of metrics worse."""
-    ends, ways = {None: 1.0, max(known.labels("level")): -1.0}, {"+": 0.5, "-": -0.5}
-    cells = itertools.product(weights.items(), ways.items(), ends.items())
-    weighted = [({"metric": f + way, "level": level}, w * s * e) for (f, w), (way, s), (level, e) in cells]
-    return contrast(known, stats.area, *weighted, dataset=f"{name} test", explainer=f"IG of {units[0]}s")
-
-
-possible = []
+source, known = run.covering("scores", "dataset", "explainer")
+own_change, possible = {"FFid+": 0.5, "FFid-": -0.5}, []
+more = {"RFid+": 0.5, "RFid-": -0.5, "FFid+": -0.5, "FFid-": 0.5}
 for name in data:
-    asked = f"{NAMES[name][0]}, steps removed at most: {int(capped[name].median())}"
-    possible += [
-        Reason("Does F-Fidelity see all noise?", f"{asked}; change by all noise", all_noise(name, FFid=1), above=0),
-        Reason(
-            "Do R-Fidelity's areas change more?",
-            f"{asked}; change by all noise, R-Fidelity − F-Fidelity",
-            all_noise(name, RFid=1, FFid=-1),
-            above=0,
-        ),
-    ]
+    what = f"{SETS[name]}, steps removed at most: {int(capped[name].median())}; change by all noise"
+    change = partial(degraded.changed, known, dataset=f"{name} test", explainer=of_steps)
+    possible.append(Reason("Does F-Fidelity see all noise?", what, change(own_change), above=0))
+    what += ", R-Fidelity − F-Fidelity"
+    possible.append(Reason("Do R-Fidelity's areas change more?", what, change(more), above=0))
 run.why("ff-series-macro", *possible, source=source)
 
 # %% tags=["hide-input"]
@@ -553,18 +444,16 @@ run.claim(
     "Fidelity and ROAR suffer from out-of-distribution inputs: under LeRF they order explanations worse than F-Fidelity by "
     f"their areas, but for an LSTM on PAM, where all are perfect (asked: {'; '.join(hurt)}).",
     [*(of[pair] for of in (recognised, cost) for pair in hurt), removes]
-    + [ahead(pair, rival, "-", "macro") for pair in hurt for rival in ("Fid", "ROAR")],
+    + [ahead(pair, rival, "-") for pair in hurt for rival in ("Fid", "ROAR")],
 )
 
 # %% tags=["hide-input"]
-parts = []
-boilers = [pair for pair in pairs if whose[pair][0] == "Boiler"]
-for pair, metric, way in itertools.product(boilers, ("Fid", "ROAR", "RFid", "FFid"), "+-"):
+boilers, parts = [pair for pair in pairs if whose[pair][0] == "Boiler"], []
+for pair, metric, way in itertools.product(boilers, headlines.FAMILIES, "+-"):
     always, there = metric in ("RFid", "FFid"), apart[pair, metric + way]
-    text = f"{pair}: {metric}{way} {'always can' if always else 'cannot at some size'}"
-    parts.append(
-        counted(text, there if always else [not there.all()], reason="counted over sizes and seeds of the noise")
-    )
+    says = f"{pair}: {metric}{way} {'always can' if always else 'cannot at some size'}"
+    seen = there if always else [not there.all()]
+    parts.append(counted(says, seen, reason="counted over sizes and seeds of the noise"))
 run.claim(
     "ff-series-missing",
     "Tables 3 and 6, appendix E.2",
@@ -573,21 +462,14 @@ run.claim(
 ) if boilers else None
 
 # %% [markdown]
-# **Why?** To score the same, all explanations must cost a network equally many series. Which metrics do?
-
-# %% tags=["hide-input"]
-source_of_ties, counted_ties = next(iter(run.beside("ties").items()))
-families = counted_ties["metric"].str[:-1].map(headlines.FAMILIES).rename(f"metric ({source_of_ties})")
-of_boilers = counted_ties[counted_ties["pair"].isin(boilers)].groupby(families, sort=False)[["told apart", "cases"]]
-tables.prose(of_boilers.sum().reset_index())
+# **Why?** To score the same, all explanations must cost a network equally many series. The table above counts how often they do not.
 
 # %% tags=["hide-input"]
 run.claim(
     "ff-series-rank",
     "Section 5.2, Tables 3 and 6",
     "At single sizes F-Fidelity finds the order better than Fidelity and ROAR.",
-    [*learned, removes]
-    + [ahead(pair, rival, way, "micro") for pair in able for rival in ("Fid", "ROAR") for way in "+-"],
+    [*learned, removes, *(ahead(p, of, way, micro=True) for p in able for of in ("Fid", "ROAR") for way in "+-")],
 )
 
 # %% [markdown]
@@ -596,40 +478,27 @@ run.claim(
 # scores for pairs in the right order at single sizes (−1 to 1; 0: half of them), the mean of the networks.
 
 # %% tags=["hide-input"]
-levels, noise_seeds, possible = [0.0, *sorted(known.labels("level"))], known.labels("noise_seed"), []
-for name, (way, direction, side) in itertools.product(several, (("+", "MoRF", 1), ("-", "LeRF", -1))):
-    of = stats.pairs_in_order(levels, noise_seeds, micro=True, better=side)
-    leads = {
-        u: [({"metric": f"{m}{way}", "explainer": f"IG of {u}s"}, w) for m, w in (("FFid", 1.0), ("Fid", -1.0))]
-        for u in units
-    }
-    lead = contrast(known, of, *leads[units[0]], dataset=name)
-    less = [(cell, -weight) for cell, weight in leads[units[0]]]
-    nearer = contrast(known, of, *leads[units[-1]], *less, dataset=name)
-    asked = f"{sets[name]}, {direction}"
-    possible.append(
-        Reason("Is it behind by steps?", f"{asked}: pairs in order (−1 to 1), F-Fidelity − Fidelity", lead, below=0)
-    )
-    possible.append(
-        Reason("Is it nearer by values?", f"{asked}: lead of pairs in order, by values − by steps", nearer, above=0)
-    )
+noise, possible = ([0.0, *sorted(known.labels("level"))], known.labels("noise_seed")), []
+for name, metric in itertools.product(several, ("Fid+", "Fid-")):
+    of = stats.pairs_in_order(*noise, micro=True, better=METRICS[metric].better)
+    cells = [{"metric": m, "explainer": f"IG of {unit}s"} for unit in units for m in (f"F{metric}", metric)]
+    leads = partial(stats.estimate, known, of, cells=cells, dataset=f"{name} test")
+    steps, nearer = (leads(contrasts=torch.tensor([weights])) for weights in ([1.0, -1, 0, 0], [-1.0, 1, 1, -1]))
+    what = f"{SETS[name]}, {METRICS[metric].direction}: pairs in order (−1 to 1), F-Fidelity − Fidelity"
+    possible.append(Reason("Is it behind by steps?", what, steps, below=0))
+    what = f"{SETS[name]}, {METRICS[metric].direction}: lead of pairs in order, by values − by steps"
+    possible.append(Reason("Is it nearer by values?", what, nearer, above=0))
 run.why("ff-series-rank", *possible, source=source) if several else None
 
 # %% tags=["hide-input"]
 parts = []
-masks_of = {
-    f"{NAMES[name][0]}, {network}": {"dataset": f"{name} test", "explainer": f"random {kinds[name]}s"}
-    for name, network in itertools.product(data, map(ARCHITECTURES.get, architectures))
-}
 for pair in able:
-    by_network = [{"network": f"{pairs[pair]['network']} {which}"} for which in ("fine-tuned", "original")]
-    of = masks_of[pair]
-    at = masking.printed(table8, *whose[pair])
-    loss, rates = (None, None) if at.empty else ((at[0.0] - at[0.1])["original"], at[0.1].tolist())
-    parts += [
-        above(bears, 0.05, of=masking.lost(0.1), name=f"{pair}: masks cost", printed=loss, **by_network[1], **of),
-        better(bears, *by_network, of=masking.at(0.1), name=f"{pair}: fine-tuning gives back", printed=rates, **of),
-    ]
+    (name, network), at = cases[pair], masking.printed(table8, *whose[pair])
+    of = {"dataset": f"{name} test", "explainer": f"random {kinds[name]}s"}
+    two = [{"network": f"{network} {which}"} for which in ("fine-tuned", "original")]
+    gives = {"of": masking.at(0.1), "name": f"{pair}: fine-tuning gives back", "printed": at[0.1].tolist()} | of
+    lost = {"of": masking.lost(0.1), "name": f"{pair}: masks cost", "printed": (at[0.0] - at[0.1])["original"]} | of
+    parts += [above(bears, 0.05, **lost, **two[1]), better(bears, *two, **gives)]
 run.claim(
     "ff-series-robust",
     "Table 8, appendix D.2",
@@ -642,22 +511,16 @@ run.claim(
 # Accuracy that is lost then, and what fine-tuning gives back of it, is the mean of the networks.
 
 # %% tags=["hide-input"]
-source_of_masks, masked_there = next(iter(run.beside("masking").items()))
-most, possible, share = max(tested), [], 1 / len(architectures)
+source, known = run.covering("masking", "dataset", "network", "explainer")
+most, possible, asked = max(tested), [], partial(Reason, said=tables.share)
 for name, kind in kinds.items():
     of = {"dataset": f"{name} test", "explainer": f"random {kind}s"}
-    before, after = (
-        [({"network": f"{ARCHITECTURES[a]} {which}"}, share) for a in architectures]
-        for which in ("original", "fine-tuned")
-    )
-    lost = contrast(masked_there, masking.lost(most), *before, **of)
-    back = contrast(masked_there, masking.at(most), *after, *((cell, -weight) for cell, weight in before), **of)
-    asked = f"{NAMES[name][0]}, {100 * most:g} % of the {kind}s missing"
-    possible += [
-        Reason("Do the networks need what is missing?", f"{asked}: lost", lost, above=0.05, said=tables.share),
-        Reason("Does fine-tuning help there?", f"{asked}: given back", back, above=0, said=tables.share),
-    ]
-run.why("ff-series-robust", *possible, source=source_of_masks)
+    lost = stats.estimate(known, masking.lost(most), network=before, **of)
+    back = stats.paired(known, {"network": after}, {"network": before}, masking.at(most), **of)
+    what = f"{SETS[name]}, {100 * most:g} % of the {kind}s missing"
+    possible.append(asked("Do the networks need what is missing?", f"{what}: lost", lost, above=0.05))
+    possible.append(asked("Does fine-tuning help there?", f"{what}: given back", back, above=0))
+run.why("ff-series-robust", *possible, source=source)
 
 # %% tags=["hide-input"]
 run.finish()

@@ -153,6 +153,34 @@ def maps(pictures: Tensor, attributions: Mapping[str, Tensor], *, across: bool =
     return show(figure)
 
 
+def series(shown: Tensor, attributions: Mapping[str, Tensor], steps: int | None = None) -> plt.Figure:
+    """A series over the relevance of its steps, a panel for each explanation: the darker, the more; below 0 is white.
+
+    Args:
+        shown: [steps, channels], in standard deviations; a line for each channel.
+        attributions: by the title of their panel, [F], of the steps or of their values.
+        steps: so many are shown, the others fill it up; None: all.
+    """
+    whole, shown = len(shown), shown[:steps].cpu().numpy()
+    figure, grid = plt.subplots(
+        len(attributions), 1, figsize=(8.4, 2.3 * len(attributions)), sharex=True, squeeze=False
+    )
+    extent = (-0.5, len(shown) - 0.5, shown.min() - 0.5, shown.max() + 0.5)
+    looks = list(itertools.product(("-", "--", ":", "-."), sns.color_palette("colorblind")[:4]))
+    for axes, (title, of) in zip(grid[:, 0], attributions.items(), strict=True):
+        shade = of.cpu().view(whole, -1).sum(1)[: len(shown)].clamp(min=0)
+        # The lines stay readable on the darkest shade.
+        look = {"aspect": "auto", "cmap": "Greys", "vmax": 1.6, "interpolation": "none", "extent": extent}
+        axes.imshow((shade / shade.max())[None], **look)
+        for channel, (values, (dashes, colour)) in enumerate(zip(shown.T, itertools.cycle(looks), strict=False)):
+            axes.plot(values, color=colour, linestyle=dashes, linewidth=1.2, label=f"{channel + 1}")
+        axes.grid(False)
+        axes.set(xlim=extent[:2], ylim=extent[2:], ylabel="value (sd)", title=title)
+    grid[-1, 0].set_xlabel("time step")
+    grid[0, 0].legend(title="channel", loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return show(figure)
+
+
 def pictures(
     grid: Sequence[Sequence[Tensor]],
     *,

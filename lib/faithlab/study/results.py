@@ -139,6 +139,21 @@ class Run:
         sources = {"published": published, "recorded": kept and kept.frame, "this build": self._saved[table]}
         return {name: of for name, of in sources.items() if of is not None}
 
+    def covering(self, table: str, *by: str) -> tuple[str, pd.DataFrame | Scores]:
+        """The table of the recorded run where it has all that this build's has, else this build's; its source first.
+
+        Args:
+            table: its name.
+            *by: the columns whose combinations it shall have.
+        """
+
+        def rows(of: pd.DataFrame | Scores) -> set[tuple]:
+            found = (block.labels for block in of) if isinstance(of, Scores) else of.to_dict("records")
+            return {tuple(map(row.get, by)) for row in found}
+
+        asked = rows(self._saved[table])
+        return next((source, of) for source, of in self.beside(table).items() if asked <= rows(of))
+
     def kept(self, step: str, make: Callable[[], Made]) -> Made:
         """What a long step of the page makes. A run that was killed and is started again finds it made.
 
@@ -237,6 +252,11 @@ class Run:
         known = kept.frame.set_index("id")["verdict"] if kept and kept.profile in larger else {}
         beside = f"recorded ({kept.profile}): {known[id]}" if id in known else ""
         return replace(claim.verdict, beside=beside, worded=named)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of its claims, as far as they are judged."""
+        return [claim.verdict for _, claim in self._claims]
 
     def why(self, claims: str | Sequence[str], *asked: Reason, source: str) -> Styler:
         """Why claims may not be reproduced, below them. The page of the verdict shows it, too, where they are not.

@@ -165,6 +165,7 @@ def beside(
     *,
     explainer: Sequence[str] | None = None,
     columns: Sequence[str] = ("explainer",),
+    sets: Mapping[str, str] | None = None,
     **chosen: Any,
 ) -> Styler:
     """One level of `faithlab.trials.degraded.correlations`: what the paper prints beside what was measured.
@@ -176,8 +177,12 @@ def beside(
         level: macro_correlation, micro_correlation or micro_rank.
         explainer: those wanted; None: all.
         columns: what makes the groups of columns.
+        sets: what data sets are called here, by their name in a source; rows of others are left out. None: as there.
         **chosen: values of other columns, such as network="LSTM".
     """
+    if sets is not None:
+        called = {name: f.assign(dataset=f["dataset"].map(sets)) for name, f in sources.items() if f is not None}
+        sources = {name: f.dropna(subset="dataset") for name, f in called.items()}
     of_level = {
         name: marked(
             in_one_sign(f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)]),

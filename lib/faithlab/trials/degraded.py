@@ -15,6 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from faithlab import stats
+from faithlab.claims import Part, better, in_order
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric, evaluate, families
 from faithlab.scores import Scores
@@ -194,6 +195,53 @@ def why_unordered(scores: Scores, **labels: Any) -> dict[tuple[str, str], stats.
     return told
 
 
+def ordered(
+    scores: Scores, metric: str, levels: Sequence[float], *, part: Callable[..., Part] = in_order, **how: Any
+) -> Part:
+    """Part of a claim: every step of noise makes the area of a metric worse.
+
+    Args:
+        scores: of `degraded`.
+        metric: its name.
+        levels: as in `degraded`.
+        part: `faithlab.claims.in_order`, or `faithlab.claims.trend`, where noise need not do so at every step.
+        **how: as in `faithlab.claims.above`.
+    """
+    order = [level or None for level in levels]
+    return part(scores, "level", order, of=stats.area, metric=metric, rises=METRICS[metric].better < 0, **how)
+
+
+def ahead(
+    scores: Scores,
+    one: str,
+    other: str,
+    *,
+    levels: Sequence[float],
+    seeds: Sequence[int],
+    micro: bool = False,
+    part: Callable[..., Part] = better,
+    paper: pd.DataFrame | None = None,
+    **how: Any,
+) -> Part:
+    """Part of a claim: a metric puts more neighbouring levels of noise in the right order than another.
+
+    Args:
+        scores: of `degraded`.
+        one: a metric.
+        other: one of the same direction.
+        levels: as in `degraded`.
+        seeds: as in `degraded`.
+        micro: at single sizes; else by the areas.
+        part: `faithlab.claims.better`, or `faithlab.claims.no_worse` with its margin and reason.
+        paper: the rows of "ffidelity_correlations" that print their correlations.
+        **how: as in `faithlab.claims.above`.
+    """
+    if paper is not None:
+        how["printed"] = printed(paper, None, f"{'micro' if micro else 'macro'}_correlation", [one, other])
+    of = stats.pairs_in_order(levels, seeds, micro=micro, better=METRICS[one].better)
+    return part(scores, {"metric": one}, {"metric": other}, of=of, **how)
+
+
 def told_apart(scores: Scores, *, metric: str, levels: Sequence[float], seeds: Sequence[int], **labels: Any) -> Tensor:
     """Whether a metric gives two of the degraded explanations different scores, at each size and seed of the noise.
 
@@ -213,20 +261,20 @@ def told_apart(scores: Scores, *, metric: str, levels: Sequence[float], seeds: S
 
 
 def printed(
-    paper: pd.DataFrame, explainer: str, level: str, metrics: Sequence[str] = ("FFid+", "Fid+", "ROAR+", "RFid+")
+    paper: pd.DataFrame, explainer: str | None, level: str, metrics: Sequence[str] = ("FFid+", "Fid+", "ROAR+", "RFid+")
 ) -> dict[str, float] | list[float]:
     """What the paper's tables print of metrics against the truth, turned so that higher is better.
 
     Args:
         paper: of `faithlab.study.published`, "ffidelity_correlations"; the mean of its rows is taken.
-        explainer: as the paper calls it.
+        explainer: as the paper calls it; None: all.
         level: macro_correlation, micro_correlation or micro_rank.
         metrics: by name; a list where others than all four are wanted.
 
     Returns:
         By name, or a list: NaN where the paper prints nothing.
     """
-    chosen = paper[(paper["explainer"] == explainer) & (paper["level"] == level)]
+    chosen = paper[(paper["level"] == level) & (paper["explainer"].eq(explainer) | (explainer is None))]
     means = chosen.groupby(["comparison", "metric"])["mean"].mean()
     found = {}
     for name in metrics:

@@ -5,13 +5,14 @@ they would suffer from, and where they cost nothing there is nothing to cure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
 
 from faithlab import segments, stats
-from faithlab.metrics.robustness import robustness
+from faithlab.metrics.robustness import advise, robustness
 from faithlab.readouts import hit
 from faithlab.scores import Scores
 from faithlab.stats import Sample, Statistic
@@ -90,8 +91,25 @@ def by_architecture(scores: Scores, names: Mapping[str, str]) -> pd.DataFrame:
     return found
 
 
+def advised(scores: Scores, by: Sequence[str] = ("dataset", "network", "explainer"), **how: Any) -> pd.DataFrame:
+    """Which fidelity metric the masks that a network bears warrant: the labels `by`, and `Advice` in columns.
+
+    Args:
+        scores: of `masked`. Masks and training seeds of the same labels are averaged for each input.
+        by: the labels whose combinations are wanted.
+        **how: as in `faithlab.metrics.robustness.advise`.
+    """
+    rows = []
+    for values in dict.fromkeys(tuple(block.labels[name] for name in by) for block in scores):
+        cell = dict(zip(by, values, strict=True))
+        blocks = scores.where(**cell).blocks
+        hits = torch.stack([block.values.double() for block in blocks]).mean(0)
+        rows.append(cell | advise(hits, blocks[0].sizes, **how)._asdict())
+    return pd.DataFrame(rows)
+
+
 def printed(paper: pd.DataFrame, dataset: str, architecture: str) -> pd.DataFrame:
-    """The accuracies of the paper's Table 8: original and fine-tuned by share; empty where it prints nothing.
+    """The accuracies of the paper's Table 8: fine-tuned and original by share, 0 to 0.1; NaN where it prints nothing.
 
     Args:
         paper: of `faithlab.study.published`, "ffidelity_robustness".
@@ -99,7 +117,8 @@ def printed(paper: pd.DataFrame, dataset: str, architecture: str) -> pd.DataFram
         architecture: as the paper calls it.
     """
     chosen = paper[(paper["dataset"] == dataset) & (paper["architecture"] == architecture)]
-    return chosen.pivot(index="model", columns="masked_fraction", values="accuracy")
+    table = chosen.pivot(index="model", columns="masked_fraction", values="accuracy")
+    return table.reindex(index=["fine-tuned", "original"], columns=[0.0, 0.05, 0.1])
 
 
 def _place(sample: Sample, share: float) -> int:
