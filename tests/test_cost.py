@@ -107,6 +107,55 @@ def test_an_aim_is_reached_out_of_reach_lost_or_open(found, possible, expected):
     assert cost.against(5, found, possible) == expected
 
 
+@pytest.mark.parametrize(
+    ("theirs", "our_floor", "so", "why"),
+    [
+        (6.0, 0.5, "reached", "reached"),
+        (
+            3.0,
+            0.5,
+            "lost on the way",
+            "lost on the way: 50% of the engine's time goes into other things than these maps",
+        ),
+        (
+            3.0,
+            0.9,
+            "out of reach",
+            "out of reach: it takes 1.5 times its bare maps, and these are 2.2 times as fast in",
+        ),
+    ],
+)
+def test_a_race_says_what_became_of_an_aim_and_why(theirs, our_floor, so, why):
+    drift = np.array([1.0, 2.0, 1.5])  # of the machine, which ratios within a turn do not see
+    jitter = np.array([1.0, 1.01, 0.99])
+    turns = {"theirs": theirs * drift * jitter, "ours": drift, "floor": 2 * drift, "our floor": our_floor * drift}
+    found = cost.race(5.0, turns, "maps")
+    assert found["so"] == so
+    assert found["why"].startswith(why)
+    expected = Ratio.over_turns(theirs * jitter)
+    assert (found["reached"].value, *found["reached"].ends) == pytest.approx((expected.value, *expected.ends))
+    assert found["at most"].value == pytest.approx(theirs / our_floor, rel=1e-4)
+
+
+def test_a_race_is_missed_where_it_is_open_whether_bare_forwards_would_win_it():
+    turns = {"theirs": np.array([3.0, 3.0, 3.03]), "ours": np.ones(3), "floor": np.ones(3)}
+    found = cost.race(5.0, turns | {"our floor": np.array([0.5, 0.6, 0.7])})
+    assert found["why"] == "missed: whether bare forwards would do it is open"
+    once = cost.race(5.0, {name: of[:1] for name, of in (turns | {"our floor": np.ones(3)}).items()})
+    assert (once["so"], once["why"]) == ("open", "open")
+
+
+def test_a_table_of_times_names_the_parts_of_the_jobs_and_counts_from_1():
+    found = cost.table({("a", 1): lambda: None, ("b", 2): lambda: None}, 2, ["what", "number"])
+    assert found.columns.tolist() == ["what", "number", "repeat", "seconds"]
+    assert found[["what", "number", "repeat"]].to_numpy().tolist() == [
+        ["a", 1, 1],
+        ["b", 2, 1],
+        ["a", 1, 2],
+        ["b", 2, 2],
+    ]
+
+
 def test_images_for_fewer_draws_is_the_ratio_of_the_true_variances():
     """Areas with known variances between and within images, of one explainer and of a difference."""
     generator = torch.Generator().manual_seed(0)

@@ -4,7 +4,6 @@ Each test holds for the version that it names; another version is not judged by 
 """
 
 import warnings
-from contextlib import contextmanager
 from importlib import metadata
 
 import captum.metrics
@@ -48,15 +47,6 @@ Y = torch.tensor([0, 1, 2, 0])
 MAPS = torch.rand(4, 1, 8, 8, generator=GENERATOR)
 
 
-@contextmanager
-def asked(network):
-    """The inputs that a network is asked about."""
-    seen = []
-    hook = network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
-    yield seen
-    hook.remove()
-
-
 def in_quantus(metric, network, x=X, maps=MAPS, **options):
     quantus = pytest.importorskip("quantus")
     with warnings.catch_warnings():
@@ -79,7 +69,7 @@ def test_pixel_flipping_on_grey_images_is_ours(grey_network):
 
 @needs("quantus")
 def test_pixel_flipping_on_colour_images_removes_single_channels(network):
-    with asked(network) as seen:
+    with peers.asked(network) as seen:
         in_quantus("PixelFlipping", network, features_in_step=16)
     changed = seen[0] != X
     assert changed.flatten(1).sum(1).tolist() == [16] * 4  # a quarter of 64 pixels was asked for
@@ -97,10 +87,10 @@ def test_road_of_quantus_fails_on_colour_images_only(network, grey_network):
 
 @needs("quantus")
 def test_infidelity_of_quantus_repeats_itself(network):
-    with asked(network) as seen:
+    with peers.asked(network) as seen:
         once = in_quantus("Infidelity", network, n_perturb_samples=1, perturb_patch_sizes=[4])
     few = len(seen)
-    with asked(network) as seen:
+    with peers.asked(network) as seen:
         often = in_quantus("Infidelity", network, n_perturb_samples=5, perturb_patch_sizes=[4])
     assert few == 1 + 4
     assert len(seen) == 1 + 5 * 4
@@ -115,7 +105,7 @@ def test_infidelity_of_captum_asks_about_clean_images_in_every_chunk(network):
 
     def ask(limit):
         options = {"target": Y, "n_perturb_samples": 10, "max_examples_per_batch": limit}
-        with asked(network) as seen:
+        with peers.asked(network) as seen:
             captum.metrics.infidelity(network, remove, X, MAPS.expand_as(X), **options)
         return sum(map(len, seen))
 
@@ -127,7 +117,7 @@ def road(percentiles, maps, network):
     metrics = pytest.importorskip("pytorch_grad_cam.metrics.road")
     targets = pytest.importorskip("pytorch_grad_cam.utils.model_targets")
     wanted = [targets.ClassifierOutputSoftmaxTarget(int(label)) for label in Y]
-    with asked(network) as seen:
+    with peers.asked(network) as seen:
         metrics.ROADMostRelevantFirstAverage(percentiles)(X, maps[:, 0].numpy(), wanted, network)
     return seen
 
@@ -244,3 +234,39 @@ def test_what_a_peer_cannot_be_asked_says_why(subject):
 
 def test_forwards_of_a_peer_are_counted():
     assert peers.PEERS["captum: infidelity"].forwards(36) == pytest.approx(101, abs=3)
+
+
+# The same on the engine
+
+
+def test_infidelity_is_captums_on_the_same_subsets(network):
+    score = engine.scorer(network, X, Y, segments=torch.arange(X[0].numel()).view(X.shape[1:]))
+    relevance, values = MAPS.expand_as(X).flatten(1), X.flatten(1)
+    ours = peers.infidelity(score, relevance, values, 20, 30, seed=1)
+    keep, loss = peers._lost(score, relevance, 20, 30, 1)
+    assert ((~keep).sum(-1) == 20).all()
+
+    def remove(inputs):  # captum repeats each image for all of its subsets
+        kept = keep.flatten(0, 1).view_as(inputs)
+        return inputs * ~kept, inputs * kept
+
+    options = {"target": Y, "n_perturb_samples": 30}
+    theirs = captum.metrics.infidelity(lambda z: network(z).softmax(1), remove, X, relevance.view_as(X), **options)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    found = peers.faithfulness_correlation(score, relevance, 20, 30, seed=1)
+    removed = (~keep).float()
+    for b in range(len(X)):
+        expected = np.corrcoef([float((row * relevance[b]).sum()) for row in removed[b]], loss[b].numpy())[0, 1]
+        assert float(found[b]) == pytest.approx(expected, abs=1e-4)
+
+
+def test_max_sensitivity_is_the_largest_relative_move_of_the_explanation():
+    x = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(1))
+    assert peers.max_sensitivity(lambda z: torch.ones(len(z), 8), x, 0.1, 5).tolist() == [0.0] * 3
+    asked_ = []
+    found = peers.max_sensitivity(lambda z: asked_.append(z) or z.flatten(1), x, 0.1, 5)
+    (z,) = asked_
+    assert len(z) == 3 * 6
+    move = z[3:].view(5, 3, 8) - x.view(3, 8)  # the explanation is the input itself
+    assert 0 < move.abs().max() <= 0.1 + 1e-6
+    torch.testing.assert_close(found, (move.norm(dim=-1) / x.view(3, 8).norm(dim=-1)).amax(0))

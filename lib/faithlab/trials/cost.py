@@ -7,8 +7,10 @@ import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.special
 import torch
 from torch import Tensor, nn
@@ -41,6 +43,12 @@ def in_turn(jobs: Mapping[Hashable, Work], repeats: int, *, warm: bool = True) -
     """
     rounds = [(number, what, seconds(job)) for number in range(-warm, repeats) for what, job in jobs.items()]
     return [(what, number, taken) for number, what, taken in rounds if number >= 0]
+
+
+def table(jobs: Mapping[tuple, Work], repeats: int, names: Sequence[str]) -> pd.DataFrame:
+    """`in_turn` as a table: what the parts of a job's name are called, "repeat" from 1, and "seconds"."""
+    rows = [(*what, number + 1, taken) for what, number, taken in in_turn(jobs, repeats)]
+    return pd.DataFrame(rows, columns=[*names, "repeat", "seconds"])
 
 
 @torch.inference_mode()
@@ -126,6 +134,41 @@ def against(aim: float, found: Ratio, possible: Ratio) -> str:
     if possible.high < aim:
         return OUT_OF_REACH
     return LOST if found.high < aim <= possible.low else OPEN
+
+
+def race(aim: float, turns: Mapping[str, Sequence[float]], unit: str = "forwards", parts: int = 1) -> dict[str, Any]:
+    """Whether our work is so many times as fast as the same work of another, and if not, why.
+
+    Args:
+        aim: how many times.
+        turns: as arrays, the seconds of "theirs", of "ours", of their bare forwards, "floor", and of these in our form
+            of the network, "our floor", in every turn.
+        unit: of what there are bare ones.
+        parts: as in `Ratio.over_turns`.
+
+    Returns:
+        As ratios, "reached" and "at most", without what we do beside the bare forwards; "so", as `against` or
+        "missed", where it is open why; and "why", in words.
+    """
+
+    def over(one: str, other: str) -> Ratio:
+        return Ratio.over_turns(turns[one] / turns[other], parts)
+
+    found, possible = over("theirs", "ours"), over("theirs", "our floor")
+    so = against(aim, found, possible)
+    so = "missed" if so == OPEN and found.high < aim else so
+    theirs, gain, spent = (
+        over("theirs", "floor").value,
+        over("floor", "our floor").value,
+        over("our floor", "ours").value,
+    )
+    why = {
+        OUT_OF_REACH: f": it takes {theirs:.1f} times its bare {unit}, and these are {gain:.1f} times as fast in the "
+        "engine's form; no engine can gain more",
+        "missed": ": whether bare forwards would do it is open",
+        LOST: f": {1 - spent:.0%} of the engine's time goes into other things than these {unit}",
+    }
+    return {"reached": found, "at most": possible, "so": so, "why": so + why.get(so, "")}
 
 
 def images_for_fewer_draws(over: Sequence[Labels], published: int, explainers: int = 1) -> Statistic:

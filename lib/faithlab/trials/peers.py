@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from faithlab import arguments, draws, segments, stats
+from faithlab import arguments, draws, masks, segments, stats
+from faithlab.engine import Score
 from faithlab.metrics import Metric
 from faithlab.subject import Subject
 
@@ -66,25 +67,30 @@ class Peer(Metric):
 
     def forwards(self, features: int) -> int:
         """Inputs that it asks a small network about for one explanation of an image of 32 x 32."""
-        asked = 0
-
-        def count(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            nonlocal asked
-            asked += len(inputs[0])
-
         with torch.random.fork_rng():
             torch.manual_seed(0)
             model = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 3)).eval()
-        model.register_forward_pre_hook(count)
         x = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
         side = max(1, round(features**0.5))
         cells = torch.arange(32) * side // 32
         one = Subject(model, x, torch.zeros(1, dtype=torch.int64), cells[:, None] * side + cells)
-        self.measure(None, one, torch.rand(1, side * side, generator=torch.Generator().manual_seed(0)))
-        return asked
+        with asked(model) as seen:
+            self.measure(None, one, torch.rand(1, side * side, generator=torch.Generator().manual_seed(0)))
+        return sum(map(len, seen))
 
 
 _TRIED: weakref.WeakKeyDictionary[nn.Module, dict[str, str | None]] = weakref.WeakKeyDictionary()
+
+
+@contextmanager
+def asked(network: nn.Module) -> Iterator[list[Tensor]]:
+    """The inputs that a network is asked about meanwhile, [n, ...] for each call."""
+    seen: list[Tensor] = []
+    hook = network.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach().clone()))
+    try:
+        yield seen
+    finally:
+        hook.remove()
 
 
 @contextmanager
@@ -208,3 +214,58 @@ def chosen(names: list[str]) -> dict[str, Peer]:
     if unknown := [name for name in names if name not in PEERS]:
         raise ValueError(f"no peer {', '.join(unknown)}; there are {', '.join(PEERS)}")
     return {name: PEERS[name] for name in names}
+
+
+# The same on the engine, where the book has no metric of its own: to time it beside theirs.
+
+
+def _lost(score: Score, relevance: Tensor, size: int, runs: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Random subsets of so many features and what each costs: [B, N, F] bool, true where kept, and [B, N]."""
+    sizes = torch.tensor([relevance.shape[1], size])
+    images = torch.arange(len(relevance), device=relevance.device)
+    drawn = {"seed": seed, "images": images, "draws": torch.arange(runs)}
+    keep = masks.remove_from_top(masks.order(relevance), sizes[:1], sizes[1:], **drawn)[:, :, 0]
+    return keep, score(torch.ones_like(keep[:, :1])) - score(keep)
+
+
+def faithfulness_correlation(score: Score, relevance: Tensor, size: int, runs: int, seed: int = 0) -> Tensor:
+    """Pearson's correlation of what random subsets cost with their relevance (Bhatt, Weller, Moura, 2020), [B].
+
+    Args:
+        score: from `faithlab.engine.scorer`.
+        relevance: [B, F].
+        size: features in a subset.
+        runs: subsets.
+        seed: of them.
+    """
+    keep, loss = _lost(score, relevance, size, runs, seed)
+    return stats.pearson(torch.einsum("bnf,bf->bn", (~keep).float(), relevance), loss)
+
+
+def infidelity(score: Score, relevance: Tensor, x: Tensor, size: int, runs: int, seed: int = 0) -> Tensor:
+    """The mean squared difference of what random subsets cost and their relevance times their values, [B].
+
+    Yeh, Hsieh, Suggala, Inouye, Ravikumar, 2019. Arguments as in `faithfulness_correlation`; x: [B, F], the values.
+    """
+    keep, loss = _lost(score, relevance, size, runs, seed)
+    return ((torch.einsum("bnf,bf->bn", (~keep).float(), relevance * x) - loss) ** 2).mean(1)
+
+
+def max_sensitivity(
+    explained: Callable[[Tensor], Tensor], x: Tensor, radius: float, runs: int, seed: int = 0
+) -> Tensor:
+    """How far, relative to its length, an explanation moves at most when each value moves by up to a radius, [B].
+
+    Yeh, Hsieh, Suggala, Inouye, Ravikumar, 2019.
+
+    Args:
+        explained: the explanations [n, F] of inputs [n, ...], which are those of x and then of its copies, in turn.
+        x: [B, ...].
+        radius: of the moves.
+        runs: copies of each input.
+        seed: of the moves.
+    """
+    moves = torch.rand(runs * len(x), *x.shape[1:], generator=torch.Generator().manual_seed(seed))
+    around = x.repeat(runs, *[1] * (x.ndim - 1)) + radius * (2 * moves - 1).to(x)
+    clean, *others = explained(torch.cat([x, around])).split(len(x))
+    return ((torch.stack(others) - clean).norm(dim=-1) / clean.norm(dim=-1)).amax(0)
