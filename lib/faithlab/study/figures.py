@@ -171,7 +171,7 @@ def series(shown: Tensor, attributions: Mapping[str, Tensor], steps: int | None 
         shade = of.cpu().view(whole, -1).sum(1)[: len(shown)].clamp(min=0)
         # The lines stay readable on the darkest shade.
         look = {"aspect": "auto", "cmap": "Greys", "vmax": 1.6, "interpolation": "none", "extent": extent}
-        axes.imshow((shade / shade.max())[None], **look)
+        axes.imshow((shade / shade.max())[None].numpy(), **look)
         for channel, (values, (dashes, colour)) in enumerate(zip(shown.T, itertools.cycle(looks), strict=False)):
             axes.plot(values, color=colour, linestyle=dashes, linewidth=1.2, label=f"{channel + 1}")
         axes.grid(False)
