@@ -15,7 +15,7 @@ from zennit.types import Activation
 
 import literal
 from faithlab import engine, explainers, readouts, segments, stats
-from faithlab.explainers import explain, perturbation, region
+from faithlab.explainers import cam, explain, perturbation, region
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics.fidelity import fidelity
 from faithlab.zoo import models
@@ -574,6 +574,20 @@ def test_an_enlarged_cam_is_the_peers_up_to_its_scale(name, peer, architecture):
 def test_a_model_without_the_layer_is_an_error_that_names_its_layers(name):
     with pytest.raises(ValueError, match=r"no layer 'blocks'; pass layer= .* \(its children: features, head\)"):
         explained(name, layer="blocks")
+
+
+def test_a_region_is_seen_through_a_layer_as_the_means_of_its_cells():
+    model = nn.Sequential(nn.AvgPool2d(4), nn.Flatten())
+    region = torch.zeros(2, 8, 8, dtype=torch.bool)
+    region[:, :4, :4] = True  # a cell of the layer
+    region[1, 0, 0] = False
+    found = cam.through(region, model, "0", torch.rand(2, 3, 8, 8))
+    assert found.shape == (2, 8, 8)
+    torch.testing.assert_close(found[:, 0, 0], torch.tensor([1.0, 15 / 16]).double())
+    torch.testing.assert_close(found[:, 7, 7], torch.zeros(2).double())
+    assert 0 < found[0, 3, 3] < 1  # interpolated between cells
+    with pytest.raises(ValueError, match="no layer 'blocks'"):
+        cam.through(region, model, "blocks", torch.rand(2, 3, 8, 8))
 
 
 # Backpropagated relevance

@@ -44,6 +44,15 @@ def classifier(classes: int = 3) -> perturbed.Answer:
 # The candidates
 
 
+def test_chains_are_named_by_what_they_do():
+    assert len(set(perturbed.CHAINS)) == 33
+    for number, of in enumerate(perturbed.CANDIDATES):
+        same = [perturbed.CHAINS[n] for n, other in enumerate(perturbed.CANDIDATES) if other[:3] == of[:3]]
+        assert set(same) == {perturbed.CHAINS[number]}
+    assert perturbed.CHAINS[0] == "blur alone"
+    assert perturbed.CHAINS.count("x² before histogram") == 22
+
+
 def test_there_are_33_chains_of_12_to_80_widths_and_804_candidates():
     chains = {}
     for operation, place, adjustment, width in perturbed.CANDIDATES:

@@ -9,7 +9,7 @@ import torch
 from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.study import published, tables
-from faithlab.trials import masking
+from faithlab.trials import masking, refined
 
 FOUND = pd.DataFrame({"explainer": ["IG", "IG"], "metric": ["SaCo", "AUC"], "mean": [0.25, 0.5]})
 
@@ -42,6 +42,38 @@ def test_intervals_are_smaller_where_columns_are_many():
 def test_a_value_that_two_columns_share_may_stand_twice_in_the_order():
     table = tables.side_by_side(FOUND, rows=["explainer"], columns=["metric"], order=["AUC", "SaCo", "AUC"])
     assert list(table.columns) == ["AUC", "SaCo"]
+
+
+def test_differences_of_explainers_are_paired():
+    image = torch.linspace(-9, 9, 40)
+    scores = Scores.concat(
+        Scores.of(image + value, images=range(40), dataset="d", network="n", metric="m", explainer=name)
+        for name, value in (("IG", 0.75), ("SG", 0.5))
+    )
+    shown = tables.differences(scores, [("IG", "SG")], {"of m": {"metric": "m"}}, digits=2).data
+    assert shown.to_dict() == {"of m": {"IG − SG": "0.25 [0.25,\N{NO-BREAK SPACE}0.25]"}}
+
+
+def test_explainers_by_refinements_stand_beside_the_paper_with_both_accuracies():
+    paper = refined.printed(published.load("fewclass_scores"))
+    g = torch.Generator().manual_seed(0)
+    means = {"BP": 0.2, "EG": 0.9, "BP + SG": 0.5, "EG + SG": 0.5}
+    labels = {"dataset": "d", "network": "net", "training_seed": 0, "metric": "Few-class Fidelity"}
+    scores = Scores.concat(
+        Scores.of(m + 0.1 * torch.randn(40, generator=g), images=range(40), explainer=name, **labels)
+        for name, m in means.items()
+    )
+    sources = {"published": paper, "this build": refined.table(scores)}
+    asked = {"model": "ResNet-18", "table": 1, "metric": "Few-class Fidelity"}
+    shown = tables.refined(sources, {"this build": refined.apart(scores)}, {"net": 0.5}, network="net", **asked)
+    assert shown.data.loc["EG", ("none", "published")] == "0.71"
+    assert shown.data.loc["EG", ("none", "this build")].startswith("0.9")
+    text = shown.to_html()
+    assert "ResNet-18 (published): accuracy 93.5%; net: accuracy 50.0%." in text
+    assert "paired difference" in text
+    alone = tables.refined(sources, {"this build": refined.apart(scores)}, {"net": 0.5}, network=None, **asked)
+    assert set(alone.data.columns.get_level_values(1)) == {"published"}
+    assert "accuracy 50.0%" not in alone.to_html()
 
 
 def test_means_of_a_long_table_are_those_of_its_cells():

@@ -1,6 +1,7 @@
 """The trials of references, known truth and refinements, and how often the rules of Few-class Fidelity's claims err."""
 
 import dataclasses
+import statistics
 
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from torch import nn
 import literal
 from faithlab import claims, stats
 from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
+from faithlab.references import perturbed
 from faithlab.scores import Scores
 from faithlab.study import published, tables
 from faithlab.subject import Subject
@@ -86,6 +88,58 @@ def test_what_stands_in_is_seen_normalised():
     torch.testing.assert_close(trial.as_seen(pictures, data), data.model_inputs())
 
 
+def test_the_full_search_finds_what_the_library_searches_and_counts_its_forwards():
+    data = images()
+    of = subject(data)
+    full, pruned, found, rows = trial.searched(of, data)
+    whole = perturbed.search(trial.intensities(data), trial.answer(of.model, data), prune=False)
+    origin = torch.tensor(perturbed.ORIGINAL)
+    assert torch.equal(origin[full.winner], whole.candidate)
+    assert torch.equal(full.fallback, whole.fallback)
+    assert "perturbed" in pruned.references
+    values = {(block.labels["metric"], block.labels.get("variant")): block.values[:, 0] for block in rows}
+    assert values["has a candidate", None].tolist() == (~whole.fallback).tolist()
+    assert values["same winner", None].tolist() == (found.candidate == whole.candidate).tolist()
+    assert values["forwards", "near a line"].tolist() == found.forwards.tolist()
+    delta = perturbed.threshold(3)
+    for i, near in enumerate(values["forwards", "near enough (exact)"].tolist()):
+        far = [10 / delta * full.distance[i, c].item() for c in perturbed.DISTINCT]
+        assert near == sum(whole.fallback[i].item() or s < whole.score[i].item() for s in far)
+    alone = [c for c, candidate in enumerate(perturbed.CANDIDATES) if candidate.operation == "none"]
+    expected = (full.uncertainty[:, alone] <= delta).any(1)
+    assert values["has a candidate", "blur alone"].tolist() == expected.tolist()
+    wins = torch.stack([of for (metric, _), of in values.items() if metric == "wins"])
+    assert len(wins) == 33
+    assert wins.sum(0).tolist() == (~whole.fallback).tolist()
+
+
+def test_what_a_network_makes_of_stand_ins():
+    data = images()
+    of, train = subject(data, slice(0, 4)), images(40)
+    far = trial.novelty(of, data, train, background=40, neighbours=1)
+    image = trial.intensities(data, of.images)
+    assert far(image).abs().max() < 1e-3  # the first of the training images are these
+    stand_ins = {"itself": image, "black": torch.zeros_like(image)}
+    rows = trial.replaced(of, data, stand_ins, far, seed=1)
+
+    def values(metric, reference=None, variant=None):
+        return rows.where(metric=metric, reference=reference, variant=variant).blocks[0].values[:, 0]
+
+    torch.testing.assert_close(values("novelty"), far(image))
+    for variant in ("all replaced", "half replaced"):
+        torch.testing.assert_close(values("novelty", "itself", variant), far(image))
+    torch.testing.assert_close(values("novelty", "black", "all replaced"), far(stand_ins["black"]))
+    assert not torch.allclose(values("novelty", "black", "half replaced"), far(stand_ins["black"]))
+    for name, stand_in in stand_ins.items():
+        answers = trial.answer(of.model, data)(stand_in).tolist()
+        assert values("U", name).tolist() == pytest.approx([literal.uncertainty(row) for row in answers], abs=1e-6)
+        assert values("sure of a class", name).tolist() == [max(row) > 0.9 for row in answers]
+        others = [
+            max(p for c, p in enumerate(row) if c != own) for row, own in zip(answers, of.target.tolist(), strict=True)
+        ]
+        assert values("class switch", name).tolist() == [p > 0.5 for p in others]
+
+
 def test_metrics_are_asked_under_each_reference():
     data = images()
     of = trial.standing_in(subject(data), data, trial.plain(trial.intensities(data)))
@@ -106,6 +160,49 @@ def test_the_noise_is_judged_by_the_metric_of_smoothed_gradients():
     expected = METRIC["Few-class Fidelity"](of, subjects.attributions(of, options)["BP + SG"])
     assert found.labels("level") == [0.1, 0.3]
     torch.testing.assert_close(found.where(level=0.3).blocks[0].values[:, 0], expected.float())
+
+
+def test_the_noise_is_the_best_on_images_before_those_that_are_judged(monkeypatch):
+    data = images(9)
+
+    def tried(metrics, of, levels, **_):
+        about = {"images": of.images, "explainer": "BP + SG", "metric": "m", **of.labels}
+        return Scores.concat(Scores.of(torch.full((len(of.x),), -abs(x - 0.2)), level=x, **about) for x in levels)
+
+    monkeypatch.setattr(refined, "recognised", lambda networks, count, data, least: torch.arange(count))
+    monkeypatch.setattr(refined, "subject", lambda recipe, places, **_: subject(data, places))
+    monkeypatch.setattr(refined, "noise_levels", tried)
+    asked = {"samples": 2, "precision": "float32"}
+    chosen, made, noise, found = refined.with_noise({("net", 0): None}, 5, 4, data, METRIC, [0.1, 0.2, 0.3], **asked)
+    assert chosen["net", 0].images.tolist() == [4, 5, 6, 7, 8]
+    assert len(made["net", 0].fallback) == 5
+    assert {tuple(block.images.tolist()) for block in found} == {(0, 1, 2, 3)}
+    assert noise == {("net", 0): 0.2}
+
+
+def test_gradients_of_a_linear_network_are_steady_and_more_noise_moves_others_more():
+    data = images()
+    linear = nn.Sequential(nn.Flatten(), nn.Linear(3 * 144, 3)).eval()
+    found = refined.steadiness(dataclasses.replace(subject(data), model=linear), 0.5)
+    torch.testing.assert_close(found.blocks[0].values, torch.ones(6, 1))
+    little, much = (refined.steadiness(subject(data), noise).blocks[0].values.mean() for noise in (0.01, 0.5))
+    assert 1 > little > much
+
+
+def test_what_is_found_without_learning_is_of_other_weights_and_of_the_next_class():
+    data = images()
+    of, explainers = subject(data), {"BP": "gradient"}
+    found = truth.unlearned("overlap", of, explainers, data.masks, seed=3)
+    assert found.labels("variant") == ["weights drawn anew", "the other class"]
+    next_class = dataclasses.replace(of, target=torch.tensor([1, 2, 0, 1, 2, 0]))
+    for variant, other in (("the other class", next_class), (None, of)):
+        expected = truth.aligned(
+            "overlap", other, subjects.attributions(other, explainers), data.masks, variant=variant
+        )
+        same = torch.equal(
+            found.where(variant=variant or "weights drawn anew").blocks[0].values, expected.blocks[0].values
+        )
+        assert same == (other is next_class)
 
 
 def test_only_images_that_every_network_gets_right_are_used():
@@ -260,6 +357,25 @@ def test_curves_cannot_be_told_apart():
     curve = stats.Sample(torch.zeros(3, 2).double(), None, torch.ones(1, 3).double(), sizes)
     with pytest.raises(ValueError, match="choose their area or a single size"):
         stats.told_apart(curve, curve)
+
+
+def test_the_printed_gain_is_the_median_over_explainers():
+    means = {"a": 0.1, "b": 0.2, "c": 0.3, "a + SG": 0.2, "b + SG": 0.5, "c + SG": 0.1, "a + XRAI": 0.5}
+    assert refined.printed_gain(means, "SG", "abc") == pytest.approx(0.1)
+    assert refined.printed_gain(means, "SG", "a", over="XRAI") == pytest.approx(-0.3)
+
+
+def test_what_spoils_an_agreement_most_is_left_out():
+    one = {"a": 1.0, "a + SG": 2.0, "b": 3.0, "b + SG": 4.0, "c": 5.0, "c + SG": 6.0}
+    other = {**one, "b": 9.0, "b + SG": 0.0}
+    t = table(one, spread=0.0) + table(other, metric="IoU", spread=0.0)
+    most, found = refined.best_without(t, list(one), {"metric": "Few-class Fidelity"}, {"metric": "IoU"})
+    assert (most, float(found)) == ("b", pytest.approx(1.0))
+
+
+def test_the_spread_of_means_is_their_standard_deviation():
+    t = table({"a": 1.0, "b": 2.0, "c": 6.0}, spread=0.0)
+    assert float(stats.estimate(t, stats.spread("explainer", "abc"))) == pytest.approx(statistics.stdev([1, 2, 6]))
 
 
 def test_what_is_left_out_goes_by_whole_names():

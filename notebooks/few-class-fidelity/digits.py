@@ -50,22 +50,21 @@ training_seeds = [0]  # each is a network of its own
 seed = 0  # of Random, Expected Gradients and noise
 
 # %% tags=["hide-input"]
-import dataclasses
 from functools import partial
 
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, masks, stats
+from faithlab import stats
 from faithlab.claims import above, best, within
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.names import named as named_set
+from faithlab.study.names import named
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.trials import references, refined, subjects, truth
-from faithlab.zoo import datasets, degradation
+from faithlab.zoo import datasets
 from faithlab.zoo.training import accuracy, trained
 
 figures.theme()
@@ -76,6 +75,10 @@ run = Run("few-class-fidelity/digits", globals())
 #
 # A digit of MNIST in a random colour on black, zoomed until it covers a fixed share of the image. The colour tells nothing,
 # and the background is black everywhere. What can tell the class lies in the digit's pixels, and in where they end.
+#
+# As in the paper only images that every network gets right are used. Each gets its perturbed copy for each network, once, as
+# [](perturbations) tells: it is the reference "perturbed" of these images, and the metric asks for it by this name. The noise
+# of SG and SG² is chosen on other images: the level with the highest fidelity of BP with SG.
 
 # %% tags=["hide-input"]
 options = {"data": data, "data_options": data_options | train_options, "epochs": epochs, "batch": batch}
@@ -83,54 +86,27 @@ options |= {"rate": rate, "precision": precision}
 recipes = networks.each(architectures, training_seeds, classes=2, **options)
 test = datasets.load(data, "test", **data_options, **test_options)
 train = datasets.load(data, "train", **data_options, **train_options)
-right = {key: accuracy(trained(recipe), test) for key, recipe in recipes.items()}
-found = subjects.recognised(list(recipes.values()), images + tuning_images, test, least=images + tuning_images)
-places = found.roll(-tuning_images)  # the noise is chosen on the first, so that fewer images are the first of more
-regions = test.masks[places[:images]]
-of_reader = {"three layers": "the network of three layers"}
-Markdown(
-    "On test images "
-    + " and ".join(f"{of_reader.get(name, name)} is right on **{value:.1%}**" for (name, _), value in right.items())
-    + f". As in the paper only images that every network gets right are used: {images} to judge explainers, and "
-    f"{tuning_images} others to choose the noise of SG."
-)
+metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
+settings = {"samples": smooth_samples, "precision": precision, "seed": seed}
+chosen, made, noise, tuning = refined.with_noise(recipes, images, tuning_images, test, metrics, noises, **settings)
+run.save(tuning, "noise")
+Markdown(headlines.undecided(made, noise))
 
 # %% [markdown]
-# Each image gets its perturbed copy for each network, once, as [](perturbations) tells: it is the reference "perturbed" of
-# these images, and the metric asks for it by this name. The noise of SG and SG² is chosen on the other images: the level
-# with the highest fidelity of BP with SG.
-
-# %% tags=["hide-input"]
-metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
-chosen, made, noise, tuning = refined.with_noise(
-    recipes, places, images, test, metrics, noises, samples=smooth_samples, precision=precision, seed=seed
-)
-run.save(tuning, "noise")
-Markdown(
-    " ".join(
-        f"For {of_reader.get(name, name)} the noise is {noise[name, s]:.0%} of an image's range; {int(found.fallback.sum())} of {images} "
-        "images have no candidate under Δ."
-        for (name, s), found in made.items()
-    )
-    + f" Fidelity of BP with SG on the {tuning_images} images that choose, at each level of noise:"
-)
+# The fidelity of BP with SG on the images that choose, at each level of noise:
 
 # %% tags=["hide-input"]
 by_level = {f"{level:.0%}": {"level": level} for level in noises}
 tables.estimates(by_level, {name: {"network": name} for name in architectures}, tuning, training_seed=training_seeds[0])
 
 # %% mystnb={"figure": {"caption": "Four images, their perturbed copies for each network with the probability of the right class, and the region that is known.", "name": "fc-digits-images"}, "image": {"alt": "Rows of small pictures: coloured digits on black, the same digits altered until the network is undecided, and their masks in white."}} tags=["hide-input"]
-some = places[:4]
-answers = [
-    references.answer(chosen[key].model, test)(found.images[:4]).cpu().gather(1, test.labels[some, None])[:, 0]
-    for key, found in made.items()
-]
-figures.pictures(
-    [references.intensities(test, some), *(found.images[:4] for found in made.values()), regions[:4, None].float()],
-    beside=["image", *(f"for {name}" for name, _ in made), "region"],
-    below=[[""] * 4, *([f"{value:.2f}" for value in of] for of in answers)],
-    size=(5.6, 1.5 * (2 + len(made))),
-)
+first, *_, second = chosen.values()
+some = first.images[:4]
+shown = {"image": references.intensities(test, some)} | {f"for {name}": of.images[:4] for (name, _), of in made.items()}
+answers = [references.answer(of.model, test)(made[key].images[:4]) for key, of in chosen.items()]
+said = [[f"{p[label]:.2f}" for p, label in zip(of, test.labels[some], strict=True)] for of in answers]
+shown["region"] = test.masks[some, None].float()
+figures.pictures(list(shown.values()), beside=list(shown), below=[[""] * 4, *said], size=(5.6, 1.5 * len(shown)))
 
 # %% [markdown]
 # ## Explanations
@@ -143,48 +119,33 @@ figures.pictures(
 
 # %% tags=["hide-input"]
 known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background))
-refinements = {}
+explainers = {}
 for key, subject in chosen.items():
     own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
     plain = refined.explainers(**own, steps=integration_steps, seed=seed)
     del plain["IG(zero)"]
-    refinements[key] = refined.refined(plain, samples=smooth_samples, noise=noise[key], seed=seed)
-
-
-def overlap(attribution, regions):
-    """Of the pixels that come first, as many as the digit has, the share that is the digit's."""
-    on_digit = regions.flatten(1).gather(1, masks.order(attribution.cpu()))
-    first = torch.arange(on_digit.shape[1]) < regions.sum((1, 2))[:, None]
-    return (on_digit & first).sum(1) / regions.sum((1, 2))
+    explainers[key] = refined.refined(plain, samples=smooth_samples, noise=noise[key], seed=seed)
 
 
 def ask(subject):
     """What the metric says of every explanation, and how well it finds the digit."""
-    own, regions = refinements[subject.network, subject.training_seed], test.masks[subject.images]
+    own, regions = explainers[subject.network, subject.training_seed], test.masks[subject.images]
     maps, judged = refined.judged(metrics, subject, own, "Dice", regions, seed=seed)
-    about = {"images": subject.images, "metric": "overlap", **subject.labels}
-    return judged + Scores.concat(Scores.of(overlap(of, regions), explainer=e, **about) for e, of in maps.items())
+    return judged + truth.aligned("overlap", subject, maps, regions)
 
 
 asked = run.by_images("scores", list(chosen.values()), ask)
-scores = asked.where(metric=[name for name in asked.labels("metric") if name != "overlap"])
+scores = asked.where(metric=["Few-class Fidelity", "Dice"])
 run.save(scores, "scores")
-names, combinations = list(plain), list(refinements[next(iter(chosen))])
-first, *_, second = chosen.values()
-change = engine.agreement(first.model, first.x, first.target, first.precision)
-Markdown(
-    f"{len(combinations)} combinations of explainer and refinement, {images} images, {round(1 / step)} steps in two "
-    f"directions. Forwards ran in {str(first.precision).removeprefix('torch.')}, which moves the followed probability by "
-    f"{change['probability']:.4f} on average. {scores.missing} scores are missing."
-)
+combinations, names = list(explainers[next(iter(chosen))]), [name for name in plain if name != "Random"]
+Markdown(f"{tables.in_precision(first)} {scores.missing} scores are missing.")
 
 # %% mystnb={"figure": {"caption": "Six digits and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-digits-maps"}, "image": {"alt": "Rows of small pictures: coloured digits and their maps by plain gradients, refined gradients, integrated gradients from black, Grad-CAM."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "IG(min)", "GradCAM")
-explainers = refined.controls(seed=seed) | refinements[next(iter(chosen))]
-figures.maps(
-    references.intensities(test, places[:6]).permute(0, 2, 3, 1).expand(-1, -1, -1, 3),
-    subjects.attributions(first.part(torch.arange(min(6, images))), {name: explainers[name] for name in shown}),
-)
+every = refined.controls(seed=seed) | explainers[next(iter(chosen))]
+few = first.part(torch.arange(min(6, images)))
+pictures = references.intensities(test, few.images).permute(0, 2, 3, 1).expand(-1, -1, -1, 3)
+figures.maps(pictures, subjects.attributions(few, {name: every[name] for name in shown}))
 
 # %% [markdown]
 # ## Fidelity
@@ -197,20 +158,13 @@ figures.maps(
 found = refined.table(scores, explainer=combinations, training_seed=training_seeds[0])
 run.save(found, "summary")
 paper = refined.printed(published.load("fewclass_scores"))
-accuracies = {name: right[name, training_seeds[0]] for name in architectures}
-printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
-accuracies |= {f"{name} (published)": of for name, of in printed.items()}
-sources = {
-    name: tables.marked(of, ["network", "metric", "refinement"], 1, refined.apart(run.beside("scores")[name]))
-    for name, of in run.beside("summary").items()
-}
-table_of = partial(
-    tables.refined, {"published": paper, **sources}, model="ResNet-50", network=first.network, accuracies=accuracies
-)
-table_of(table=2, metric="Few-class Fidelity")
+accuracies = {name: accuracy(trained(recipes[name, training_seeds[0]]), test) for name in architectures}
+apart = {name: refined.apart(of) for name, of in run.beside("scores").items()}
+table_of = partial(tables.refined, run.beside("summary", paper), apart, accuracies)
+one, other = {"model": "ResNet-50", "network": first.network}, {"model": "Xception", "network": second.network}
+table_of(table=2, metric="Few-class Fidelity", **one)
 
 # %% tags=["hide-input"]
-other = {"model": "Xception", "network": second.network}
 table_of(table=2, metric="Few-class Fidelity", **other)
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement, a panel for each network: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-digits-fidelity"}, "image": {"alt": "Two panels of points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input", "answer"]
@@ -224,22 +178,21 @@ figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidel
 # changes little for long under MIF, and takes the digit away at the start of LIF.
 
 # %% tags=["hide-input"]
-fidelity = {"metric": "Few-class Fidelity"}
+fidelity, dice = {"metric": "Few-class Fidelity"}, {"metric": "Dice"}
 rows = ("truth first", "BP", "BP + XRAI", "BP + SG²", "BP + squares", "Random", "Random + XRAI", "truth last")
 of_network = {subject.network: {"network": subject.network} for subject in chosen.values()}
 tables.estimates({name: {"explainer": name} for name in rows}, of_network, scores, **fidelity)
 
+# %% [markdown]
+# IG multiplies by the distance from its baseline, so that IG(min) is exactly zero on black pixels, whatever the network does. On black
+# it finds the digit without having looked for it. Of the pixels that come first, as many as the digit has, the share that is the digit's:
+
 # %% tags=["hide-input"]
 hits = asked.where(metric="overlap")
 run.save(hits, "overlap")
-share = regions.double().mean().item()
-black = stats.estimate(hits, explainer="IG(min)")
-Markdown(
-    f"Of the pixels that IG(min) ranks first, as many as the digit has, **{tables.share(black)}** are the digit's; a random "
-    f"order has {share:.1%}. IG multiplies by the distance from its baseline, so that IG(min) is exactly zero on black pixels, "
-    "whatever the network does. On black it finds the digit without having looked for it. BP finds "
-    f"{tables.share(stats.estimate(hits, explainer='BP'))}, BP + XRAI {tables.share(stats.estimate(hits, explainer='BP + XRAI'))}."
-)
+share = test.masks[first.images].double().mean().item()
+rows = {name: {"explainer": name} for name in ("IG(min)", "BP", "BP + XRAI")}
+tables.estimates(rows, {f"of the digit (a random order: {share:.3f})": {}}, hits, digits=3)
 
 # %% [markdown]
 # ## The region
@@ -248,7 +201,7 @@ Markdown(
 # best. *Published* is the paper's Table 4, ResNet-50; below it Xception.
 
 # %% tags=["hide-input"]
-table_of(table=4, metric="Dice")
+table_of(table=4, metric="Dice", **one)
 
 # %% tags=["hide-input"]
 table_of(table=4, metric="Dice", **other)
@@ -257,13 +210,11 @@ table_of(table=4, metric="Dice", **other)
 figures.refined(found[found["metric"] == "Dice"], "Dice coefficient")
 
 # %% tags=["hide-input"]
-chance = stats.estimate(scores, metric="Dice", explainer="Random")
-theirs = paper[(paper["table"] == 4) & (paper["explainer"] == "Random")]["mean"]
+theirs = paper.query("table == 4 and explainer == 'Random'")["mean"]
 Markdown(
-    f"The region covers {share:.0%} of the image. Taking the whole image has a Dice coefficient of "
-    f"{2 * share / (1 + share):.2f}, so that no map can have less; Random has {tables.number(chance, 2)}. In the paper Random has "
-    f"{' and '.join(f'{value:.3f}' for value in theirs)}, which is what the whole image has where the region covers "
-    f"{(theirs / (2 - theirs)).mean():.0%} of it."
+    f"The region covers {share:.0%} of the image. Taking the whole image has a Dice coefficient of {2 * share / (1 + share):.2f}, so "
+    f"that no map can have less. In the paper Random has {' and '.join(f'{value:.3f}' for value in theirs)}, which is what the "
+    f"whole image has where the region covers {(theirs / (2 - theirs)).mean():.0%} of it."
 )
 
 # %% [markdown]
@@ -273,37 +224,30 @@ Markdown(
 # one explainer: is the image that it explains faithfully the one whose digit it finds?
 
 # %% tags=["hide-input"]
-dice = {"metric": "Dice"}
 alike = stats.agreement(fidelity, dice, "explainer", combinations)
-across = stats.estimate(scores, alike)
-printed = refined.printed_agreement(paper, 2, 4)
+across, printed = tables.number(stats.estimate(scores, alike)), refined.printed_agreement(paper, 2, 4)
 Markdown(
-    f"Across explainers and refinements the rank correlation of fidelity and Dice is **{tables.number(across, 2)}**"
-    + "; from the numbers that the paper prints it is "
-    + ", ".join(f"{value:+.2f}".replace("-", "−") + f" ({name})" for name, value in printed.items())
-    + f". {tables.across_images(scores, fidelity, dice, combinations)}"
+    f"Across explainers and refinements the rank correlation of fidelity and Dice is **{across}**, in print "
+    f"{headlines.of_each(printed)}. {tables.across_images(scores, fidelity, dice, combinations)}"
 )
 
 # %% tags=["hide-input", "headline"]
 told, _, source, _ = headlines.best(run, "scores", scores)
-told_alike = stats.estimate(told, alike)
-above_region = {
-    name: stats.paired(told, {"explainer": name}, {"explainer": "truth first"}, **fidelity) for name in combinations
-}
-over = sum(bool((of.low > 0).all()) for of in above_region.values())
-under = sum(bool((of.high < 0).all()) for of in above_region.values())
+together = stats.estimate(told, alike)
+over = [stats.paired(told, {"explainer": e}, {"explainer": "truth first"}, **fidelity) for e in combinations]
 pair = [{"network": name, "training_seed": training_seeds[0]} for name in (first.network, second.network)]
-of_two = stats.estimate(told, stats.agreement(*pair, "explainer", combinations), **fidelity)
-answer = "Whether fidelity then ranks explainers as the region does is open"
-if float(told_alike.low) > 0.6:
-    answer = "Then fidelity ranks explainers as the region does"
-elif float(told_alike.high) < 0.6:
-    answer = "Even then fidelity does not rank explainers as the region does"
+of_networks = stats.agreement(*pair, "explainer", combinations)
+answer = {
+    "yes": "Then fidelity ranks explainers as the region does",
+    "no": "Even then fidelity does not rank explainers as the region does",
+    "open": "Whether fidelity then ranks explainers as the region does is open",
+}[Reason("Are they alike?", "rank correlation", together, above=0.6).answer]
 Markdown(
     f"**{answer}**: the rank correlation of fidelity and Dice over {len(combinations)} explainers and refinements is "
-    f"{tables.number(told_alike)}, where the claim asks for more than 0.6. Of these {over} are clearly more faithful than the digit's own "
-    f"pixels first, {under} clearly less. Two networks rank the explainers alike by {tables.number(of_two)} ({source}: "
-    f"{told_alike.images} images of {headlines.listed([named_set(d.split()[0]) for d in told.labels('dataset')])})."
+    f"{tables.number(together)}, where the claim asks for more than 0.6. Of these {sum(bool(of.low > 0) for of in over)} are clearly "
+    f"more faithful than the digit's own pixels first, {sum(bool(of.high < 0) for of in over)} clearly less. Two networks rank the "
+    f"explainers alike by {tables.number(stats.estimate(told, of_networks, **fidelity))} ({source}: {together.images} images of "
+    f"{headlines.listed([named(d.split()[0]) for d in told.labels('dataset')])})."
 )
 
 # %% mystnb={"figure": {"caption": "Mean fidelity against the mean Dice coefficient, a point with its 95 % intervals for each explainer (marker) and refinement (colour), a panel for each network.", "name": "fc-digits-agreement"}, "image": {"alt": "Two scatter plots of fidelity against the Dice coefficient with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input"]
@@ -320,10 +264,7 @@ figures.against(found, "Few-class Fidelity", "Dice")
 
 # %% tags=["hide-input"]
 means = {number: of.groupby("name")["mean"].mean() for number, of in paper.groupby("table")}
-par = {
-    "margin": 0.015,
-    "reason": "the paper calls differences of up to 0.008 on a par; EG + XRAI, which it does not, is 0.016 lower on average",
-}
+par = "the paper calls differences of up to 0.008 on a par; EG + XRAI, which it does not, is 0.016 lower on average"
 
 
 def first_of(winner, rivals, number=2, **labels):
@@ -341,7 +282,7 @@ parts = []
 for name in ("BP", "IG(min)"):
     rivals = [refined.named(name, way) for way in ("none", "SG", "SG²")]
     parts.append(first_of(f"{name} + XRAI", rivals, name=f"XRAI is the best of {name}", **fidelity))
-    parts.append(close(f"{name} + XRAI", "GradCAM", 2, **par, **fidelity))
+    parts.append(close(f"{name} + XRAI", "GradCAM", 2, margin=0.015, reason=par, **fidelity))
 run.claim(
     "fc-xrai",
     "Table 2, Figure 5",
@@ -354,32 +295,31 @@ run.claim(
 # only? And does it raise that of a random map more, so that regions help what knows nothing?
 
 # %% tags=["hide-input"]
-source, known = next((name, of) for name, of in run.beside("scores").items() if first.dataset in of.labels("dataset"))
+source, known = run.covering("scores", "dataset")
+of_reader = {"three layers": "the network of three layers"}
 possible = []
+
+
+def lead(one, other, **labels):
+    """How much more faithful one explainer is than another."""
+    return stats.paired(known, {"explainer": one}, {"explainer": other}, **fidelity, **labels)
+
+
 for name in ("BP", "IG(min)"):
-    random_map, own = ([{"explainer": f"{of} + XRAI"}, {"explainer": of}] for of in ("Random", name))
-    ahead = stats.paired(known, {"explainer": "GradCAM"}, own[1], **fidelity)
-    there = round(means[2]["GradCAM"] - means[2][name], 3)
-    possible.append(
-        Reason("Is plain GradCAM ahead, as in print?", f"GradCAM − {name}; in print {there}", ahead, above=0)
-    )
+    asked = f"GradCAM − {name}; in print {round(means[2]['GradCAM'] - means[2][name], 3)}"
+    possible.append(Reason("Is plain GradCAM ahead, as in print?", asked, lead("GradCAM", name), above=0))
     for network in known.labels("network"):
-        gain, on = stats.paired(known, *own, network=network, **fidelity), of_reader.get(network, network)
-        possible.append(Reason("Does XRAI raise fidelity?", f"{name} + XRAI − {name}, {on}", gain, above=0))
-    contrast = torch.tensor([[1, -1, -1, 1]])
-    more = stats.estimate(known, cells=[*random_map, *own], contrasts=contrast, **fidelity)
-    possible.append(Reason("Does it raise a random map more?", f"gain of Random − gain of {name}", more, above=0))
+        asked, way = f"{name} + XRAI − {name}, {of_reader.get(network, network)}", f"{name} + XRAI"
+        possible.append(Reason("Does XRAI raise fidelity?", asked, lead(way, name, network=network), above=0))
+    more = stats.difference(*(refined.typical_gain("XRAI", [of]) for of in ("Random", name)))
+    more, asked = stats.estimate(known, more, **fidelity), f"gain of Random − gain of {name}"
+    possible.append(Reason("Does it raise a random map more?", asked, more, above=0))
 run.why("fc-xrai", *possible, source=source)
 
 # %% tags=["hide-input"]
 others = [name for name in combinations if name != "Random"]
-lowest = {"less": True, "name": "every other explainer is above Random"}
-run.claim(
-    "fc-random-masks",
-    "Table 2",
-    "On the binary task Random is the lowest.",
-    [first_of("Random", others, **lowest, **fidelity)],
-)
+part = first_of("Random", others, less=True, name="every other explainer is above Random", **fidelity)
+run.claim("fc-random-masks", "Table 2", "On the binary task Random is the lowest.", [part])
 
 # %% [markdown]
 # The paper saw a *convergence between the networks*. It does not say how much; by the numbers that it prints the rank
@@ -387,16 +327,11 @@ run.claim(
 # twenty).
 
 # %% tags=["hide-input"]
-one, other = (
-    {"network": subject.network, "training_seed": training_seeds[0]}
-    for subject in list(chosen.values())[:: len(training_seeds)][:2]
-)
-networks_agree = stats.agreement(one, other, "explainer", combinations)
 run.claim(
     "fc-convergence",
     "Section 4.2",
     "On the binary task the networks agree on the ranking of the explainers (rank correlation above 0.6).",
-    [above(scores, 0.6, of=networks_agree, printed=0.85, name="agreement", **fidelity)],
+    [above(scores, 0.6, of=of_networks, printed=0.85, name="agreement", **fidelity)],
 )
 
 # %% [markdown]
@@ -406,30 +341,24 @@ run.claim(
 
 
 # %% tags=["hide-input"]
-spread = stats.Statistic(
-    lambda *samples: torch.stack([sample.mean() for sample in samples], -1).std(-1),
-    tuple({"explainer": name} for name in combinations),
-)
-left = refined.left_out(combinations)
-without = {name: stats.agreement(one, other, "explainer", of) for name, of in left.items()}
-without = {name: stats.estimate(known, of, **fidelity) for name, of in without.items()}
-most = max(without, key=lambda name: float(without[name]))
+spread = stats.estimate(known, stats.spread("explainer", combinations), **fidelity)
 spread_in_print = paper[paper["table"] == 2].groupby("model")["mean"].std().mean().round(3)
+what = f"their standard deviation; in print {spread_in_print}"
+most, without = refined.best_without(known, combinations, *pair, **fidelity)
 elsewhere = recorded("few-class-fidelity/references", "scores")
 if elsewhere:
     vehicles = elsewhere.frame.where(dataset="cifar10-vehicles test", reference="perturbed", **fidelity)
-    pair = [{"network": name} for name in vehicles.labels("network")]
-    elsewhere = stats.estimate(vehicles, stats.agreement(*pair, "explainer", combinations))
+    of_vehicles = [{"network": name} for name in vehicles.labels("network")]
+    elsewhere = stats.estimate(vehicles, stats.agreement(*of_vehicles, "explainer", combinations))
+by_dice = stats.estimate(known, of_networks, **dice)
 possible = []
-for of in (one, other):
+for of in pair:
     half = stats.estimate(known, stats.settled("explainer", combinations, **of), **fidelity)
     possible.append(Reason("Too few images?", f"half of them against the others, {of['network']}", half, below=0.6))
-spread, what = stats.estimate(known, spread, **fidelity), f"their standard deviation; in print {spread_in_print}"
-by_dice = stats.estimate(known, networks_agree, **dice)
 run.why(
     "fc-convergence",
     *possible,
-    Reason("Does one alone spoil it?", f"agreement of the networks without {most}", without[most], above=0.6),
+    Reason("Does one alone spoil it?", f"agreement of the networks without {most}", without, above=0.6),
     Reason("Explainers nearer to each other?", what, spread, below=spread_in_print),
     Reason("Do they agree on Dice?", "agreement of the networks", by_dice, above=0.6),
     Reason("Do they agree on vehicles?", "agreement of two such networks", elsewhere, above=0.6, source="recorded"),
@@ -450,15 +379,14 @@ run.claim(
 # as many first pixels cuts once.
 
 # %% tags=["hide-input"]
-without = {group: stats.estimate(known, stats.agreement(fidelity, dice, "explainer", of)) for group, of in left.items()}
-most = max(without, key=lambda name: float(without[name]))
+most, without = refined.best_without(known, combinations, fidelity, dice)
 ahead = stats.paired(known, {"explainer": others}, {"explainer": "truth first"}, **fidelity)
 cut_once = stats.agreement(fidelity, {"metric": "overlap"}, "explainer", combinations)
 cut_once = stats.estimate(known + run.beside("overlap")[source], cut_once)
 run.why(
     "fc-alignment-masks",
     Reason("Is the digit first less faithful?", "mean of the explainers − truth first", ahead, above=0),
-    Reason("Does one alone spoil it?", f"rank correlation without {most}", without[most], above=0.6),
+    Reason("Does one alone spoil it?", f"rank correlation without {most}", without, above=0.6),
     Reason("Is it the cut?", "rank correlation with the share among the first pixels", cut_once, above=0.6),
     source=source,
 )
@@ -469,13 +397,12 @@ run.why(
 
 # %% tags=["hide-input"]
 theirs = refined.printed_agreement(paper, 2, 4, gains=True).values()
-those = [name for name in names if name != "Random"]
-of_gains = refined.gains_alike(fidelity, dice, those)
+of_gains = {"of": refined.gains_alike(fidelity, dice, names), "printed": sum(theirs) / len(theirs)}
 run.claim(
     "fc-alignment-refinements",
     "Section 5",
     "On the binary task refinements change fidelity and the Dice coefficient alike (rank correlation of the gains above 0.6).",
-    [above(scores, 0.6, of=of_gains, printed=sum(theirs) / len(theirs), name="rank correlation of gains")],
+    [above(scores, 0.6, name="rank correlation of gains", **of_gains)],
 )
 
 # %% [markdown]
@@ -484,17 +411,16 @@ run.claim(
 
 # %% tags=["hide-input"]
 measures = {f"{name} ({source})": of for name, of in (("fidelity", fidelity), ("Dice", dice))}
-rows = {way: {"of": refined.typical_gain(way, those)} for way in refined.REFINEMENTS[1:]}
+rows = {way: {"of": refined.typical_gain(way, names)} for way in refined.REFINEMENTS[1:]}
 tables.estimates(rows, measures, known, digits=3)
 
 # %% tags=["hide-input"]
-hardly = {"margin": 0.05}
-hardly["reason"] = "the farthest that the paper calls close to random is 0.048 above it: IG(max) on Xception"
+hardly = "the farthest that the paper calls close to random is 0.048 above it: IG(max) on Xception"
 run.claim(
     "fc-near-random-dice",
     "Section 4.3, Table 4",
     "Plain deconvolution and plain IG(max) find the region hardly better than Random.",
-    [close(name, "Random", 4, **hardly, **dice) for name in ("Deconv", "IG(max)")],
+    [close(name, "Random", 4, margin=0.05, reason=hardly, **dice) for name in ("Deconv", "IG(max)")],
 )
 
 # %% [markdown]
@@ -502,33 +428,26 @@ run.claim(
 # leaves. And does it find the digit by what the network knows? The same maps are made with the weights of every layer drawn anew, and
 # about the other class.
 
+
 # %% tags=["hide-input"]
-found = []
-for key, subject in chosen.items():
-    deconv, regions_of = {"Deconv": refinements[key]["Deconv"]}, test.masks[subject.images]
-    without = dataclasses.replace(subject, model=degradation.randomised(subject.model, 1.0, keep=False, seed=seed))
-    other_class = dataclasses.replace(subject, target=1 - subject.target)
-    for variant, own in {"weights drawn anew": without, "the other class": other_class}.items():
-        found.append(truth.aligned("Dice", own, subjects.attributions(own, deconv), regions_of, variant=variant))
-unlearned = Scores.concat(found)
-run.save(unlearned, "unlearned")
-of_run, unlearned = next((k, of) for k, of in run.beside("unlearned").items() if first.dataset in of.labels("dataset"))
-of_chance = (
-    run.beside("scores")[of_run].where(explainer="Random", **dice).labelled(explainer="Deconv", variant="chance")
-)
-part = stats.Statistic(
-    lambda deconv, chance: (deconv.mean() - chance.mean()) / (1 - chance.mean()),
-    ({"explainer": "Deconv"}, {"explainer": "Random"}),
-)
-of_rest, at = stats.estimate(known, part, **dice), hardly["margin"]
-there = (means[4]["Deconv"] - means[4]["Random"]) / (1 - means[4]["Random"])
-what = f"Deconv − Random, of what Random leaves to find; in print {there:.0%}"
-possible = [Reason("Is it the size of the region?", what, of_rest, below=at, said=tables.share)]
+deconv = {key: {"Deconv": of["Deconv"]} for key, of in explainers.items()}
+found = [
+    truth.unlearned("Dice", subject, deconv[key], test.masks[subject.images], seed=seed)
+    for key, subject in chosen.items()
+]
+run.save(Scores.concat(found), "unlearned")
+of_run, unlearned = run.covering("unlearned", "dataset")
+unlearned += run.beside("scores")[of_run].where(explainer="Random", **dice)
+pair = {"explainer": "Deconv"}, {"explainer": "Random"}
+of_rest = stats.Statistic(lambda of, chance: (of.mean() - chance.mean()) / (1 - chance.mean()), pair)
+of_rest = stats.estimate(known, of_rest, **dice)
+chance = means[4]["Random"]
+what = f"Deconv − Random, of what Random leaves to find; in print {(means[4]['Deconv'] - chance) / (1 - chance):.0%}"
+possible = [Reason("Is it the size of the region?", what, of_rest, below=0.05, said=tables.share)]
 questions = {"weights drawn anew": "Is it found without learning?", "the other class": "Is it found for any class?"}
 for variant, question in questions.items():
-    pair = {"variant": variant}, {"variant": "chance"}
-    anew = stats.paired(unlearned + of_chance, *pair, explainer="Deconv")
-    possible.append(Reason(question, f"Deconv − Random, {variant}", anew, above=at, source=of_run))
+    anew = stats.paired(unlearned, {"variant": variant, **pair[0]}, {"variant": None, **pair[1]})
+    possible.append(Reason(question, f"Deconv − Random, {variant}", anew, above=0.05, source=of_run))
 run.why("fc-near-random-dice", *possible, source=source)
 
 # %% [markdown]
@@ -536,13 +455,13 @@ run.why("fc-near-random-dice", *possible, source=source)
 # here that know the answer, and its verdict speaks of this task alone.
 
 # %% tags=["hide-input"]
-named = ("BP + XRAI", "IG(min) + XRAI")
-rivals = [name for name in combinations if name not in (*named, "BP + SG²", "IG(min) + SG²")]
+those = ("BP + XRAI", "IG(min) + XRAI")
+rivals = [name for name in combinations if name not in (*those, "BP + SG²", "IG(min) + SG²")]
 run.claim(
     "fc-dice-best",
     "Section 4.3, Table 4",
     "BP + XRAI and IG(min) + XRAI find the region best, SG² of BP and IG(min) aside.",
-    [first_of(name, rivals, 4, name=name, **dice) for name in named],
+    [first_of(name, rivals, 4, name=name, **dice) for name in those],
 )
 
 # %% [markdown]
@@ -550,9 +469,8 @@ run.claim(
 # it gains as much as XRAI, the gain says that smooth maps score higher, not that regions matter.
 
 # %% tags=["hide-input"]
-ways = ("BP + XRAI", "BP + SG", "BP + SG²", "BP + squares")
-gains = {name: stats.paired(scores, {"explainer": name}, {"explainer": "BP"}, **fidelity) for name in ways}
-Markdown("Paired differences from BP: " + ", ".join(f"{name} {tables.number(e, 3)}" for name, e in gains.items()) + ".")
+pairs = [(f"BP + {way}", "BP") for way in ("XRAI", "SG", "SG²", "squares")]
+tables.differences(scores, pairs, {"difference in fidelity": fidelity})
 
 # %% tags=["hide-input"]
 run.finish()

@@ -50,16 +50,14 @@ seed = 0  # of Random, Expected Gradients and noise
 
 # %% tags=["hide-input"]
 import dataclasses
-import itertools
 from functools import partial
 
-import matplotlib.pyplot as plt
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, stats
+from faithlab import stats
 from faithlab.claims import above, best, within
-from faithlab.explainers import refine
+from faithlab.explainers import cam
 from faithlab.metrics import METRICS, evaluate, replacement_curves
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, published, tables
@@ -83,49 +81,29 @@ run = Run("few-class-fidelity/natural-images", globals())
 # vehicle is pasted, somewhat smaller, at a random place of an animal's photograph. Only the pasted square can tell the
 # class, because the animal is drawn without a look at it. The box is not what an annotator thought, it is right by
 # construction.
+#
+# As in the paper only images that every network gets right are used. Each gets its perturbed copy once, for all explainers:
+# [](perturbations) tells how. It is the reference "perturbed" of these images, and the metric asks for it by this name. The
+# noise of SG and SG² is chosen for each network on other images, as its authors ask: the candidate with the highest fidelity
+# of BP with SG. The paper found 10 to 20 %.
 
 # %% tags=["hide-input"]
 options = {"data": data, "data_options": data_options, "epochs": epochs, "batch": batch, "rate": rate, "decay": 1e-5}
 options |= {"limit": train_limit, "precision": precision}
 recipes = networks.each(architectures, training_seeds, classes=3, **options)
 test, train = (datasets.load(data, split, **data_options) for split in ("test", "train"))
-right = {key: accuracy(trained(recipe), test) for key, recipe in recipes.items()}
-found = subjects.recognised(list(recipes.values()), images + tuning_images, test, least=images + tuning_images)
-places = found.roll(-tuning_images)  # the noise is chosen on the first, so that fewer images are the first of more
-regions = test.masks[places[:images]]
-Markdown(
-    "On the test set "
-    + ", ".join(f"{name} is right on **{value:.1%}**" for (name, _), value in right.items())
-    + f". As in the paper only images that every network gets right are used: {images} to judge explainers, and "
-    f"{tuning_images} others to choose the noise of SG."
-)
+metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
+settings = {"samples": smooth_samples, "precision": precision, "seed": seed}
+chosen, made, noise, tuning = refined.with_noise(recipes, images, tuning_images, test, metrics, noises, **settings)
+run.save(tuning, "noise")
+Markdown(headlines.undecided(made, noise))
 
 # %% [markdown]
-# ## Perturbed images, and the noise of SG
-#
-# Each image gets its perturbed copy once, for all explainers: [](perturbations) tells how. It is the reference "perturbed" of
-# these images, and the metric asks for it by this name. The noise of SG and SG² is chosen for each network on the other
-# images, as its authors ask: the candidate with the highest fidelity of BP with SG.
+# The fidelity of BP with SG on the images that choose, at each level of noise:
 
 # %% tags=["hide-input"]
-metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round(1 / step))}
-chosen, made, noise, tuning = refined.with_noise(
-    recipes, places, images, test, metrics, noises, samples=smooth_samples, precision=precision, seed=seed
-)
-run.save(tuning, "noise")
-Markdown(
-    " ".join(
-        f"For {name} the chosen noise is {noise[name, s]:.0%} of an image's range. {int(found.fallback.sum())} of {images} "
-        "images have no candidate under Δ, and fall back to the least decided one."
-        for (name, s), found in made.items()
-    )
-    + " The paper found 10 to 20 %. Fidelity of BP + SG on the images kept for this choice: "
-    + "; ".join(
-        f"{cell['network']} {tables.number(found, 2)} at {cell['level']:.0%}"
-        for cell, found in stats.summary(tuning, ("network", "level"), training_seed=training_seeds[0])
-    )
-    + "."
-)
+by_level = {f"{level:.0%}": {"level": level} for level in noises}
+tables.estimates(by_level, {name: {"network": name} for name in architectures}, tuning, training_seed=training_seeds[0])
 
 # %% [markdown]
 # ## Explanations
@@ -143,26 +121,22 @@ Markdown(
 
 # %% tags=["hide-input"]
 known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background))
-first = next(iter(chosen))
-maps, plain, found = {}, {}, []
+plain, maps, found = {}, {}, []
 for key, subject in chosen.items():
     own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
     plain[key] = refined.explainers(**own, steps=integration_steps, seed=seed)
     explainers = refined.refined(plain[key], samples=smooth_samples, noise=noise[key], seed=seed)
+    regions = test.masks[subject.images]
     maps[key], asked = refined.judged(metrics, subject, explainers, "IoU", regions, seed=seed)
     found.append(asked)
-names, combinations = list(plain[first]), list(explainers)
-subject = chosen[first]
-change = engine.agreement(subject.model, subject.x, subject.target, subject.precision)
-Markdown(
-    f"{len(combinations)} combinations of explainer and refinement, {images} images, {round(1 / step)} steps in two "
-    f"directions. Forwards ran in {str(subject.precision).removeprefix('torch.')}, which moves the followed probability by "
-    f"{change['probability']:.4f} on average."
-)
+first = next(iter(chosen))
+subject, combinations = chosen[first], list(explainers)
+names = [name for name in plain[first] if name != "Random"]
 
 # %% mystnb={"figure": {"caption": "Six images and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Rows of small pictures: photographs of animals with a smaller vehicle in them, and their maps by plain and refined explainers."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "Deconv + XRAI", "GradCAM")
-figures.maps(references.intensities(test, places[:6]).permute(0, 2, 3, 1), {name: maps[first][name] for name in shown})
+pictures = references.intensities(test, subject.images[:6]).permute(0, 2, 3, 1)
+figures.maps(pictures, {name: maps[first][name] for name in shown})
 
 # %% [markdown]
 # Three more questions are put to the first network. *Signs*: gradients, Deconvolution, EG and IG have a sign; if maps are
@@ -171,20 +145,18 @@ figures.maps(references.intensities(test, places[:6]).permute(0, 2, 3, 1), {name
 # *The curves* themselves: the probability at every replaced share.
 
 # %% tags=["hide-input"]
-signs = {name: plain[first][name] for name in names if name not in ("GradCAM", "Random")}
-signed = subjects.attributions(subject, signs)
+signs = [name for name in names if name != "GradCAM"]
+signed = subjects.attributions(subject, {name: plain[first][name] for name in signs})
 found.append(evaluate(metrics, subject, signed, variant="signed"))
 found.append(truth.aligned("IoU", subject, signed, regions, variant="signed"))
-some = {name: maps[first][name] for name in ("BP", "GradCAM", "Random")}
+some, drawn = ({name: maps[first][name] for name in ("BP", of, "Random")} for of in ("GradCAM", "EG + SG"))
 for shift in range(1, len(test.classes)):
     other = dataclasses.replace(subject, target=(subject.target + shift) % len(test.classes))
     found.append(evaluate(metrics, other, some, variant=f"class + {shift} is followed"))
-curves = replacement_curves(round(1 / step))
-drawn = ("EG + SG", "BP", "Random")
-found.append(evaluate(curves, subject, {name: of for name, of in maps[first].items() if name in drawn}))
+found.append(evaluate(replacement_curves(round(1 / step)), subject, drawn))
 scores = Scores.concat(found)
 run.save(scores, "scores")
-Markdown(f"On this page {scores.missing} scores are missing.")
+Markdown(f"{tables.in_precision(subject)} On this page {scores.missing} scores are missing.")
 
 # %% [markdown]
 # ## The metric
@@ -198,17 +170,14 @@ Markdown(f"On this page {scores.missing} scores are missing.")
 #
 # A faithful explanation drops at once to $1/N$ under MIF, and stays at 1 until the end under LIF.
 
-# %% mystnb={"figure": {"caption": "The probability of the class as more and more pixels are replaced: three explainers, most important first (solid) and least important first (dashed), means with 95 % intervals over the images. All curves share both ends.", "name": "fc-natural-curves"}, "image": {"alt": "Line chart of replaced share against probability: a solid and a dashed curve for each of three explainers, from the same start to the same end."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The probability of the class as more and more pixels are replaced, most important first and least important first: three explainers, means with 95 % intervals over the images. All curves share both ends. The dashed line is 1/N.", "name": "fc-natural-curves"}, "image": {"alt": "Two line charts of replaced share against probability, one for each direction: a curve for each of three explainers, from the same start to the same end at a dashed line."}} tags=["hide-input"]
 here = {"dataset": subject.dataset, "variant": None}
-figure, axes = plt.subplots(figsize=(6.4, 3.6))
-for (number, name), (metric, style) in itertools.product(enumerate(drawn), (("MIF", "-"), ("LIF", "--"))):
-    line = stats.estimate(scores, metric=metric, explainer=name, **here)
-    look = {"linestyle": style, "color": f"C{number}", "label": name if metric == "MIF" else None}
-    figures.band(axes, curves[metric].sizes, line, **look)
-figures.mark(axes, 1 / len(test.classes), "1/N", axis="y")
-axes.set(xlabel="replaced pixels (share)", ylabel="probability of the class", ylim=(0, 1.02))
-axes.legend()
-figures.show(figure)
+lines = {name: {"explainer": name, **here} for name in drawn}
+directions = {"most important first": {"metric": "MIF"}, "least important first": {"metric": "LIF"}}
+figure = figures.curves(scores, lines=lines, columns=directions, x="replaced pixels (share)", y="probability")
+for axes in figure.axes:
+    figures.mark(axes, 1 / len(test.classes), "1/N", axis="y")
+figure
 
 # %% [markdown]
 # ## Fidelity
@@ -217,22 +186,15 @@ figures.show(figure)
 # a column, not the numbers. In brackets: 95 % intervals over the images.
 
 # %% tags=["hide-input"]
-found = refined.table(
-    scores, explainer=combinations, metric=["Few-class Fidelity", "IoU"], training_seed=training_seeds[0], **here
-)
+one_seed = {"training_seed": training_seeds[0], **here}
+found = refined.table(scores, explainer=combinations, metric=["Few-class Fidelity", "IoU"], **one_seed)
 run.save(found, "summary")
 paper = refined.printed(published.load("fewclass_scores"))
-accuracies = {name: right[name, training_seeds[0]] for name in architectures}
-printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
-accuracies |= {f"{name} (published)": of for name, of in printed.items()}
-sources = {
-    name: tables.marked(of, ["network", "metric", "refinement"], 1, refined.apart(run.beside("scores")[name]))
-    for name, of in run.beside("summary").items()
-}
-table_of = partial(
-    tables.refined, {"published": paper, **sources}, model="ResNet-18", network=subject.network, accuracies=accuracies
-)
-table_of(table=1, metric="Few-class Fidelity")
+accuracies = {name: accuracy(trained(recipes[name, training_seeds[0]]), test) for name in architectures}
+apart = {name: refined.apart(of) for name, of in run.beside("scores").items()}
+table_of = partial(tables.refined, run.beside("summary", paper), apart, accuracies)
+pair = {"model": "ResNet-18", "network": subject.network}
+table_of(table=1, metric="Few-class Fidelity", **pair)
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input", "answer"]
 figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
@@ -258,7 +220,7 @@ tables.estimates(orders, of_network, scores, digits=3, **fidelity)
 # of these, and compared with the true one by intersection over union (IoU). *Published* is the paper's Table 3.
 
 # %% tags=["hide-input"]
-table_of(table=3, metric="IoU")
+table_of(table=3, metric="IoU", **pair)
 
 # %% [markdown]
 # The paper's second network is DenseNet-121. Beside what it prints of it, fidelity first and then IoU, stands the second of `architectures`,
@@ -274,16 +236,14 @@ table_of(table=3, metric="IoU", **other)
 # %% mystnb={"figure": {"caption": "Intersection over union with the true box, of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-iou"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
 figures.refined(found[found["metric"] == "IoU"], "IoU")
 
+# %% [markdown]
+# What Random has, here and in print, depends on the size of the box: random pixels join into one region that spans the image only
+# where they are more than about 59 % of it (site percolation). Beside it stand the controls:
+
 # %% tags=["hide-input"]
-printed_random = paper[(paper["table"] == 3) & (paper["explainer"] == "Random")]["mean"]
-names_of = ("Random", "Random + XRAI", "BP + squares")
-controls = {name: stats.estimate(scores, metric="IoU", explainer=name, **here) for name in names_of}
-Markdown(
-    ", ".join(f"{name} has {tables.number(e, 2)}" for name, e in controls.items())
-    + f"; in the paper Random has {' and '.join(f'{value:.3f}' for value in printed_random)}. It depends on the size of the "
-    f"box, which is {regions.double().mean():.0%} of the image here: random pixels join into one region that spans the image "
-    "only where they are more than about 59 % of it (site percolation)."
-)
+iou = {"metric": "IoU", **here}
+controls = {name: {"explainer": name} for name in ("Random", "Random + XRAI", "BP + squares")}
+tables.estimates(controls, {f"IoU, where the box is {regions.double().mean():.0%} of the image": iou}, scores)
 
 # %% [markdown]
 # ## Do they agree?
@@ -294,34 +254,24 @@ Markdown(
 
 # %% tags=["hide-input"]
 both = {"metric": "Few-class Fidelity"}, {"metric": "IoU"}
-alike = stats.agreement(*both, "explainer", combinations)
-across = stats.estimate(scores, alike, **here)
-printed = refined.printed_agreement(paper, 1, 3)
-of_gains = refined.gains_alike(*both, [name for name in names if name != "Random"])
-gains = refined.printed_agreement(paper, 1, 3, gains=True)
+alike, of_gains = stats.agreement(*both, "explainer", combinations), refined.gains_alike(*both, names)
+changes = tables.number(stats.estimate(scores, of_gains, **here))
+printed, gains = (refined.printed_agreement(paper, 1, 3, gains=of) for of in (False, True))
 Markdown(
-    f"Across explainers and refinements the rank correlation is **{tables.number(across, 2)}**; from the numbers that the paper "
-    "prints it is "
-    + ", ".join(f"{value:+.2f}".replace("-", "−") + f" ({name})" for name, value in printed.items())
-    + f". {tables.across_images(scores, *both, combinations, **here)} What a refinement *changes* is the same in both less often: "
-    f"the gains correlate {tables.number(stats.estimate(scores, of_gains, **here), 2)}, in the paper's numbers "
-    + ", ".join(f"{value:+.2f}".replace("-", "−") + f" ({name})" for name, value in gains.items())
-    + "."
+    f"{tables.across_images(scores, *both, combinations, **here)} What a refinement *changes* is the same in both less often: the "
+    f"gains correlate {changes}, in print {headlines.of_each(gains)}."
 )
 
 # %% tags=["hide-input", "headline"]
 told, _, source, _ = headlines.best(run, "scores", scores)
 together = stats.estimate(told, alike, **here)
-answer = "Yes" if float(together.low) > 0.6 else "No" if float(together.high) < 0.6 else "Not settled"
-somewhat = " No agreement at all would be 0" + (
-    ", and they agree more than that." if float(together.low) > 0 else ", which the interval holds or passes."
-)
-in_print = headlines.listed([f"{value:.2f}".replace("-", "−") + f" ({name})" for name, value in printed.items()])
+answer = Reason("Are they alike?", "rank correlation", together, above=0.6).answer
 Markdown(
-    f"**{answer}**: fidelity and IoU rank {len(combinations)} explainers and refinements alike by {tables.number(together)}, a rank "
-    f"correlation, on {together.images} images of {named(subject.dataset.split()[0])} ({source}; "
-    f"{headlines.listed(told.where(metric='IoU', **here).labels('network'))}); the paper's numbers give {in_print}, and its claim asks here "
-    f"for more than 0.6.{somewhat}"
+    f"**{({'yes': 'Yes', 'no': 'No', 'open': 'Not settled'})[answer]}**: fidelity and IoU rank {len(combinations)} explainers "
+    f"and refinements alike by {tables.number(together)}, a rank correlation (no agreement at all would be 0), on "
+    f"{together.images} images of {named(subject.dataset.split()[0])} ({source}; "
+    f"{headlines.listed(told.where(**iou).labels('network'))}); the paper's claim asks here for more than 0.6, and its numbers "
+    f"give {headlines.of_each(printed)}."
 )
 
 # %% mystnb={"figure": {"caption": "Mean fidelity against mean IoU, a point with its 95 % intervals for each explainer (marker) and refinement (colour).", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input"]
@@ -334,10 +284,8 @@ figures.against(found, "Few-class Fidelity", "IoU")
 # too, orders magnitudes.
 
 # %% tags=["hide-input"]
-asked = {
-    f"{metric}, {kind}": {"metric": metric, "variant": None if kind == "magnitude" else kind}
-    for metric, kind in itertools.product(("Few-class Fidelity", "IoU"), ("magnitude", "signed"))
-}
+kinds = [(metric, variant) for metric in ("Few-class Fidelity", "IoU") for variant in (None, "signed")]
+asked = {f"{metric}, {of or 'magnitude'}": {"metric": metric, "variant": of} for metric, of in kinds}
 of_first = {"dataset": subject.dataset, "network": subject.network}
 tables.estimates({name: {"explainer": name} for name in signs}, asked, scores, **of_first)
 
@@ -360,16 +308,13 @@ tables.estimates(followed, of_some, scores, metric="Few-class Fidelity", **of_fi
 
 # %% tags=["hide-input"]
 means = {number: of.groupby("name")["mean"].mean() for number, of in paper.groupby("table")}
-iou = {"metric": "IoU", **here}
 
 
 def gain(number, way, over="none", **labels):
     """Most explainers gain by a refinement, more than by another one; printed: the median of the paper's table."""
-    those = [name for name in names if name != "Random"]
-    gains = [means[number][refined.named(n, way)] - means[number][refined.named(n, over)] for n in those]
-    name = way if over == "none" else f"{way} - {over}"
-    about = {"name": name, "printed": torch.tensor(gains).quantile(0.5).item()}
-    return above(scores, 0, of=refined.typical_gain(way, those, over=over), **about, **labels)
+    about = {"name": way if over == "none" else f"{way} - {over}", **labels}
+    printed = refined.printed_gain(means[number], way, names, over)
+    return above(scores, 0, of=refined.typical_gain(way, names, over), printed=printed, **about)
 
 
 def first_of_all(winner, *left_out, number=1, **labels):
@@ -379,33 +324,24 @@ def first_of_all(winner, *left_out, number=1, **labels):
 
 
 ways = ("SG", "SG²")
-run.claim(
-    "fc-sg",
-    "Table 1, Figure 4",
-    "On photographs SG and SG² raise the fidelity of most explainers.",
-    [gain(1, way, **fidelity) for way in ways],
-)
+parts = [gain(1, way, **fidelity) for way in ways]
+run.claim("fc-sg", "Table 1, Figure 4", "On photographs SG and SG² raise the fidelity of most explainers.", parts)
 
 # %% tags=["hide-input", "answer"]
-source, known = next((name, of) for name, of in run.beside("scores").items() if subject.dataset in of.labels("dataset"))
-those = [name for name in names if name != "Random"]
-plain = [float(stats.estimate(known, explainer=name, **fidelity)) for name in those]
-typical = {way: stats.estimate(known, refined.typical_gain(way, those), **fidelity) for way in ("SG", "SG²")}
-span = max(plain) - min(plain)
-typical = [f"with {way} {tables.number(of, 3)}, {float(of) / span:.0%} of that span" for way, of in typical.items()]
+source, known = run.covering("scores", "dataset")
+ours = refined.table(known, explainer=combinations, metric=["Few-class Fidelity", "IoU"], **here)
+ours = {metric: of.groupby("name")["mean"].mean() for metric, of in ours.groupby("metric")}
+span = ours["Few-class Fidelity"][names].max() - ours["Few-class Fidelity"][names].min()
+typical = [tables.number(stats.estimate(known, refined.typical_gain(way, names), **fidelity), 3) for way in ways]
 Markdown(
-    f"How large is it ({source})? Without a refinement the fidelities of the {len(those)} explainers span {span:.3f}. The typical "
-    f"explainer gains {'; '.join(typical)}."
+    f"How large is it ({source})? Without a refinement the fidelities of the {len(names)} explainers span {span:.3f}. "
+    f"The typical explainer gains {typical[0]} with SG, {typical[1]} with SG²."
 )
 
 # %% tags=["hide-input"]
 ahead = ("EG + SG", "EG + SG²")
-run.claim(
-    "fc-eg",
-    "Table 1, Figure 4",
-    "On photographs EG with SG, and EG with SG², are above everything else.",
-    [first_of_all(name, *ahead, name=name, **fidelity) for name in ahead],
-)
+parts = [first_of_all(name, *ahead, name=name, **fidelity) for name in ahead]
+run.claim("fc-eg", "Table 1, Figure 4", "On photographs EG with SG, and EG with SG², are above everything else.", parts)
 
 # %% [markdown]
 # **Why?** Are there too few training images behind EG? More of them are tried on a few images, and would have to add what the best of
@@ -418,33 +354,28 @@ wider = train.model_inputs(subjects.evenly(torch.arange(len(train)), more_backgr
 copies = {"samples": smooth_samples, "noise": noise[first], "refinements": ["XRAI", "SG", "SG²"], "seed": seed}
 wider = subjects.attributions(few, refined.refined({"EG": ("expected-gradients", {"background": wider})}, **copies))
 more = evaluate(metrics, few, wider, variant="more background")
-more += truth.aligned("IoU", few, wider, regions[:reason_images], variant="more background")
+more += truth.aligned("IoU", few, wider, test.masks[few.images], variant="more background")
 run.save(more, "background")
-
-
-def on_record(table):
-    """The best evidence about the data set of this page: which run it is of, and its rows."""
-    return next((name, of) for name, of in run.beside(table).items() if subject.dataset in of.labels("dataset"))
 
 
 def too_few(name, *left_out, **labels):
     """Would more training images behind EG put it ahead of the best of the others? As a reason."""
-    means_here = refined.table(known, explainer=combinations, **labels).groupby("name")["mean"].mean()
-    rival = means_here.drop([name, *left_out]).idxmax()
+    rival = ours[labels["metric"]].drop([name, *left_out]).idxmax()
     gap = stats.paired(known, {"explainer": rival}, {"explainer": name}, **labels)
-    of_run, wider = on_record("background")
+    of_run, wider = run.covering("background", "dataset")
     one = {label: wider.labels(label) for label in ("dataset", "network", "training_seed")}
     pair, rows = [{"variant": "more background"}, {"variant": None}], run.beside("scores")[of_run] + wider
     gained = stats.paired(rows, *pair, explainer=name, metric=labels["metric"], **one)
     asked = f"{name} with more of them − as it is; {rival} is {tables.number(gap, 3)} ahead ({source})"
-    at = max(0, round(float(gap), 3))
-    return Reason("Too few training images behind EG?", asked, gained, above=at, source=of_run)
+    return Reason(
+        "Too few training images behind EG?", asked, gained, above=max(0, round(float(gap), 3)), source=of_run
+    )
 
 
 def less_than_printed(question, one, other, number=1, **labels):
     """Whether a difference is less than the paper's, the mean of its two networks."""
-    found = stats.paired(known, {"explainer": one}, {"explainer": other}, **labels)
     printed = round(means[number][one] - means[number][other], 3)
+    found = stats.paired(known, {"explainer": one}, {"explainer": other}, **labels)
     return Reason(question, f"{one} − {other}; in print {printed}", found, below=printed)
 
 
@@ -460,12 +391,8 @@ run.why(
 reason = "the paper calls 0.015 and 0.019 very similar; its next explainer is 0.04 above Random"
 pair = {"explainer": "BP"}, {"explainer": "Random"}
 similar = {"margin": 0.03, "reason": reason, "printed": means[1][["BP", "Random"]].to_list()}
-run.claim(
-    "fc-bp",
-    "Section 4.2",
-    "On photographs BP is very similar to Random.",
-    [within(scores, *pair, name="BP - Random", **similar, **fidelity)],
-)
+similar = within(scores, *pair, name="BP - Random", **similar, **fidelity)
+run.claim("fc-bp", "Section 4.2", "On photographs BP is very similar to Random.", [similar])
 
 # %% [markdown]
 # **Why?** Which of the two is not where the paper has it? Is it the network? How noisy its gradients are can be asked without a
@@ -475,33 +402,25 @@ run.claim(
 
 # %% tags=["hide-input"]
 photographs, device = datasets.load("imagenet-foolbox", "test"), subject.x.device
-some = subjects.evenly(torch.arange(len(photographs)), reason_images)
-large = zoo.load(pretrained), photographs.model_inputs(some), photographs.labels[some]
-about = {"dataset": "imagenet-foolbox test", "network": pretrained, "training_seed": 0, "images": some}
+places = subjects.evenly(torch.arange(len(photographs)), reason_images)
+large = zoo.load(pretrained), photographs.model_inputs(places), photographs.labels[places]
+about = {"dataset": "imagenet-foolbox test", "network": pretrained, "training_seed": 0, "images": places}
 large = Subject(*(of.to(device) for of in large), photographs.features(), precision=subject.precision, **about)
-noisy = refine.magnitude(refine.smooth("gradient", samples=1, noise=0.02, seed=seed))
-steady = []
-for of in (few, large):
-    both_maps = subjects.attributions(of, {"as it is": refine.magnitude("gradient"), "noisy": noisy}).values()
-    alike_maps = stats.spearman(*(each.double() for each in both_maps))
-    steady.append(Scores.of(alike_maps, images=of.images, **of.labels, explainer="BP", metric="alike under noise"))
-steady = Scores.concat(steady)
-run.save(steady, "steady")
-of_run, steady = on_record("steady")
-sides = [{label: block.labels[label] for label in few.labels} for block in steady]
+run.save(Scores.concat(refined.steadiness(of, 0.02, seed=seed) for of in (few, large)), "steady")
+of_run, steady = run.covering("steady", "dataset")
+sides = [{"dataset": of.dataset, "network": of.network} for of in (few, large)]
 calmer = stats.estimate(steady, stats.difference(*(stats.Statistic(stats.mean, (side,)) for side in sides)))
-bp, at_random = (stats.estimate(known, explainer=name, **fidelity) for name in ("BP", "Random"))
 kept = recorded("few-class-fidelity/photographs", "scores")
-task = {"dataset": "imagenet-folder, superclasses", "network": pretrained}
-wide = kept and stats.paired(kept.frame, *pair, **task)
-in_print = means[1].round(3)
-likeness = "likeness of BP's maps under noise, " + " − ".join(named(side["network"]) for side in sides)
+wide = kept and stats.paired(kept.frame, *pair, dataset="imagenet-folder, superclasses", network=pretrained)
+bp, chance = (stats.estimate(known, **of, **fidelity) for of in pair)
+of_bp, of_chance = means[1].round(3)[["BP", "Random"]]
+likeness = f"likeness of BP's maps under noise, {few.network} − {named(pretrained)}"
 run.why(
     "fc-bp",
-    Reason("Is BP higher?", f"BP; in print {in_print['BP']}", bp, above=in_print["BP"]),
-    Reason("Is Random lower?", f"Random; in print {in_print['Random']}", at_random, below=in_print["Random"]),
+    Reason("Is BP higher?", f"BP; in print {of_bp}", bp, above=of_bp),
+    Reason("Is Random lower?", f"Random; in print {of_chance}", chance, below=of_chance),
     Reason("Are the gradients less noisy?", likeness, calmer, above=0, source=of_run),
-    Reason("Near on a large network?", "BP − Random, photographs", wide, within=similar["margin"], source="recorded"),
+    Reason("Near on a large network?", "BP − Random, photographs", wide, within=0.03, source="recorded"),
     source=source,
 )
 
@@ -514,11 +433,9 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
+of = [gain(3, "XRAI", way, **iou) for way in ways]
 run.claim(
-    "fc-xrai-iou",
-    "Table 3, Figure 6",
-    "For localisation XRAI is better than SG and than SG² for most explainers.",
-    [gain(3, "XRAI", way, **iou) for way in ("SG", "SG²")],
+    "fc-xrai-iou", "Table 3, Figure 6", "For localisation XRAI is better than SG and than SG² for most explainers.", of
 )
 
 # %% [markdown]
@@ -526,13 +443,10 @@ run.claim(
 # stands each explainer's own difference. An interval that is wider than the median in print cannot tell one so small from 0.
 
 # %% tags=["hide-input"]
-each = {name: {"names": [name]} for name in those} | {"median of all": {"names": those}}
-tables.estimates(
-    each,
-    {f"XRAI − {way} ({source})": {"over": way} for way in ways},
-    lambda asked: stats.estimate(known, refined.typical_gain("XRAI", **asked), **iou),
-    digits=3,
-)
+rows = {name: {"names": [name]} for name in names} | {"median of all": {"names": names}}
+columns = {f"XRAI − {way} ({source})": {"over": way} for way in ways}
+of = partial(refined.typical_gain, "XRAI")
+tables.estimates(rows, columns, lambda asked: stats.estimate(known, of(**asked), **iou), digits=3)
 
 # %% [markdown]
 # By the mean over the explainers SG is ahead of XRAI in the paper's Table 3, because of BP alone. *EG + XRAI is the most
@@ -540,11 +454,9 @@ tables.estimates(
 # paper mentions, so that this rival is left out.
 
 # %% tags=["hide-input"]
+part = first_of_all("EG + XRAI", "Deconv + XRAI", number=3, **iou)
 run.claim(
-    "fc-eg-xrai-iou",
-    "Section 4.3, Table 3",
-    "For localisation EG + XRAI is the best, Deconv + XRAI aside.",
-    [first_of_all("EG + XRAI", "Deconv + XRAI", number=3, **iou)],
+    "fc-eg-xrai-iou", "Section 4.3, Table 3", "For localisation EG + XRAI is the best, Deconv + XRAI aside.", [part]
 )
 
 # %% [markdown]
@@ -573,31 +485,20 @@ run.claim(
 # averaged to that grid, is the most that it can reach.
 
 # %% tags=["hide-input"]
-left = refined.left_out(combinations)
-without = {group: stats.estimate(known, stats.agreement(*both, "explainer", of), **here) for group, of in left.items()}
-most = max(without, key=lambda group: float(without[group]))
-grids, layer = [], subject.model.get_submodule(architectures[first[0]][2])
-hook = layer.register_forward_hook(lambda _, __, made_of: grids.append(made_of.shape[-2:]))
-with torch.no_grad():
-    subject.model(subject.x[:1])
-hook.remove()
-boxes = torch.nn.functional.adaptive_avg_pool2d(regions[:, None].double(), grids[0])
-boxes = torch.nn.functional.interpolate(boxes, size=regions.shape[1:], mode="bilinear").flatten(1)
-ceiling = truth.aligned("IoU", subject, {"the box on Grad-CAM's grid": boxes}, regions)
-run.save(ceiling, "grid")
-of_run, ceiling = on_record("grid")
-of_cam = stats.estimate(known, explainer="GradCAM", **iou)
-in_print = refined.printed_agreement(paper[paper["name"].isin(left[most])], 1, 3)
-in_print = headlines.listed([f"{value:.2f} ({name})" for name, value in in_print.items()])
+most, without = refined.best_without(known, combinations, *both, **here)
+in_print = paper[paper["name"].isin(refined.left_out(combinations)[most])]
+in_print = headlines.of_each(refined.printed_agreement(in_print, 1, 3))
+boxes = cam.through(regions, subject.model, architectures[first[0]][2], subject.x).flatten(1)
+run.save(truth.aligned("IoU", subject, {"the box on Grad-CAM's grid": boxes}, regions), "grid")
+of_run, ceiling = run.covering("grid", "dataset")
+top = ours["IoU"].drop("GradCAM").idxmax()
+at, of_cam = round(ours["IoU"][top], 3), tables.number(stats.estimate(known, explainer="GradCAM", **iou), 3)
 asked = f"rank correlation without {most}; in print {in_print}"
-others = {e: float(stats.estimate(known, explainer=e, **iou)) for e in combinations if e != "GradCAM"}
-best_of, at = max(others, key=others.get), round(max(others.values()), 3)
-grid = f"IoU of the true box on it; {best_of} has {at}, Grad-CAM {tables.number(of_cam, 3)} ({source})"
-reached = stats.estimate(ceiling)
+grid = f"IoU of the true box on it; {top} has {at}, Grad-CAM {of_cam} ({source})"
 run.why(
     "fc-alignment-natural",
-    Reason("Does one alone spoil it?", asked, without[most], above=0.6),
-    Reason("Does its grid keep Grad-CAM below the best?", grid, reached, below=at, source=of_run),
+    Reason("Does one alone spoil it?", asked, without, above=0.6),
+    Reason("Does its grid keep Grad-CAM below the best?", grid, stats.estimate(ceiling), below=at, source=of_run),
     source=source,
 )
 
@@ -606,15 +507,9 @@ run.why(
 # it gains as much as SG² or XRAI, the gain says that smooth maps score higher, not that noisy copies or regions matter.
 
 # %% tags=["hide-input"]
-ways = ("XRAI", "SG", "SG²")
-compared = [(f"BP + {way}", "BP") for way in (*ways, "squares")]
-compared += [(f"BP + {way}", "BP + squares") for way in ways] + [("Random + XRAI", "Random")]
-tables.estimates(
-    {" over ".join(pair): {"pair": pair} for pair in compared},
-    {"difference in fidelity": {}},
-    lambda asked: stats.paired(scores, *({"explainer": name} for name in asked["pair"]), **fidelity),
-    digits=3,
-)
+pairs = [(f"BP + {way}", "BP") for way in ("XRAI", "SG", "SG²", "squares")] + [("Random + XRAI", "Random")]
+pairs += [(f"BP + {way}", "BP + squares") for way in ("XRAI", "SG", "SG²")]
+tables.differences(scores, pairs, {"difference in fidelity": fidelity})
 
 # %% tags=["hide-input"]
 run.finish()

@@ -52,16 +52,15 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, stats
+from faithlab import stats
 from faithlab.claims import above, below, better
-from faithlab.metrics import novelty
 from faithlab.references import perturbed
 from faithlab.scores import Scores
 from faithlab.study import figures, tables
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import references, subjects
-from faithlab.zoo import datasets, models
+from faithlab.zoo import datasets
 from faithlab.zoo.training import Recipe, accuracy, trained
 
 figures.theme()
@@ -87,25 +86,23 @@ tests = {
     "vehicles": datasets.load("cifar10-vehicles", "test", **vehicles),
     "digits": datasets.load("colored-mnist-halves", "test", **digits, limit=max(1000, 2 * images)),
 }
-names = {"vehicles": "ResNet-9", "digits": "three layers"}
 where = {task: f"{options['data']} test" for task, options in own.items()}
 recipes, chosen = {}, {}
-for task, test in tests.items():
+for (task, test), name in zip(tests.items(), ("ResNet-9", "three layers"), strict=True):
     common = {"epochs": epochs, "batch": 64, "precision": precision} | own[task]
     of_task = {(task, s): Recipe(seed=s, **common) for s in training_seeds}
     places = subjects.recognised(list(of_task.values()), images, test, least=images)
-    chosen |= {key: subjects.subject(recipe, places, name=names[task], data=test) for key, recipe in of_task.items()}
+    chosen |= {key: subjects.subject(recipe, places, name=name, data=test) for key, recipe in of_task.items()}
     recipes |= of_task
-first = {task: chosen[task, training_seeds[0]] for task in tests}
 delta = {task: perturbed.threshold(len(test.classes)) for task, test in tests.items()}
 right = {task: accuracy(trained(recipes[task, training_seeds[0]]), tests[task]) for task in tests}
 Markdown(
-    f"The networks recognise **{right['vehicles']:.1%}** of the vehicles and **{right['digits']:.1%}** of the digits they "
-    f"were not trained on. As in the paper only images are used that the network gets right, {images} of each task."
+    f"The networks recognise **{right['vehicles']:.1%}** of the vehicles and **{right['digits']:.1%}** of the digits they were "
+    f"not trained on. As in the paper only images are used that the network gets right, {images} of each task."
 )
 
 # %% mystnb={"figure": {"caption": "Six images of each task. The networks must name the vehicle, or say whether the digit is up to 4 or from 5.", "name": "fc-perturbations-tasks"}, "image": {"alt": "Two rows of six small pictures: photographs of animals with a smaller photograph of a vehicle in them, and coloured digits on black."}} tags=["hide-input"]
-some = [(tests[task], of.images[:6]) for task, of in first.items()]
+some = [(test, chosen[task, training_seeds[0]].images[:6]) for task, test in tests.items()]
 words = [[test.classes[label] for label in test.labels[six].tolist()] for test, six in some]
 figures.pictures([references.intensities(*of) for of in some], above=words, size=(7.2, 2.9))
 
@@ -121,17 +118,12 @@ candidates = pd.DataFrame(perturbed.CANDIDATES, index=pd.Index(range(804), name=
 candidates["blur"] = perturbed.WIDTHS[candidates["width"]]
 candidates["same_as"] = perturbed.ORIGINAL
 run.save(candidates, "candidates")
-formula = {"none": "blur alone", "square": "x²", "root": "√x", "difference": "|x − m|", "product": "m x"}
-formula["quotient"] = "x / m"
 different = candidates["same_as"] == candidates.index
 kinds = candidates.assign(different=different).groupby(["operation", "place"], sort=False)
 chains = kinds["adjustment"].nunique()
 each = {"chains": chains, "widths each": kinds.size() // chains, "candidates": kinds.size()}
 listing = pd.DataFrame(each | {"different": kinds["different"].sum()})
-listing.loc[("all", ""), :] = listing.sum()
-shown = listing.astype(int).astype(str).rename(index=formula, level="operation")
-shown.loc[("all", ""), "widths each"] = ""
-tables.styled(shown)
+tables.styled(listing.astype(str).rename(index=perturbed.FORMULAS, level="operation"))
 
 # %% [markdown]
 # Not all of these are different. A factor commutes with a blur, and matching the range undoes it. An increasing operation after the blur
@@ -139,8 +131,7 @@ tables.styled(shown)
 # must repeat others too.
 
 # %% tags=["hide-input"]
-last = candidates["adjustment"].replace("none", "")
-chain = candidates["operation"].map(formula).str.cat([candidates["place"], last], " ").str.split().str.join(" ")
+chain = pd.Series(perturbed.CHAINS, index=candidates.index)
 Markdown(
     f"So {int((~different).sum())} of the 804 candidates repeat another one on any image, and {chain[different].nunique()} of "
     f"{chain.nunique()} chains are left. The widths go from {perturbed.WIDTHS[0]:.0%} to {perturbed.WIDTHS[-1]:.0%} of the image's "
@@ -163,46 +154,21 @@ Markdown(
 # two classes a network that goes from sure of one class to sure of the other must pass the middle; with three it can go round it.
 
 # %% tags=["hide-input"]
-blurs = torch.tensor((candidates["operation"] == "none").to_list())
-distinct, origin = torch.tensor(different.to_list()), torch.tensor(perturbed.ORIGINAL)
-full, pruned, rows = {}, {}, []
-
-
-def save(key, metric, values, **labels):
-    """Rows of one kind about the images of a subject."""
-    about = {**chosen[key].labels, "metric": metric, **labels}
-    rows.append(Scores.of(values, images=chosen[key].images, **about))
-
-
-for key, subject in chosen.items():
-    task, _ = key
-    pictures = references.intensities(tests[task], subject.images)
-    answer = references.answer(subject.model, tests[task])
-    U, S = (t.cpu() for t in perturbed.scores(pictures.to(subject.x.device), answer))
-    winner, fallback = perturbed.winners(U, S, len(tests[task].classes))
-    full[key] = U, S, winner, fallback
-    chosen[key], pruned[key] = references.perturbed(subject, tests[task])
-    lowest = (U + 10 / delta[task] * S).gather(1, winner[:, None])
-    near = ((10 / delta[task] * S < lowest) | fallback[:, None]) & distinct
-    save(key, "has a candidate", ~fallback)
-    save(key, "has a candidate", (U[:, blurs] <= delta[task]).any(1), variant="blur alone")
-    save(key, "same winner", pruned[key].candidate.cpu() == origin[winner])
-    save(key, "forwards", near.sum(1).double(), variant="near enough (exact)")
-    save(key, "forwards", pruned[key].forwards.cpu().double(), variant="near a line")
-    of_chain = chain[origin[winner].tolist()].to_numpy()
-    for name in chain.unique():
-        save(key, "wins", torch.from_numpy(of_chain == name) & ~fallback, variant=name)
-missed = {task: full[task, training_seeds[0]][3] for task in tests}
-missed = " and ".join(f"{int(of.sum())} of {len(of)} {task}" for task, of in missed.items())
+full, pruned, found = {}, {}, []
+for (task, s), subject in chosen.items():
+    full[task, s], chosen[task, s], pruned[task, s], rows = references.searched(subject, tests[task])
+    found.append(rows)
+first = {task: full[task, training_seeds[0]] for task in tests}
+missed = " and ".join(f"{int(of.fallback.sum())} of {len(of.fallback)} {task}" for task, of in first.items())
 Markdown(f"The fallback was needed for {missed}.")
 
 # %% mystnb={"figure": {"caption": "The candidates of one image of each task: how far each is from the image, and how decided the network still is. Those above the dashed line are discarded, the star wins.", "name": "fc-perturbations-candidates"}, "image": {"alt": "Two scatter plots of distance against decidedness; grey points above a dashed threshold, coloured points below it, a star at the winner, which lies to the left among the coloured ones."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.6))
 samples = {}
 for axes, task in zip(grid, tests, strict=True):
-    U, S, winner, fallback = full[task, training_seeds[0]]
+    U, S, P, winner, fallback = first[task]
     wins = (~fallback).nonzero().flatten()
-    lowest = (U + 10 / delta[task] * S).gather(1, winner[:, None])[:, 0]
+    lowest = P.gather(1, winner[:, None])[:, 0]
     # The image whose winner is the median one, so that the figure shows nothing special.
     samples[task] = i = wins[lowest[wins].argsort()[len(wins) // 2]].item() if len(wins) else 0
     left = U[i] <= delta[task]
@@ -217,16 +183,16 @@ figures.show(figure)
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other operations. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input", "answer"]
 altered, two_lines = {}, chain.str.replace(r" (?=alone|before|after)", "\n", regex=True)
 for task, i in samples.items():
-    U, S, winner, _ = full[task, training_seeds[0]]
-    image = references.intensities(tests[task], first[task].images[i : i + 1])
-    P = torch.where(U[i] <= delta[task], U[i] + 10 / delta[task] * S[i], torch.inf)
-    P[winner[i]] = -torch.inf  # also where it is a fallback
-    order = candidates.loc[origin[P.argsort()].tolist()]
+    subject, of = chosen[task, training_seeds[0]], first[task]
+    image = references.intensities(tests[task], subject.images[i : i + 1])
+    P = torch.where(of.uncertainty[i] <= delta[task], of.score[i], torch.inf)
+    P[of.winner[i]] = -torch.inf  # also where it is a fallback
+    order = candidates.loc[candidates["same_as"][P.argsort().tolist()]]
     best = order.drop_duplicates("operation").index[:5]
     shown = torch.stack([image[0], *(perturbed.candidates(image, (c,))[0, 0] for c in best)])
     words = ["image", *(two_lines[c] for c in best)]
     words[1] = f"winner:\n{words[1]}"
-    altered[task] = shown, words, references.answer(first[task].model, tests[task])(shown)
+    altered[task] = shown, words, references.answer(subject.model, tests[task])(shown)
 figures.pictures(
     [shown for shown, _, _ in altered.values()],
     above=[words for _, words, _ in altered.values()],
@@ -244,54 +210,31 @@ figures.pictures(
 # replaced, in random order of the pixels, is the middle of the curves that the metric follows.
 
 # %% tags=["hide-input"]
-examples, switches, fars, halves = {}, [], {}, {}
-for key, subject in chosen.items():
-    task, test = key[0], tests[key[0]]
-    train = datasets.load(recipes[key].data, "train", **recipes[key].data_options)
-    spread = torch.linspace(0, len(train) - 1, background).round().long()
-    known = models.representation(subject.model, train.model_inputs(spread).to(subject.x.device))
-
-    def far(pictures, test=test, subject=subject, known=known):
-        """The distance of pictures to the training data."""
-        features = models.representation(subject.model, references.as_seen(pictures, test).to(subject.x.device))
-        return novelty.distance(features, known, neighbours)
-
-    fars[key] = far
-    image = references.intensities(test, subject.images)
-    stand_ins = references.plain(image) | {"perturbed": pruned[key].images.cpu()}
+examples, rows = {}, []
+for (task, s), subject in chosen.items():
+    train = datasets.load(recipes[task, s].data, "train", **recipes[task, s].data_options)
+    far = references.novelty(subject, tests[task], train, background=background, neighbours=neighbours)
+    image = references.intensities(tests[task], subject.images)
+    stand_ins = references.plain(image) | {"perturbed": pruned[task, s].images.cpu()}
     examples.setdefault(task, {"image": image} | stand_ins)
-    half = draws.permutations(seed, subject.images, torch.zeros(1, dtype=torch.int64), image[0, 0].numel())
-    halves[key] = half = (half < half.shape[-1] // 2).view(len(image), 1, *image.shape[-2:])
-    save(key, "novelty", far(image))
-    for name, stand_in in stand_ins.items():
-        answers = references.answer(subject.model, test)(stand_in)
-        save(key, "U", perturbed.uncertainty(answers), reference=name)
-        save(key, "sure of a class", answers.amax(1) > 0.9, reference=name)
-        others = answers.cpu().scatter(1, subject.target.cpu()[:, None], 0.0)  # the probabilities of the other classes
-        about = {**subject.labels, "metric": "class switch", "reference": name}
-        switches.append(Scores.of(others.amax(1) > 0.5, images=subject.images, **about))
-        save(key, "novelty", far(stand_in), reference=name, variant="all replaced")
-        save(key, "novelty", far(torch.where(half, stand_in, image)), reference=name, variant="half replaced")
-scores = Scores.concat(rows)
+    others = {**stand_ins, "another image": image.roll(1, 0)}  # another one for a question below
+    rows.append(references.replaced(subject, tests[task], others, far, seed=seed))
+rows, asked = Scores.concat(rows), [None, *stand_ins]
+scores = Scores.concat([*found, rows.where(metric=["novelty", "U", "sure of a class"], reference=asked)])
 run.save(scores, "scores")
 clean = {"metric": "novelty", "variant": None, "reference": None}
 
 
-def told(reference, variant):
+def told(reference, variant, within=None):
     """The chance that a replaced image is farther from the training data than a clean one."""
     replaced = {"metric": "novelty", "variant": variant, "reference": reference}
-    return stats.Statistic(stats.told_apart, (clean, replaced), "can be told")
-
-
-def chance(reference, variant):
-    """The same as a reader gets it: no chance is below 0 or above 1. The claims are judged by `told`."""
-    return dataclasses.replace(told(reference, variant), within=(0.0, 1.0))
+    return stats.Statistic(stats.told_apart, (clean, replaced), "can be told", within=within)
 
 
 def of_stand_in(labels):
-    """One cell of the table."""
+    """One cell of the table; as a reader gets it no chance is below 0 or above 1."""
     if variant := labels.pop("told", None):
-        return stats.estimate(scores, chance(labels["reference"], variant), dataset=labels["dataset"])
+        return stats.estimate(scores, told(labels["reference"], variant, (0.0, 1.0)), dataset=labels["dataset"])
     return stats.estimate(scores, **labels)
 
 
@@ -313,14 +256,14 @@ tables.estimates({name: {"reference": name} for name in stand_ins}, each, of_sta
 # where the network is sure of its class, every image of another class switches to it. In brackets: 95 % intervals.
 
 # %% tags=["hide-input"]
-switched = Scores.concat(switches)
+switched = rows.where(metric="class switch", reference=list(stand_ins))
 run.save(switched, "switched")
 by_task = {f"{task} ({len(tests[task].classes)} classes)": {"dataset": where[task]} for task in sorted(tests)}
 tables.estimates({name: {"reference": name} for name in stand_ins}, by_task, switched)
 
 # %% mystnb={"figure": {"caption": "One image of each task, replaced as a whole, and what the network makes of it: the class and its probability.", "name": "fc-perturbations-ood"}, "image": {"alt": "Two rows of six pictures: the image, black, white, its mean colour, a blurred copy, and the perturbed copy, each with the predicted class and its probability."}} tags=["hide-input"]
 shown = {task: torch.stack([of[name][samples[task]] for name in of]) for task, of in examples.items()}
-said = {task: references.answer(first[task].model, tests[task])(shown[task]) for task in tests}
+said = {t: references.answer(chosen[t, training_seeds[0]].model, tests[t])(of) for t, of in shown.items()}
 figures.pictures(
     [shown[task] for task in tests],
     above=[list(of) for of in examples.values()],
@@ -354,22 +297,22 @@ tables.estimates({name: {"variant": name} for name in winning}, of_task, wins)
 # The first two are exact. The third is a wager, so it is checked: both searches run on every image of this page.
 
 # %% tags=["hide-input"]
-lines = []
-for task, data in where.items():
-    asked, own = {"metric": "forwards", "dataset": data}, ("near enough (exact)", "near a line")
-    near, line = (tables.number(stats.estimate(scores, variant=of, **asked), 0) for of in own)
-    same = tables.share(stats.estimate(scores, metric="same winner", dataset=data))
-    lines.append(
-        f"**{task}**: {near} are near enough, **{line}** also near a line; the same winner on {same} of images."
-    )
-Markdown(f"{int(different.sum())} of 804 are no repetitions. Of these, for an image of\n\n" + "\n\n".join(lines))
+costs = {"near enough": {"variant": "near enough (exact)"}, "also near a line": {"variant": "near a line"}}
+costs = {f"of {int(different.sum())} that are no repetitions, {name}": of for name, of in costs.items()}
+tables.estimates(costs, of_task, scores, digits=0, metric="forwards")
+
+# %% [markdown]
+# The share of the images on which both searches have the same winner:
+
+# %% tags=["hide-input"]
+tables.estimates({"the same winner": {"metric": "same winner"}}, of_task, scores, digits=3)
 
 # %% mystnb={"figure": {"caption": "U along the widths of the plain blur, for eight images of each task. Where a line rises, the network becomes surer of a class when the blur grows.", "name": "fc-perturbations-widths"}, "image": {"alt": "Two line charts of U against the width of the blur; one line per image, with a dashed threshold."}} tags=["hide-input"]
 plain = candidates[(candidates["operation"] == "none") & (candidates["adjustment"] == "none")]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.2))
 falling = {}
 for axes, task in zip(grid, tests, strict=True):
-    along = full[task, training_seeds[0]][0][:, plain.index.to_numpy()]
+    along = first[task].uncertainty[:, plain.index.tolist()]
     falling[task] = (along.diff(dim=1) <= 1e-4).float().mean().item()
     axes.plot(plain["blur"], along[:8].T, linewidth=1.2)
     figures.mark(axes, delta[task], "Δ", axis="y")
@@ -401,18 +344,16 @@ run.claim(
 # would have to add, and how many images have a candidate under twice Δ?
 
 # %% tags=["hide-input"]
-rank_in_chain = torch.tensor(candidates.groupby(chain.to_numpy()).cumcount().to_numpy())
-shares = {"every fourth width": rank_in_chain % 4 == 0, "every second width": rank_in_chain % 2 == 0}
-rows = []
-for key, subject in chosen.items():
-    U, about = full[key][0], {**subject.labels, "metric": "has a candidate"}
-    tried = {name: (U[:, kept] <= delta[key[0]]).any(1) for name, kept in shares.items()}
-    tried |= {"all widths": (delta[key[0]] >= U).any(1), "twice Δ": (2 * delta[key[0]] >= U).any(1)}
-    rows += [Scores.of(of, images=subject.images, variant=name, **about) for name, of in tried.items()]
-coarser = Scores.concat(rows)
-run.save(coarser, "coarser")
-source, known = next(iter(run.beside("scores").items()))
-of_run, coarser = next(iter(run.beside("coarser").items()))
+place = torch.tensor(candidates.groupby(chain).cumcount().to_list())  # in its chain
+grids = {"every fourth width": place % 4 == 0, "every second width": place % 2 == 0, "all widths": place >= 0}
+coarser = []
+for (task, s), subject in chosen.items():
+    U, about = full[task, s].uncertainty, {"images": subject.images, "metric": "has a candidate", **subject.labels}
+    tried = {name: (U[:, kept] <= delta[task]).any(1) for name, kept in grids.items()}
+    tried["twice Δ"] = (2 * delta[task] >= U).any(1)
+    coarser += [Scores.of(of, variant=name, **about) for name, of in tried.items()]
+run.save(Scores.concat(coarser), "coarser")
+(source, known), (of_run, coarser) = run.covering("scores"), run.covering("coarser")
 possible, more_widths = [], [{"variant": name} for name in ("all widths", "every second width")]
 for task, data in where.items():
     lacking = max(0, round(0.95 - float(stats.estimate(known, variant=None, dataset=data, **found)), 3))
@@ -505,31 +446,23 @@ run.claim(
 # replaced from clean, or a difference of two.
 
 # %% tags=["hide-input"]
-rows = []
-for key, subject in chosen.items():
-    image = references.intensities(tests[key[0]], subject.images)
-    mixed = torch.where(halves[key], image.roll(1, 0), image)
-    about = {**subject.labels, "metric": "novelty", "reference": "another image", "variant": "half replaced"}
-    rows.append(Scores.of(fars[key](mixed), images=subject.images, **about))
-mixed = Scores.concat(rows)
-run.save(mixed, "mixed")
-of_run, mixed = next(iter(run.beside("mixed").items()))
+another = {"reference": "another image", "metric": "novelty", "variant": "half replaced"}
+run.save(rows.where(**another), "mixed")
+of_run, mixed = run.covering("mixed")
 mixed = run.beside("scores")[of_run] + mixed
+ends = (0.0, 1.0)
 possible = []
 for task, data in where.items():
     for part in ("all replaced", "half replaced"):
         over = clean, {"metric": "novelty", "variant": part, "reference": "perturbed"}, among
-        only = stats.Statistic(
-            lambda one, other, has: stats.told_apart(one, those(other, has)), over, within=(0.0, 1.0)
-        )
-        only, asked = (
+        only = stats.Statistic(lambda one, other, has: stats.told_apart(one, those(other, has)), over, within=ends)
+        only, question = (
             stats.estimate(known, only, dataset=data),
-            f"{task}, {part}: those with a candidate against all clean ones (0.5: not told)",
+            "Can they hardly be told, without those that have no candidate?",
         )
-        possible.append(
-            Reason("Can they hardly be told, without those that have no candidate?", asked, only, below=0.6)
-        )
-    natural = stats.estimate(mixed, chance("another image", "half replaced"), dataset=data)
+        asked = f"{task}, {part}: those with a candidate against all clean ones (0.5: not told)"
+        possible.append(Reason(question, asked, only, below=0.6))
+    natural = stats.estimate(mixed, told("another image", "half replaced", ends), dataset=data)
     asked = f"{task}, half replaced: by another image"
     possible.append(Reason("Is any mixture told?", asked, natural, above=0.6, source=of_run))
     blurred = stats.difference(*(told(name, "all replaced") for name in ("blur", "perturbed")))

@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
+from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from faithlab.explainers import gradable, register
 from faithlab.explainers.gate import check_images
@@ -68,6 +68,25 @@ def forward_at(model: nn.Module, name: str, x: Tensor, instead: Tensor | None = 
             "class activation map needs [n, c, h, w]; pass layer= the name of a layer that gives that"
         )
     return activation, logits
+
+
+def through(maps: Tensor, model: nn.Module, layer: str, x: Tensor) -> Tensor:
+    """Maps of inputs [n, H, W] as a class activation map sees them: means over the layer's grid, interpolated back.
+
+    How well the true region is found by that is the most that such a map can reach.
+
+    Args:
+        maps: such as regions.
+        model: the network.
+        layer: whose activations are weighed.
+        x: inputs, of which one is asked, [n, C, H, W].
+
+    Raises:
+        ValueError: as `forward_at`.
+    """
+    with torch.no_grad():
+        activation, _ = forward_at(model, layer, x[:1])
+    return _enlarge(adaptive_avg_pool2d(maps[:, None].double(), activation.shape[2:]), x)[:, 0]
 
 
 def _gradient_at(model: nn.Module, layer: str, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -89,6 +89,21 @@ CANDIDATES = tuple(
 """All 804 candidates, chain by chain."""
 
 
+FORMULAS = {"none": "blur alone", "square": "x²", "root": "√x", "difference": "|x − m|"}
+FORMULAS |= {"product": "m x", "quotient": "x / m"}
+"""The operations as a reader knows them."""
+
+
+def _chain(candidate: Candidate) -> str:
+    """The chain of a candidate in words: what is done but for the width."""
+    adjustment = candidate.adjustment.replace("none", "")
+    return " ".join(filter(None, (FORMULAS[candidate.operation], candidate.place, adjustment)))
+
+
+CHAINS = tuple(_chain(candidate) for candidate in CANDIDATES)
+"""The chain that each candidate is of, such as "x² before range"."""
+
+
 def _simplest(candidate: Candidate) -> Candidate:
     """The candidate that makes the same image with the least to do."""
     operation, place, adjustment, width = candidate

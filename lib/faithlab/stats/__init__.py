@@ -19,6 +19,7 @@ from faithlab.stats.samples import (
     ranked_alike,
     same_order,
     settled,
+    spread,
     told_apart,
     youden,
 )

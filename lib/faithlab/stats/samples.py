@@ -206,6 +206,20 @@ def settled(by: str, values: Sequence[Label], **labels: Label) -> Statistic:
     return Statistic(correlation, over, "rank correlation of halves", bounds=(-1.0, 1.0))
 
 
+def spread(by: str, values: Sequence[Label]) -> Statistic:
+    """How far the means of the values of a label are from each other: their standard deviation, of n - 1.
+
+    Args:
+        by: such as "explainer".
+        values: its values.
+    """
+
+    def deviation(*samples: Sample) -> Tensor:
+        return torch.stack([sample.mean() for sample in samples], -1).std(-1)
+
+    return Statistic(deviation, tuple({by: value} for value in values), "standard deviation of means")
+
+
 def told_apart(one: Sample, other: Sample) -> Tensor:
     """The chance that a score of the second kind is above one of the first, ties half: the AUROC.
 

@@ -7,14 +7,17 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
+import torch
 from pandas.io.formats.style import Styler
 
-from faithlab import stats
+from faithlab import engine, stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Function, Statistic
+from faithlab.study import published
 from faithlab.study.names import named
+from faithlab.subject import Subject
 from faithlab.trials.comparisons import in_one_sign
 
 SOURCES = {
@@ -293,32 +296,60 @@ def estimates(
     return styled(pd.DataFrame(cells, index=list(rows)))
 
 
+def differences(
+    scores: Scores, pairs: Sequence[tuple[str, str]], columns: Mapping[str, Mapping[str, Any]], digits: int = 3
+) -> Styler:
+    """How far one explainer is above another on the same inputs, with the interval: a row for each pair.
+
+    Args:
+        scores: the long table.
+        pairs: of explainers.
+        columns: their names and labels.
+        digits: after the point.
+    """
+    contrast = torch.tensor([[1.0, -1.0]])
+    rows = {f"{one} − {other}": [{"explainer": one}, {"explainer": other}] for one, other in pairs}
+    rows = {name: {"cells": cells, "contrasts": contrast} for name, cells in rows.items()}
+    return estimates(rows, columns, scores, digits)
+
+
 def _estimate(scores: Scores, common: Mapping[str, Any], own: Mapping[str, Any]) -> Estimate:
     return stats.estimate(scores, **common, **own)
 
 
 def refined(
-    sources: Mapping[str, pd.DataFrame | None],
+    sources: Mapping[str, pd.DataFrame],
+    apart: Mapping[str, Callable[[dict, dict], Estimate]],
+    accuracies: Mapping[str, float],
     digits: int = 2,
-    accuracies: Mapping[str, float] | None = None,
+    *,
+    model: str,
+    network: str | None,
     **chosen: Any,
 ) -> Styler:
     """Explainers by refinements as Few-class Fidelity prints them, from several sources in adjacent columns.
 
-    The networks, `model` of the paper and `network` of the study, stand below it with their accuracies.
+    The networks stand below it with their accuracies.
 
     Args:
-        sources: by name; each with explainer, refinement and mean. None has no column.
+        sources: by name: of `faithlab.trials.refined.printed` and `table`.
+        apart: by the same names, one row less another on the same images, which says what is surely the best.
+        accuracies: of the study's networks, as shares.
         digits: after the point.
-        accuracies: as shares, by name; of those of the paper by the name with "(published)" behind it.
-        **chosen: values of the columns that a source has, so that one network and one metric are left.
+        model: a network of the paper.
+        network: one of the study; None: the paper's stands alone.
+        **chosen: values of further columns, so that one metric is left.
     """
-    left, order = _chosen(sources, chosen), ("none", "XRAI", "SG", "SG²")
+    left = {
+        name: of for name, of in _chosen(sources, {"model": model, "network": network, **chosen}).items() if len(of)
+    }
+    within = ["network", "metric", "refinement"]
+    left |= {name: marked(of, within, 1, apart[name]) for name, of in left.items() if name in apart}
+    order = ("none", "XRAI", "SG", "SG²")
     shown = compared(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits)
-    if not accuracies:
-        return shown
-    names = [f"{chosen[key]}{of}" for key, of in (("model", " (published)"), ("network", "")) if key in chosen]
-    said = "; ".join(f"{n}: accuracy {accuracies[n]:.1%}" for n in names if n in accuracies)
+    printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
+    said = f"{model} (published): accuracy {printed[model]:.1%}"
+    said += f"; {network}: accuracy {accuracies[network]:.1%}" if network in accuracies else ""
     return shown.set_caption(_NOTE.format(f"{said}. ") + (shown.caption or ""))
 
 
@@ -479,3 +510,10 @@ def across_images(
     clear = [f"{name} {number(e)}" for name, e in found.items() if e.low > 0 or e.high < 0]
     text = f"Across images the interval excludes 0 for {len(clear)} of {len(found)} explainers"
     return text + (": " + "; ".join(clear) if clear else "") + "."
+
+
+def in_precision(subject: Subject) -> str:
+    """What the forwards of a subject ran in, and how far that moves its answers, for a sentence."""
+    change = engine.agreement(subject.model, subject.x, subject.target, subject.precision)["probability"]
+    precision = str(subject.precision).removeprefix("torch.")
+    return f"Forwards ran in {precision}, which moves the followed probability by {change:.4f} on average."

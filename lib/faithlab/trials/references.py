@@ -5,17 +5,20 @@ the networks see them normalised.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from faithlab import engine, references
+from faithlab import draws, engine, references
 from faithlab.metrics import Metric, evaluate
+from faithlab.metrics.novelty import distance
+from faithlab.references import perturbed as perturbing
 from faithlab.references.perturbed import Answer, Perturbed, search
 from faithlab.scores import Scores
 from faithlab.subject import Subject
+from faithlab.zoo import models
 from faithlab.zoo.sets import ImageSet
 
 
@@ -57,6 +60,124 @@ def perturbed(subject: Subject, data: ImageSet, *, prune: bool = True) -> tuple[
     """
     found = search(intensities(data, subject.images).to(subject.x.device), answer(subject.model, data), prune=prune)
     return standing_in(subject, data, {"perturbed": found.images}), found
+
+
+class Full(NamedTuple):
+    """All candidates of each image.
+
+    Attributes:
+        uncertainty: U of each, [B, 804].
+        distance: S.
+        score: P.
+        winner: [B], its place.
+        fallback: [B] bool, True where no candidate's U was under Delta.
+    """
+
+    uncertainty: Tensor
+    distance: Tensor
+    score: Tensor
+    winner: Tensor
+    fallback: Tensor
+
+
+def searched(subject: Subject, data: ImageSet) -> tuple[Full, Subject, Perturbed, Scores]:
+    """The search for perturbed images in full and pruned: what it finds, which chain wins, and what it costs.
+
+    The rows, of each image: "has a candidate" whose U is at most Delta, and has one of "blur alone"; the "same winner"
+    by both searches; "forwards", of candidates "near enough (exact)" to win and of those that the pruned search asks,
+    "near a line"; and which chain of `faithlab.references.perturbed.CHAINS` "wins".
+
+    Args:
+        subject: images of the data set, and the network that shall be undecided.
+        data: the split that they are from.
+
+    Returns:
+        The full search; the subject with its perturbed images, and these, of the pruned one; the rows.
+    """
+    delta, origin = perturbing.threshold(len(data.classes)), torch.tensor(perturbing.ORIGINAL)
+    pictures = intensities(data, subject.images).to(subject.x.device)
+    U, S = (of.cpu() for of in perturbing.scores(pictures, answer(subject.model, data)))
+    full = Full(U, S, U + 10 / delta * S, *perturbing.winners(U, S, len(data.classes)))
+    pruned, found = perturbed(subject, data)
+    blurs = torch.tensor([candidate.operation == "none" for candidate in perturbing.CANDIDATES])
+    lowest = full.score.gather(1, full.winner[:, None])
+    near = ((10 / delta * S < lowest) | full.fallback[:, None]) & (origin == torch.arange(len(origin)))
+    rows = [
+        ("has a candidate", None, ~full.fallback),
+        ("has a candidate", "blur alone", (U[:, blurs] <= delta).any(1)),
+        ("same winner", None, found.candidate.cpu() == origin[full.winner]),
+        ("forwards", "near enough (exact)", near.sum(1).double()),
+        ("forwards", "near a line", found.forwards.cpu().double()),
+    ]
+    won = [perturbing.CHAINS[i] for i in origin[full.winner].tolist()]
+    for chain in dict.fromkeys(perturbing.CHAINS):
+        rows.append(("wins", chain, torch.tensor([chain == of for of in won]) & ~full.fallback))
+    about = {"images": subject.images, **subject.labels}
+    return full, pruned, found, Scores.concat(Scores.of(of, metric=m, variant=v, **about) for m, v, of in rows)
+
+
+def novelty(
+    subject: Subject, data: ImageSet, train: ImageSet, *, background: int, neighbours: int
+) -> Callable[[Tensor], Tensor]:
+    """How unlike the training data pictures look to a network: see `faithlab.metrics.novelty`.
+
+    Args:
+        subject: the network.
+        data: what the pictures are from.
+        train: the training split, whose images are familiar.
+        background: so many of them, evenly spaced.
+        neighbours: the distance to the k-th nearest is taken.
+
+    Returns:
+        Pictures [B, C, H, W] -> [B].
+    """
+    spread = torch.linspace(0, len(train) - 1, background).round().long()
+    known = models.representation(subject.model, train.model_inputs(spread).to(subject.x.device))
+
+    def far(pictures: Tensor) -> Tensor:
+        features = models.representation(subject.model, as_seen(pictures, data).to(subject.x.device))
+        return distance(features, known, neighbours)
+
+    return far
+
+
+def replaced(
+    subject: Subject,
+    data: ImageSet,
+    stand_ins: Mapping[str, Tensor],
+    far: Callable[[Tensor], Tensor],
+    *,
+    seed: int = 0,
+) -> Scores:
+    """What a network makes of images that are replaced: is it undecided, and has it seen the like?
+
+    The rows, of each stand-in as the reference: "U"; "sure of a class", above 0.9; the "class switch" to one other
+    class, above one half; and the "novelty" of images "all replaced" and "half replaced", in random pixels. Without a
+    reference stands the novelty of the images themselves.
+
+    Args:
+        subject: images of the data set, and the network.
+        data: the split that they are from.
+        stand_ins: pictures for all images, [B, C, H, W], by name.
+        far: of `novelty`.
+        seed: of the half that is replaced.
+    """
+    image = intensities(data, subject.images)
+    order = draws.permutations(seed, subject.images, torch.zeros(1, dtype=torch.int64), image[0, 0].numel())
+    half = (order < order.shape[-1] // 2).view(len(image), 1, *image.shape[-2:])
+    rows = [("novelty", None, None, far(image))]
+    for name, stand_in in stand_ins.items():
+        answers = answer(subject.model, data)(stand_in)
+        others = answers.cpu().scatter(1, subject.target.cpu()[:, None], 0.0)  # the probabilities of the other classes
+        rows += [
+            ("U", name, None, perturbing.uncertainty(answers)),
+            ("sure of a class", name, None, answers.amax(1) > 0.9),
+            ("class switch", name, None, others.amax(1) > 0.5),
+            ("novelty", name, "all replaced", far(stand_in)),
+            ("novelty", name, "half replaced", far(torch.where(half, stand_in, image))),
+        ]
+    about = {"images": subject.images, **subject.labels}
+    return Scores.concat(Scores.of(of, metric=m, reference=r, variant=v, **about) for m, r, v, of in rows)
 
 
 def plain(pictures: Tensor) -> dict[str, Tensor]:

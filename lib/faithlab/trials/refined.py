@@ -6,6 +6,7 @@ the mean map over noisy copies, SG² the mean of the squares.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any, Literal
 
 import pandas as pd
@@ -20,7 +21,7 @@ from faithlab.scores import Scores
 from faithlab.stats import Estimate, Sample, Statistic
 from faithlab.subject import Subject
 from faithlab.trials import references, truth
-from faithlab.trials.subjects import Chosen, attributions, subject
+from faithlab.trials.subjects import Chosen, attributions, recognised, subject
 from faithlab.zoo.sets import ImageSet
 from faithlab.zoo.training import Recipe
 
@@ -117,8 +118,8 @@ def noise_levels(
 
 def with_noise(
     recipes: Mapping[tuple[str, int], Recipe],
-    places: Tensor,
     count: int,
+    others: int,
     data: ImageSet,
     metrics: Mapping[str, Metric],
     levels: Sequence[float],
@@ -129,10 +130,13 @@ def with_noise(
 ) -> tuple[dict[tuple[str, int], Subject], dict[tuple[str, int], Perturbed], dict[tuple[str, int], float], Scores]:
     """Every network with its perturbed images, and the noise of SG and SG², chosen on other images.
 
+    The images are the first that every network gets right. Of these the noise is chosen on the first, so that fewer
+    images that are judged are the first of more.
+
     Args:
         recipes: of the networks, by name and training seed.
-        places: of the images: the first `count` are judged, the noise is chosen on the others.
-        count: how many are judged.
+        count: how many images are judged.
+        others: on how many the noise is chosen.
         data: the test split.
         metrics: one, by name; the noise with its highest mean for BP + SG is chosen.
         levels: of the noise, see `noise_levels`.
@@ -142,14 +146,18 @@ def with_noise(
 
     Returns:
         By network: its subject, its perturbed images, its noise; and all scores of `noise_levels`.
+
+    Raises:
+        ValueError: there are not as many images that every network gets right.
     """
     chosen, made, noise, tables = {}, {}, {}, []
+    places = recognised(list(recipes.values()), others + count, data, least=others + count)
     for (name, s), recipe in recipes.items():
-        judged, others = (
+        kept, judged = (
             references.perturbed(subject(recipe, part, name=name, precision=precision, data=data), data)
-            for part in (places[:count], places[count:])
+            for part in (places[:others], places[others:])
         )
-        tried = noise_levels(metrics, others[0], levels, samples=samples, seed=seed)
+        tried = noise_levels(metrics, kept[0], levels, samples=samples, seed=seed)
         means = {level: float(stats.estimate(tried, level=level)) for level in levels}
         chosen[name, s], made[name, s] = judged
         noise[name, s] = max(means, key=means.get)
@@ -230,6 +238,44 @@ def left_out(names: Sequence[str]) -> dict[str, list[str]]:
     return {group: [name for name in names if group not in name.split(" + ")] for group in groups}
 
 
+def best_without(
+    scores: Scores, names: Sequence[str], one: Mapping[str, Any], other: Mapping[str, Any], **labels: Any
+) -> tuple[str, Estimate]:
+    """Which explainer or refinement spoils an agreement most: what is left out for the largest rank correlation.
+
+    Args:
+        scores: the long table.
+        names: of explainers with refinements; each part of them is left out in turn, see `left_out`.
+        one: labels of a kind of rows, such as a metric or a network.
+        other: of the other.
+        **labels: of both.
+
+    Returns:
+        What is left out, and the rank correlation of the two kinds of rows over the rest.
+    """
+    found = {
+        group: stats.estimate(scores, stats.agreement(one, other, "explainer", rest), **labels)
+        for group, rest in left_out(names).items()
+    }
+    return max(found.items(), key=lambda item: float(item[1]))
+
+
+def steadiness(subject: Subject, noise: float, *, seed: int = 0) -> Scores:
+    """How noisy gradients are, asked without a metric: how alike BP is for an image and for one noisy copy of it.
+
+    Spearman's correlation of the two magnitudes over the pixels: 1 where noise does not move a map.
+
+    Args:
+        subject: the images and the network.
+        noise: its standard deviation, as a fraction of the image's range.
+        seed: of the noise.
+    """
+    noisy = refine.magnitude(refine.smooth("gradient", samples=1, noise=noise, seed=seed))
+    both = attributions(subject, {"as it is": refine.magnitude("gradient"), "noisy": noisy})
+    alike = stats.spearman(*(of.double() for of in both.values()))
+    return Scores.of(alike, images=subject.images, explainer="BP", metric="alike under noise", **subject.labels)
+
+
 def table(scores: Scores, **labels: Any) -> pd.DataFrame:
     """The mean of every metric, explainer and refinement with its interval over images.
 
@@ -273,12 +319,17 @@ def typical_gain(refinement: str, names: Sequence[str], over: str = "none") -> S
         over: the other refinement.
     """
 
-    def median(*samples: Sample) -> Tensor:
+    def middle(*samples: Sample) -> Tensor:
         means = torch.stack([sample.mean() for sample in samples], -1)
         return (means[..., : len(names)] - means[..., len(names) :]).quantile(0.5, dim=-1)
 
     cells = [{"explainer": named(name, way)} for way in (refinement, over) for name in names]
-    return Statistic(median, tuple(cells), f"median gain of {refinement} over {over}")
+    return Statistic(middle, tuple(cells), f"median gain of {refinement} over {over}")
+
+
+def printed_gain(means: Mapping[str, float], refinement: str, names: Sequence[str], over: str = "none") -> float:
+    """`typical_gain` of what the paper prints, where its means are given by name ("BP + SG")."""
+    return median([means[named(name, refinement)] - means[named(name, over)] for name in names])
 
 
 def gains_alike(one: Mapping[str, Any], other: Mapping[str, Any], names: Sequence[str]) -> Statistic:

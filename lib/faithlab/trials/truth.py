@@ -4,6 +4,7 @@ Two questions. *Alignment*: how well an explanation finds the region, whatever t
 section 4.3). *Orders that are known*: the region first, and the region last, to be put to any metric.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from faithlab import arguments, draws, masks, references
 from faithlab.metrics import alignment
 from faithlab.scores import Scores
 from faithlab.subject import Subject
+from faithlab.trials.subjects import Chosen, attributions
+from faithlab.zoo import degradation
 
 MEASURES = {
     "IoU": lambda attribution, regions: alignment.iou(attribution, alignment.boxes(regions), *regions.shape[1:]),
@@ -40,6 +43,31 @@ def aligned(
     return Scores.concat(
         Scores.of(MEASURES[measure](of, regions.to(of.device)), images=subject.images, explainer=name, **about)
         for name, of in tqdm(attributions.items(), desc=measure, mininterval=5)
+    )
+
+
+def unlearned(
+    measure: str, subject: Subject, explainers: Mapping[str, Chosen], regions: Tensor, *, seed: int = 0
+) -> Scores:
+    """How well explanations find the region that owe nothing to what the network knows of the target.
+
+    The variants "weights drawn anew", of every layer, and "the other class", the next one where there are several.
+
+    Args:
+        measure: of `MEASURES`.
+        subject: the images and the network.
+        explainers: by name.
+        regions: as in `aligned`.
+        seed: of the weights.
+    """
+    drawn = degradation.randomised(subject.model, 1.0, keep=False, seed=seed)
+    with torch.no_grad():
+        classes = subject.model(subject.x[:1]).shape[1]
+    changes = {"weights drawn anew": {"model": drawn}, "the other class": {"target": (subject.target + 1) % classes}}
+    others = {variant: dataclasses.replace(subject, **change) for variant, change in changes.items()}
+    return Scores.concat(
+        aligned(measure, other, attributions(other, explainers), regions, variant=variant)
+        for variant, other in others.items()
     )
 
 
