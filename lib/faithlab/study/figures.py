@@ -863,7 +863,8 @@ def decisions(decisions: Sequence[Decision], label: str) -> plt.Figure:
     figure, panels = plt.subplots(1, len(decisions), figsize=(7.2, 3.2), sharey=True, squeeze=False)
     for axes, decision in zip(panels[0], decisions, strict=True):
         looks = decision.frame()
-        axes.errorbar(looks["forwards"], looks["value"], (looks["high"] - looks["low"]) / 2, fmt="o-", capsize=3)
+        reach = looks["value"] - looks["low"], looks["high"] - looks["value"]
+        axes.errorbar(looks["forwards"], looks["value"], reach, fmt="o-", capsize=3)
         axes.axhline(0, color="0.5", lw=1)
         axes.set(xlabel="forwards", title=" - ".join(decision.names))
     panels[0, 0].set_ylabel(label)
