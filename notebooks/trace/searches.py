@@ -256,7 +256,7 @@ Markdown(
 
 # %% tags=["hide-input"]
 EXACT, SEARCHED = 16, 64  # features up to which all subsets are asked, and independent searches made
-complete = {}  # by network and features, of both readouts
+complete = {}  # by network, features and number of inputs, of both readouts
 
 
 def known(table, score):
@@ -278,10 +278,10 @@ def studied(case):
     score, few = subject.score(READOUTS[case.readout]), subject.part(torch.arange(min(certified, len(subject.x))))
     table = None
     if not photographs and case.features <= EXACT:
-        if case[:2] not in complete:
-            step = f"all subsets of {case.features} features of {case.network}"
-            complete[case[:2]] = run.kept(step, partial(optimum.all_subsets, few, READOUTS.values()))
-        table = complete[case[:2]][[*READOUTS].index(case.readout)][: len(few.x)]
+        if (which := (*case[:2], len(few.x))) not in complete:
+            step = f"all subsets of {case.features} features of {len(few.x)} inputs of {case.network}"
+            complete[which] = run.kept(step, partial(optimum.all_subsets, few, READOUTS.values()))
+        table = complete[which][[*READOUTS].index(case.readout)]
     asked_once = search.Remembered(score if table is None else known(table, score))  # by all searches together
     found, _ = compare(subject, case, asked_once)
     last = {name: reached(path, case.most) for name, path in found.items()}
