@@ -1,7 +1,6 @@
 """What a build would miss is said before it starts, with what to do; pretrained networks are fetched before jobs."""
 
 import json
-import re
 from collections import namedtuple
 
 import pytest
@@ -72,9 +71,11 @@ def test_what_is_said_of_clusters_is_still_so():
     assert f"`paper` has {len(jobs)} pages, {sum(jobs)} training jobs and {asking}" in guide.replace("\n", " ")
     alone = [name.split("/")[0] for name in places.pages() if profiles.needs(name).alone]
     assert (alone.count("cost"), len(alone)) == (5, 5)
-    for name, seconds in re.findall(r"^\| (\S+/\S+) \| (\d+) \|", guide, re.MULTILINE):
-        record = json.loads((places.recorded(name, "study") / "provenance.json").read_text())
-        assert round(record["seconds"]) == int(seconds), name
+    assert "no recorded page took more than two and a half hours" in guide.replace("\n", " ")
+    records = list((places.root() / "data/results/study").rglob("provenance.json"))
+    assert records
+    for record in records:
+        assert json.loads(record.read_text())["seconds"] <= 2.5 * 3600, record
 
 
 def test_every_kind_of_cluster_has_a_profile():

@@ -167,8 +167,8 @@ for i, recipe in enumerate(recipes):
     whole_images.append({name: accuracy_of(of) for name, of in roar.recipes(again, original, explained).items()})
 Markdown(
     "Of whole test images the retrained networks recognise "
-    + ", ".join(f"{value:.1%} ({name})" for name, value in whole_images[0].items())
-    + "."
+    + "; ".join(f"{', '.join(f'{of[name]:.1%}' for of in whole_images)} ({name})" for name in explainers)
+    + (", by the original's training." if len(recipes) > 1 else ".")
 )
 
 # %% tags=["hide-input"]
