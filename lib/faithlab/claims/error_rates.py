@@ -12,6 +12,7 @@ Under chance the truth of every part is moved to where the claim is just not tru
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -81,6 +82,17 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
     if not tested:
         return ErrorRates(claim.id, runs, 0, Counter(), None, None, True)
 
+    @cache  # the same images for chance and for the printed effect, which only move what was found
+    def redrawn(k: int, run: int) -> Estimate:
+        return _redrawn(tested[k], seed, run, resamples)
+
+    def moved_to(truth: Tensor, part: Part, run: int) -> Estimate:
+        """As if the table's own value were `truth` for every network."""
+        found, own = redrawn(next(k for k, known in enumerate(tested) if known is part), run), part.estimate
+        return replace(
+            found, pooled=found.pooled.shifted(truth - own.value), each=found.each.shifted(truth - own.each.value)
+        )
+
     def simulate(estimated: Callable[[Part, int], Estimate], count: int) -> Counter:
         return Counter(_verdict(claim, estimated, run) for run in range(count))
 
@@ -92,7 +104,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
         value = part.estimate.value
         edges = torch.tensor([edge for edge in (part.low, part.high) if abs(edge) != float("inf")], dtype=torch.float64)
         nearest = edges[(value[:, None] - edges).abs().nan_to_num(0).argmin(1)]
-        return _redrawn(part, nearest, seed, run, resamples)
+        return moved_to(nearest, part, run)
 
     def stable(part: Part, run: int) -> Estimate:
         if part.kind not in PAIRED:
@@ -102,7 +114,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
         return intervals(part.gathered, part.resampled, part.matrix[:, one])
 
     def printed(part: Part, run: int) -> Estimate:
-        return _redrawn(part, torch.tensor(part.printed, dtype=torch.float64), seed, run, resamples)
+        return moved_to(torch.tensor(part.printed, dtype=torch.float64), part, run)
 
     orders = min(runs, 100)
     compared = any(part.kind in PAIRED for part in tested)
@@ -132,14 +144,10 @@ def _order(part: Part, seed: int, run: int) -> Tensor:
     return draws.permutations(seed, torch.arange(images), torch.tensor([run]), part.matrix.shape[1])[:, 0]
 
 
-def _redrawn(part: Part, truth: Tensor, seed: int, run: int, resamples: int) -> Estimate:
-    """The estimate from images drawn anew, moved as if the table's own value were `truth` for every network."""
+def _redrawn(part: Part, seed: int, run: int, resamples: int) -> Estimate:
+    """The estimate from images drawn anew."""
     picks = [
         (draws.uniform(seed + 2 + d, torch.tensor([run]), torch.zeros(1, dtype=torch.int64), n)[0, 0] * n).long()
         for d, n in enumerate(part.gathered.images)
     ]
-    found = intervals(part.gathered, resampled(part.gathered, resamples, picks=picks), part.matrix)
-    own = part.estimate
-    return replace(
-        found, pooled=found.pooled.shifted(truth - own.value), each=found.each.shifted(truth - own.each.value)
-    )
+    return intervals(part.gathered, resampled(part.gathered, resamples, picks=picks), part.matrix)

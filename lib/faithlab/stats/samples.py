@@ -138,23 +138,30 @@ def _associations(samples: Sequence[Sample]) -> Tensor:
     """Spearman's correlations over the images between all scores of each, [R, samples, samples]."""
     if any(sample.images is not None or sample.sizes is not None for sample in samples):
         raise ValueError("the correlation over images needs one score of each kind for an image")
-    scores = torch.stack([sample.values[:, 0] for sample in samples])  # [samples, n]
+    every = samples[0].weights
+    there = (every.amax(0) > 0).nonzero()[:, 0]  # a simulation draws some images never
+    scores = torch.stack([sample.values[there, 0] for sample in samples])  # [samples, n]
     ordered, order = scores.sort()
     ends = [torch.searchsorted(ordered, scores, right=right) for right in (False, True)]
     answers = []
-    for weights in samples[0].weights.split(64):  # bounds memory
-        total = weights.sum(1, keepdim=True)
-        ranks = weights.new_empty(len(weights), *scores.shape)
-        below = weights.new_zeros(len(weights), scores.shape[1] + 1)
-        for k, (first, last) in enumerate(zip(*ends, strict=True)):
-            # The mean rank of a value in a sample that has each value as often as its weight; their mean is total / 2.
-            below[:, 1:] = weights[:, order[k]].cumsum(1)
-            ranks[:, k] = (below[:, first] + below[:, last] - total) / 2
-        products = (ranks * weights[:, None]) @ ranks.mT
-        own = products.diagonal(dim1=1, dim2=2)
-        spread = own[:, :, None] * own[:, None]
+    for weights in every.split(64):  # bounds memory
+        own = weights.T[there]  # [n, R]: a value's weights lie side by side
+        total = own.sum(0)
+        below = own.new_zeros(len(own) + 1, own.shape[1])
+        ranks = []
+        for by_score, first, last in zip(order, *ends, strict=True):
+            torch.cumsum(own[by_score], 0, out=below[1:])
+            # Twice the mean rank of a value in a sample that has each as often as its weight; their mean is total.
+            ranks.append((below[first] + below[last]).sub_(total))
+        products = own.new_empty(len(total), len(ranks), len(ranks))
+        for k, one in enumerate(ranks):
+            weighted = one * own
+            for j, other in enumerate(ranks[: k + 1]):
+                products[:, k, j] = products[:, j, k] = (weighted * other).sum(0)
+        each = products.diagonal(dim1=1, dim2=2)
+        spread = each[:, :, None] * each[:, None]
         r = products / spread.sqrt()
-        answers.append(torch.where(spread > 1e-9 * total[:, None] ** 6, r, torch.nan))
+        answers.append(torch.where(spread > 16e-9 * total[:, None, None] ** 6, r, torch.nan))
     return torch.cat(answers)
 
 
