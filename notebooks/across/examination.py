@@ -39,7 +39,7 @@ peers = []  # metrics of other libraries, such as "captum: infidelity": see fait
 training = {}  # by model: what differs from its recipe, such as {"resnet9": {"epochs": 5}}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
 beta = 0.1  # largest share of the features that fine-tuning removes
-images = 12  # test images, series or texts to explain, of each network
+images = 8  # test images, series or texts to explain, of each network
 side = 6  # an image is cut into side x side features
 explainers = {
     "resnet9": ["gradcam", "integrated-gradients", "saliency", "excitation-backprop"],
@@ -54,7 +54,7 @@ randomised_share = 0.3  # of the layers, at least, in Own model
 size_step = 0.1  # between the sizes of metrics that have several
 draws = 2  # random subsets of R- and F-Fidelity; the paper draws 50
 budget = 700  # forwards for each input and metric, in Gaming
-gamed = 4  # inputs of Gaming
+gamed = 2  # inputs of Gaming
 seeds = [0]  # of noise, random orders and searches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 

@@ -26,7 +26,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-images = 12  # to ask again with more draws
+images = 8  # to ask again with more draws
 forwards = 100000  # that you can spend, to tell two explanations apart that differ
 
 # %% tags=["hide-input"]

@@ -28,7 +28,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 width = 16  # of ResNet-9
-images = 4
+images = 2
 steps = 19  # explanation sizes
 draws = 50
 small_width = 16  # of the small network, three convolutions

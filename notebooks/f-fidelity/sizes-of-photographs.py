@@ -32,7 +32,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 network = "efficientnet-lite0"  # see faithlab.zoo.pretrained
-photographs = 3  # of the 20 that every installation has
+photographs = 2  # of the 20 that every installation has
 folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
 more_photographs = 400  # of that folder
 patch = 16  # side of a patch in pixels, the feature that is removed

@@ -29,7 +29,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-studies = 10  # simulated studies of each case
+studies = 5  # simulated studies of each case
 
 # %% tags=["hide-input"]
 import functools

@@ -31,7 +31,7 @@ training = {}  # what differs from the recipe of the small network, such as {"ep
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 100  # test images to explain
+images = 64  # test images to explain
 groups = 10  # K of SaCo
 
 # %% tags=["hide-input"]

@@ -26,7 +26,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 3  # recognised test images; the paper has 200
+images = 2  # recognised test images; the paper has 200
 patch_sides = [8, 4]  # of the patches in pixels, 16 and 64 of them; 2 is dear
 steps = 100  # of annealing, through the paper's temperatures; the paper takes 5000
 clothes_sides = [7, 4, 2]  # of the patches of one picture of clothes: 16, 49 and 196 of them, as in Figure 3a

@@ -28,7 +28,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 4  # recognised test images; the paper has 200
+images = 2  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels: 64 patches; the paper has 49
 steps = 1000  # of annealing; the paper takes 5000
 rise_samples = 200  # masks per image; 4000 in RISE's paper

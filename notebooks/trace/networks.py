@@ -29,12 +29,12 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 6  # recognised test images
+images = 4  # recognised test images
 patch = 8  # side of a patch of these, in pixels
 steps = 150  # of annealing on ResNet-9
 photographs = "imagenet-foolbox"  # or imagenet-folder
 photographs_path = None  # of imagenet-folder: the folder that they lie in
-photographs_judged = 3  # recognised photographs; 200 in the paper
+photographs_judged = 2  # recognised photographs; 200 in the paper
 networks = ["efficientnet-lite0"]  # pretrained on ImageNet
 references = ["zero"]  # or mean, blur
 photograph_patch = 56  # side of a patch of these: 16 patches; 32 (49 patches) in the paper

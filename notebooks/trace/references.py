@@ -27,7 +27,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 40  # recognised test images
+images = 24  # recognised test images
 sigma = 4.0  # of the blurred reference, in pixels
 integration_steps = 32
 draws = 1  # random orders per image: images decide

@@ -33,14 +33,14 @@ profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
 training_seed = 0  # of ResNet-9; the others have the study's
 compared = [  # network, features, readout, recognised inputs, forwards for each, proposals of annealing: about as many
-    "resnet9 16 p 8 900 210",
-    "resnet9 16 y 4 900 130",
+    "resnet9 16 p 4 900 210",
+    "resnet9 16 y 3 900 130",
 ]
 photograph_networks = []  # those among them that others trained, for photographs
 passed_over = 48  # of the inputs that a network recognises, but for photographs: earlier runs asked about these
 certified = 1  # inputs of each network whose subsets are all asked, or that independent searches ask about
 seeds = 3  # of the searches that are repeated, on the first network
-repeated = 3  # inputs of the first network that they are repeated on
+repeated = 2  # inputs of the first network that they are repeated on
 timed = 2  # inputs of the first network that searches are timed with, each by itself
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 repeats = 3  # independent searches from random orders, for the limit

@@ -27,7 +27,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 3  # recognised test images; the paper has 200
+images = 2  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels
 steps = 100  # of annealing, through the paper's temperatures; the paper takes 5000
 sigma = 4.0  # of the blurred reference, in pixels
