@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -156,9 +157,61 @@ def test_panels_show_what_is_read_and_which_story_misses_the_dots():
     assert [a.get_title() for a in figure.axes[:2]] == [f"an end\n{sizes['an end']}", "none\nno size"]
     assert [a.axison for a in figure.axes] == [True, True, True, False]
     assert [[t.get_text() for t in a.texts] for a in figure.axes[:3]] == [["truth"], [], []]
+    figure = figures.collapses(sizes)
+    assert [a.get_title() for a in figure.axes] == ["an end", "none"]
+    assert [len(a.lines) for a in figure.axes] == [len(SETTINGS)] * 2
     missed = [float(a.get_title().split("\n")[1].split()[0]) for a in figures.stories(sizes).axes[:3]]
     assert missed[0] < 2
     assert missed[0] < missed[1] < missed[2]
+
+
+NONE = math.nan
+
+
+def test_named_sizes_are_filled_and_refused_ones_are_told_apart():
+    found = pd.DataFrame(
+        [
+            ("digits", "truth", 0.2, 0.18, 0.22, 0.2, "", 0.2),
+            (
+                "digits",
+                "random",
+                NONE,
+                NONE,
+                NONE,
+                0.4,
+                "a random ranking explains the curves as well",
+                0.2,
+            ),
+            (
+                "words",
+                "gradient",
+                NONE,
+                NONE,
+                NONE,
+                0.3,
+                "a smooth decay explains the curves as well",
+                NONE,
+            ),
+            ("words", "other", NONE, NONE, NONE, 0.5, "it may be smaller than the sweep shows", NONE),
+            ("words", "nothing", NONE, NONE, NONE, NONE, "no removal changes the answer", NONE),
+        ],
+        columns=["data", "ranking", "size", "low", "high", "best_knee", "refusal", "truth"],
+    ).assign(training_seed=0)
+    digits, words = figures.named_sizes(found, 0.6).axes
+    assert [(line.get_marker(), *line.get_xydata()[0]) for line in digits.lines if line.get_marker() in ("D", "X")] == [
+        ("D", 0.2, 0),
+        ("X", 0.4, 1),
+    ]
+    assert [(line.get_marker(), *line.get_xydata()[0]) for line in words.lines] == [("o", 0.3, 0), ("^", 0.5, 1)]
+    assert [text.get_text() for text in words.texts] == ["nothing is lost"]
+    assert digits.lines[-1].get_xdata()[0] == 0.2  # the known size
+
+
+def test_single_inputs_are_points_with_their_number():
+    each = pd.DataFrame({"which": ["a", "a", "a", "b"], "size": [0.1, NONE, 0.3, NONE]})
+    (axes,) = figures.single_sizes(each, "which", 0.6, 0.2).axes
+    assert [text.get_text() for text in axes.texts] == ["2 of 3", "0 of 1", "truth"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
 
 
 def test_the_same_seed_gives_the_same_reading_and_few_images_none():

@@ -9,9 +9,11 @@ import torch
 from torch import nn
 
 from faithlab import masks, segments
+from faithlab.claims import Claim
 from faithlab.metrics import METRICS, alignment, size
 from faithlab.metrics.size import Setting
 from faithlab.readouts import hit
+from faithlab.scores import Scores
 from faithlab.trials import sizes, truth
 from faithlab.zoo import datasets, training
 from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
@@ -177,6 +179,46 @@ def test_where_known_features_matter_alike_their_size_is_read_and_that_of_no_ran
     one = sizes.of_one(subject, rankings["truth"], 7, **how)
     assert one.rows == 150
     assert one.low - 1e-9 <= 0.25 <= one.high + 1e-9
+
+
+def test_a_case_asks_its_law_its_halves_and_single_inputs():
+    subject, known = truth.closed_form(images=200)
+    caps, fractions = tuple(Setting(0.5, cap) for cap in (0.05, 0.1, 0.15)), torch.tensor(size.SIZES)
+    asked = (*caps, Setting(1.0, 0.1)), fractions
+    of = sizes.Case(subject, known, ("0", "1"), *asked, draws=4, explainers={}, groups=subject.segments, seed=0)
+    rankings = of.rankings()
+    scores = of.ask(rankings)
+    table = sizes.tabulated([of], [rankings], scores).set_index("ranking")
+    assert table.loc["truth", "halves"] == 2
+    assert table.loc["random", "halves"] == 0
+    assert table.loc["truth", "read"].fraction == table.loc["truth", "size"]
+    assert table["of"].tolist() == [of, of]
+    assert [part.name for part in of.follows_the_law(scores)] == [
+        f"{subject.dataset}: {says}" for says in ("rises", "rises more", "falls", "falls more")
+    ]
+
+    def holding(table):
+        judged = Claim("law", "Theorem 1", "It follows the law.", of.follows_the_law(table)).verdict.judged
+        return [part.outcome == "holds" for part in judged]
+
+    assert all(holding(scores))
+    others = {"truth": "random", "random": "truth"}
+    in_its_place = Scores.concat(scores.where(explainer=a).labelled(explainer=b) for a, b in others.items())
+    assert not any(
+        holding(in_its_place)[1:]
+    )  # any ranking's curve rises as more is removed, but not more than the truth's
+    one = of.read_one(rankings["truth"], 7, 150, fractions[1::2])
+    assert (one.rows, one.settings) == (150, caps)  # of the first alpha alone
+    assert one.fractions.tolist() == pytest.approx(fractions[1::2].tolist())
+    every = [block.values.mean(1) for s in asked[0] for block in scores.where(metric=s.metric, explainer="truth")]
+    assert of.lost(scores, "truth").tolist() == pytest.approx(torch.stack(every).view(4, -1, 200).mean((0, 1)).tolist())
+
+
+def test_the_centre_is_the_middle_of_any_image():
+    found = sizes.centre(None, torch.zeros(2, 3, 5, 7), None, None)
+    assert found.shape == (2, 1, 5, 7)
+    assert found[1, 0].flatten().argmax() == 2 * 7 + 3
+    assert found[0, 0, 0, 0] == found[0, 0, 4, 6] == found.min()
 
 
 @pytest.mark.parametrize(

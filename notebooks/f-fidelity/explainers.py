@@ -67,7 +67,7 @@ from faithlab.study import figures, networks, published, tables
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
-from faithlab.trials import optimum, subjects
+from faithlab.trials import optimum, sizes, subjects
 from faithlab.zoo import datasets, pretrained
 from faithlab.zoo.training import Recipe, accuracy, trained
 
@@ -169,12 +169,6 @@ Markdown(
 
 
 # %% tags=["hide-input"]
-def centre(model, x, target, images):
-    """Closer to the middle is more relevant; it looks at nothing."""
-    rows, columns = (torch.linspace(-1, 1, n, device=x.device) for n in x.shape[-2:])
-    return -(rows[:, None] ** 2 + columns**2).expand(len(x), 1, -1, -1)
-
-
 def blurred(model, x, target, images):
     """The saliency map, smoothed."""
     values = explain("saliency", model, x, target, torch.arange(x[0, 0].numel()).view(x.shape[-2:]), images=images)
@@ -182,7 +176,7 @@ def blurred(model, x, target, images):
 
 
 judged = {"GradCAM": "gradcam", "Saliency": "saliency"}
-controls = {"Random": ("random", {"seed": seed}), "Centre": centre, "Blurred": blurred}
+controls = {"Random": ("random", {"seed": seed}), "Centre": sizes.centre, "Blurred": blurred}
 metrics = {
     name: METRICS[name].given(
         sizes=[k * size_step for k in range(1, round(1 / size_step))], alpha=alpha, cap=beta, seed=seed

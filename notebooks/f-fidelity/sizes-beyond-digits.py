@@ -65,16 +65,14 @@ seed = 0  # of places, searches and random subsets
 # %% tags=["hide-input"]
 import dataclasses
 import math
+from functools import partial
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from IPython.display import Markdown
 
 from faithlab import segments, stats
-from faithlab.claims import above, below, better
-from faithlab.metrics.size import GRID, Setting, curves, explanation_size, stretch
-from faithlab.readouts import probability
+from faithlab.metrics.size import GRID, Setting
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.reasons import Reason
@@ -108,12 +106,6 @@ def tuned(recipe, blank=0.0, **training):
     return networks.pair(recipe, 0, beta=max(betas) + blank, training=training)["fine-tuned"]
 
 
-def centre(model, x, target, images):
-    """The middle of the image first, whatever it shows."""
-    rows, columns = (torch.linspace(-1, 1, side, device=x.device) for side in x.shape[-2:])
-    return -(rows[:, None] ** 2 + columns**2).expand(len(x), 1, -1, -1)
-
-
 sorting = Recipe("cifar10-vehicles", "resnet9", epochs, rate=0.01, decay=1e-5, batch=64, precision=precision)
 of_vehicles = {"model_options": {"width": width, "classes": 3}, "limit": train_limit}
 brief = {"epochs": tuning_epochs, "rate": 0.004}
@@ -124,7 +116,7 @@ gradients = {"SG-SQ": ("smoothgrad-squared", sg), "Integrated Gradients": ("inte
 embedded = {"Integrated Gradients": ("integrated-gradients-embedding", ig)}
 embedded |= {"Input × Gradient": "input-x-gradient-embedding"}
 pictures = {"network": "ResNet-9", "draws": image_draws}
-pictures |= {"explainers": gradients | {"Grad-CAM": "gradcam", "centre": centre}}
+pictures |= {"explainers": gradients | {"Grad-CAM": "gradcam", "centre": sizes.centre}}
 pictures |= {"groups": segments.patches(32, 32, 8)}  # what TRACE moves as one
 words = {"network": "LSTM", "draws": draws, "explainers": embedded}
 steps = {"network": "LSTM", "draws": draws, "explainers": gradients, "groups": segments.time_steps(100) // 5}
@@ -182,16 +174,9 @@ run.save(scores, "scores")
 
 # %% tags=["hide-input"]
 certain = [c for c in cases if c.known is not None]
-
-
-def change(name, c):
-    """How a stretch of the law is asked of a kind of data."""
-    return {"of": stretch(name, float(c.known.double().mean()), c.settings, fractions), "dataset": c.subject.dataset}
-
-
 rows = [
     {"stretch": name, "data": c.subject.dataset, "ranking": ranking}
-    | tables.interval(stats.estimate(scores, explainer=ranking, **change(name, c)))
+    | tables.interval(stats.estimate(scores, explainer=ranking, **c.law(name)))
     for c in certain
     for ranking in ("truth", "random")
     for name in ("rise", "flat", "fall")
@@ -202,23 +187,12 @@ of_law = {"rows": ["data", "ranking"], "columns": ["stretch"], "order": ["truth"
 tables.compared({"change of FFid+": changes}, **of_law)
 
 # %% tags=["hide-input"]
-controlled = {"explainer": "truth"}, {"explainer": "random"}
 run.claim(
     "ff-theorem-networks",
     "Theorem 1",
     "On trained networks of photographs, texts and series, too, FFid+ of a known explanation rises before both knees and falls after them, "
     "each more than that of a random ranking.",
-    [
-        part
-        for c in certain
-        for name, judged in (("rise", above), ("fall", below))
-        for part in (
-            judged(scores, 0, name=f"{c.subject.dataset}: {name}s", explainer="truth", **change(name, c)),
-            better(
-                scores, *controlled, less=name == "fall", name=f"{c.subject.dataset}: {name}s more", **change(name, c)
-            ),
-        )
-    ],
+    [part for c in certain for part in c.follows_the_law(scores)],
 )
 
 # %% [markdown]
@@ -235,8 +209,10 @@ source, known = next(
 )
 recipe_of = {name: recipe for name, recipe, *_ in asked}
 for c in certain:
-    rise, fall = (change(name, c)["of"] for name in ("rise", "fall"))
-    seen = stats.paired(known, *controlled, stats.difference(rise, fall), dataset=c.subject.dataset)
+    rise, fall = (c.law(name)["of"] for name in ("rise", "fall"))
+    seen = stats.paired(
+        known, {"explainer": "truth"}, {"explainer": "random"}, stats.difference(rise, fall), dataset=c.subject.dataset
+    )
     recipe = recipe_of[c.subject.dataset]
     held = len(datasets.load(recipe.data, "test", **recipe.data_options))
     said = c.subject.dataset.replace(" of ", " on ").replace("%", " % of the image")
@@ -256,16 +232,8 @@ run.why("ff-theorem-networks", *possible, source=source)
 
 
 # %% tags=["hide-input"]
-def halves(c, name):
-    """In how many halves of the inputs the size is named again."""
-    half = torch.arange(len(c.subject.x)) % 2
-    return sum(not c.read(scores, name, half == k).refusal for k in (0, 1))
-
-
-read = [(c, name, c.read(scores, name)) for c, own in zip(cases, rankings, strict=True) for name in own]
-table = pd.DataFrame(
-    [c.row(scores, name, of) | {"halves": 0 if of.refusal else halves(c, name)} for c, name, of in read]
-)
+read = sizes.tabulated(cases, rankings, scores)
+table = read.drop(columns=["of", "read"])
 run.save(table, "sizes")
 kept = recorded("f-fidelity/sizes-beyond-digits", "sizes")
 best = kept.frame.fillna({"refusal": ""}) if kept else table
@@ -312,77 +280,32 @@ Markdown(
 # networks stand one below the other.
 
 # %% mystnb={"figure": {"caption": "The recorded run, where there is one, else this build: sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any; words where there is no knee at all). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "A panel for each kind of data, a row for each ranking: a filled diamond where a size is named, an open mark at the best knee where it is refused. A dashed line stands at the known size."}} tags=["hide-input", "answer"]
-rows = -(-best["data"].nunique() // 2)
-figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.1 * rows), sharex=True)
-refused = {"smooth": ("o", "a smooth decay does as well"), "random": ("X", "a random ranking does as well")}
-other = ("^", "another reason")
-kneeless = {"no removal": "nothing is lost", "too few": "too few inputs"}
-for axes, (name, of) in zip(grid.flat, best.groupby("data", sort=False), strict=False):
-    order, nets = [*of["ranking"].unique()], [*of["training_seed"].unique()]
-    for _, row in of.iterrows():
-        at = order.index(row["ranking"]) + 0.25 * (nets.index(row["training_seed"]) - (len(nets) - 1) / 2)
-        if pd.isna(row["best_knee"]):  # no curve to have a knee
-            why = next((short for word, short in kneeless.items() if word in row["refusal"]), "no knee")
-            axes.text(0.02, at, why, va="center", color="0.4", fontsize="x-small")
-        elif row["refusal"]:
-            marker, _ = next((look for word, look in refused.items() if word in row["refusal"]), other)
-            axes.plot(row["best_knee"], at, marker, color="0.5", markerfacecolor="none", markersize=6)
-        else:
-            reach = [[row["size"] - row["low"]], [row["high"] - row["size"]]]
-            axes.errorbar(row["size"], at, xerr=reach, fmt="D", color="C0", capsize=3, markersize=7)
-    axes.set_yticks(range(len(order)), order, fontsize="small")
-    axes.set(title=name, ylim=(len(order) - 0.5, -0.5), xlim=(0, longest + 0.03))
-    if of["truth"].notna().any():
-        axes.axvline(of["truth"].iloc[0], color=figures.COLOURS["truth"], linestyle="--", linewidth=1.2)
-handles = [plt.Line2D([], [], marker="D", color="C0", linestyle="", label="named")]
-handles += [
-    plt.Line2D([], [], marker=marker, color="0.5", markerfacecolor="none", linestyle="", label=f"refused: {says}")
-    for marker, says in [*refused.values(), other]
-]
-figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
-figure.supxlabel("explanation size (of the features)", fontsize="small")
-figures.show(figure)
+figures.named_sizes(best, longest)
 
 # %% [markdown]
 # The curves of this build behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
 
 # %% mystnb={"figure": {"caption": "FFid+ over size for a sweep of caps. Points: measured, with two standard errors over the inputs; lines: the best fit. Triangles: the knee that each cap makes. Vertical line and band: the size, where one is named. Of photographs the caps are half of those in the key.", "name": "ff-beyond-curves"}, "image": {"alt": "Six panels of curves of FFid+ over size, a curve for each cap, with the size or the words no size above each."}} tags=["hide-input"]
-rows = -(-len(kinds) // 2)
-figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.5 * rows), sharex=True, squeeze=False)
-behind = []  # kind, known size, ranking and what was read of it
-for name, of in table.groupby("data", sort=False):
+behind, known = {}, {}  # by name: what was read, and the known size
+for name, of in read.groupby("data", sort=False):
     unknown = kinds[name].known is None
-    at = of.loc[~of["ranking"].isin(controls), "largest_loss"].idxmax() if unknown else of.index[0]
-    behind.append((name, None if unknown else of["truth"][at], *read[at][1:]))
-for axes, (name, known, ranking, size) in zip(grid.flat, behind, strict=False):
-    figures.plateau(axes, size, truth=known)
-    axes.set_title(f"{name}, {ranking}:\n{'no size' if size.refusal else size}", fontsize="small")
-    axes.tick_params(labelsize="small")
-figures.key(figure, grid[0, 0])
-figure.supxlabel("explanation size (share of the features)", fontsize="small")
-figure.supylabel("FFid+", fontsize="small")
-figures.show(figure)
+    row = of.loc[of.loc[~of["ranking"].isin(controls), "largest_loss"].idxmax() if unknown else of.index[0]]
+    behind[f"{name}, {row['ranking']}"] = row["read"]
+    known |= {} if unknown else {f"{name}, {row['ranking']}": row["truth"]}
+figures.plateaus(behind, truth=known)
 
 # %% [markdown]
 # The same curves over what the best knee says is removed of its block, not over the size. Where the answer follows from how much of one block is
 # gone, and from nothing else, all settings fall onto one curve; where the points are a cloud, it is noise, or another law.
 
 # %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps. Of photographs the caps are half of those in the key.", "name": "ff-beyond-collapse"}, "image": {"alt": "Six panels of points: FFid+ over the share of the block that is removed, a sign for each setting."}} tags=["hide-input"]
-figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.3 * rows), squeeze=False)
-for axes, (name, _, ranking, size) in zip(grid.flat, behind, strict=False):
-    figures.collapsed(axes, size)
-    axes.set_title(f"{name}, {ranking}", fontsize="small")
-    axes.tick_params(labelsize="small")
-figures.key(figure, grid[0, 0])
-figure.supxlabel("share of the block that is removed", fontsize="small")
-figure.supylabel("FFid+", fontsize="small")
-figures.show(figure)
+figures.collapses(behind)
 
 # %% [markdown]
 # Move through the caps yourself:
 
 # %% tags=["hide-input"]
-figures.movable({f"{name}, {ranking}": size for name, _, ranking, size in behind})
+figures.movable(behind)
 
 # %% [markdown]
 # A ranking that puts the few features first that matter most has curves that fall as soon as the cap is reached: the end of what
@@ -401,13 +324,7 @@ figures.movable({f"{name}, {ranking}": size for name, _, ranking, size in behind
 
 
 # %% tags=["hide-input"]
-def one_size(c, ranking, at, draws):
-    """The size of one input's explanation, from the probability that its network loses."""
-    score = c.subject.part(torch.tensor([at])).score(probability, network="fine-tuned")
-    swept = fractions[1::2], c.settings[: len(betas)]
-    return explanation_size(score, ranking[[at]], *swept, draws=draws, seed=seed)
-
-
+swept = fractions[1::2]  # of single inputs
 of_kind = {c.subject.dataset: (c, own) for c, own in zip(reversed(cases), reversed(rankings), strict=True)}
 vocabulary = datasets.load(networks.LSTM.data, "test", **networks.LSTM.data_options).vocabulary
 
@@ -415,9 +332,8 @@ vocabulary = datasets.load(networks.LSTM.data, "test", **networks.LSTM.data_opti
 def chosen(kind, ranking):
     """Of the inputs of a kind that lose most one that has a size, if one of the first five has: its place, its size, and how it was chosen."""
     c, own = next(of for name, of in of_kind.items() if name.startswith(kind))
-    labels = {"dataset": c.subject.dataset, "training_seed": c.subject.training_seed, "explainer": ranking}
-    lost = curves(scores, c.settings, **labels).mean((1, 2))
-    return c, own[ranking], *sizes.first_named(lost, lambda at: one_size(c, own[ranking], at, shown_draws), 5)
+    reading = partial(c.read_one, own[ranking], draws=shown_draws, fractions=swept)
+    return c, own[ranking], *sizes.first_named(c.lost(scores, ranking), reading, 5)
 
 
 def one_figure(kind, searched=False):
@@ -427,7 +343,7 @@ def one_figure(kind, searched=False):
     if searched:
         one = dataclasses.replace(c, subject=c.subject.part(torch.tensor([at])), known=None)
         ranks = one.rankings(search_steps)["TRACE"].expand_as(ranks)
-        found = one_size(c, ranks, at, shown_draws)
+        found = c.read_one(ranks, at, shown_draws, swept)
     if c.subject.x.ndim == 4:
         x = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
     elif not x.is_floating_point():
@@ -480,7 +396,7 @@ each = []
 pictured = ((c, own) for c, own in zip(cases, rankings, strict=True) if c.subject.network == "ResNet-9")
 for c, name, ranking in ((c, name, own[name]) for c, own in pictured for name in one_by if name in own):
     for at in range(min(ones, len(c.subject.x))):
-        of = one_size(c, ranking, at, one_draws)
+        of = c.read_one(ranking, at, one_draws, swept)
         row = {"data": c.subject.dataset, "training_seed": c.subject.training_seed, "ranking": name}
         row |= {"image": int(c.subject.images[at]), "class": c.classes[int(c.subject.target[at])]}
         each.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
@@ -488,18 +404,8 @@ each = pd.DataFrame(each)
 run.save(each, "each")
 
 # %% mystnb={"figure": {"caption": "Images read one by one, a row for each kind of data, network and ranking: a point for each image that has a size, and how many have one. Dashed: the known size of the vehicles.", "name": "ff-beyond-each"}, "image": {"alt": "Rows of points along the explanation size, one row for each data set, network and ranking, with the number of images that have a size at the right: few of most rows, and those spread widely."}} tags=["hide-input"]
-by_row = each.groupby(["data", "training_seed", "ranking"], sort=False)
-figure, axes = plt.subplots(figsize=(7.2, 0.9 + 0.38 * by_row.ngroups))
-for at, (_, part) in enumerate(by_row):
-    spread = 0.3 * (torch.arange(len(part)) % 5 / 4 - 0.5).numpy()
-    axes.plot(part["size"], at + spread, "o", color="C0", alpha=0.6, markersize=5)
-    says = f"{part['size'].notna().sum()} of {len(part)}"
-    axes.annotate(says, (1.01, at), xycoords=("axes fraction", "data"), va="center", fontsize="small")
-axes.set_yticks(range(by_row.ngroups), [f"{d}, network {s}: {r}" for d, s, r in by_row.groups], fontsize="small")
-label = "size of one image's explanation (share of the pixels)"
-axes.set(xlabel=label, xlim=(0, longest), ylim=(by_row.ngroups - 0.5, -0.5))
-figures.mark(axes, true["truth"].iloc[0], "truth", height=0.12)
-figures.show(figure)
+which = each["data"] + ", network " + each["training_seed"].astype(str) + ": " + each["ranking"]
+figures.single_sizes(each.assign(which=which), "which", longest, true["truth"].iloc[0])
 
 # %% [markdown]
 # By class the curves of all its inputs are read together, where there are enough. So few would show a sharp end only. *By chance*: the
@@ -507,7 +413,7 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 classes = []
-for c, name in ((c, name) for c, name, _ in read if name not in ("random", "centre")):
+for c, name in read.loc[~read["ranking"].isin(controls[1:]), ["of", "ranking"]].itertuples(index=False):
     for label in c.subject.target.unique().tolist():
         rows = (c.subject.target == label).cpu()
         if rows.sum() >= class_least:

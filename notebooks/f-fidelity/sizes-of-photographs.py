@@ -55,17 +55,16 @@ precision = "bfloat16"  # of forwards, where the device computes it natively; el
 seed = 0  # of places and random subsets
 
 # %% tags=["hide-input"]
+from functools import partial
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from IPython.display import Markdown
 from torch.nn import functional
 
 from faithlab import engine, segments
-from faithlab.claims import above, below, better
-from faithlab.metrics.size import LEAST_ROWS, Setting, curves, explanation_size, holds, read, stretch
-from faithlab.readouts import hit, probability
+from faithlab.metrics.size import LEAST_ROWS, Setting, curves, holds, read
+from faithlab.readouts import hit
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, tables
 from faithlab.study.results import Run, recorded
@@ -109,12 +108,6 @@ def smaller(x, images):
     return low, known.flatten(1)
 
 
-def centre(model, x, target, images):
-    """The middle of the photograph first, whatever it shows."""
-    rows, columns = (torch.linspace(-1, 1, side, device=x.device) for side in x.shape[-2:])
-    return -(rows[:, None] ** 2 + columns**2).expand(len(x), 1, -1, -1)
-
-
 def pictured(kind, data, most, places):
     """The first photographs that the network recognises, as they are or smaller, as a case for sizes."""
     known, x = None, data.model_inputs(places)
@@ -131,7 +124,7 @@ def pictured(kind, data, most, places):
         "SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed}),
         "Integrated Gradients": ("integrated-gradients", {"steps": integration_steps}),
         "Grad-CAM": "gradcam",
-        "centre": centre,
+        "centre": sizes.centre,
     }
     found = subject.part(right)
     return sizes.Case(found, known, data.classes, tuple(settings), fractions, draws, explainers, grid, seed)
@@ -172,17 +165,8 @@ tables.prose(pd.DataFrame(rows, columns=["data", "network", "inputs", "features"
 rankings = [c.rankings(batch_size=16) for c in cases]
 scores = Scores.concat(c.ask(own) for c, own in zip(cases, rankings, strict=True))
 run.save(scores, "scores")
-swept = fractions, settings[: len(betas)]
-
-
-def one_size(c, ranking, at, draws):
-    """The size of one input's explanation, from the probability that its network loses."""
-    score = c.subject.part(torch.tensor([at])).score(probability, network="fine-tuned")
-    return explanation_size(score, ranking[[at]], *swept, draws=draws, seed=seed)
-
-
 readings = {
-    (c.subject.dataset, name): [one_size(c, own[name], at, one_draws) for at in range(min(ones, len(c.subject.x)))]
+    (c.subject.dataset, name): [c.read_one(own[name], at, one_draws) for at in range(min(ones, len(c.subject.x)))]
     for c, own in zip(cases, rankings, strict=True)
     for name in one_by
     if name in own
@@ -192,8 +176,7 @@ readings = {
 def most_lost(place, ranking):
     """Of the photographs of a kind that lose most one that has a size, if one has: its size, the known one, how it was chosen, its figure."""
     c, own = cases[place], rankings[place][ranking]
-    lost = curves(scores, c.settings, dataset=c.subject.dataset, explainer=ranking)
-    at, size, how = sizes.first_named(lost.mean((1, 2)), lambda at: one_size(c, own, at, shown_draws), 3)
+    at, size, how = sizes.first_named(c.lost(scores, ranking), partial(c.read_one, own, draws=shown_draws), 3)
     x = c.subject.x[at].cpu()
     shown = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
     known = None if c.known is None else float(c.known[at].double().mean())
@@ -232,12 +215,7 @@ real_figure
 # from every other input and from the rest.
 
 # %% tags=["hide-input"]
-table = []
-for c, name in ((c, name) for c, own in zip(cases, rankings, strict=True) for name in own):
-    size, half = c.read(scores, name), torch.arange(len(c.subject.x)) % 2
-    again = 0 if size.refusal else sum(not c.read(scores, name, half == k).refusal for k in (0, 1))
-    table.append(c.row(scores, name, size) | {"halves": again})
-table = pd.DataFrame(table)
+table = sizes.tabulated(cases, rankings, scores).drop(columns=["of", "read"])
 run.save(table, "sizes")
 kept = {name: recorded("f-fidelity/sizes-of-photographs", name) for name in ("sizes", "scores", "each")}
 best = kept["sizes"].frame.fillna({"refusal": ""}) if kept["sizes"] else table
@@ -331,45 +309,27 @@ if kept["scores"]:  # those of the same settings can be read again
     source, asked = (kept["scores"].frame, best) if alike else (scores, table)
 features = {c.subject.dataset: segments.count(c.subject.segments) for c in cases}
 features |= {f"{kind} of the folder": features[kind] for kind in ("photographs", "smaller photographs")}
-panels = {}  # what is read, and the known size
+panels, known = {}, {}  # by name: what is read, and the known size
 for data, of in asked[asked["data"].isin(features) & ~asked["ranking"].isin(controls[1:])].groupby("data", sort=False):
     row = of.loc[of["ranking"].eq("truth").idxmax() if of["truth"].notna().any() else of["largest_loss"].idxmax()]
     measured = curves(source, settings, dataset=data, explainer=row["ranking"])
-    size = read(measured, fractions, settings, features[data], seed=seed)
-    panels[f"{data}, {row['ranking']}"] = size, None if pd.isna(row["truth"]) else row["truth"]
-panels = {name: of for name, of in panels.items() if of[0].rows >= LEAST_ROWS} or panels
-rows = -(-len(panels) // 2)
-figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.7 * rows), sharex=True, squeeze=False)
-for axes, (name, (size, known)) in zip(grid.flat, panels.items(), strict=False):
-    figures.plateau(axes, size, truth=known)
-    axes.set_title(f"{name}:\n{'no size' if size.refusal else size}", fontsize="small")
-for axes in grid.flat[len(panels) :]:
-    axes.remove()
-figures.key(figure, grid[0, 0])
-figure.supxlabel("explanation size (share of the features)", fontsize="small")
-figure.supylabel("FFid+", fontsize="small")
-figures.show(figure)
+    name = f"{data}, {row['ranking']}"
+    panels[name] = read(measured, fractions, settings, features[data], seed=seed)
+    known |= {} if pd.isna(row["truth"]) else {name: row["truth"]}
+panels = {name: of for name, of in panels.items() if of.rows >= LEAST_ROWS} or panels
+figures.plateaus(panels, truth=known)
 
 # %% [markdown]
 # The same over what the best knee says is removed of its block: where one block is all that matters, the settings fall onto one curve.
 
 # %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps.", "name": "ff-photographs-collapse"}, "image": {"alt": "Panels of points: FFid+ over the share of the block that is removed, a sign for each setting, one panel for each kind of input."}} tags=["hide-input"]
-figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.5 * rows), squeeze=False)
-for axes, (name, (size, _)) in zip(grid.flat, panels.items(), strict=False):
-    figures.collapsed(axes, size)
-    axes.set_title(name, fontsize="small")
-for axes in grid.flat[len(panels) :]:
-    axes.remove()
-figures.key(figure, grid[0, 0])
-figure.supxlabel("share of the block that is removed", fontsize="small")
-figure.supylabel("FFid+", fontsize="small")
-figures.show(figure)
+figures.collapses(panels)
 
 # %% [markdown]
 # Move through the caps yourself:
 
 # %% tags=["hide-input"]
-figures.movable({name: size for name, (size, _) in panels.items()})
+figures.movable(panels)
 
 # %% [markdown]
 # ## One by one
@@ -408,30 +368,14 @@ tables.prose(pd.DataFrame(spread, columns=["run", "data", "ranking", "have a siz
 
 
 # %% tags=["hide-input"]
-def change(name, c):
-    """How a stretch of the law is asked of a kind of data."""
-    return {"of": stretch(name, float(c.known.double().mean()), c.settings, fractions), "dataset": c.subject.dataset}
-
-
 of_others = [c for c in cases if c.known is not None and c.subject.network == network]
 enough = [c for c in of_others if len(c.subject.x) >= LEAST_ROWS] or of_others
-controlled = {"explainer": "truth"}, {"explainer": "random"}
 run.claim(
     "ff-theorem-photographs",
     "Theorem 1",
     "On photographs and a large network that others trained, too, capped RFid+ of a known explanation rises before both knees and falls "
     "after them, each more than that of a random ranking.",
-    [
-        part
-        for c in enough
-        for name, judged in (("rise", above), ("fall", below))
-        for part in (
-            judged(scores, 0, name=f"{c.subject.dataset}: {name}s", explainer="truth", **change(name, c)),
-            better(
-                scores, *controlled, less=name == "fall", name=f"{c.subject.dataset}: {name}s more", **change(name, c)
-            ),
-        )
-    ],
+    [part for c in enough for part in c.follows_the_law(scores)],
 )
 
 # %% tags=["hide-input"]

@@ -533,16 +533,106 @@ def plateaus(
         columns: panels beside each other.
         truth: the true size, of all or by name, where it is known.
     """
-    rows = -(-len(sizes) // columns)
-    figure, grid = plt.subplots(rows, columns, figsize=(7.3, 0.3 + 2.6 * rows), sharex=True, squeeze=False)
+    figure, grid = _panels(sizes, columns, sharex=True)
     for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
         plateau(axes, size, truth=truth.get(name) if isinstance(truth, Mapping) else truth)
         axes.set_title(f"{name}\n{'no size' if size.refusal else size}", fontsize="small")
-    for axes in grid.flat[len(sizes) :]:
-        axes.set_axis_off()
     key(figure, grid[0, 0])
     figure.supxlabel("explanation size (share of the features)", fontsize="small")
     figure.supylabel("FFid+", fontsize="small")
+    return show(figure)
+
+
+def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
+    """What is `collapsed` of several rankings or kinds of data, a panel each.
+
+    Args:
+        sizes: by name, of `faithlab.metrics.size.read`.
+        columns: panels beside each other.
+    """
+    figure, grid = _panels(sizes, columns)
+    for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
+        collapsed(axes, size)
+        axes.set_title(name, fontsize="small")
+    key(figure, grid[0, 0])
+    figure.supxlabel("share of the block that is removed", fontsize="small")
+    figure.supylabel("FFid+", fontsize="small")
+    return show(figure)
+
+
+def _panels(sizes: Mapping[str, Size], columns: int, **shared: bool) -> tuple[plt.Figure, np.ndarray]:
+    """A panel for each of some sizes; those of the last row that are left over are blank."""
+    rows = -(-len(sizes) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(7.3, 0.3 + 2.6 * rows), squeeze=False, **shared)
+    for axes in grid.flat[len(sizes) :]:
+        axes.set_axis_off()
+    return figure, grid
+
+
+REFUSED = {"smooth": ("o", "a smooth decay does as well"), "random": ("X", "a random ranking does as well")}
+"""How a size that is refused is drawn, by a word of the refusal, and what stands in the key; others are triangles."""
+
+
+def named_sizes(found: pd.DataFrame, longest: float) -> plt.Figure:
+    """Sizes that are named, with their intervals, and best knees that are refused: a panel for each kind of data.
+
+    A row of a panel is a ranking; networks stand one below the other in it.
+
+    Args:
+        found: of `faithlab.trials.sizes.tabulated`.
+        longest: the largest size that was asked.
+    """
+    other, kneeless = ("^", "another reason"), {"no removal": "nothing is lost", "too few": "too few inputs"}
+    rows = -(-found["data"].nunique() // 2)
+    figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.1 * rows), sharex=True, squeeze=False)
+    for axes, (name, of) in zip(grid.flat, found.groupby("data", sort=False), strict=False):
+        order, nets = [*of["ranking"].unique()], [*of["training_seed"].unique()]
+        for _, row in of.iterrows():
+            at = order.index(row["ranking"]) + 0.25 * (nets.index(row["training_seed"]) - (len(nets) - 1) / 2)
+            if pd.isna(row["best_knee"]):  # no curve to have a knee
+                why = next((short for word, short in kneeless.items() if word in row["refusal"]), "no knee")
+                axes.text(0.02, at, why, va="center", color="0.4", fontsize="x-small")
+            elif row["refusal"]:
+                marker, _ = next((look for word, look in REFUSED.items() if word in row["refusal"]), other)
+                axes.plot(row["best_knee"], at, marker, color="0.5", markerfacecolor="none", markersize=6)
+            else:
+                reach = [[row["size"] - row["low"]], [row["high"] - row["size"]]]
+                axes.errorbar(row["size"], at, xerr=reach, fmt="D", color="C0", capsize=3, markersize=7)
+        axes.set_yticks(range(len(order)), order, fontsize="small")
+        axes.set(title=name, ylim=(len(order) - 0.5, -0.5), xlim=(0, longest + 0.03))
+        if of["truth"].notna().any():
+            axes.axvline(of["truth"].iloc[0], color=COLOURS["truth"], linestyle="--", linewidth=1.2)
+    handles = [plt.Line2D([], [], marker="D", color="C0", linestyle="", label="named")]
+    handles += [
+        plt.Line2D([], [], marker=marker, color="0.5", markerfacecolor="none", linestyle="", label=f"refused: {says}")
+        for marker, says in [*REFUSED.values(), other]
+    ]
+    figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize="small")
+    figure.supxlabel("explanation size (of the features)", fontsize="small")
+    return show(figure)
+
+
+def single_sizes(each: pd.DataFrame, by: str, longest: float, truth: float | None = None) -> plt.Figure:
+    """Inputs read one by one: a point for each that has a size, and how many have one, in a row for each group.
+
+    Args:
+        each: a row for each input, with its "size", missing where it is refused.
+        by: the column whose values are the rows of the figure.
+        longest: the largest size that was asked.
+        truth: the known size, where there is one.
+    """
+    groups = each.groupby(by, sort=False)
+    figure, axes = plt.subplots(figsize=(7.2, 0.9 + 0.38 * groups.ngroups))
+    for at, (_, part) in enumerate(groups):
+        spread = 0.3 * (np.arange(len(part)) % 5 / 4 - 0.5)
+        axes.plot(part["size"], at + spread, "o", color="C0", alpha=0.6, markersize=5)
+        says = f"{part['size'].notna().sum()} of {len(part)}"
+        axes.annotate(says, (1.01, at), xycoords=("axes fraction", "data"), va="center", fontsize="small")
+    axes.set_yticks(range(groups.ngroups), [*groups.groups], fontsize="small")
+    label = "size of one input's explanation (share of the features)"
+    axes.set(xlabel=label, xlim=(0, longest), ylim=(groups.ngroups - 0.5, -0.5))
+    if truth is not None:
+        mark(axes, truth, "truth", height=0.12)
     return show(figure)
 
 

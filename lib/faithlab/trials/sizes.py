@@ -8,13 +8,16 @@ they tell a reading that cannot see an end from a ranking that has none.
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from faithlab import arguments, draws, masks, segments, stats
+from faithlab.claims import Part, above, below, better
 from faithlab.metrics import METRICS, Metric, evaluate
-from faithlab.metrics.size import Setting, Size, curves, explanation_size, read, sweep
+from faithlab.metrics.size import Setting, Size, curves, explanation_size, read, stretch, sweep
 from faithlab.readouts import hit, probability
 from faithlab.scores import Label, Scores
 from faithlab.subject import Subject
@@ -102,6 +105,49 @@ class Case:
         of = curves(scores, self.settings, explainer=ranking, **self._labels)[rows]
         features = segments.count(self.subject.segments)
         return read(of, self.fractions, self.settings, features, seed=self.seed)
+
+    def read_one(self, ranking: Tensor, at: int, draws: int, fractions: Tensor | None = None) -> Size:
+        """The size of a single input's explanation, by the settings of the first alpha; see `of_one`.
+
+        Args:
+            ranking: [B, F] an attribution of each input.
+            at: the place of the input.
+            draws: random subsets for each setting and size.
+            fractions: [K] sizes that are asked; None: all.
+        """
+        asked = self.fractions if fractions is None else fractions
+        settings = [s for s in self.settings if s.alpha == self.settings[0].alpha]
+        return of_one(self.subject, ranking, at, fractions=asked, settings=settings, draws=draws, seed=self.seed)
+
+    def halves(self, scores: Scores, ranking: str) -> int:
+        """In how many halves of the inputs, every other one and the rest, a size is named: 0, 1 or 2."""
+        half = torch.arange(len(self.subject.x)) % 2
+        return sum(not self.read(scores, ranking, half == k).refusal for k in (0, 1))
+
+    def lost(self, scores: Scores, ranking: str) -> Tensor:
+        """What each input loses, the mean over settings and sizes, [B]."""
+        return curves(scores, self.settings, explainer=ranking, **self._labels).mean((1, 2))
+
+    def law(self, name: str) -> dict[str, Any]:
+        """How a stretch of the law is asked of these inputs, whose explanation is known: for `faithlab.stats.estimate`.
+
+        Args:
+            name: "rise", "flat" or "fall", see `faithlab.metrics.size.stretch`.
+        """
+        of = stretch(name, float(self.known.double().mean()), self.settings, self.fractions)
+        return {"of": of, "dataset": self.subject.dataset}
+
+    def follows_the_law(self, scores: Scores) -> list[Part]:
+        """What the law says of the known explanation, as parts of a claim: it rises and falls, and more than chance."""
+        data, control = self.subject.dataset, ({"explainer": "truth"}, {"explainer": "random"})
+        return [
+            part
+            for name, judged in (("rise", above), ("fall", below))
+            for part in (
+                judged(scores, 0, name=f"{data}: {name}s", explainer="truth", **self.law(name)),
+                better(scores, *control, less=name == "fall", name=f"{data}: {name}s more", **self.law(name)),
+            )
+        ]
 
     def row(self, scores: Scores, ranking: str, of: Size) -> dict[str, Label]:
         """What was read of a ranking, as a row of a table.
@@ -251,6 +297,30 @@ def first_named(lost: Tensor, read: Callable[[int], Size], tried: int) -> tuple[
             return *refused[-1], f"of those that lose most the first that has a size{before}"
     none = f"none of the {len(order)} that lose most has a size" if len(order) > 1 else "it has no size"
     return *refused[0], f"the one that loses most; {none}"
+
+
+def centre(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
+    """A map that looks at nothing, as an explainer: the closer to the middle of the image, the more relevant."""
+    rows, columns = (torch.linspace(-1, 1, side, device=x.device) for side in x.shape[-2:])
+    return -(rows[:, None] ** 2 + columns**2).expand(len(x), 1, -1, -1)
+
+
+def tabulated(cases: Sequence[Case], rankings: Sequence[Mapping[str, Tensor]], scores: Scores) -> pd.DataFrame:
+    """The row of each ranking of each case, see `Case.row`, and what was read of it.
+
+    `halves`: in how many halves of the inputs a size that is named is named again. `of`: the case, `read`: the size.
+
+    Args:
+        cases: kinds of inputs.
+        rankings: by name, of each case.
+        scores: of `Case.ask`.
+    """
+    rows = []
+    for of, name in ((of, name) for of, own in zip(cases, rankings, strict=True) for name in own):
+        found = of.read(scores, name)
+        again = 0 if found.refusal else of.halves(scores, name)
+        rows.append(of.row(scores, name, found) | {"halves": again, "of": of, "read": found})
+    return pd.DataFrame(rows)
 
 
 def _in_any_order(places: Tensor, seed: int) -> Tensor:
