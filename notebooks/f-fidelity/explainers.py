@@ -366,7 +366,7 @@ run.claim(
 # higher FFid+, and a lower FFid−.
 
 # %% tags=["hide-input"]
-source, known = next(iter(run.beside("scores").items()))
+source, known = run.covering("scores")
 shown = {of.dataset: name for name, of in settings.items()} | {"imagenet-folder test": "photographs of a folder"}
 possible = []
 for dataset, metric in itertools.product([known.labels("dataset")[0], known.labels("dataset")[-1]], metrics):

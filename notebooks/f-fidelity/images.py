@@ -283,7 +283,7 @@ run.claim(
 # is the network. A change is turned so that above 0 is right.
 
 # %% tags=["hide-input"]
-source, known = next(iter(run.beside("scores").items()))
+source, known = run.covering("scores")
 told = degraded.why_unordered(known, explainer="SG-SQ")
 possible = [Reason(question, what, found, above=0) for (question, what), found in told.items()]
 run.why("ff-sg-sq-macro", *possible, source=source)

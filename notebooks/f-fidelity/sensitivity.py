@@ -237,7 +237,7 @@ run.claim(
 # noise show more with more draws, or where more is removed? A change is that of the area, turned so that above 0 is right.
 
 # %% tags=["hide-input"]
-source, known = next(iter(run.beside("scores").items()))
+source, known = run.covering("scores")
 possible, reason = [], partial(Reason, above=0, said=partial(tables.number, digits=4))
 for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
     usual, worse = {f"FFid{way}, usual": side}, f"{direction}, usual: how much worse the area is"

@@ -198,7 +198,7 @@ run.claim(
 # is the network. A change is turned so that above 0 is right.
 
 # %% tags=["hide-input"]
-source, known = next(iter(run.beside("scores").items()))
+source, known = run.covering("scores")
 told = degraded.why_unordered(known).items()
 run.why("ff-vit", *(Reason(question, what, found, above=0) for (question, what), found in told), source=source)
 

@@ -233,7 +233,7 @@ run.claim(
 # to tell? And is one kind of refusal alone more than the tenth that the goal leaves?
 
 # %% tags=["hide-input"]
-source, seen = next(iter(run.beside("readings").items()))
+source, seen = run.covering("readings")
 ended = seen[seen["case"].isin(ENDS)].fillna({"refusal": ""})
 least = ended["size"].notna().groupby(ended["case"]).mean().idxmin()
 told = ended[ended["case"] == least].set_index("study")["refusal"].map(reason)

@@ -358,7 +358,7 @@ run.claim(
 # paper's numbers.
 
 # %% tags=["hide-input"]
-source, known = next(iter(run.beside("scores").items()))
+source, known = run.covering("scores")
 left, possible = refined.left_out(common), []
 for number, (task, part) in enumerate(zip(tasks, parts[1:], strict=True), 1):
     if judge_part(part.on(known), len(parts)).outcome == HOLDS:  # nothing is to be explained

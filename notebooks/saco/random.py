@@ -258,7 +258,7 @@ def share(shown, of):
     return stats.estimate(Scores.of(shown[of], **about))
 
 
-source, known = next(iter(run.beside("scores").items()))
+source, known = run.covering("scores")
 asked = partial(Reason, "Do most images show it?", above=0.5, source="this build", said=tables.share)
 some_images = {"all images": whole >= 0, "images with a probability above 0.9": whole > 0.9}
 run.why(

@@ -344,7 +344,7 @@ run.claim(
 # apart, by the claim's bar.
 
 # %% tags=["hide-input"]
-source, known = next(iter(run.beside("scores").items()))
+source, known = run.covering("scores")
 asked, possible = partial(Reason, said=tables.share), []
 for name, of in single.items():
     gap, pair = {"metric": f"gap of {of}"}, [{"explainer": "annealing"}, {"explainer": "optimum"}]
@@ -431,7 +431,7 @@ run.claim(
 tried = Scores.concat(tried)
 run.save(tried, "starts")
 # What is compared is of one run: one that is recorded may be older than the third start.
-from_run, started = next(iter(run.beside("starts").items()))
+from_run, started = run.covering("starts")
 started = (known if from_run == source else scores) + started
 
 
@@ -474,7 +474,7 @@ def leads(scores):
 
 longer = Scores.concat(by_neighbour(other_steps))
 run.save(longer, "longer")
-of_longer, longer = next(iter(run.beside("longer").items()))
+of_longer, longer = run.covering("longer")
 (rival, lead), (later_rival, later) = (min(leads(of).items(), key=lambda of: float(of[1])) for of in (known, longer))
 told = f"swap − {rival}, {neighbour_steps} proposals", f"swap − {later_rival}, {other_steps} proposals"
 run.why(
