@@ -72,7 +72,7 @@ import torch
 from IPython.display import HTML, Markdown
 
 import faithlab.references
-from faithlab import engine, search, segments, stats
+from faithlab import search, segments, stats
 from faithlab.claims import best, trend
 from faithlab.metrics import METRICS, evaluate, fidelity, trajectory
 from faithlab.readouts import logit, probability
@@ -82,7 +82,6 @@ from faithlab.study.names import named
 from faithlab.study.networks import RESNET9, changed
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
-from faithlab.subject import Subject
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets, pretrained
 
@@ -114,18 +113,9 @@ device = small.x.device
 
 def photographed(name, network, data, pictures, places, side):
     """A network with some photographs of a set, cut into patches."""
-    x = pictures.model_inputs(places).to(device)
-    return Subject(
-        network,
-        x,
-        pictures.labels[places].to(device),
-        segments.patches(*x.shape[-2:], side),
-        dataset=f"{data} test",
-        network=name,
-        images=places,
-        references=stand_ins(x.shape[-1]),
-        precision=engine.native_precision(device) if precision == "bfloat16" else torch.float32,
-    )
+    found = subjects.subject(network, places, data=pictures, dataset=f"{data} test", name=name, precision=precision)
+    size = found.x.shape[-2:]
+    return dataclasses.replace(found, segments=segments.patches(*size, side), references=stand_ins(size[-1]))
 
 
 pictures = datasets.load(photographs, "test", **({"path": photographs_path} if photographs_path else {}))
