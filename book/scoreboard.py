@@ -43,6 +43,9 @@ CALLED = {
 }
 """What the page of recorded runs calls inputs that a parameter counts, where its name does not say it by itself."""
 
+TELLING = f"{', '.join(examination.TELLING[:-1])} or {examination.TELLING[-1]}"
+"""The trials of which a metric has to pass one to be used, in words."""
+
 FAULTS = "../notebooks/cost/peers.html#what-else-was-found"
 """What was found when other libraries' metrics were run, from a page in `book`."""
 NETWORKS = ("network", "pretrained")
@@ -420,7 +423,7 @@ def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
     for kind, own in of.groupby("kind", sort=False):
         found = {(row.metric, row.trial): row for row in own.itertuples()}
         asked_of = own[own["verdict"].isin(figures.VERDICTS)].groupby("metric")["verdict"].agg(set)
-        of_its_own = own[(own["verdict"] == "passed") & (own["trial"] != examination.BUILT)]["metric"]
+        of_its_own = own[(own["verdict"] == "passed") & own["trial"].isin(examination.TELLING)]["metric"]
         cells = {
             name: "".join(_cell(found.get((name, trial)), trial, intervals) for trial in trials)
             for name in names
@@ -431,7 +434,7 @@ def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
         if kind:
             clean = sum("failed" not in asked_of[name] for name in of_its_own.unique())
             do = "fails none and passes" if clean == 1 else "fail none and pass"
-            said = f"{clean} of {len(asked_of)} metrics {do} one of its own trials"
+            said = f"{clean} of {len(asked_of)} metrics {do} {TELLING}"
             summary = f"{html.escape(kind)}: {said}"
             # The first is open: a reader sees one, and that there are more.
             opened = "" if tables else " open"
@@ -501,7 +504,9 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
         f"that passes most, and of those the cheapest. A network's own trials are all but {examination.BUILT}, which "
-        f"has another network. Metrics of other libraries are named and not taken: "
+        f"has another network; it has to pass {TELLING}, since a metric that ignores "
+        f"the network passes "
+        f"{' and '.join(examination.STAYING)}. Metrics of other libraries are named and not taken: "
         f'<a href="{FAULTS}">some have faults</a> that no trial sees.'
     )
     brackets = (
@@ -519,12 +524,10 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
         used, every = of[of["place"].notna()], len(of)
         named |= {(kind, name) for name in used["metric"]}
         clean = "; then ".join(", ".join(map(_tried, at.itertuples())) for _, at in used.groupby("place"))
-        said = f"None of {every} metrics passes a trial of its own and fails none."
+        said = f"None of {every} metrics passes {TELLING} and fails none."
         if len(used):
             pass_, fail_ = ("passes", "fails") if len(used) == 1 else ("pass", "fail")
-            said = (
-                f"{len(used)} of {every} metrics {pass_} a trial of its own and {fail_} none: {clean}, cheapest first."
-            )
+            said = f"{len(used)} of {every} metrics {pass_} {TELLING} and {fail_} none: {clean}, cheapest first."
         if kind in take:
             said = f"**{take[kind]}**. {said}"
             (taken,) = (row for row in used.itertuples() if row.metric == take[kind])
@@ -540,6 +543,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
             first.append(
                 f"| {kind} | **{take[kind]}**: {counts} | {'; '.join(filter(None, (ours, theirs))) or 'none'} |"
             )
+        else:
+            first.append(f"| {kind} | none is sure to do | {', '.join(map(_called, used['metric'])) or 'none'} |")
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
         to_use.append(f"- *{kind}*: {said}" if many else said)

@@ -21,7 +21,7 @@
 #
 # A metric is judged on a network, so every machine must explain the same one. These networks were trained once and ship with
 # the repository, in `data/networks`. Training on another processor, or with another number of threads, rounds differently and
-# ends elsewhere; how far, is told below for those that were trained anew.
+# ends elsewhere. How far training anew on the same kind of processor leads, is told below for those that were.
 #
 # Not listed are networks that do not ship. Some are trained where a page runs: ROAR's of [the Vision
 # Transformer](f-fidelity/vision-transformer), and what is fine-tuned from a large network for
@@ -215,7 +215,11 @@ if rows:
         f"**{len(judged)} small networks** that ship with the study, of {len(called)} kinds ({headlines.listed(called)}) on "
         f"{judged['data'].nunique()} data sets. They are right on {of_ends[0]} to {of_ends[1]} of their test examples, the median on "
         f"{judged['accuracy'].median():.0%}"
-        + (f"; {roar} more were retrained for ROAR and are not explained" if roar else "")
+        + (
+            f"; {roar} more were retrained for ROAR on masked images, which pages ask and do not explain"
+            if roar
+            else ""
+        )
         + "."
     )
 Markdown(text)

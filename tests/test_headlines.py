@@ -22,7 +22,9 @@ def table(quality, images=60):
     for dataset in ("cifar10 test", "other test"):
         for name, better in BETTER.items():
             for level in LEVELS:
-                values = torch.randn(images, len(SIZES), generator=g) + better * quality[name[:-1]] * (1 - level)
+                values = torch.randn(images, len(SIZES), generator=g) + better * quality.get(
+                    name, quality.get(name[:-1])
+                ) * (1 - level)
                 labels = {"dataset": dataset, "network": "n", "explainer": "e", "metric": name}
                 labels |= {"level": level or None, "noise_seed": 0 if level else None}
                 found.append(Scores.of(values, images=range(images), sizes=SIZES, **labels))
@@ -49,6 +51,13 @@ def test_the_best_metric_leads_and_what_is_clearly_behind_follows(run):
     said = headlines.best_order(run, table({"Fid": -0.2, "FFid": 0.2}, 300))
     assert re.match(r"\*\*F-Fidelity \S+ \[.+\]\*\* ranks them best, ahead of Fidelity −\S+ \[.+\]: the share", said)
     assert said.endswith("over 2 cases (this build, quick profile: 600 inputs of CIFAR-10 and other; n; e).")
+
+
+def test_what_is_ahead_least_first_is_said_of_the_metric_that_leads(run):
+    said = headlines.best_order(run, table({"Fid+": -3, "Fid-": 3, "FFid+": 3, "FFid-": 0.05}, 300))
+    assert said.startswith("**F-Fidelity")
+    assert re.search(r"Least relevant first and at single sizes it is behind Fidelity by \d\.\d+ \[.+\]\.$", said)
+    assert "behind" not in headlines.best_order(run, table({"Fid+": -3, "Fid-": 0.2, "FFid": 3}, 300))
 
 
 @pytest.mark.parametrize("images", [2, 60])

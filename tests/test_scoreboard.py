@@ -447,17 +447,16 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     assert "about 20 images" in text
     # Order is passed; Truth is open, but says nothing of this network; five trials could not be put to it.
     assert (
-        "**A**. 1 of 2 metrics passes a trial of its own and fails none: A (1 passed, 0 open, 5 not), cheapest first. "
-        "1 fail one." in text
+        "**A**. 1 of 2 metrics passes Order, Chance, Own model or Gaming and fails none: A (1 passed, 0 open, 5 not), "
+        "cheapest first. 1 fail one." in text
     )
     assert "Order: 1 of the 2 metrics that can be put to it" in text
     assert "it could try 1 of the 1 metrics named above, and 1 of the 1 in bold" in text
     assert "is known to be right often enough to pass Order for 1 of 2 metrics" in text
 
     elsewhere = [row("A", "Truth", "passed", 40), row("A", "Order", "open", 20), *rows[2:]]
-    assert "None of 2 metrics passes a trial of its own and fails none. 1 fail one, and of 1 it is not known." in (
-        scoreboard._examined(pd.DataFrame(elsewhere), price)
-    )
+    text = scoreboard._examined(pd.DataFrame(elsewhere), price)
+    assert "None of 2 metrics passes Order, Chance, Own model or Gaming and fails none. 1 fail one, and of 1" in text
 
 
 def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
@@ -593,9 +592,9 @@ def test_the_matrix_opens_one_kind_and_says_of_the_others_what_they_come_to():
     first, second = scoreboard._matrix(pd.DataFrame(rows)).split("<details")[1:]
     assert " open>" in first.partition("<summary>")[0]
     assert " open>" not in second.partition("<summary>")[0]
-    assert "<summary>images: 1 of 2 metrics fails none and passes one of its own trials</summary>" in first
+    assert "<summary>images: 1 of 2 metrics fails none and passes Order, Chance, Own model or Gaming</summary>" in first
     # What it passed is about a network of its own, and B, which nothing could be asked about, is left out.
-    assert "<summary>text: 0 of 1 metrics fail none and pass one of its own trials</summary>" in second
+    assert "<summary>text: 0 of 1 metrics fail none and pass Order, Chance, Own model or Gaming</summary>" in second
     assert '<th scope="row">B' not in second
 
 

@@ -73,7 +73,8 @@ Markdown(
 # ## What to use on Monday
 #
 # You have two explanations of a network's answers and want to know which one is better, on the mean over many inputs. Take a
-# metric that fails no trial and passes one that such a network was put to (*Truth* has a network of its own), of those the one that passes
+# metric that fails no trial and passes one with a right answer that such a network was put to (*Truth* has a network of its own; *Stand-in* and
+# *Repeat* ask the same twice, and a metric that ignores the network passes them), of those the one that passes
 # most that you can pay, and of equals the cheapest. The price is what it takes to tell an explanation from one with 40 %
 # of its scores shuffled and from a random order.
 

@@ -248,7 +248,7 @@ rows = [
 ]
 differences = pd.DataFrame(rows)
 run.save(differences, "differences")
-tables.styled(tables.side_by_side({"this build": differences}, rows=["pair"], columns=["setting", "measure"], digits=3))
+tables.styled(tables.side_by_side(run.beside("differences"), rows=["pair"], columns=["setting", "measure"], digits=3))
 
 # %% [markdown]
 # ## How much of it could be had?
@@ -275,7 +275,11 @@ attained = Scores.concat(
 )
 run.save(attained, "attained")
 beside = {name: tables.measures(of, ["explainer"], optimum.MEASURES) for name, of in run.beside("attained").items()}
-tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"]))
+of_each = {name: of["images"].max() for name, of in beside.items()}
+for of in beside.values():
+    of.loc[of["images"] == 1, ["low", "high"]] = float("nan")
+says = "; ".join(f"{name}: {count} {'images' if count > 1 else 'image'}" for name, count in of_each.items())
+tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"])).set_caption(says)
 
 # %% [markdown]
 # ## A few cases each
@@ -362,8 +366,9 @@ run.claim(
 
 # %% [markdown]
 # **Why?** Does Grad-CAM know more of the network, or does it only point at regions? Smoothing adds nothing that the saliency map knows:
-# what it gains by that is due to regions, and what Grad-CAM is still ahead of the smoothed map is not. Better is a
-# higher FFid+, and a lower FFid−.
+# what it gains by that is due to regions, and what Grad-CAM is still ahead of the smoothed map is not. *Centre*, a disc in the
+# middle of every image, looks at nothing: where Grad-CAM is not ahead of it, or where it is ahead of the saliency map as well, the claim
+# says nothing of what Grad-CAM knows. Better is a higher FFid+, and a lower FFid−.
 
 # %% tags=["hide-input"]
 source, known = run.covering("scores")
@@ -373,6 +378,8 @@ for dataset, metric in itertools.product([known.labels("dataset")[0], known.labe
     pairs_of = {
         "Does smoothing help the map?": ("Blurred", "Saliency"),
         "Is Grad-CAM ahead then?": ("GradCAM", "Blurred"),
+        "Is it ahead of a disc in the middle?": ("GradCAM", "Centre"),
+        "Is the disc ahead of the map, too?": ("Centre", "Saliency"),
     }
     for question, pair in pairs_of.items():
         one, other = ({"explainer": name} for name in pair[:: metrics[metric].better])

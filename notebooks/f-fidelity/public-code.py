@@ -347,24 +347,27 @@ Markdown("\n\n".join(reversed(said)))
 
 # %% tags=["hide-input", "headline"]
 known, settings, source, _ = headlines.best(run, "changes", measured)
-moves = known[(known["of"] == "change") & (known["level"] == "macro")]
+moves = known[(known["of"] == "change") & (known["level"] == "macro") & known["low"].notna()]
+together, moves = (moves[(moves["difference"] == "all but random top") == yes] for yes in (True, False))
 sure = moves[(moves["low"] > 0) | (moves["high"] < 0)].sort_values("mean", key=abs, ascending=False)
 count = sure["difference"].nunique()
-listed = "; ".join(
-    f"“{name}” by "
-    + headlines.listed(
-        [
-            f"{r.mean:+.2f} [{r.low:+.2f}, {r.high:+.2f}]".replace("-", "−") + f" ({r.explainer})"
-            for r in of.itertuples()
-        ]
-    )
-    for name, of in sure.groupby("difference", sort=False)
-)
+
+
+def told(of):
+    """Each explainer's change, with its interval."""
+    ends = ((f"{r.mean:+.2f} [{r.low:+.2f}, {r.high:+.2f}]".replace("-", "−"), r.explainer) for r in of.itertuples())
+    return headlines.listed([f"{change} ({explainer})" for change, explainer in ends])
+
+
+listed = "; ".join(f"“{name}” by {told(of)}" for name, of in sure.groupby("difference", sort=False))
 Markdown(
     f"**{'Not everywhere' if len(sure) > 0.05 * len(moves) else 'No more is seen than by chance'}**: of {moves['difference'].nunique()} differences between code and paper "
-    f"**{count or 'none'}** surely {'moves' if count == 1 else 'move'} the macro correlation with the true order (its ideal is 1)"
+    f"**{count or 'none'}** surely {'moves' if count == 1 else 'move'} the share of the ideal, the mean of three macro correlations: of MoRF and LeRF with "
+    "the true order, and with each other"
     + f": {listed}. The others cannot be told from none" * bool(listed)
     + f", and of {len(moves)} intervals {0.05 * len(moves):.0f} may miss 0 by chance"
+    + ". All differences of F-Fidelity together, but for its example for use as a metric (“random top”), change it by "
+    + told(together)
     + f" ({source}: {moves['images'].max():,} images, {len(settings['training_seeds'])} ResNet-9)."
 )
 

@@ -129,7 +129,7 @@ for (n, subject), (name, (metric, i)) in itertools.product(enumerate(chosen), SO
         curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
         rows += [scored(subject, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
 
-# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it: what annealing finds can hardly be told from the bound. Bands: 95 % intervals over the images, of the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it. Bands: 95 % intervals over the images, of the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
 curves = Scores.concat(rows)
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))
 looks = {"complete search": {"color": "C0", "linewidth": 3.5, "alpha": 0.5}}
@@ -356,8 +356,8 @@ run.why("tr-near-bound", *possible, source=source)
 
 # %% [markdown]
 # The bound itself is out of reach. Here the optimum is known, so that what the paper concludes can be tested without the
-# bound. What annealing lacks is nothing on most images and something on a few; the mean of such numbers has no honest interval
-# with so few images, so that images are counted.
+# bound. What annealing lacks is next to nothing on many images and more on a few; the mean of such numbers, as in the claim above, has
+# an interval that is unsure of itself with so few images, so that images are counted, too.
 
 # %% tags=["hide-input"]
 close = {of: f"close to the optimum of {of}" for of in single.values()}

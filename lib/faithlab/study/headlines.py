@@ -1,7 +1,8 @@
 """The sentence that answers a page's title, where several pages ask the same question."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -126,7 +127,7 @@ def best_order(run: Run, scores: Scores) -> str:
     """Which of F-Fidelity's metrics rank degraded explanations best, by their areas, MoRF and LeRF taken together.
 
     It is said of the `best` evidence. A metric is ahead of another where the interval of the difference on the same
-    inputs lies above 0.
+    inputs lies above 0. Where one is ahead of all, it is also said which are ahead of it at single sizes under LeRF.
 
     Args:
         run: of a page that degrades explanations.
@@ -144,9 +145,31 @@ def best_order(run: Run, scores: Scores) -> str:
     text = f"**{listed(level)}** " + ("are not clearly apart" if len(level) > 1 else "ranks them best")
     if behind:
         text += f", ahead of {listed([said[name] for name in behind])}"
+    lost = [] if len(level) > 1 else _ahead_least_first(known, of, order[0], noise, share)
     sets = listed([SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])
     whom = f"{found[order[0]].images:,} inputs of {sets}; {'; '.join(listed(known.labels(k)) for k in CELL[1:])}"
     return (
         f"{text}: the share of neighbouring explanations that a metric's areas put in the right order, "
         f"from −1 to 1, mean of MoRF and LeRF over {len(cells)} case{'s' * (len(cells) > 1)} ({source}: {whom})."
+        + f" Least relevant first and at single sizes it is behind {listed(lost)}."
+        * bool(lost)
     )
+
+
+def _ahead_least_first(
+    known: Scores,
+    names: Collection[str],
+    first: str,
+    noise: tuple[Sequence[float], Sequence[int]],
+    share: Callable[[Statistic], Estimate],
+) -> list[str]:
+    """Which metrics put more pairs in the right order than the first at single sizes under LeRF, and by how much."""
+    under_lerf = stats.pairs_in_order(*noise, micro=True, better=-1)
+    metrics = known.labels("metric")
+    of = {
+        name: replace(under_lerf, over=tuple({"metric": f"{family}-", **own} for own in under_lerf.over))
+        for family, name in FAMILIES.items()
+        if name in names and f"{family}-" in metrics
+    }
+    leads = {name: share(difference(of[name], of[first])) for name in of if name != first}
+    return [f"{name} by {tables.number(lead)}" for name, lead in leads.items() if bool(lead.low > 0)]
