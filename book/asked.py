@@ -127,30 +127,38 @@ def _answer(of: Mapping[str, Any], claim: pd.Series, parts: pd.DataFrame, result
     run = f"the recorded run, profile {claim['best']}" if claim["best"] else "this build"
     said = SAYS.get(claim["verdict"], "It is not known")
     said = f"{said}: {html.escape(of['short'])}, {'; '.join(each)}. That is {run}, on {rests}. {_images(pooled)}"
-    return said + _other_way(of, claim, pooled, results)
+    return said + _other_ways(of, claim, pooled, results)
 
 
-def _other_way(of: Mapping[str, Any], claim: pd.Series, pooled: pd.DataFrame, results: Path | None) -> str:
-    """What comes out where the other end of the order is removed first, on the same scores, in a sentence (HTML)."""
-    if not (other := of.get("other_way")) or results is None:
-        return ""
-    folder_of = results / claim["page"]
-    kept = judged.better(folder_of, claim["page"], "scores")
-    scores = kept.frame if kept else Scores.load(folder_of / "scores.parquet")
-    one, rival = ({"metric": name} for name in other["metrics"])
-    asked = scores.where(metric=other["metrics"])
-    levels, seeds = ([value for value in asked.labels(name) if value is not None] for name in ("level", "noise_seed"))
-    order = stats.pairs_in_order([0.0, *sorted(levels)], seeds, better=-1)
-    each = []
-    for explainer in pooled["part"]:
-        found = better(scores, one, rival, of=order, explainer=explainer).estimate.pooled
-        row = pd.Series({name: float(end[0]) for name, end in found._asdict().items()})
-        if row["value"] == 0 and not row["low"] < row["high"]:
-            said = "no difference"
-        else:
-            said = "yes" if row["low"] > 0 else "the reverse" if row["high"] < 0 else "not known"
-        each.append(f"for {html.escape(explainer)} {said}, {forest.interval(row)}")
-    return f" {html.escape(other['says'])}: {'; '.join(each)}."
+def _other_ways(of: Mapping[str, Any], claim: pd.Series, pooled: pd.DataFrame, results: Path | None) -> str:
+    """What comes out where it is asked in another way, of the same explainers, in a sentence each (HTML)."""
+    text = ""
+    for other in of.get("other_ways", ()) if results else ():
+        page = other.get("page", claim["page"])
+        folder_of = results / page
+        if not folder_of.is_dir():  # a part of the book is built
+            continue
+        kept = judged.better(folder_of, page, "scores")
+        scores = kept.frame if kept else Scores.load(folder_of / "scores.parquet")
+        one, rival = ({"metric": name} for name in other["metrics"])
+        asked = scores.where(metric=other["metrics"])
+        levels, seeds = ([v for v in asked.labels(name) if v is not None] for name in ("level", "noise_seed"))
+        order = stats.pairs_in_order(
+            [0.0, *sorted(levels)], seeds, better=other.get("better", -1), micro=other.get("micro", False)
+        )
+        each = []
+        for explainer in (name for name in pooled["part"] if name in asked.labels("explainer")):
+            found = better(asked, one, rival, of=order, explainer=explainer).estimate
+            row = pd.Series({name: float(end[0]) for name, end in found.pooled._asdict().items()})
+            if row["value"] == 0 and not row["low"] < row["high"]:
+                said = "no difference"
+            else:
+                said = "yes" if row["low"] > 0 else "the reverse" if row["high"] < 0 else "not known"
+            each.append(f"for {html.escape(explainer)} {said}, {forest.interval(row)}")
+        if each:
+            on = f" ({found.images:,} inputs)" if page != claim["page"] else ""
+            text += f" {html.escape(other['says'])}{on}: {'; '.join(each)}."
+    return text
 
 
 def _images(pooled: pd.DataFrame) -> str:

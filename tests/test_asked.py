@@ -71,7 +71,13 @@ def test_what_came_out_for_the_other_direction_is_said_whichever_way_it_came_out
     pages[0].parts["part"] = "u"
     (tmp_path / "a").mkdir()
     (tmp_path / "a/provenance.json").write_text('{"profile": "quick"}')
-    question = QUESTION | {"other_way": {"says": "The least relevant first", "metrics": ["A-", "B-"]}}
+    question = QUESTION | {
+        "other_ways": [
+            {"says": "The least relevant first", "metrics": ["A-", "B-"]},
+            {"says": "Elsewhere, the other sign", "metrics": ["A-", "B-"], "page": "b", "better": 1, "micro": True},
+            {"says": "Not built", "metrics": ["A-", "B-"], "page": "c"},
+        ]
+    }
     for (mine, rival), said in {
         (-1, 1): "for u yes, 2 [2, 2]",
         (1, -1): "for u the reverse, −2 [−2, −2]",
@@ -79,7 +85,12 @@ def test_what_came_out_for_the_other_direction_is_said_whichever_way_it_came_out
     }.items():
         rows = degraded("A-", "u", mine) + degraded("B-", "u", rival)
         Scores.concat(rows).save(tmp_path / "a/scores.parquet")
-        assert f" The least relevant first: {said}.\n" in asked.answers(pages, [question], tmp_path)
+        assert f" The least relevant first: {said}." in asked.answers(pages, [question], tmp_path)
+    (tmp_path / "a").rename(tmp_path / "b")
+    Scores.concat(degraded("A-", "u", -1) + degraded("B-", "u", 1)).save(tmp_path / "b/scores.parquet")
+    found = asked.answers(pages, [question], tmp_path)
+    assert re.search(r" Elsewhere, the other sign \(\d+ inputs\): for u the reverse, −2 \[−2, −2\]\.\n", found)
+    assert "Not built" not in found
     assert "The least relevant" not in asked.answers(pages, [question])
 
 
@@ -161,16 +172,6 @@ def test_what_is_counted_has_a_sign_of_its_own():
     assert ">#✓<" in counted
     assert 'aria-label="reproduced, counted and not estimated: a"' in counted
     assert "#✓" in forest.badge(REPRODUCED, "x", counted=True)
-
-
-def test_where_roar_ranks_better_it_is_said():
-    """The sentence on the Vision Transformer is typed: the recorded run has to say it, too."""
-    (said,) = [of for of in asked.declared()[0]["besides"] if "there ROAR can rank better" in of]
-    assert "as on the Vision Transformer" in said
-    table = recorded("f-fidelity/vision-transformer", "correlations").frame
-    of = table[(table["level"] == "micro_rank") & (table["comparison"] == "LeRF vs GT")]
-    rank = of.groupby("metric")["mean"].mean()  # 1 is the best
-    assert rank["ROAR"] < rank["F-Fidelity"]
 
 
 def test_where_roar_itself_differs_from_print_it_is_said():
