@@ -175,9 +175,11 @@ def _changed(claims: pd.DataFrame, parts: pd.DataFrame, then: pd.DataFrame, thei
     both = rows[0].merge(rows[1], on=about, how="inner")[about].drop_duplicates()  # larger runs may have more parts
     either = pd.concat([of.merge(both, on=about) for of in rows]).drop_duplicates(keep=False)
     moved = set(either["claim"])
+    # Of what a build asked a claim is of the build, not of the claim.
+    said, judged = (of["claim"].str.replace(r" \(asked[^)]*\)", "", regex=True) for of in (claims, then))
     return [
         "sentence" if said != judged else "bars" * (name in moved)
-        for name, said, judged in zip(claims["id"], claims["claim"], then["claim"], strict=True)
+        for name, said, judged in zip(claims["id"], said, judged, strict=True)
     ]
 
 

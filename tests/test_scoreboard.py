@@ -204,8 +204,14 @@ def test_only_the_changed_one_of_the_claims_of_a_record_is_told(results, tmp_pat
     parts.to_csv(record / "parts.csv", index=False)
     claims = pd.read_csv(build / "claims.csv")
     bolder, wider = claims.replace({"Claim a": "A bolder claim"}), parts.copy()
+    of_fewer = claims.replace({"Claim a": "Claim a (asked of 1 of 6 networks: digits)"})
     wider.loc[wider["claim"] == "a", "claimed_high"] = 0.2
-    for now, bars, told in ((claims, parts, []), (bolder, parts, ["a"]), (claims, wider, ["a"])):
+    for now, bars, told in (
+        (claims, parts, []),
+        (bolder, parts, ["a"]),
+        (claims, wider, ["a"]),
+        (of_fewer, parts, []),
+    ):
         now.to_csv(build / "claims.csv", index=False)
         bars.to_csv(build / "parts.csv", index=False)
         scoreboard.write(results, tmp_path / "out")
