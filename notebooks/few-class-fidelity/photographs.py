@@ -260,12 +260,16 @@ run.claim(
 
 # %% tags=["hide-input"]
 pairs = [(f"BP + {way}", "BP") for way in ("XRAI", "SG", "SG²", "squares")] + [("Random + XRAI", "Random")]
-of_pairs = {
+leads = {
     kind: {
-        f"{one} − {other}": tables.number(stats.paired(told, {"explainer": one}, {"explainer": other}, **where), 3)
+        f"{one} − {other}": stats.paired(told, {"explainer": one}, {"explainer": other}, **where)
         for one, other in pairs
     }
     for kind, where in tasks_of.items()
+}
+of_pairs = {
+    f"{kind} ({max(e.images for e in of.values())} images)": {name: tables.number(e, 3) for name, e in of.items()}
+    for kind, of in leads.items()
 }
 tables.prose(pd.DataFrame(of_pairs).rename_axis("pair").reset_index())
 
