@@ -31,3 +31,22 @@ def in_one_sign(table: pd.DataFrame, by: str = "comparison") -> pd.DataFrame:
         return table
     ends = table[["low", "high"]].mul(ideal, axis=0)
     return table.assign(low=ends.min(axis=1), high=ends.max(axis=1))
+
+
+def reversed_here(printed: pd.DataFrame, found: pd.DataFrame) -> str:
+    """The macro correlations that surely have another sign than in print, in words; "none" where there are none.
+
+    Args:
+        printed: as `faithlab.study.published` has them; of several data sets and networks the mean.
+        found: of `faithlab.trials.degraded.correlations`, with intervals.
+    """
+    by = ["metric", "explainer", "comparison"]
+    macro = [in_one_sign(table[table["level"] == "macro_correlation"]) for table in (printed, found)]
+    both = macro[1].merge(macro[0].groupby(by)["mean"].mean().rename("print").reset_index(), on=by)
+    other = both[((both["print"] > 0) & (both["high"] < 0)) | ((both["print"] < 0) & (both["low"] > 0))]
+    said = [
+        f"{r.metric} with {r.explainer}, {r.comparison}: {r.mean:.2f} [{r.low:.2f}, {r.high:.2f}], "
+        f"printed {r.print:.2f}"
+        for r in other.itertuples()
+    ]
+    return "; ".join(said).replace("-0", "−0").replace("-1", "−1") or "none"
