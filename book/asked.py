@@ -4,6 +4,7 @@ import html
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +137,13 @@ def _other_ways(of: Mapping[str, Any], claim: pd.Series, pooled: pd.DataFrame, r
     for other in of.get("other_ways", ()) if results else ():
         page = other.get("page", claim["page"])
         folder_of = results / page
-        if not folder_of.is_dir():  # a part of the book is built
+        if not (folder_of / "provenance.json").is_file():  # a part of the book is built
             continue
         kept = judged.better(folder_of, page, "scores")
         scores = kept.frame if kept else Scores.load(folder_of / "scores.parquet")
         one, rival = ({"metric": name} for name in other["metrics"])
         asked = scores.where(metric=other["metrics"])
+        asked = _below(asked, other["sizes_below"]) if "sizes_below" in other else asked
         levels, seeds = ([v for v in asked.labels(name) if v is not None] for name in ("level", "noise_seed"))
         order = stats.pairs_in_order(
             [0.0, *sorted(levels)], seeds, better=other.get("better", -1), micro=other.get("micro", False)
@@ -159,6 +161,15 @@ def _other_ways(of: Mapping[str, Any], claim: pd.Series, pooled: pd.DataFrame, r
             on = f" ({found.images:,} inputs)" if page != claim["page"] else ""
             text += f" {html.escape(other['says'])}{on}: {'; '.join(each)}."
     return text
+
+
+def _below(scores: Scores, end: float) -> Scores:
+    """The same rows at the sizes below an end."""
+    kept = [[k for k, size in enumerate(block.sizes) if size < end] for block in scores]
+    return Scores(
+        replace(block, values=block.values[:, at], sizes=tuple(block.sizes[k] for k in at))
+        for block, at in zip(scores, kept, strict=True)
+    )
 
 
 def _images(pooled: pd.DataFrame) -> str:

@@ -528,23 +528,22 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
         if len(used):
             pass_, fail_ = ("passes", "fails") if len(used) == 1 else ("pass", "fail")
             said = f"{len(used)} of {every} metrics {pass_} {TELLING} and {fail_} none: {clean}, cheapest first."
+        rest = [row for row in used.itertuples() if row.metric != take.get(kind)]
+        ours, theirs = (
+            ", ".join(f"{_called(row.metric)} {_tally(row)}" for row in rest if (":" in row.metric) == library)
+            for library in (False, True)
+        )
+        theirs = f"of other libraries, not taken: {theirs}" if theirs else ""
+        others = "; ".join(filter(None, (ours, theirs))) or "none"
         if kind in take:
             said = f"**{take[kind]}**. {said}"
             (taken,) = (row for row in used.itertuples() if row.metric == take[kind])
             missing = [trial for trial in own if trial not in (*taken.passed, *taken.open)]
             said_of = {"passes": taken.passed, "open": taken.open, "not put to": missing}
             counts = "; ".join(f"{word} {', '.join(trials)}" for word, trials in said_of.items() if trials)
-            rest = [row for row in used.itertuples() if row.metric != take[kind]]
-            ours, theirs = (
-                ", ".join(f"{_called(row.metric)} {_tally(row)}" for row in rest if (":" in row.metric) == library)
-                for library in (False, True)
-            )
-            theirs = f"of other libraries, not taken: {theirs}" if theirs else ""
-            first.append(
-                f"| {kind} | **{take[kind]}**: {counts} | {'; '.join(filter(None, (ours, theirs))) or 'none'} |"
-            )
+            first.append(f"| {kind} | **{take[kind]}**: {counts} | {others} |")
         else:
-            first.append(f"| {kind} | none is sure to do | {', '.join(map(_called, used['metric'])) or 'none'} |")
+            first.append(f"| {kind} | none is sure to do with {forwards:,} forwards | {others} |")
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
         to_use.append(f"- *{kind}*: {said}" if many else said)

@@ -58,6 +58,9 @@ def test_the_answer_has_its_number_what_it_rests_on_and_one_link(pages):
     assert "0.5" not in text, "the numbers of other claims stand below the claim"
 
 
+CELL = {"dataset": "digits test", "network": "CNN", "explainer": "u"}
+
+
 def degraded(metric, explainer, falls):
     """Scores of explanations made worse twice, all images alike but for a little noise."""
     noise = torch.linspace(-0.01, 0.01, 100)
@@ -92,6 +95,13 @@ def test_what_came_out_for_the_other_direction_is_said_whichever_way_it_came_out
     assert re.search(r" Elsewhere, the other sign \(\d+ inputs\): for u the reverse, −2 \[−2, −2\]\.\n", found)
     assert "Not built" not in found
     assert "The least relevant" not in asked.answers(pages, [question])
+
+
+def test_sizes_that_a_page_has_for_another_question_are_left_out():
+    rows = Scores.of(torch.tensor([[0.1, 0.2, 9.0]]), images=[0], sizes=(0.5, 0.9, 1.0), metric="A", **CELL)
+    (block,) = asked._below(rows, 1)
+    assert block.sizes == (0.5, 0.9)
+    assert block.values.tolist() == pytest.approx(torch.tensor([[0.1, 0.2]]).tolist())
 
 
 def test_an_answer_that_is_open_says_so(pages):

@@ -78,7 +78,7 @@ Markdown(
 # most that you can pay, and of equals the cheapest. The price is what it takes to tell an explanation from one with 40 %
 # of its scores shuffled and from a random order.
 
-# %% mystnb={"figure": {"caption": "Of the examination's recorded run: metrics that fail no trial and pass one of their own network, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The darker the circle, the more. The dashed line is what you can spend. Metrics with a library's name before theirs are not taken, whatever they pass.", "name": "fi-use"}, "image": {"alt": "A panel for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Of the examination's recorded run: metrics that fail no trial and pass Order, Chance, Own model or Gaming, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The darker the circle, the more. The dashed line is what you can spend. Metrics with a library's name before theirs are not taken, whatever they pass.", "name": "fi-use"}, "image": {"alt": "A panel for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
 advice = examination.advice(trust, price)
 usable = advice[advice["place"].notna()].merge(price, on=["kind", "metric"])
 usable = usable.assign(
@@ -93,6 +93,11 @@ look = {"figsize": (3.6, 1.2 + 0.24 * sum(rows) + 0.4 * len(rows)), "height_rati
 figure, panels = plt.subplots(len(here), 1, sharex=True, squeeze=False, **look)
 for axes, kind in zip(panels[:, 0], here, strict=True):
     of = usable[usable["kind"] == kind].iloc[::-1]
+    if of.empty:
+        axes.set_yticks([])
+        axes.text(
+            0.5, 0.5, "none is sure to do", transform=axes.transAxes, ha="center", va="center", fontsize="x-small"
+        )
     axes.hlines(of["metric"], of["least"].clip(upper=end), of["most"].clip(upper=end), color="0.6", zorder=1)
     beyond = of[of["most"] > end]
     axes.scatter([end] * len(beyond), beyond["metric"], marker=">", color="0.6", s=18)

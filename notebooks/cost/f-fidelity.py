@@ -40,7 +40,7 @@ precision = "bfloat16"  # where the device computes it natively; else float32
 published_draws = 50  # of the loop as published
 loop_images = 2  # images that it is timed on; its time grows in proportion to their number
 same_images = 50  # images whose interval is asked for
-repeats = 2  # of both, in turn
+repeats = 3  # of both, in turn
 seed = 0
 
 # %% tags=["hide-input"]

@@ -34,7 +34,7 @@ runs = 100  # random subsets, or noisy copies, per image
 noisy = 20  # noisy copies whose explanations are compared
 percentages = [10, 20, 30, 40, 50, 60, 70, 80, 90]  # of the pixels, in ROAD
 scales = [1, 2, 4]  # how much more images, sizes or draws
-repeats = 2  # of everything, in turn; intervals are over them
+repeats = 3  # of everything, in turn; intervals are over them
 rows = 128  # inputs per bare forward
 seed = 0
 

@@ -279,7 +279,7 @@ of_each = {name: of["images"].max() for name, of in beside.items()}
 for of in beside.values():
     of.loc[of["images"] == 1, ["low", "high"]] = float("nan")
 says = "; ".join(f"{name}: {count} {'images' if count > 1 else 'image'}" for name, count in of_each.items())
-tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"])).set_caption(says)
+tables.noted(tables.styled(tables.side_by_side(beside, rows=["explainer"], columns=["measure"])), says)
 
 # %% [markdown]
 # ## A few cases each

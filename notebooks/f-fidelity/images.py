@@ -366,7 +366,7 @@ Markdown(
 )
 
 # %% [markdown]
-# Least relevant first the paper makes no such claim, and every metric finds most of the order (above). The same comparison there: above 0,
+# Least relevant first the paper makes no such claim: in print every metric has the order of the areas right there. The same comparison: above 0,
 # F-Fidelity puts more pairs in the right order at single sizes than the other metric.
 
 # %% tags=["hide-input"]

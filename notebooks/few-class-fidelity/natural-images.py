@@ -212,7 +212,7 @@ fidelity = {"metric": "Few-class Fidelity", **here}
 between = ("BP", "BP + XRAI", "BP + SG", "BP + SG²", "BP + squares", "Random", "Random + XRAI")
 orders = {name: {"explainer": name} for name in ("truth first", *between, "truth last")}
 of_network = {of.network: {"network": of.network} for of in chosen.values()}
-source, known = run.covering("scores", "dataset", "explainer")
+source, known = run.covering("scores", "dataset", "network", "explainer")
 tables.estimates(orders, of_network, known, digits=3, **fidelity).set_caption(
     f"Of the {source} run." if source == "recorded" else "Of this build."
 )

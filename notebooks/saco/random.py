@@ -419,8 +419,8 @@ run.why(
 )
 
 # %% [markdown]
-# *Would a trivial control have passed, too?* The same two maps by SaCo, on this build's images: whoever is ahead of Random here is so
-# without having looked at the network.
+# *Would a trivial control have passed, too?* The same two maps by SaCo, on this build's images: where one of them is ahead of Random, it is
+# so without having looked at the network. The last row is the explainers', for scale.
 
 # %% tags=["hide-input"]
 by_saco = blind.where(metric="SaCo") + scores.where(metric="SaCo", explainer=RANDOM)

@@ -80,7 +80,7 @@ def examine(
     if (seconds := check(parameters=parameters, **given)) > LONG:
         print(
             f"The metric is slow: the page asks it for about {seconds / 3600:.1f} hours, or less where it is "
-            'faster with many inputs at once. Fewer inputs: PARAMS="images=8"',
+            'faster with many inputs at once. Fewer inputs: PARAMS="images=4"',
             file=sys.stderr,
         )
     label = profiles.label(PAGE, profile, parameters)

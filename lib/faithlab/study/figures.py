@@ -5,7 +5,7 @@ import html
 import io
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import matplotlib.pyplot as plt
@@ -533,7 +533,7 @@ def plateaus(
         columns: panels beside each other.
         truth: the true size, of all or by name, where it is known.
     """
-    figure, grid = _panels(sizes, columns, sharex=True)
+    figure, grid = _panels(sizes, columns, 2.6, sharex=True)
     for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
         plateau(axes, size, truth=truth.get(name) if isinstance(truth, Mapping) else truth)
         axes.set_title(f"{name}\n{'no size' if size.refusal else size}", fontsize="small")
@@ -550,7 +550,7 @@ def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
         sizes: by name, of `faithlab.metrics.size.read`.
         columns: panels beside each other.
     """
-    figure, grid = _panels(sizes, columns)
+    figure, grid = _panels(sizes, columns, 2.6)
     for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
         collapsed(axes, size)
         axes.set_title(name, fontsize="small")
@@ -560,11 +560,11 @@ def collapses(sizes: Mapping[str, Size], *, columns: int = 2) -> plt.Figure:
     return show(figure)
 
 
-def _panels(sizes: Mapping[str, Size], columns: int, **shared: bool) -> tuple[plt.Figure, np.ndarray]:
-    """A panel for each of some sizes; those of the last row that are left over are blank."""
-    rows = -(-len(sizes) // columns)
-    figure, grid = plt.subplots(rows, columns, figsize=(7.3, 0.3 + 2.6 * rows), squeeze=False, **shared)
-    for axes in grid.flat[len(sizes) :]:
+def _panels(of: Collection, columns: int, height: float, **shared: bool) -> tuple[plt.Figure, np.ndarray]:
+    """A panel for each of several; those of the last row that are left over are blank."""
+    rows = -(-len(of) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(7.3, 0.3 + height * rows), squeeze=False, **shared)
+    for axes in grid.flat[len(of) :]:
         axes.set_axis_off()
     return figure, grid
 
@@ -583,8 +583,7 @@ def named_sizes(found: pd.DataFrame, longest: float) -> plt.Figure:
         longest: the largest size that was asked.
     """
     other, kneeless = ("^", "another reason"), {"no removal": "nothing is lost", "too few": "too few inputs"}
-    rows = -(-found["data"].nunique() // 2)
-    figure, grid = plt.subplots(rows, 2, figsize=(7.4, 2.1 * rows), sharex=True, squeeze=False)
+    figure, grid = _panels(found["data"].unique(), 2, 2.1, sharex=True)
     for axes, (name, of) in zip(grid.flat, found.groupby("data", sort=False), strict=False):
         order, nets = [*of["ranking"].unique()], [*of["training_seed"].unique()]
         for _, row in of.iterrows():

@@ -350,7 +350,7 @@ def refined(
     printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
     said = f"{model} (published): accuracy {printed[model]:.1%}"
     said += f"; {network}: accuracy {accuracies[network]:.1%}" if network in accuracies else ""
-    return shown.set_caption(_NOTE.format(f"{said}. ") + (shown.caption or ""))
+    return noted(shown, said)
 
 
 def _chosen(sources: Mapping[str, pd.DataFrame | None], chosen: Mapping[str, Any]) -> dict[str, pd.DataFrame | None]:
@@ -391,6 +391,16 @@ FEW = 4
 
 
 _NOTE = '<span class="faithlab-note">{}</span>'
+
+
+def noted(shown: Styler, says: str) -> Styler:
+    """A table with one more note before those that it has.
+
+    Args:
+        shown: of `styled`.
+        says: the note, without the full stop at its end.
+    """
+    return shown.set_caption(_NOTE.format(f"{says}. ") + (shown.caption or ""))
 
 
 def styled(table: pd.DataFrame, best: pd.DataFrame | None = None, rule: str = "") -> Styler:
