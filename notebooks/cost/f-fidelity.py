@@ -29,7 +29,7 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the network that is explained: see faithlab.study.networks
 tuning = {}  # the same of fine-tuning
-cost_limit = 1000  # training images of ROAR's networks and of fine-tuning; None: all
+cost_limit = 2000  # training images of ROAR's networks and of fine-tuning; None: all
 cost_epochs = 5  # of both, as in the paper, where both have 100
 images = 10  # test images to judge the explainers on; 2000 in the paper
 size_step = 0.05
