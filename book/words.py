@@ -16,7 +16,7 @@ LABELS = {
 }
 """What pages call networks in their long tables, where that is no name for a reader by itself."""
 VARIANT = re.compile(
-    r" ?(original|fine-tuned|trained apart|another image|beta [\d.]+|fold \d+|\(seed \d+\)|simulated)$"
+    r"( ?(original|fine-tuned|trained apart|another image|beta [\d.]+|fold \d+|\(seed \d+\)|simulated))+$"
 )
 """What ends a network's label, or stands in its place: which of several of one kind it is."""
 

@@ -51,6 +51,7 @@ def test_every_network_of_the_recorded_runs_has_a_name():
         ("ResNet-9, 64 features, probability", "ResNet-9"),
         ("ViT fine-tuned", "ViT"),
         ("ResNet-9 (seed 1)", "ResNet-9"),
+        ("ResNet-9 original (seed 1)", "ResNet-9"),
         ("ResNet-18 fold 3", "ResNet-18"),
         ("series, 29 features, logit", "LSTM"),
         ("efficientnet-lite0", "EfficientNet-Lite0"),
