@@ -167,8 +167,8 @@ run.save(trust, "trust")
 figures.matrix(trust)
 
 # %% [markdown]
-# **Which one, then?** These metrics fail no trial and pass one with a right answer that the network itself was put to (Truth has a network of its own; Stand-in and Repeat
-# ask the same twice, and a metric that ignores the network passes them), the
+# **Which one, then?** These metrics fail no trial and pass one with a right answer that the network itself was put to (Truth has a
+# network of its own; Stand-in and Repeat ask the same twice, and a metric that ignores the network passes them), the
 # cheapest first; those before a *then* cannot be told apart by their price. Cells that are open may still fail. Where a larger run is
 # recorded, this is said of it, because fewer inputs leave more open; what its other metrics fail, and which one to take, stands in [](findings).
 

@@ -620,16 +620,16 @@ def single_sizes(each: pd.DataFrame, by: str, longest: float, truth: float | Non
         longest: the largest size that was asked.
         truth: the known size, where there is one.
     """
-    groups = each.groupby(by, sort=False)
-    figure, axes = plt.subplots(figsize=(7.2, 0.9 + 0.38 * groups.ngroups))
-    for at, (_, part) in enumerate(groups):
+    groups = dict(list(each.groupby(by, sort=False)))
+    figure, axes = plt.subplots(figsize=(7.2, 0.9 + 0.38 * len(groups)))
+    for at, part in enumerate(groups.values()):
         spread = 0.3 * (np.arange(len(part)) % 5 / 4 - 0.5)
         axes.plot(part["size"], at + spread, "o", color="C0", alpha=0.6, markersize=5)
         says = f"{part['size'].notna().sum()} of {len(part)}"
         axes.annotate(says, (1.01, at), xycoords=("axes fraction", "data"), va="center", fontsize="small")
-    axes.set_yticks(range(groups.ngroups), [*groups.groups], fontsize="small")
+    axes.set_yticks(range(len(groups)), [*groups], fontsize="small")
     label = "size of one input's explanation (share of the features)"
-    axes.set(xlabel=label, xlim=(0, longest), ylim=(groups.ngroups - 0.5, -0.5))
+    axes.set(xlabel=label, xlim=(0, longest), ylim=(len(groups) - 0.5, -0.5))
     if truth is not None:
         mark(axes, truth, "truth", height=0.12)
     return show(figure)
