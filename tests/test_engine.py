@@ -323,6 +323,19 @@ OUT_OF_MEMORY = {
 }
 
 
+def test_where_batches_are_filled_up_a_search_asks_for_few_sizes_and_answers_do_not_change(monkeypatch):
+    keep = some_masks(16, count=40)
+    expected = engine.scorer(image_model(), IMAGES, TARGET, segments=PATCHES)(keep)
+    monkeypatch.setattr(engine, "_PLANNED", {"cpu"})
+    for batch_size, sizes in ((None, {1, 2, 4, 8, 16, 32, 64, 128, 256}), (7, {1, 2, 4, 7})):
+        model = Bounded(10_000, None)
+        score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, batch_size=batch_size)
+        first = len(model.tried)
+        for count in range(1, 41):
+            torch.testing.assert_close(score(keep[:, :count]), expected[:, :count], atol=1e-6, rtol=0)
+        assert set(model.tried[first:]) <= sizes
+
+
 @pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_where_memory_runs_out_the_batch_size_is_halved_and_nothing_changes(error, most):

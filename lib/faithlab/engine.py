@@ -28,6 +28,8 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # eleme
 
 _PURE = {hit, log_odds, logit, probability}  # readouts that change nothing of what they are given
 
+_PLANNED = {"cuda"}  # devices whose libraries plan a layer for the size of a batch
+
 Readout = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[Tensor], Tensor]
 
@@ -209,7 +211,10 @@ def scorer(
         masked = masked.view(x.dtype).view(-1, *shape[2:])
         few = masked[:: len(masked) - 1] if len(masked) > compared else None  # the first and the last one
         alone = few if few is None else prepared.logits(few.clone()).clone()
-        logits = prepared.logits(masked)
+        rows = len(masked)
+        if more := _filled(rows, limit, masked.device) - rows:
+            masked = torch.cat([masked, masked[:1].expand(more, *masked.shape[1:])])
+        logits = prepared.logits(masked)[:rows]
         if alone is not None:
             compare(alone, logits)
         logits = logits.view(*shape[:2], -1)
@@ -454,10 +459,19 @@ def _taken(inputs: Tensor, positions: slice | Tensor) -> Tensor:
 
 def _batch_size(x: Tensor) -> int:
     """Masked inputs per forward: the measured optimum for 32 x 32 on a CPU, as much as fills a large GPU there."""
-    elements = x[0].numel() if len(x) else 1
-    if x.device.type == "cuda":
-        return max(32, min(8192, (1 << 24) // elements))
+    elements = max(1, x[0].numel() if len(x) else 1)
+    if x.device.type in _PLANNED:
+        return 1 << (max(32, min(8192, (1 << 26) // elements)).bit_length() - 1)
     return max(8, min(128, (1 << 19) // elements))
+
+
+def _filled(rows: int, limit: int, device: torch.device) -> int:
+    """How many inputs a forward of so many gets: on a GPU the next power of two, the rest copies of the first one.
+
+    A GPU's library plans every layer anew for a batch of another size, seconds for a large network; and a search asks
+    about another number of inputs in each of its steps.
+    """
+    return min(limit, 1 << (rows - 1).bit_length()) if device.type in _PLANNED else rows
 
 
 def _blocks(images: int, masks: int, batch_size: int):

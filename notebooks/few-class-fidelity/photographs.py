@@ -102,18 +102,18 @@ def photographed(network, dataset, pictures, groups):
 
 shipped = datasets.load("imagenet-foolbox", "test")
 wide = photographed(networks[0], "imagenet-foolbox test", shipped, VEHICLES)
-tasks = [(wide.part(torch.arange(min(photographs_judged, len(wide.x)))), shipped)]
+tasks, pictures = [wide.part(torch.arange(min(photographs_judged, len(wide.x))))], shipped
 if folder:
     pictures = datasets.load("imagenet-folder", "test", path=folder)
 for network in networks if folder else ():
     number = more_photographs if network == networks[0] else more_photographs // 3
     task = photographed(network, "imagenet-folder, vehicles", pictures, VEHICLES)
-    tasks.append((task.part(subjects.evenly(torch.arange(len(task.x)), number // 4)), pictures))
+    tasks.append(task.part(subjects.evenly(torch.arange(len(task.x)), number // 4)))
     groups = [BIRDS, DOGS, sorted(itertools.chain(*VEHICLES))]
     task = photographed(network, "imagenet-folder, superclasses", pictures, groups)
     of_groups = [(task.target.cpu() == k).nonzero().flatten() for k in range(len(groups))]
-    tasks.append((task.part(torch.cat([subjects.evenly(of, number // 4) for of in of_groups])), pictures))
-Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {len(of.x)} photographs") for of, _ in tasks))
+    tasks.append(task.part(torch.cat([subjects.evenly(of, number // 4) for of in of_groups])))
+Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {len(of.x)} photographs") for of in tasks))
 
 # %% [markdown]
 # ## Explanations and their fidelity
@@ -132,39 +132,34 @@ combinations = [*explainers]
 explainers |= refined.controls(seed=seed)
 
 
-def of_block(part, pictures):
-    """Some photographs: the scores of all explanations, a few maps, and the perturbed copies with those that fell back."""
-    part, made = references.perturbed(part, pictures)
-    maps = subjects.attributions(part, explainers, batch_size=8)
-    scores = evaluate(metrics, part, maps)
-    return scores, {name: maps[name] for name in ("BP", "BP + XRAI", "GradCAM")}, made
+def ask(part):
+    """The scores of all explanations of some photographs, and what the search for their perturbed copies took and found."""
+    part, made = references.perturbed(part, shipped if part.dataset == wide.dataset else pictures)
+    about = {"images": part.images, **part.labels}
+    search = {"forwards": made.forwards, "fell back": made.fallback}
+    found = Scores.concat(Scores.of(of.double(), metric=name, **about) for name, of in search.items())
+    return evaluate(metrics, part, subjects.attributions(part, explainers, batch_size=8)) + found
 
 
-found = []
-for (task, pictures), block in ((of, b) for of in tasks for b in torch.arange(len(of[0].x)).split(5)):
-    one = f"{task.network}, {task.dataset} from {int(block[0])}"  # a killed run finds those that are done
-    found.append(run.kept(one, partial(of_block, task.part(block), pictures)))
-scores = Scores.concat([of for of, _, _ in found])
+asked = run.by_images("scores", tasks, ask)
+scores = asked.where(metric="Few-class Fidelity")
 run.save(scores, "scores")
-fallen, asked = (torch.cat([getattr(made, of) for _, _, made in found]) for of in ("fallback", "forwards"))
+took, fallen = (torch.cat([of.values.flatten() for of in asked.where(metric=m)]) for m in ("forwards", "fell back"))
 Markdown(
-    f"The search for a perturbed copy took {asked.double().mean():.0f} of 804 forwards per photograph, and {int(fallen.sum())} of "
+    f"The search for a perturbed copy took {took.mean():.0f} of 804 forwards per photograph, and {int(fallen.sum())} of "
     f"{len(fallen)} have no candidate under Δ and fall back to the least decided one. On this page {scores.missing} scores are missing."
 )
 
-# %% mystnb={"figure": {"caption": "Photographs, their perturbed copies with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-photographs-maps"}, "image": {"alt": "One row per photograph: the photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
-(of_first, _), (_, maps, made) = tasks[0], found[0]
-shown = range(min(2, len(of_first.x)))
-shape = shipped.inputs.shape[-2:]
+# %% mystnb={"figure": {"caption": "A photograph and its perturbed copy, with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-photographs-maps"}, "image": {"alt": "A photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
+of_first, made = references.perturbed(wide.part(torch.arange(1)), shipped)
+maps = subjects.attributions(of_first, {name: explainers[name] for name in ("BP", "BP + XRAI", "GradCAM")})
 answer = references.answer(of_first.model, shipped)
-said = answer(references.intensities(shipped, of_first.images[: len(shown)])), answer(made.images[: len(shown)])
+said = [answer(of)[0] for of in (references.intensities(shipped, of_first.images), made.images)]
+photograph = shipped.inputs[of_first.images[0]] / 255
 figures.pictures(
-    [
-        [shipped.inputs[of_first.images[i]] / 255, made.images[i], *(of[i].view(shape) for of in maps.values())]
-        for i in shown
-    ],
-    below=[[*(" ".join(f"{p:.2f}" for p in of[i]) for of in said), *maps] for i in shown],
-    size=(8.4, 1.95 * len(shown)),
+    [[photograph, made.images[0], *(of[0].view(photograph.shape[-2:]) for of in maps.values())]],
+    below=[[*(" ".join(f"{p:.2f}" for p in of) for of in said), *maps]],
+    size=(8.4, 1.95),
 )
 
 
