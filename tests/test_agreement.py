@@ -9,6 +9,7 @@ from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import agreement, places, profiles, results
 from faithlab.study.agreement import FEW, LEAST, WAYS, compared, reason
+from faithlab.trials.optimum import SHARE
 
 SIZES = [0.25, 0.5, 0.75, 1.0]
 
@@ -247,6 +248,32 @@ def test_rows_of_a_network_that_was_trained_anew_are_left_out_and_said(tmp_path,
     save("built", kept[:30], 1 - kept[:30], "1")  # the same network has no excuse
     assert agreement.main([]) == 1
     save("built", 1 - kept[:30], kept[:30], "2")  # nor have the others' rows
+    assert agreement.main([]) == 1
+
+
+@pytest.mark.parametrize("searched", [{"explainer": "TRACE-Mo-p"}, {"explainer": "Greedy-Le"}, {"metric": SHARE}])
+def test_what_a_search_finds_is_left_out_and_counted(searched, tmp_path, monkeypatch, capsys):
+    name, kept = "trace/settings", torch.rand(30, generator=torch.Generator().manual_seed(0))
+    parameters = {of: profiles.resolve(name, of) for of in ("quick", "study")}
+    record = {"notebook": name, "profile": "study", "parameters": parameters["study"]}
+
+    def save(place, plain, found):
+        (tmp_path / place).mkdir(exist_ok=True)
+        rows = [table(plain, metric="LeRF"), table(found, metric="LeRF - MoRF").labelled(**searched)]
+        Scores.concat(rows).save(tmp_path / place / "scores.parquet")
+        about = {"parameters": parameters["quick"]}
+        (tmp_path / place / "provenance.json").write_text(json.dumps(record | about))
+
+    save("kept", kept, kept)
+    monkeypatch.setattr(results, "recorded_runs", lambda: [record])
+    monkeypatch.setattr(places, "results", lambda name, profile: tmp_path / "built")
+    monkeypatch.setattr(places, "recorded", lambda name, profile: tmp_path / "kept")
+    save("built", kept, 1 - kept)
+    assert agreement.main([]) == 0
+    said = capsys.readouterr().out
+    assert "of 30 numbers, 0 differ" in said
+    assert "30 rows are of what a search finds" in said
+    save("built", 1 - kept, kept)
     assert agreement.main([]) == 1
 
 

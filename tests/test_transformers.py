@@ -1,5 +1,7 @@
 """Explainers of Vision Transformers against a literal transformer: differences of forwards, and relevance by hand."""
 
+import copy
+
 import numpy as np
 import pytest
 import timm
@@ -320,6 +322,17 @@ def test_every_layers_relevance_is_the_literal_one():
             assert_close(found[layer][b].numpy(), expected["attention", layer])
             assert_close(found[DEPTH + layer][b].numpy(), expected["tokens", layer])
         assert_close(network.patches(found[-1][b].numpy()), expected["pixels"])
+
+
+@pytest.mark.parametrize("name", ["lrp", "partial-lrp", "transformer-attribution"])
+def test_relevance_of_a_network_in_float32_is_what_exact_sums_give(name):
+    rounded = small().float()
+    found = explain(name, rounded, X.float(), TARGET, segments.pixels(4, 6))
+    exact = explain(name, copy.deepcopy(rounded).double(), X.float().double(), TARGET, segments.pixels(4, 6))
+    assert found.dtype == torch.float32
+    # The gradients of Transformer Attribution stay in the network's own precision.
+    tolerance = 1e-5 if name == "transformer-attribution" else 2e-7
+    torch.testing.assert_close(found, exact.float(), rtol=tolerance, atol=tolerance * float(exact.abs().max()))
 
 
 def of_the_last_layer(net, image, target):

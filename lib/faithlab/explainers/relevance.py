@@ -270,6 +270,9 @@ def relevances(
 
     The gradient of the sum with respect to anything in the record, or to the input, is relevance: 1 at the logit.
 
+    All is in float64. Relevance is divided by sums that cancel, and what float32 rounds away there makes another map on
+    another processor: of sixteen images one had a rank correlation of 0.92 with itself.
+
     Raises:
         ValueError: half precision, in which the sums that relevance is divided by cancel to noise.
     """
@@ -279,11 +282,18 @@ def relevances(
             f"LRP divides by sums that cancel, of which {'autocast' if low else x.dtype} leaves noise; explain the "
             "model in float32: model.float(), x.float()"
         )
-    x = gradable(x)
+    x = gradable(x.double())
     with torch.enable_grad():
         with attention.recorded(model, x) as record, propagating(model, rules, PASSING):
-            logits = model(x)
+            weights = {name: of.detach().double() for name, of in _tensors(model) if of.is_floating_point()}
+            logits = torch.func.functional_call(model, weights, (x,))
         return record, x, logits.gather(1, target[:, None]).sum()
+
+
+def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """The parameters and buffers of a model, by name."""
+    yield from model.named_parameters()
+    yield from model.named_buffers()
 
 
 @register("lrp")
@@ -294,7 +304,7 @@ def lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, normalis
     """
     _, pixels, logit = relevances(model, x, target, RULES if normalised else PLAIN)
     (relevance,) = torch.autograd.grad(logit, pixels)
-    return relevance
+    return relevance.to(x.dtype)
 
 
 @register("partial-lrp")
@@ -306,7 +316,7 @@ def partial_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, 
     """
     record, _, logit = relevances(model, x, target, RULES if normalised else PLAIN)
     (relevance,) = torch.autograd.grad(logit, record.attention[-1])
-    return attention.enlarged(model, attention.read(model, relevance.relu().mean(1)), x)
+    return attention.enlarged(model, attention.read(model, relevance.relu().mean(1)), x).to(x.dtype)
 
 
 @register("transformer-attribution")
@@ -324,7 +334,7 @@ def transformer_attribution(
     plain, logit = attention.forward(model, x, target)
     gradients = torch.autograd.grad(logit, attention.last(plain.attention, layers))
     weighted = [(dA * R).relu().mean(1) for R, dA in zip(relevance, gradients, strict=True)]
-    return attention.enlarged(model, attention.read(model, attention.chain(weighted)), x)
+    return attention.enlarged(model, attention.read(model, attention.chain(weighted)), x).to(x.dtype)
 
 
 def _detached(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
