@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 
@@ -248,6 +249,27 @@ def test_a_killed_run_finds_its_steps_made_and_another_does_not(repository, tmp_
     assert not list(run.folder.glob("*.step"))
     assert step(by_hand(), 6) == {"of": 6}
     assert asked == [1, 3, 3, 3, 4, 6]
+
+
+def test_a_run_says_where_the_steps_that_it_finds_were_made_and_counts_their_time(repository, monkeypatch):
+    here = provenance.machine()
+    monkeypatch.setattr(provenance, "machine", lambda: here | {"gpu": "a GPU"})
+    started().kept("a step", lambda: time.sleep(1))
+    monkeypatch.setattr(provenance, "machine", lambda: here)
+    again = started()
+    again.kept("a step", lambda: None)
+    again.kept("another", lambda: None)
+    again.save(FRAME, "scores")
+    assert f"on {here['cpu']}, a GPU" in repr(again.finish())
+    record = json.loads((again.folder / "provenance.json").read_text())
+    assert record["steps_made_on"] == ["a GPU"]
+    assert record["seconds"] >= 1
+    last = started()
+    last.save(FRAME, "scores")
+    last.finish()
+    record = json.loads((last.folder / "provenance.json").read_text())
+    assert record["steps_made_on"] == []
+    assert record["seconds"] < 1
 
 
 def test_the_id_of_a_run_counts_the_content_of_a_readers_files(tmp_path):

@@ -39,14 +39,13 @@ networks = ["efficientnet-lite0"]  # pretrained on ImageNet
 references = ["zero"]  # or mean, blur
 photograph_patch = 56  # side of a patch of these: 16 patches; 32 (49 patches) in the paper
 photograph_steps = 12  # of annealing on them
-exact_photographs = 0  # so many of them are asked about all subsets of their patches: 65 536 forwards each
 logits_searched = []  # those of them whose best orders are searched for on logits, too; it takes as long again
 rise_samples = 60  # masks per image; 4000 in RISE's paper
 ep_steps = 6  # of extremal perturbation; its authors take 800
 ep_areas = [0.1, 0.2, 0.4]  # its areas, shares of the image
 folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
-# Recognised ones of it, of all classes alike, for the first network, and a third as many for each other.
-more_photographs = 30
+more_photographs = 30  # recognised ones of it, of all classes alike, for the first network
+more_of_others = 0  # so many for each other network
 more_patch = 32  # side of a patch of these: 49 patches, as in the paper
 more_sweeps = 1.0  # of the search for their best orders, see faithlab.search.best
 annealed_photographs = (
@@ -130,7 +129,9 @@ more, known = [], {}
 if folder:
     of_folder = datasets.load("imagenet-folder", "test", path=folder)
 for subject in [s for s in subjects_of if s.network in networks and folder]:
-    name, count = subject.network, more_photographs if subject is first else more_photographs // 3
+    name, count = subject.network, more_photographs if subject is first else more_of_others
+    if not count:
+        continue
     found = partial(subjects.recognised, subject.model, len(of_folder), of_folder)
     known[name] = run.kept(f"recognised by {name}", found)
     places = subjects.evenly(known[name], count)
@@ -192,7 +193,7 @@ for subject in subjects_of:
 # %% [markdown]
 # ## More photographs, more patches
 #
-# Where a folder gives photographs, the photographs' networks are asked about them with the paper's 49 patches. Annealing takes
+# Where a folder gives photographs, a network is asked about them with the paper's 49 patches. Annealing takes
 # thousands of proposals for that many, and [another search](searches) finds more in fewer forwards: greedy search from both
 # ends, refined by insertion. Its order is called *Best-p*, and stands for TRACE where these photographs are judged. The paper's own
 # annealing can be asked about a few of them on the first network, to see how far apart the two are (`annealed_photographs`).
@@ -343,55 +344,6 @@ for group, where in shown_groups(scores).items():
     names = [name for name in ("TRACE-p", "TRACE-y", *explainers, "Random") if name in there]
     said[group] = {name: optimum.attained(scores, explainer=name, **where) for name in names}
 tables.prose(pd.DataFrame(said).fillna("–").rename_axis("explainer").reset_index())
-
-# %% [markdown]
-# ## The optimum of photographs
-#
-# Sixteen patches have 65 536 subsets. Asked about all of them, a photograph's best order of all is [a shortest path](optimality),
-# and what a search lacks is known, not bounded. Here the large network is asked about a few photographs so; a search is given no more
-# than the answers. A part of the optimum is of LeRF − MoRF, zero reference.
-
-# %% tags=["hide-input"]
-PART = "part of the optimum"
-
-
-def of_optimum(part):
-    """What orders reach of the optimum of some photographs."""
-    (table,) = optimum.all_subsets(part, [probability])
-    lookup, features, ours = search.lookup(table), segments.count(part.segments), METRICS["LeRF - MoRF"]
-    asked = {"count": len(part.x), "features": features, "device": device}
-    own, greedy = {"seed": seed, "images": part.images.to(device)}, search.greedy(lookup, objective="Le", **asked)
-    found = {"TRACE-Greedy-Le": greedy.order}
-    for n in (photograph_steps, annealing_steps):
-        found[f"annealing, {n} proposals"] = search.anneal(
-            lookup, greedy.order, **optimum.schedule(ours, n), **own
-        ).order
-    found["both ends, insertion"] = search.best(lookup, objective="Le-Mo", **asked, **own).order
-    explained = subjects.attributions(part, {"GradCAM": "gradcam"} | controls, batch_size=4)
-    found |= {name: trajectory.trajectory(of) for name, of in explained.items()}
-    top, rows = search.optimum(table, "Le-Mo").value, []
-    for name, order in found.items():
-        curves = trajectory.curves(lookup, order)
-        reached = (curves.lerf - curves.morf).sum(1) / top
-        rows.append(Scores.of(reached, images=part.images, metric=PART, explainer=name, **part.labels))
-    return Scores.concat(rows)
-
-
-exact = Scores([])
-for block in torch.arange(min(exact_photographs, len(first.x))).split(1):
-    exact += run.kept(f"all subsets from {int(block[0])}", partial(of_optimum, first.part(block)))
-if exact_photographs:
-    run.save(exact, "exact")
-of_exact, _, source, _ = headlines.best(run, "exact", exact)
-below_one = stats.Statistic(stats.mean, within=(-1.0, 1.0))
-shown = {
-    name: {"part of the optimum": tables.share(e), "photographs": e.images}
-    for name in (of_exact.labels("explainer") if len(of_exact) else ())
-    for e in [stats.estimate(of_exact, below_one, explainer=name)]
-}
-tables.noted(tables.prose(pd.DataFrame(shown).T.rename_axis("order").reset_index()), source) if shown else Markdown(
-    "The `study` profile asks about all subsets."
-)
 
 # %% [markdown]
 # ## What TRACE sees in photographs

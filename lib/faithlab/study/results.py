@@ -100,6 +100,9 @@ class Run:
         self._saved: dict[str, pd.DataFrame | Scores] = {}
         self._claims: list[tuple[str, Claim]] = []
         self._reasons: list[pd.DataFrame] = []
+        self._found: list[
+            tuple[str, float]
+        ] = []  # of each step that was found: where it was made, and in how many seconds
         self._started = time.perf_counter()
 
     def save(self, frame: pd.DataFrame | Scores, table: str) -> None:
@@ -158,7 +161,8 @@ class Run:
         """What a long step of the page makes. A run that was killed and is started again finds it made.
 
         Only a run of the pipeline that is the same in everything, code, parameters and the reader's own files, finds
-        it; by hand each step is made anew. At the end of the page the steps are thrown away.
+        it; by hand each step is made anew. At the end of the page the steps are thrown away. Where a step was made, and
+        how long it took, goes into the provenance of the run that finds it.
 
         Args:
             step: its name on this page.
@@ -169,9 +173,12 @@ class Run:
         path = self._steps / f"{hashlib.sha256(step.encode()).hexdigest()[:16]}-{self._told['run']}.step"
         content = path.read_bytes() if path.is_file() else b""
         if hashlib.sha256(content[32:]).digest() == content[:32]:  # whole; nobody else writes into the build folder
-            return pickle.loads(content[32:])
+            made, *where = pickle.loads(content[32:])
+            self._found.append(where)
+            return made
+        begin = time.perf_counter()
         made = make()
-        content = pickle.dumps(made)
+        content = pickle.dumps((made, _device(provenance.machine()), time.perf_counter() - begin))
         unfinished = path.with_suffix(f".{self._process}.partial")
         unfinished.write_bytes(hashlib.sha256(content).digest() + content)
         unfinished.replace(path)
@@ -349,11 +356,12 @@ class Run:
             "own_files": self._files,
             "networks": origins.used(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - self._started, 2),
+            "seconds": round(time.perf_counter() - self._started + sum(took for _, took in self._found), 2),
             "commit": self._commit,
             "dirty": True if edited else self._dirty or dirty,
             **provenance.versions(),
-            **provenance.machine(),
+            **(machine := provenance.machine()),
+            "steps_made_on": sorted({where for where, _ in self._found} - {_device(machine)}),
         }
         self._settle(place)
         places.write(place / "provenance.json", json.dumps(record, indent=2, default=str) + "\n")
@@ -433,7 +441,7 @@ class Stamp:
         p = self.provenance
         commit = f"commit {p['commit'][:9]}" if p["commit"] else "no commit"
         commit += " with local changes" if p["dirty"] else ""
-        took = f"{_duration(p['seconds'])} on {p['gpu'] or p['cpu']}"
+        took = f"{_duration(p['seconds'])} on {', '.join([_device(p), *p.get('steps_made_on', ())])}"
         by = "" if p["pipeline"] else ", run by hand"
         return f"{p['profile']} profile{by} · {p['date'][:10]} · {commit} · {took}"
 
@@ -465,6 +473,11 @@ class Stamp:
             '<details class="faithlab-provenance"><summary><strong>Provenance</strong> '
             f"{html.escape(self._head())}</summary><dl>{body}</dl></details>"
         )
+
+
+def _device(machine: Mapping[str, Any]) -> str:
+    """What computed: a GPU, or the processor."""
+    return machine["gpu"] or machine["cpu"]
 
 
 def _listed(values: Mapping[str, Any]) -> str:
