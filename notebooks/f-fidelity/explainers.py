@@ -29,8 +29,8 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
-images = 32  # test images to explain
-photographs_judged = 4  # of the 20 that every installation has, drawn at random
+images = 20  # test images to explain
+photographs_judged = 3  # of the 20 that every installation has, drawn at random
 folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
 folder_limit = None  # so many of that folder, drawn at random, are what the network is fine-tuned on; 5000 in the paper
 more_photographs = 500  # of these, as many as in the paper: recognised ones, from all classes alike
