@@ -338,7 +338,9 @@ def test_where_batches_are_filled_up_a_search_asks_for_few_sizes_and_answers_do_
 
 @pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY.keys())
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_where_memory_runs_out_the_batch_size_is_halved_and_nothing_changes(error, most):
+@pytest.mark.parametrize("filled", [set(), {"cpu"}])
+def test_where_memory_runs_out_the_batch_size_is_halved_and_nothing_changes(error, most, filled, monkeypatch):
+    monkeypatch.setattr(engine, "_PLANNED", filled)
     keep = some_masks(16)
     expected = engine.scorer(image_model(), IMAGES, TARGET, segments=PATCHES, batch_size=1)(keep)
     model = Bounded(most, error)

@@ -398,3 +398,20 @@ def test_a_claim_of_trace_is_rarely_reproduced_under_chance(part):
     assert claim.verdict.outcome == REPRODUCED
     rates = claims.error_rate(claim)
     assert rates.reproduced < 23, str(rates)
+
+
+@pytest.mark.parametrize(
+    ("labels", "searched"),
+    [
+        ({"explainer": "TRACE-Mo-p", "metric": "LeRF"}, True),
+        ({"explainer": "TRACE-p of blur", "metric": "LeRF - MoRF"}, True),
+        ({"explainer": "Greedy-Le", "metric": optimum.CERTIFIED}, True),
+        ({"explainer": "gradcam", "metric": optimum.SHARE}, True),
+        ({"explainer": "gradcam", "metric": optimum.CERTIFIED}, False),
+        ({"explainer": "Best-p", "metric": optimum.bound_name("LeRF - MoRF")}, False),
+        ({"explainer": "annealing", "metric": "MoRF"}, False),
+        ({"metric": "MoRF"}, False),
+    ],
+)
+def test_rows_that_rest_on_a_search_are_known_by_their_labels(labels, searched):
+    assert optimum.searched(labels) == searched

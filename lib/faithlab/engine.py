@@ -471,7 +471,10 @@ def _filled(rows: int, limit: int, device: torch.device) -> int:
     A GPU's library plans every layer anew for a batch of another size, seconds for a large network; and a search asks
     about another number of inputs in each of its steps.
     """
-    return min(limit, 1 << (rows - 1).bit_length()) if device.type in _PLANNED else rows
+    if device.type not in _PLANNED:
+        return rows
+    # Where memory ran out the limit is lower than blocks that were cut before.
+    return max(rows, min(limit, 1 << (rows - 1).bit_length()))
 
 
 def _blocks(images: int, masks: int, batch_size: int):

@@ -113,6 +113,7 @@ for network in networks if folder else ():
     task = photographed(network, "imagenet-folder, superclasses", pictures, groups)
     of_groups = [(task.target.cpu() == k).nonzero().flatten() for k in range(len(groups))]
     tasks.append(task.part(torch.cat([subjects.evenly(of, number // 4) for of in of_groups])))
+tasks = [task for task in tasks if len(task.x)]
 Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {len(of.x)} photographs") for of in tasks))
 
 # %% [markdown]

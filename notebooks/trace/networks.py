@@ -219,7 +219,7 @@ for reference, subject in itertools.product(references, more):
     for block in every_one.split(5):  # a killed run finds those that are done
         one = f"{subject.network}, photographs of a folder from {int(block[0])}, {reference}"
         asked.append(run.kept(one, partial(of_block, ours, subject.part(block))))
-    annealed = annealed_photographs if annealed_photographs and subject is more[0] else 0
+    annealed = annealed_photographs if annealed_photographs and subject.network == networks[0] else 0
     for block in subjects.evenly(every_one, annealed).split(4) if annealed else ():
         part = subject.part(block)
         find = partial(optimum.orders, ours, part, steps=annealing_steps, seed=seed, progress=True)
@@ -373,7 +373,7 @@ metrics = {
     for reference in ("zero", "blur")
 }
 chosen = {photographs: (pictures, subjects.recognised(first.model, deletion_photographs, pictures, batch_size=16))}
-if more:
+if networks[0] in known:
     chosen["imagenet-folder"] = of_folder, subjects.evenly(known[networks[0]], more_deletion)
 rows = []
 for (data, (of, places)), side in itertools.product(chosen.items(), deletion_sides):

@@ -270,8 +270,8 @@ def relevances(
 
     The gradient of the sum with respect to anything in the record, or to the input, is relevance: 1 at the logit.
 
-    All is in float64. Relevance is divided by sums that cancel, and what float32 rounds away there makes another map on
-    another processor: of sixteen images one had a rank correlation of 0.92 with itself.
+    All of it is in float64. Relevance is divided by sums that cancel, and what float32 rounds away there makes another
+    map on another processor: of sixteen images, the two maps of one had a rank correlation of 0.92.
 
     Raises:
         ValueError: half precision, in which the sums that relevance is divided by cancel to noise.

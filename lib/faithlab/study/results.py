@@ -100,6 +100,7 @@ class Run:
         self._saved: dict[str, pd.DataFrame | Scores] = {}
         self._claims: list[tuple[str, Claim]] = []
         self._reasons: list[pd.DataFrame] = []
+        self._made: set[Path] = set()  # steps of this process
         self._found: list[
             tuple[str, float]
         ] = []  # of each step that was found: where it was made, and in how many seconds
@@ -161,8 +162,8 @@ class Run:
         """What a long step of the page makes. A run that was killed and is started again finds it made.
 
         Only a run of the pipeline that is the same in everything, code, parameters and the reader's own files, finds
-        it; by hand each step is made anew. At the end of the page the steps are thrown away. Where a step was made, and
-        how long it took, goes into the provenance of the run that finds it.
+        it; by hand each step is made anew. At the end of the page the steps are thrown away. Where a step was made goes
+        into the provenance of the run that finds it, and its seconds are added: they are those of all jobs together.
 
         Args:
             step: its name on this page.
@@ -174,7 +175,8 @@ class Run:
         content = path.read_bytes() if path.is_file() else b""
         if hashlib.sha256(content[32:]).digest() == content[:32]:  # whole; nobody else writes into the build folder
             made, *where = pickle.loads(content[32:])
-            self._found.append(where)
+            if path not in self._made:
+                self._found.append(where)
             return made
         begin = time.perf_counter()
         made = make()
@@ -182,6 +184,7 @@ class Run:
         unfinished = path.with_suffix(f".{self._process}.partial")
         unfinished.write_bytes(hashlib.sha256(content).digest() + content)
         unfinished.replace(path)
+        self._made.add(path)
         return made
 
     def by_images(self, step: str, subjects: Sequence[Subject], ask: Callable[[Subject], Scores]) -> Scores:

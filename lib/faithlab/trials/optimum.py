@@ -77,11 +77,14 @@ def best_name(metric: Metric) -> str:
 
 
 def searched(labels: Mapping[str, Label]) -> bool:
-    """Whether a row rests on what a search has found: it is of such an order, or a share of what one reaches.
+    """Whether a row rests on what a search of a network has found: it is of its order, or an attainable share.
 
-    Rounding decides some step of a search, and then the rest takes another way.
+    Rounding decides some step of a search, and then the rest takes another way. A bound is asked without a search, and
+    so is an explanation's share of one. Where all subsets of an input are known, as in `all_subsets`, a search looks
+    its answers up; such orders have other names, and are not meant.
     """
-    return labels.get("metric") in (SHARE, CERTIFIED) or bool(_SEARCHED.match(str(labels.get("explainer"))))
+    found = _SEARCHED.match(str(labels.get("explainer"))) and not str(labels.get("metric")).startswith(bound_name(""))
+    return labels.get("metric") == SHARE or bool(found)
 
 
 def bound_name(metric: str) -> str:
