@@ -296,3 +296,19 @@ def test_a_page_that_is_not_compared_is_a_fault_unless_it_is_declared(tmp_path, 
 def test_declared_are_the_pages_whose_quick_run_is_no_subsample():
     runs = {name: [profiles.resolve(name, of) for of in ("quick", "study")] for name in places.pages()}
     assert {name for name, both in runs.items() if reason(name, *both)} == set(agreement.NOT_COMPARED)
+
+
+def test_of_two_inputs_rounding_is_measured_by_all_explainers():
+    kept = Scores.concat(
+        table(torch.tensor(of), metric="LeRF").labelled(explainer=e)
+        for e, of in (("a", [0.5, 0.51]), ("b", [0.1, 0.9]))
+    )
+    near = Scores.concat(
+        block_table.labelled(explainer=e)
+        for e, block_table in (
+            ("a", table(torch.tensor([0.52, 0.48]), metric="LeRF")),
+            ("b", table(torch.tensor([0.1, 0.9]), metric="LeRF")),
+        )
+    )
+    assert compared(near, kept).different == 0
+    assert compared(table(torch.tensor([0.56, 0.45]), metric="LeRF").labelled(explainer="a"), kept).different == 2

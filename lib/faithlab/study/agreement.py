@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 
 from faithlab.metrics import METRICS
-from faithlab.scores import Block, Scores
+from faithlab.scores import Block, Label, Scores
 from faithlab.study import places, profiles, results
 from faithlab.trials import optimum
 
@@ -55,7 +55,8 @@ NOT_COMPARED = {
 """Pages whose quick run is no subsample of the recorded one, and why. Of any other page that is a fault."""
 
 NEAR = 0.05
-"""Two numbers agree within this share of the range of their metric's values: bfloat16 has 8 bits."""
+"""Two numbers agree within this share of the range of their metric's values on the same data and network, of all
+explainers: bfloat16 has 8 bits, and of two inputs the numbers of one explainer may lie next to each other."""
 
 FEW = 0.03
 """The share of all numbers of a table that may differ by more: a processor with bfloat16 beside one without turned 1.8
@@ -127,7 +128,7 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         ValueError: a metric was asked at no size of the recorded ones.
     """
     known = {block.key: block for block in kept}
-    asked = kept.labels("explainer")
+    asked, spans = kept.labels("explainer"), _spans(kept)
     values = different = absent = new = 0
     shift = 0.0
     for block in built:
@@ -152,9 +153,7 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         now, then = (of.values[rows].double() for of, rows in ((block, own), (other, others)))
         if shared:
             now, then = (of[:, list(places)] for of, places in zip((now, then), shared, strict=True))
-        both = other.values.double()
-        span = float(both.nan_to_num(-torch.inf).max() - both.nan_to_num(torch.inf).min())
-        span = span if 0 < span < torch.inf else 1.0
+        span = spans[_scale(block)]
         same = ((now - then).abs() <= NEAR * span) | (now.isnan() & then.isnan())
         values += same.numel()
         different += int((~same).sum())
@@ -165,6 +164,22 @@ def compared(built: Scores, kept: Scores) -> Agreement:
         one = moved[moved.abs().argmax()] if len(moved) > 1 else 0
         shift = max(shift, float((moved.sum() - one).abs()) / max(1, int((~(now - then).isnan()).sum())) / span)
     return Agreement(values, different, shift, absent, new)
+
+
+def _scale(block: Block) -> tuple[Label, ...]:
+    """Rows whose numbers have one range: of a metric on some data and a network, whatever explains."""
+    return tuple(block.labels.get(key) for key in ("metric", "dataset", "network"))
+
+
+def _spans(kept: Scores) -> dict[tuple[Label, ...], float]:
+    """The range of the numbers of each `_scale`; 1 where they are all one."""
+    ends: dict[tuple[Label, ...], tuple[float, float]] = {}
+    for block in kept:
+        low, high = ends.get(_scale(block), (torch.inf, -torch.inf))
+        values = block.values.double()
+        least, most = float(values.nan_to_num(torch.inf).min()), float(values.nan_to_num(-torch.inf).max())
+        ends[_scale(block)] = min(low, least), max(high, most)
+    return {scale: high - low if 0 < high - low < torch.inf else 1.0 for scale, (low, high) in ends.items()}
 
 
 def _shared(block: Block, other: Block) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
