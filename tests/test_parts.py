@@ -240,4 +240,4 @@ def test_no_such_part(repository, capsys, options):
 def test_the_study_cuts_its_longest_pages():
     cut = {name: parts for name in places.pages() if (parts := profiles.needs(name).parts)}
     assert len(cut) >= 5
-    assert {profile for parts in cut.values() for profile in parts} == {"paper"}
+    assert {profile for parts in cut.values() for profile in parts} == {"paper", "study"}

@@ -13,6 +13,7 @@ Own code, for want of a library: zennit has no rules for attention or skip conne
 (AttnLRP), and needs a dozen large packages.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -282,18 +283,15 @@ def relevances(
             f"LRP divides by sums that cancel, of which {'autocast' if low else x.dtype} leaves noise; explain the "
             "model in float32: model.float(), x.float()"
         )
-    x = gradable(x.double())
+    if any(parameter.is_inference() for parameter in model.parameters()):
+        raise ValueError(IN_INFERENCE)
+    Rules(model, rules, PASSING)  # of a copy less is known: it is an error where functions cannot be seen
+    # A copy: torch.func.functional_call leaves its weights in a model that uses a layer twice.
+    model, x = copy.deepcopy(model).double(), gradable(x.double())
     with torch.enable_grad():
         with attention.recorded(model, x) as record, propagating(model, rules, PASSING):
-            weights = {name: of.detach().double() for name, of in _tensors(model) if of.is_floating_point()}
-            logits = torch.func.functional_call(model, weights, (x,))
+            logits = model(x)
         return record, x, logits.gather(1, target[:, None]).sum()
-
-
-def _tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """The parameters and buffers of a model, by name."""
-    yield from model.named_parameters()
-    yield from model.named_buffers()
 
 
 @register("lrp")
