@@ -30,7 +30,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 networks = ["efficientnet-lite0"]  # pretrained on ImageNet
-photographs_judged = 2  # vehicles among the 20 photographs that every installation has, for the first network
+photographs_judged = 1  # vehicles among the 20 photographs that every installation has, for the first network
 folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
 # Recognised ones of it for the first network, and a third as many for each other: a quarter of them vehicles, a quarter each of
 # birds, dogs and vehicles as superclasses.
