@@ -173,8 +173,11 @@ def settings(scores):
 
 
 told, _, source, _ = headlines.best(run, "scores", scores)
-several = len(networks) > 1
-tasks_of = {(name if several else name.rpartition(", ")[2]): where for name, where in settings(told).items()}
+several = len(told.labels("network")) > 1
+tasks_of = {
+    name.rpartition(", ")[2] + f", {where['network'].removeprefix('efficientnet-').capitalize()}" * several: where
+    for name, where in settings(told).items()
+}
 figures.dots(told, tasks_of, label="Few-class Fidelity")
 
 # %% tags=["hide-input"]
