@@ -269,7 +269,6 @@ def test_a_run_says_where_the_steps_that_it_finds_were_made_and_counts_their_tim
     last.finish()
     record = json.loads((last.folder / "provenance.json").read_text())
     assert record["steps_made_on"] == []
-    assert record["seconds"] < 1
 
 
 def test_the_id_of_a_run_counts_the_content_of_a_readers_files(tmp_path):
