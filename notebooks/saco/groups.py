@@ -38,6 +38,8 @@ steps = 50  # of Integrated Gradients
 seed = 0  # of the random attribution
 
 # %% tags=["hide-input"]
+from functools import partial
+
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
@@ -78,23 +80,25 @@ Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")
 
 # %% tags=["hide-input"]
 explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
-attributions = [subjects.attributions(s, explainers | {RANDOM: ("random", {"seed": seed})}) for s in chosen]
 K = 10 if 10 in numbers_of_groups else numbers_of_groups[0]
 of = {k: METRICS["SaCo"].given(groups=k) for k in numbers_of_groups}
 metrics = {f"SaCo, K = {k}": metric for k, metric in of.items()}
 named, at = list(metrics), f"SaCo, K = {K}"
 
-found = []
-for subject, maps in zip(chosen, attributions, strict=True):
-    found.append(evaluate(metrics, subject, maps))
-    found.append(evaluate({at: of[K]}, subject, transformers.magnitudes(maps)))
-scores = Scores.concat(found)
-run.save(scores, "scores")
-
 # The other numbers of groups have a table of their own.
 others = {name: metric for name, metric in metrics.items() if name != at}
-found = [evaluate(others, s, transformers.magnitudes(maps)) for s, maps in zip(chosen, attributions, strict=True)]
-magnitudes = Scores.concat(found)
+
+
+def asked(subject):
+    """What is saved of a network: the signed explanations and magnitudes at K; magnitudes at the other numbers of groups."""
+    maps = subjects.attributions(subject, explainers | {RANDOM: ("random", {"seed": seed})})
+    sizes = transformers.magnitudes(maps)
+    return evaluate(metrics, subject, maps) + evaluate({at: of[K]}, subject, sizes), evaluate(others, subject, sizes)
+
+
+found = [run.kept(f"network {n} of training {s.training_seed}", partial(asked, s)) for n, s in enumerate(chosen)]
+scores, magnitudes = (Scores.concat(tables) for tables in zip(*found, strict=True))
+run.save(scores, "scores")
 run.save(magnitudes, "magnitudes")
 
 # %% tags=["hide-input"]

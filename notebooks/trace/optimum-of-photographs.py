@@ -1,0 +1,172 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How near the optimum of a photograph does a search come?
+#
+# *On a large network only a short search can be afforded. How much does it miss?* On [small images](optimality) the optimum is known,
+# since all subsets of their patches were asked about. Here the same is asked of photographs and a network that others
+# trained on ImageNet: with 16 patches that is 65 536 masked photographs each, ten minutes of a core. The `study` profile has asked them,
+# and their answers ship as a table. From it, the best order of all is a shortest path, and every search is a matter of
+# look-ups. A build asks the network about a few drawn subsets anew, so that it checks the table.
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+network = "efficientnet-lite0"  # pretrained on ImageNet
+data = "imagenet-foolbox"  # or imagenet-folder
+path = None  # of imagenet-folder: the folder that they lie in
+images = 6  # recognised photographs
+patch = 56  # side of a patch in pixels: 16 patches
+subsets = 24  # drawn ones, which are asked about; None: all
+steps = [12, 60, 150, 1000, 5000]  # proposals of annealing; 5000 in the paper
+integration_steps = 8  # of Integrated Gradients
+precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+seed = 0  # of the searches, of the random order, and of the subsets
+
+# %% tags=["hide-input"]
+import dataclasses
+
+import pandas as pd
+import torch
+from IPython.display import Markdown
+
+from faithlab import draws, search, segments, stats
+from faithlab.metrics import METRICS, trajectory
+from faithlab.readouts import probability
+from faithlab.scores import Scores
+from faithlab.study import figures, headlines, tables
+from faithlab.study.results import Run
+from faithlab.trials import optimum, subjects
+from faithlab.zoo import datasets, pretrained
+
+figures.theme()
+run = Run("trace/optimum-of-photographs", globals())
+
+# %% [markdown]
+# ## The photographs, and the network's answers
+#
+# They are the first that the network recognises. A removed patch is set to zero, the mean colour of the network's own
+# preprocessing. The answer is the probability of the class.
+
+# %% tags=["hide-input"]
+pictures = datasets.load(data, "test", **({"path": path} if path else {}))
+model = pretrained.load(network)
+places = subjects.recognised(model, images, pictures, batch_size=16)
+subject = subjects.subject(model, places, data=pictures, dataset=f"{data} test", name=network, precision=precision)
+subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
+features, device = segments.count(subject.segments), subject.x.device
+numbers = torch.arange(1 << features)
+if subsets:
+    drawn = draws.permutations(seed, torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long), len(numbers))
+    numbers = drawn.flatten()[:subsets].sort().values
+
+
+def ask(part):
+    """The answers of some photographs to the subsets, which are numbered as `faithlab.search.answers` has them."""
+    if subsets is None:
+        (values,) = optimum.all_subsets(part, [probability])
+    else:
+        keep = (numbers[:, None] >> torch.arange(features)) & 1 == 1
+        values = part.score(probability)(keep.to(device).expand(len(part.x), -1, -1))
+    about = {"metric": "answer", "reference": "zero", **part.labels}
+    return Scores.of(values, images=part.images, sizes=numbers, **about)
+
+
+answers = run.by_images("subsets", [subject], ask)
+run.save(answers, "answers")
+known, _, source, _ = headlines.best(run, "answers", answers)
+rows = {int(image): row for block in known for image, row in zip(block.images, block.values, strict=True)}
+whole = [i for i, image in enumerate(subject.images.tolist()) if len(rows.get(image, ())) == 1 << features]
+judged = subject.part(torch.tensor(whole, dtype=torch.long))
+Markdown(
+    f"This build asks {network} about {len(numbers):,} subsets of each of {len(subject.x)} photographs. The answers to all "
+    f"{1 << features:,} are known for {len(whole)} of them ({source})."
+)
+
+# %% [markdown]
+# ## What searches and explanations reach of the optimum
+#
+# The score is LeRF − MoRF, that of [TRACE-p](networks). Annealing starts at the greedy order of LeRF, as the paper's does, and keeps
+# the best that it has seen. [The search from both ends](searches) refines its order by insertion. Beside them stand three explanations,
+# and a random order. A photograph is *near* its optimum where an order reaches 99 % of it.
+
+# %% tags=["hide-input"]
+PART, NEAR = "part of the optimum", "within 1 % of the optimum"
+EXPLAINERS = {
+    "GradCAM": "gradcam",
+    "IG": ("integrated-gradients", {"steps": integration_steps}),
+    "InputxGradient": "input-x-gradient",
+    "Random": ("random", {"seed": seed}),
+}
+asks, shown = {}, []
+if whole:
+    table = torch.stack([rows[image] for image in judged.images.tolist()])
+    lookup, ours = search.lookup(table), METRICS["LeRF - MoRF"]
+    top = search.optimum(table, "Le-Mo").value
+    asked = {"count": len(table), "features": features}
+    own = {"seed": seed, "images": judged.images.cpu()}
+    searched = {"greedy, LeRF": search.greedy(lookup, objective="Le", **asked)}
+    for n in steps:
+        begin = searched["greedy, LeRF"].order
+        searched[f"annealing, {n:,} proposals"] = search.anneal(lookup, begin, **optimum.schedule(ours, n), **own)
+    searched["both ends"] = search.greedy(lookup, objective="Le-Mo", **asked)
+    searched["both ends, insertion"] = search.best(lookup, objective="Le-Mo", **asked, **own)
+    orders = {name: found.order for name, found in searched.items()}
+    asks = {name: float(found.asked.double().mean()) for name, found in searched.items() if found.asked is not None}
+    maps = subjects.attributions(judged, EXPLAINERS, batch_size=4)
+    orders |= {name: trajectory.trajectory(of).cpu() for name, of in maps.items()}
+    for name, order in orders.items():
+        curves = trajectory.curves(lookup, order)
+        reached = (curves.lerf - curves.morf).sum(1) / top.to(curves.lerf)
+        about = {"images": judged.images, "explainer": name, "reference": "zero"} | judged.labels
+        shown += [Scores.of(reached, metric=PART, **about), Scores.of(reached > 0.99, metric=NEAR, **about)]
+    reached = Scores.concat(shown)
+    run.save(reached, "reached")
+Markdown(
+    f"{len(whole)} photographs are judged." if whole else "Without the recorded answers nothing can be judged here."
+)
+
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of each order as a part of the best order's, mean over the photographs with its 95 % interval. 1 is the optimum, 0 is chance.", "name": "tr-optimum-photographs"}, "image": {"alt": "Dot plot, a row for each search and explanation: the part of the optimum that its order reaches, searches close to 1 above the explanations."}} tags=["hide-input"]
+if whole:
+    figures.show(figures.dots(reached, {"photographs": {"metric": PART}}, label="part of the optimum"))
+
+# %% tags=["hide-input", "answer"]
+PARTS = stats.Statistic(stats.mean, within=(-1.0, 1.0))
+said = []
+for name in orders if whole else ():
+    part, near = (
+        stats.estimate(reached, of, metric=m, explainer=name) for of, m in ((PARTS, PART), (stats.mean, NEAR))
+    )
+    row = {
+        "order": name,
+        PART: tables.number(part, 3),
+        "near the optimum": f"{float(near.value) * near.images:.0f} of {near.images}",
+    }
+    said.append(row | {"masked photographs": f"{asks[name]:,.0f}" if name in asks else "none"})
+tables.noted(tables.prose(pd.DataFrame(said)), source) if said else Markdown(
+    "The `study` profile asks about all subsets."
+)
+
+# %% [markdown]
+# *Masked photographs* is how many a search asks about, mean per photograph; a complete search asks about all subsets. Six photographs
+# of one network are few: the intervals say how few. With 49 patches, as in [the networks' page](networks), nobody can know the optimum,
+# and a search may lack more.
+
+# %%
+run.finish()
