@@ -47,6 +47,8 @@ WHERE = --workflow-profile notebooks/cluster/$(CLUSTER)
 else
 # It looks for free cores as often as the timespan says, and once more for every job that has ended: at its default of one
 # second that took a fifth of a core towards the end of a build.
+# Kernels of a whole book are forks of a process that has loaded the libraries: see lib/faithlab/study/kernels.py.
+WARM = FAITHLAB_WARM=1
 WHERE = --workflow-profile none --max-jobs-per-timespan 100/5s --cores $(CORES) \
 	--resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS)))
 endif
@@ -93,7 +95,7 @@ endif
 environment: $(READY)  ## the environment alone
 
 book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
-	@$(SNAKEMAKE)
+	@$(WARM) $(SNAKEMAKE)
 	@echo 'The book: $(HTML)/index.html'
 
 preflight: $(READY)  ## say what a build would miss, before it starts: make preflight PROFILE=paper (CLUSTER=slurm)

@@ -162,3 +162,10 @@ def test_what_a_metric_removes_is_independent_of_a_random_explanation():
     )
     centred = random.view(B, F) - 0.5
     assert abs(centred[~keep[:, 0, 0]].mean()) < 5 * (1 / 12 / (50 * B)) ** 0.5
+
+
+def test_numbers_that_steps_draw_together_are_those_that_each_draws_alone():
+    images, streams = torch.tensor([3, 11]), torch.arange(3) << 32
+    drawn = draws.by_step(5, images, streams, 4)
+    for step in (0, 1, 63, 64, 200, 2):
+        assert torch.equal(drawn(step), draws.uniform(5, images, streams + step, 4))

@@ -81,7 +81,7 @@ BAD = [
         f"{NAME} has no parameter 'image' (asked for by the command). Did you mean 'images'? Known: training,",
     ),
     ("profile", "paper", f"{NAME} has no parameter 'profile' (asked for by the command, set by --profile alone)."),
-    ("seeds", "[1,", "The value of seeds cannot be read:  [1,  (expected the node content, but found '<stream end>')."),
+    ("seeds", "[1,", "The value of seeds cannot be read:  [1,  ("),
     ("seeds", "{a: 1", "The value of seeds cannot be read:  {a: 1  ("),
     ("seeds", "!!python/name:os.system", "The value of seeds cannot be read:  !!python/name:os.system  (could not"),
 ]
@@ -284,7 +284,7 @@ def repository(tmp_path, monkeypatch):
         ("mine: {smoke: {image: 8}}", "mine has no parameter 'image' (asked for by notebooks/profiles.yml, smoke)"),
         (
             "mine: {smoke:\n  {images: 8",
-            "notebooks/profiles.yml is no YAML: expected ',' or '}', but got '<stream end>'",
+            "notebooks/profiles.yml is no YAML: ",
         ),
     ],
 )

@@ -132,7 +132,8 @@ class Project:
 
     def start(self, profile: str = "quick", goal: tuple[str, ...] = ("book",)) -> subprocess.Popen:
         return subprocess.Popen(
-            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2"],
+            # Pages that import nothing are done before a server of kernels has loaded its libraries.
+            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2", "WARM="],
             cwd=self.folder,
             env=self.environment(),
             stdout=subprocess.PIPE,

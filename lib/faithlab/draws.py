@@ -5,7 +5,9 @@ images. Here nothing is drawn in sequence: each number is a hash of what it belo
 Flood, 2014). Two explainers of one image meet the same draws, so that their difference carries less noise.
 """
 
+import functools
 import hashlib
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -16,6 +18,9 @@ from faithlab import arguments
 _STEP = -7046029254386353131
 _FIRST = -4658895280553007687
 _SECOND = -7723592293110705685
+
+_TOGETHER = 64
+"""Steps of a search whose numbers are drawn at once."""
 
 
 def _shift(z: Tensor, bits: int) -> Tensor:
@@ -77,6 +82,23 @@ def uniform(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
     """Uniform float64 numbers strictly between 0 and 1, [B, N, F]; arguments as in `bits`."""
     # 52 bits and the half after them fill a double exactly; with one bit more the largest would round to 1.
     return (_shift(bits(seed, images, draws, size), 12).double() + 0.5) * 2.0**-52
+
+
+def by_step(seed: int, images: Tensor, streams: Tensor, size: int) -> Callable[[int], Tensor]:
+    """The `uniform` numbers of the steps of a search: those of step s are of the draws ``streams + s``.
+
+    Steps ask one after the other, and each draw has a price however small it is, so that many are drawn together.
+
+    Returns:
+        The number of a step, from 0 -> [B, N, F], for N streams.
+    """
+
+    @functools.lru_cache(maxsize=1)
+    def together(block: int) -> Tensor:
+        steps = (streams[:, None] + block * _TOGETHER + torch.arange(_TOGETHER, device=streams.device)).flatten()
+        return uniform(seed, images, steps, size).unflatten(1, (len(streams), _TOGETHER))
+
+    return lambda step: together(step // _TOGETHER)[:, :, step % _TOGETHER]
 
 
 def normal(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:

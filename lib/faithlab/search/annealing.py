@@ -61,10 +61,10 @@ def anneal(
     problem = Problem(score, objective, len(order), score_range)
     identity, owner, start = several(order, restarts, seed, images, steps)
     # A chain makes the same proposals however many others there are.
-    stream = torch.arange(restarts, device=order.device) << 32
+    drawn = draws.by_step(seed, identity, torch.arange(restarts, device=order.device) << 32, 4)
 
     def advance(step: int, state: State) -> State:
-        u = draws.uniform(seed, identity, stream + step, 4).flatten(0, 1)  # [N, 4]
+        u = drawn(step).flatten(0, 1)  # [N, 4]
         here, known = state["order"], state["table"]
         source, low, high = NEIGHBOURS[neighbour](u, order.shape[1])
         proposed = here.gather(1, source)

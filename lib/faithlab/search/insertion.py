@@ -57,15 +57,15 @@ def insert(
     identity, owner, start = several(order, 1, seed, images, steps)
     features, stream = order.shape[1], torch.zeros(1, dtype=torch.int64, device=order.device)
     turns = draws.permutations(seed, identity, stream - _TURNS, features)[:, 0]  # [B, F]
-    at = torch.arange(features, device=order.device)
-    reach = max(_REACH, features // _REACH)
+    drawn = draws.by_step(seed, identity, stream, 3 * _KICK)
+    at, reach = torch.arange(features, device=order.device), max(_REACH, features // _REACH)
     moving = torch.zeros(len(start), dtype=torch.int64, device=order.device)
 
     def advance(step: int, state: State) -> State:
         here, table = state["order"], state["table"]
         still = state.get("still", moving)  # [B] since how many steps nothing moved
         kicked = still >= features
-        u = draws.uniform(seed, identity, stream + step, 3 * _KICK)[:, 0].unflatten(1, (_KICK, 3))
+        u = drawn(step)[:, 0].unflatten(1, (_KICK, 3))
         away = state["best order"]
         for i in range(_KICK):
             away = away.gather(1, vertex_insertion(u[:, i], features)[0])

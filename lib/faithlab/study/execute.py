@@ -20,7 +20,7 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from faithlab.study import places, profiles, provenance
+from faithlab.study import kernels, places, profiles, provenance
 from faithlab.study.parameters import given as read_parameters
 
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
@@ -88,12 +88,14 @@ def execute(
                 kernel_name="python3",
                 cwd=str(places.root()),
                 progress_bar=False,
+                shutdown_kernel="immediate",
                 # Progress bars of the notebook, where there is somebody to see them.
                 stderr_file=sys.stderr if sys.stderr.isatty() else None,
                 on_cell_start=_announcer(name, notebook),
                 record_timing=False,
                 # Sockets of this kernel's own: no port is open, and two kernels at once do not take each other's.
                 config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"}),
+                **({"kernel_manager_class": kernels.Manager} if kernels.wanted() else {}),
             )
     except PapermillExecutionError as error:
         if part and error.ename == provenance.PartMade.__name__:

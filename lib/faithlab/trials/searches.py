@@ -50,12 +50,12 @@ def tabu(
     problem = Problem(score, objective, len(order))
     identity, each, start = several(order, 1, seed, images, steps)
     features, tried = order.shape[1], each.repeat_interleave(candidates)
-    stream = torch.arange(candidates, device=order.device) << 32
+    drawn = draws.by_step(seed, identity, torch.arange(candidates, device=order.device) << 32, 3)
     never = each.new_zeros(len(each), features, features)
 
     def advance(step: int, state: State) -> State:
         now, until = state["order"], state.get("until", never).clone()
-        source, low, high = swap(draws.uniform(seed, identity, stream + step, 3).flatten(0, 1), features)
+        source, low, high = swap(drawn(step).flatten(0, 1), features)
         proposed = now[tried].gather(1, source)
         table = problem.follow(tried, proposed, low, high, state["table"][tried])
         a, b = now[tried].gather(1, torch.stack([low, high], 1)).sort(1).values.unbind(1)  # the two features
@@ -104,10 +104,10 @@ def genetic(
     identity, owner, start = several(order, population, seed, images, steps)
     count, features = order.shape
     first = torch.arange(count, device=order.device)[:, None] * population
-    stream = torch.arange(population, device=order.device) << 32
+    drawn = draws.by_step(seed, identity, torch.arange(population, device=order.device) << 32, 10)
 
     def advance(step: int, state: State) -> State:
-        u = draws.uniform(seed, identity, stream + step, 10)
+        u = drawn(step)
         picked = (u[..., :4] * population).long() + first[..., None]
         strength = problem.gain(state["table"])[picked]
         stronger = torch.where(strength[..., 0::2] >= strength[..., 1::2], picked[..., 0::2], picked[..., 1::2])

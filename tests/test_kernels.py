@@ -1,0 +1,136 @@
+"""Kernels that are forks of a warm process: what a page gives is what it gives cold, and nothing is left of them."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import nbformat
+import psutil
+import pytest
+
+from faithlab.study import kernels, pipeline
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
+
+
+@pytest.fixture
+def build(monkeypatch):
+    """The environment of a build, whose processes are ended after it."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(pipeline.MARK, mark)
+    monkeypatch.setenv(kernels.WARM, "1")
+    monkeypatch.setenv("FAITHLAB_GPUS", "")
+    yield mark
+    pipeline.end(mark)
+
+
+def servers(mark):
+    """The servers of a build."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        if "faithlab.study.kernels" in line and process.environ().get(pipeline.MARK) == mark:
+            found.append(process)
+    return found
+
+
+def page(folder, *cells):
+    """A notebook of these cells, executed as `faithlab.study.execute` does it; the outputs' texts."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(of) for of in cells])
+    nbformat.write(notebook, folder / "page.ipynb")
+    command = (
+        "import papermill, sys; from traitlets.config import Config; from faithlab.study import kernels;"
+        "config = Config(KernelManager={'transport': 'ipc', 'ip': 'kernel'});"
+        "papermill.execute_notebook('page.ipynb', 'out.ipynb', kernel_name='python3', progress_bar=False,"
+        " config=config, kernel_manager_class=kernels.Manager)"
+    )
+    return subprocess.Popen([sys.executable, "-c", command], cwd=folder)
+
+
+SAYS = """
+import os, sys
+ours = any(name.startswith("faithlab") for name in sys.modules)
+print("torch" in sys.modules, ours, os.getcwd(), os.environ["OF_THIS_PAGE"])
+import torch, signal
+print(torch.get_num_threads(), int(signal.getsignal(signal.SIGTERM)), __name__, sys.argv[1])
+"""
+
+
+def test_a_kernel_is_a_fork_with_the_page_s_own_folder_and_environment(build, tmp_path, monkeypatch):
+    for name, threads in (("one", "1"), ("two", "1"), ("three", "2")):
+        folder = tmp_path / name
+        folder.mkdir()
+        monkeypatch.setenv("OF_THIS_PAGE", name)
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        assert page(folder, SAYS).wait(timeout=240) == 0
+        (cell,) = nbformat.read(folder / "out.ipynb", as_version=4).cells
+        first, second = "".join(output["text"] for output in cell.outputs).splitlines()
+        assert first == f"True False {folder} {name}"
+        assert second == f"{threads} {int(signal.SIG_DFL)} __main__ -f"
+    assert len(servers(build)) == 2, "one for each number of threads"
+    here = [server.pid for server in servers(build)]
+    pipeline.end(build)
+    deadline = time.monotonic() + 30
+    while any(map(psutil.pid_exists, here)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not servers(build)
+
+
+def test_a_kernel_ends_with_who_asked_for_it(build, tmp_path):
+    process = page(
+        tmp_path, "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(600)"
+    )
+    deadline = time.monotonic() + 240
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    kernel = int((tmp_path / "pid").read_text())
+    process.kill()
+    process.wait()
+    while psutil.pid_exists(kernel) and psutil.Process(kernel).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_kernel_that_dies_is_noticed(build, tmp_path):
+    assert page(tmp_path, "import os; os._exit(3)").wait(timeout=240) != 0
+
+
+def test_where_no_server_can_be_had_a_kernel_starts_cold(build, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    (tmp_path / "nowhere").mkdir(mode=0o500)
+    folder = tmp_path / "page"
+    folder.mkdir()
+    monkeypatch.setenv("OF_THIS_PAGE", "cold")
+    if os.getuid() == 0:  # who may write anywhere: a folder that others may read is refused
+        (tmp_path / "nowhere" / "faithlab-kernels-0").mkdir(mode=0o755)
+    assert page(folder, "import sys; print('torch' in sys.modules)").wait(timeout=240) == 0
+    (cell,) = nbformat.read(folder / "out.ipynb", as_version=4).cells
+    assert cell.outputs[0]["text"] == "False\n"
+    assert not servers(build)
+
+
+@pytest.mark.parametrize(("set_", "value"), [(kernels.WARM, ""), ("FAITHLAB_GPUS", "0")])
+def test_kernels_start_cold_outside_a_build_and_where_a_gpu_is_handed_out(build, monkeypatch, set_, value):
+    assert kernels.wanted()
+    monkeypatch.setenv(set_, value)
+    assert not kernels.wanted()
+
+
+def test_what_a_server_imports_is_what_pages_import():
+    code = (
+        "import sys, importlib; from faithlab.study import kernels;"
+        "[importlib.import_module(l) for l in kernels.LIBRARIES];"
+        "before = {m.split('.')[0] for m in sys.modules};"
+        "import faithlab.study.figures, faithlab.study.results, faithlab.trials.transformers, faithlab.explainers;"
+        "after = {m.split('.')[0] for m in sys.modules};"
+        "print(sorted(after - before))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
+    more = ast.literal_eval(ran.stdout.splitlines()[-1])
+    assert not {"torch", "torchvision", "timm", "captum", "seaborn", "scipy", "pandas", "sympy", "IPython"} & set(more)
