@@ -1,6 +1,8 @@
 """Questions that readers bring: one number is the answer, and every other that looks like one says how it differs."""
 
+import functools
 import html
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -133,9 +135,20 @@ def _answer(of: Mapping[str, Any], claim: pd.Series, parts: pd.DataFrame, result
 
 def _other_ways(of: Mapping[str, Any], claim: pd.Series, pooled: pd.DataFrame, results: Path | None) -> str:
     """What comes out where it is asked in another way, of the same explainers, in a sentence each (HTML)."""
+    if not results:
+        return ""
+    ways = list(of.get("other_ways", ()))
+    tables = [results / way.get("page", claim["page"]) / "scores.parquet" for way in ways]
+    written = tuple(table.stat().st_mtime_ns for table in tables if table.is_file())
+    return _asked_again(json.dumps(ways), claim["page"], tuple(pooled["part"]), results, written)
+
+
+@functools.cache
+def _asked_again(other_ways: str, own: str, parts: tuple[str, ...], results: Path, written: tuple[int, ...]) -> str:
+    """As `_other_ways`; for the home page and that of the verdict at once, as long as no table is written anew."""
     text = ""
-    for other in of.get("other_ways", ()) if results else ():
-        page = other.get("page", claim["page"])
+    for other in json.loads(other_ways):
+        page = other.get("page", own)
         folder_of = results / page
         if not (folder_of / "provenance.json").is_file():  # a part of the book is built
             continue
@@ -149,7 +162,7 @@ def _other_ways(of: Mapping[str, Any], claim: pd.Series, pooled: pd.DataFrame, r
             [0.0, *sorted(levels)], seeds, better=other.get("better", -1), micro=other.get("micro", False)
         )
         each = []
-        for explainer in (name for name in pooled["part"] if name in asked.labels("explainer")):
+        for explainer in (name for name in parts if name in asked.labels("explainer")):
             found = better(asked, one, rival, of=order, explainer=explainer).estimate
             row = pd.Series({name: float(end[0]) for name, end in found.pooled._asdict().items()})
             if row["value"] == 0 and not row["low"] < row["high"]:
@@ -158,7 +171,7 @@ def _other_ways(of: Mapping[str, Any], claim: pd.Series, pooled: pd.DataFrame, r
                 said = "yes" if row["low"] > 0 else "the reverse" if row["high"] < 0 else "not known"
             each.append(f"for {html.escape(explainer)} {said}, {forest.interval(row)}")
         if each:
-            on = f" ({found.images:,} inputs)" if page != claim["page"] else ""
+            on = f" ({found.images:,} inputs)" if page != own else ""
             text += f" {html.escape(other['says'])}{on}: {'; '.join(each)}."
     return text
 
