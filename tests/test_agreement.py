@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 
-from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import agreement, places, profiles, results
 from faithlab.study.agreement import FEW, LEAST, WAYS, compared, reason
@@ -211,17 +210,6 @@ def test_only_metrics_of_retrained_networks_are_of_another_network(metric, data,
     block = table(hits(4), metric=metric).labelled(dataset=f"{data} test").blocks[0]
     assert agreement.of_another_network(block, {"cifar10-vit-b"}) == apart
     assert not agreement.of_another_network(block, set())
-
-
-def test_where_fine_tuning_is_timed_its_rows_are_of_another_network_too():
-    tuned, plain = (
-        table(hits(4), metric=metric).labelled(dataset="cifar10 test").blocks[0] for metric in ("FFid+", "Fid+")
-    )
-    kinds = ("retrained", "fine-tuned")
-    assert agreement.of_another_network(tuned, {"cifar10-resnet9-b"}, kinds)
-    assert not agreement.of_another_network(plain, {"cifar10-resnet9-b"}, kinds)
-    assert set(kinds) <= {metric.network for metric in METRICS.values()}
-    assert all("ships=False" in places.script(name).read_text(encoding="utf-8") for name in agreement.TIMED)
 
 
 def test_rows_of_a_network_that_was_trained_anew_are_left_out_and_said(tmp_path, monkeypatch, capsys):

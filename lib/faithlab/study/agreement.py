@@ -8,8 +8,7 @@ A search for the best order takes another way where rounding decides one step: w
 that, is left out, and counted.
 
 ROAR trains a network for every explanation. Where it does not ship, another processor trains another one: of the same
-recipe, with other weights, and its rows say nothing of rounding. They are left out, and counted; so are those of a
-network that a page fine-tunes anew, to time it.
+recipe, with other weights, and its rows say nothing of rounding. They are left out, and counted.
 """
 
 import argparse
@@ -42,11 +41,9 @@ APART = (
 OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")
 """Parameters of inputs from a reader's folder, beside the others: a build without one has no row of them."""
 
-TIMED = ("cost/f-fidelity",)
-"""Pages that train every network anew that judges explanations, though it ships: they say what that costs."""
-
 NOT_COMPARED = {
     "across/examination": "the search for the best order has fewer forwards in quick",
+    "cost/f-fidelity": "every network that judges is trained anew there, in quick on fewer images",
     "cost/forwards": "the split of the variance has fewer draws in quick",
     "cost/search": "searches have fewer steps in quick",
     "trace/networks": "searches of photographs have fewer steps in quick",
@@ -216,18 +213,19 @@ def trained_anew(built: Mapping[str, Any], kept: Mapping[str, Any]) -> set[str]:
     return {name for name in own.keys() & other.keys() if own[name] != other[name]}
 
 
-def of_another_network(block: Block, networks: Collection[str], kinds: Collection[str] = ("retrained",)) -> bool:
-    """Whether a metric asks a network of these kinds, and it is among these of the data.
+def of_another_network(block: Block, networks: Collection[str]) -> bool:
+    """Whether a metric asks a retrained network, and it is among these of the data.
 
     If the network that is explained were among them, its other metrics would tell.
 
     Args:
         block: rows of a metric.
         networks: names that begin with their data, of `trained_anew`.
-        kinds: of networks, as `faithlab.metrics.Metric.network` has them.
     """
     metric, data = METRICS.get(block.labels.get("metric")), str(block.labels.get("dataset")).rsplit(" ", 1)[0]
-    return metric is not None and metric.network in kinds and any(name.startswith(f"{data}-") for name in networks)
+    return (
+        metric is not None and metric.network == "retrained" and any(name.startswith(f"{data}-") for name in networks)
+    )
 
 
 def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str | None:
@@ -276,13 +274,12 @@ def report(profile: str) -> tuple[list[str], bool]:
             continue
         for path in sorted(kept.glob("*.parquet")):
             networks = trained_anew(now, record)
-            kinds = ("retrained", "fine-tuned") if name in TIMED else ("retrained",)
             rows, apart, found = [], [], 0
             for block in Scores.load(built / path.name):
                 if optimum.searched(block.labels):
                     found += len(block.images)
                 else:
-                    (apart if of_another_network(block, networks, kinds) else rows).append(block)
+                    (apart if of_another_network(block, networks) else rows).append(block)
             left, rows, apart = [], Scores(rows), Scores(apart)
             if len(apart):
                 of_metrics = ", ".join(apart.labels("metric"))
