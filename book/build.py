@@ -53,19 +53,20 @@ def stage(profile: str, site: Path) -> None:
             shutil.copy(root / name, site / name)
     # html_extra_path: what lies in extra/ is copied to the root of the site.
     tables = site / "extra" / "results"
-    pages = {}
+    pages, judging = {}, []
     for name in places.pages():
         page = site / "notebooks" / f"{name}.ipynb"
         page.parent.mkdir(parents=True, exist_ok=True)
         results.copy(places.results(name, profile), tables / name)
         says = judged.page(tables / name, name)
+        judging += [says] if (tables / name / "claims.csv").is_file() else []
         executed = nbformat.read(places.executed(name, profile), as_version=4)
         matrix = judged.better(tables / name, name, "trust")  # of the examination
         shown = scoreboard.recorded_matrix(matrix) if matrix else ""
         pages[name] = reader.arranged(executed, says, reader.caveats(says), shown)
         nbformat.write(pages[name], page)
     gallery.write(pages.items(), site / "book" / "_measured" / "gallery.md", site / "extra" / "gallery")
-    scoreboard.write(tables, site / "book" / "_measured")
+    scoreboard.write(tables, site / "book" / "_measured", judging)
 
 
 def build(site: Path, html: Path, profile: str) -> int:

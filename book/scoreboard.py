@@ -4,7 +4,7 @@ The pages include what `write` leaves, so that no number on them is typed.
 """
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ NETWORKS = ("network", "pretrained")
 """Kinds of provenance that are networks; others are explanations and orders that were shipped."""
 
 
-def write(results: Path, target: Path) -> None:
+def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = None) -> None:
     """Write the claim scoreboard, the answer figure and the table of sizes into a folder.
 
     A part whose notebook is not in the build is left out; a page that includes it then fails to build, by name.
@@ -62,6 +62,7 @@ def write(results: Path, target: Path) -> None:
         target: a folder, made if need be: `asked.md`, `claims.md`, `claims-<paper>.md`, `choices-<paper>.md`,
             `answer.svg`, `matrix.md`, `examination.md`, `sizes.md`, `ones.md`, `robustness.md`, `reco-rates.md`,
             `recorded.md`, `columns.md`, `measurements.md`, `error-rates.md`, `metrics.md`.
+        pages: the pages that judge claims, in the order of the book, where they are known; None: they are read.
     """
     figures.theme()
     target.mkdir(parents=True, exist_ok=True)
@@ -76,7 +77,7 @@ def write(results: Path, target: Path) -> None:
     for paper, of in (declared or {}).items():
         (target / f"choices-{paper}.md").write_text(choices.ranked(results, **of), encoding="utf-8")
 
-    pages = judged.pages(results)
+    pages = judged.pages(results) if pages is None else pages
     claims = pd.concat([page.claims for page in pages], ignore_index=True) if pages else pd.DataFrame({"paper": []})
     # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
     claims = claims[[(places.root() / "book" / judged.folder(p) / "verdict.md").is_file() for p in claims["paper"]]]
