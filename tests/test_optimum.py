@@ -415,3 +415,18 @@ def test_a_claim_of_trace_is_rarely_reproduced_under_chance(part):
 )
 def test_rows_that_rest_on_a_search_are_known_by_their_labels(labels, searched):
     assert optimum.searched(labels) == searched
+
+
+def test_dots_in_panels_keep_one_order_of_the_rows_and_one_look_of_a_group():
+    one, other = ({"low": [1.0, 2.0], "high": [5.0, 6.0]}, {"low": [9.0, 8.0], "high": [7.0, 7.5]})
+    parts = [table(**one).labelled(network="a"), table(**other).labelled(network="b")]
+    both = Scores.concat([part.labelled(draw=draw) for part in parts for draw in (0, 1)])
+    figure = figures.dots(
+        both, {"first": {"draw": 0}, "second": {"draw": 1}}, label="x", panels={n: {"network": n} for n in "ab"}
+    )
+    top, bottom = figure.axes
+    assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
+    for axes in (top, bottom):
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["low", "high"]  # by both panels together
+        assert [line.get_marker() for line, *_ in axes.containers] == ["o", "s"]
+    assert len(figure.legends) == 1

@@ -164,7 +164,7 @@ figures.pictures(
 )
 
 
-# %% mystnb={"figure": {"caption": "Few-class Fidelity of explainers, refinements and controls on photographs: means with 95 % intervals over the images, a colour for each network and task.", "name": "fc-photographs-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers with their refinements against Few-class Fidelity, one colour per network and task."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Few-class Fidelity of explainers, refinements and controls on photographs: means with 95 % intervals over the images, a panel for each task and a colour for each network.", "name": "fc-photographs-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers with their refinements against Few-class Fidelity, one panel per task and one colour per network."}} tags=["hide-input", "answer"]
 def settings(scores):
     """The networks and tasks, by what tables call them; where a folder was asked, of its photographs."""
     cells = [cell for cell, _ in stats.summary(scores, ["network", "dataset"], explainer="Random")]
@@ -173,12 +173,10 @@ def settings(scores):
 
 
 told, _, source, _ = headlines.best(run, "scores", scores)
-several = len(told.labels("network")) > 1
-tasks_of = {
-    name.rpartition(", ")[2] + f", {where['network'].removeprefix('efficientnet-').capitalize()}" * several: where
-    for name, where in settings(told).items()
-}
-figures.dots(told, tasks_of, label="Few-class Fidelity")
+of_each = settings(told).values()
+networks_of = {named(of["network"]): {"network": of["network"]} for of in of_each}
+tasks_of = {named(of["dataset"].removesuffix(" test")): {"dataset": of["dataset"]} for of in of_each}
+figures.dots(told, networks_of, panels=tasks_of, label="Few-class Fidelity")
 
 # %% tags=["hide-input"]
 Markdown(f"The figure: {source}. Every number, beside what the paper prints of ResNet-18 in its Table 1:")
@@ -264,7 +262,7 @@ leads = {
         f"{one} − {other}": stats.paired(told, {"explainer": one}, {"explainer": other}, **where)
         for one, other in pairs
     }
-    for kind, where in tasks_of.items()
+    for kind, where in settings(told).items()
 }
 of_pairs = {
     f"{kind} ({max(e.images for e in of.values())} images)": {name: tables.number(e, 3) for name, e in of.items()}

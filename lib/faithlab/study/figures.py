@@ -424,6 +424,7 @@ def dots(
     *,
     label: str,
     row: str = "explainer",
+    panels: Mapping[str, Mapping[str, Any]] | None = None,
     marks: Mapping[float, str] | None = None,
     **labels: Any,
 ) -> plt.Figure:
@@ -434,36 +435,44 @@ def dots(
         groups: names and labels of what is told apart in every row, such as references.
         label: of the horizontal axis.
         row: the label that makes the rows.
+        panels: names and labels of the panels, one below the other, with the same rows; None: one.
         marks: values that are marked, and their names.
         **labels: of all rows.
     """
     found = {
-        group: {cell[row]: e for cell, e in stats.summary(scores, [row], **labels, **own)}
+        (panel, group): {cell[row]: e for cell, e in stats.summary(scores, [row], **labels, **of_panel, **own)}
+        for panel, of_panel in (panels or {"": {}}).items()
         for group, own in groups.items()
     }
     names = list(dict.fromkeys(name for of in found.values() for name in of))
     height = {n: sum(float(of[n].value) for of in found.values() if n in of) for n in names}
     names.sort(key=lambda n: -height[n])
-    figure, axes = plt.subplots(figsize=(3.7, 1.1 + 0.27 * len(names)))  # as narrow as a phone
-    for number, (group, of) in enumerate(found.items()):
-        shown = [n for n in names if n in of]
-        value, low, high = (
-            torch.tensor([float(x) for x in ends]) for ends in zip(*(of[n].shown for n in shown), strict=True)
-        )
-        at = [names.index(n) + 0.5 * ((number + 0.5) / len(found) - 0.5) for n in shown]
-        ends = torch.stack([value - low, high - value]).nan_to_num(0)
-        axes.errorbar(value, at, xerr=ends, fmt="os^vD*"[number % 6], capsize=2, markersize=5, label=group)
-    axes.set_yticks(range(len(names)), names, fontsize="small")
-    axes.tick_params(axis="x", labelsize="small")
-    axes.invert_yaxis()
+    count = len(panels or [""])
+    size = (3.7, 0.8 + count * (0.3 + 0.27 * len(names)))  # as narrow as a phone
+    figure, grid = plt.subplots(count, figsize=size, sharex=True, squeeze=False, layout="constrained")
+    for (panel, of_panel), axes in zip(itertools.groupby(found.items(), lambda of: of[0][0]), grid.flat, strict=True):
+        for number, ((_, group), of) in enumerate(of_panel):
+            shown = [n for n in names if n in of]
+            value, low, high = (
+                torch.tensor([float(x) for x in ends]) for ends in zip(*(of[n].shown for n in shown), strict=True)
+            )
+            at = [names.index(n) + 0.5 * ((number + 0.5) / len(groups) - 0.5) for n in shown]
+            ends = torch.stack([value - low, high - value]).nan_to_num(0)
+            axes.errorbar(value, at, xerr=ends, fmt="os^vD*"[number % 6], capsize=2, markersize=5, label=group)
+        axes.set_yticks(range(len(names)), names, fontsize="small")
+        axes.tick_params(axis="x", labelsize="small")
+        axes.invert_yaxis()
+        axes.set_title(panel, fontsize="small")
+        for value in marks or {}:
+            axes.axvline(value, color=COLOURS["truth"], linestyle="--", linewidth=1.2)
     axes.set(xlabel=label)
+    top = grid[0, 0]
     for value, text in (marks or {}).items():
-        axes.axvline(value, color=COLOURS["truth"], linestyle="--", linewidth=1.2)
         look = {"ha": "center", "va": "bottom", "color": "0.35", "fontsize": "small"}
-        axes.annotate(text, (value, 1.0), (0, 3), ("data", "axes fraction"), "offset points", **look)
+        top.annotate(text, (value, 1.0), (0, 3), ("data", "axes fraction"), "offset points", **look)
     figure.draw_without_rendering()
     for one, other in itertools.pairwise(
-        sorted(axes.texts, key=lambda text: text.xy[0])
+        sorted(top.texts, key=lambda text: text.xy[0])
     ):  # above the axes, where they cover no interval
         if one.get_window_extent().x1 > other.get_window_extent().x0:
             other.xyann = (0, 15 if one.xyann[1] < 15 else 3)  # a line higher
