@@ -418,7 +418,7 @@ def test_rows_that_rest_on_a_search_are_known_by_their_labels(labels, searched):
 
 
 def test_dots_in_panels_keep_one_order_of_the_rows_and_one_look_of_a_group():
-    one, other = ({"low": [1.0, 2.0], "high": [5.0, 6.0]}, {"low": [9.0, 8.0], "high": [7.0, 7.5]})
+    one, other = ({"low": [1.0, 2.0] * 2, "high": [5.0, 6.0] * 2}, {"low": [9.0, 8.0] * 2, "high": [3.0, 3.5] * 2})
     parts = [table(**one).labelled(network="a"), table(**other).labelled(network="b")]
     both = Scores.concat([part.labelled(draw=draw) for part in parts for draw in (0, 1)])
     figure = figures.dots(
