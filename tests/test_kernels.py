@@ -1,8 +1,10 @@
 """Kernels that are forks of a warm process: what a page gives is what it gives cold, and nothing is left of them."""
 
 import ast
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -134,3 +136,28 @@ def test_what_a_server_imports_is_what_pages_import():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
     more = ast.literal_eval(ran.stdout.splitlines()[-1])
     assert not {"torch", "torchvision", "timm", "captum", "seaborn", "scipy", "pandas", "sympy", "IPython"} & set(more)
+
+
+def test_a_server_without_kernels_ends_by_itself_and_one_with_a_kernel_does_not(build, tmp_path):
+    """With seconds in place of minutes."""
+    address = tmp_path / "socket"
+    code = (
+        "import time; from pathlib import Path; from faithlab.study import kernels;"
+        f"kernels.IDLE = 2.0; kernels.LIBRARIES = (); kernel = kernels.serve(Path({str(address)!r}));"
+        "time.sleep(6 if kernel else 0)"
+    )
+    server = subprocess.Popen([sys.executable, "-c", code])
+    deadline = time.monotonic() + 60
+    while not address.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    asked.connect(str(address))
+    request = json.dumps({"arguments": ["-f", "x"], "folder": str(tmp_path), "environment": dict(os.environ)})
+    socket.send_fds(asked, [request[:1].encode()], [1, 2])
+    begin = time.monotonic()
+    asked.sendall(request[1:].encode() + b"\n")
+    assert int(asked.recv(64))
+    assert server.wait(timeout=60) == 0
+    assert time.monotonic() - begin > 6
+    assert not address.exists()

@@ -49,7 +49,7 @@ PATIENCE = 30.0
 """So many seconds a server has to listen; it loads its libraries after that."""
 
 IDLE = 600.0
-"""After so many seconds without a request a server ends by itself."""
+"""After so many seconds without a kernel a server ends by itself."""
 
 
 def wanted() -> bool:
@@ -160,7 +160,7 @@ def _connected(environment):
 
 
 def serve(address: Path) -> list[str] | None:
-    """Answer requests for kernels until this process is asked to end, or nobody has asked for long.
+    """Answer requests for kernels until this process is asked to end, or has had none for long.
 
     Returns:
         In a fork, the arguments of its kernel. None: the server ends.
@@ -176,9 +176,10 @@ def serve(address: Path) -> list[str] | None:
             with contextlib.suppress(ImportError):  # a page that needs it says so
                 importlib.import_module(library)
         while time.monotonic() < last + IDLE:
-            with contextlib.suppress(ChildProcessError):  # none is left
+            with contextlib.suppress(ChildProcessError):  # no kernel is left
                 while os.waitpid(-1, os.WNOHANG)[0]:
-                    last = time.monotonic()
+                    pass
+                last = time.monotonic()  # they would end with the server
             with contextlib.suppress(TimeoutError):
                 asked, _ = listener.accept()
                 asked.setblocking(True)
