@@ -5,7 +5,6 @@ images. Here nothing is drawn in sequence: each number is a hash of what it belo
 Flood, 2014). Two explainers of one image meet the same draws, so that their difference carries less noise.
 """
 
-import functools
 import hashlib
 from collections.abc import Callable
 
@@ -19,8 +18,8 @@ _STEP = -7046029254386353131
 _FIRST = -4658895280553007687
 _SECOND = -7723592293110705685
 
-_TOGETHER = 64
-"""Steps of a search whose numbers are drawn at once."""
+_TOGETHER = 1 << 14
+"""Numbers of a search that are drawn at once, at most."""
 
 
 def _shift(z: Tensor, bits: int) -> Tensor:
@@ -87,18 +86,25 @@ def uniform(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
 def by_step(seed: int, images: Tensor, streams: Tensor, size: int) -> Callable[[int], Tensor]:
     """The `uniform` numbers of the steps of a search: those of step s are of the draws ``streams + s``.
 
-    Steps ask one after the other, and each draw has a price however small it is, so that many are drawn together.
+    Steps ask one after the other, and each draw has a price however small it is. So the first step draws for itself,
+    and who goes on finds more and more of the next ones drawn.
 
     Returns:
-        The number of a step, from 0 -> [B, N, F], for N streams.
+        The number of a step -> [B, N, F], for N streams.
     """
+    most = max(1, _TOGETHER // max(1, len(images) * len(streams) * size))
+    first, drawn = 0, None
 
-    @functools.lru_cache(maxsize=1)
-    def together(block: int) -> Tensor:
-        steps = (streams[:, None] + block * _TOGETHER + torch.arange(_TOGETHER, device=streams.device)).flatten()
-        return uniform(seed, images, steps, size).unflatten(1, (len(streams), _TOGETHER))
+    def numbers(step: int) -> Tensor:
+        nonlocal first, drawn
+        count = 0 if drawn is None else drawn.shape[2]
+        if not first <= step < first + count:
+            count = min(most, 2 * count) if count and step == first + count else 1
+            steps = (streams[:, None] + step + torch.arange(count, device=streams.device)).flatten()
+            first, drawn = step, uniform(seed, images, steps, size).unflatten(1, (len(streams), count))
+        return drawn[:, :, step - first]
 
-    return lambda step: together(step // _TOGETHER)[:, :, step % _TOGETHER]
+    return numbers
 
 
 def normal(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:

@@ -346,7 +346,7 @@ Markdown(
     f"The loop takes {bare:.2f} times its bare forwards. In brackets 95 % intervals: over {repeats} repeats on this machine and, of the "
     f"factor of images, over the images of {f'the recorded run ({known.profile})' if known else 'this page'} that it is estimated from. "
     "The two are independent, and their logarithms put together by MOVER. "
-    f"The loop was timed on {loop_images} images, the engine on {same_images}."
+    f"The loop was timed on {loop_images} image{'s' * (loop_images > 1)}, the engine on {same_images}."
 )
 
 # %% [markdown]

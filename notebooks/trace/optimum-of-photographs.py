@@ -21,7 +21,7 @@
 # since all subsets of their patches were asked about. Here the same is asked of photographs and a network that others
 # trained on ImageNet: with 16 patches that is 65 536 masked photographs each, ten minutes of a core. The `study` profile has asked them,
 # and their answers ship as a table. From it, the best order of all is a shortest path, and every search is a matter of
-# look-ups. A build asks the network about a few drawn subsets anew, so that it checks the table.
+# look-ups. A build asks the network about a few drawn subsets anew, and says how far the table is from them.
 
 # %% [markdown]
 # ## Parameters
@@ -94,9 +94,20 @@ known, _, source, _ = headlines.best(run, "answers", answers)
 rows = {int(image): row for block in known for image, row in zip(block.images, block.values, strict=True)}
 whole = [i for i, image in enumerate(subject.images.tolist()) if len(rows.get(image, ())) == 1 << features]
 judged = subject.part(torch.tensor(whole, dtype=torch.long))
+apart = [
+    (rows[image][block_numbers] - row).abs().max()
+    for block, block_numbers in ((block, torch.tensor(block.sizes).long()) for block in answers)
+    for image, row in zip(block.images.tolist(), block.values, strict=True)
+    if len(rows.get(image, ())) == 1 << features
+]
 Markdown(
     f"This build asks {network} about {len(numbers):,} subsets of each of {len(subject.x)} photographs. The answers to all "
-    f"{1 << features:,} are known for {len(whole)} of them ({source})."
+    f"{1 << features:,} are known for {len(whole)} of them ({source})"
+    + (
+        f"; where both have asked, they differ by at most {max(apart):.3f}."
+        if apart and source.startswith("recorded")
+        else "."
+    )
 )
 
 # %% [markdown]
@@ -128,7 +139,11 @@ if whole:
     searched["both ends"] = search.greedy(lookup, objective="Le-Mo", **asked)
     searched["both ends, insertion"] = search.best(lookup, objective="Le-Mo", **asked, **own)
     orders = {name: found.order for name, found in searched.items()}
-    asks = {name: float(found.asked.double().mean()) for name, found in searched.items() if found.asked is not None}
+    begun = searched["greedy, LeRF"].asked  # what annealing starts from has been asked, too
+    asks = {
+        name: float((found.asked + begun * name.startswith("annealing")).double().mean())
+        for name, found in searched.items()
+    }
     maps = subjects.attributions(judged, EXPLAINERS, batch_size=4)
     orders |= {name: trajectory.trajectory(of).cpu() for name, of in maps.items()}
     for name, order in orders.items():

@@ -435,7 +435,8 @@ def dots(
         groups: names and labels of what is told apart in every row, such as references.
         label: of the horizontal axis.
         row: the label that makes the rows.
-        panels: names and labels of the panels, one below the other, with the same rows; None: one.
+        panels: names and labels of the panels, one below the other, with the same rows; None: one. A group without
+            scores in a panel is left out of it.
         marks: values that are marked, and their names.
         **labels: of all rows.
     """
@@ -443,13 +444,14 @@ def dots(
         (panel, group): {cell[row]: e for cell, e in stats.summary(scores, [row], **labels, **of_panel, **own)}
         for panel, of_panel in (panels or {"": {}}).items()
         for group, own in groups.items()
+        if not panels or any((labels | of_panel | own).items() <= block.labels.items() for block in scores)
     }
     names = list(dict.fromkeys(name for of in found.values() for name in of))
     height = {n: sum(float(of[n].value) for of in found.values() if n in of) for n in names}
     names.sort(key=lambda n: -height[n])
     count = len(panels or [""])
     size = (3.7, 0.8 + count * (0.3 + 0.27 * len(names)))  # as narrow as a phone
-    figure, grid = plt.subplots(count, figsize=size, sharex=True, squeeze=False, layout="constrained")
+    figure, grid = plt.subplots(count, figsize=size, sharex=True, squeeze=False)
     for (panel, of_panel), axes in zip(itertools.groupby(found.items(), lambda of: of[0][0]), grid.flat, strict=True):
         for number, ((_, group), of) in enumerate(of_panel):
             shown = [n for n in names if n in of]
@@ -462,7 +464,7 @@ def dots(
         axes.set_yticks(range(len(names)), names, fontsize="small")
         axes.tick_params(axis="x", labelsize="small")
         axes.invert_yaxis()
-        axes.set_title(panel, fontsize="small")
+        axes.set_title(panel, fontsize="small", pad=20 if marks and panels else None)
         for value in marks or {}:
             axes.axvline(value, color=COLOURS["truth"], linestyle="--", linewidth=1.2)
     axes.set(xlabel=label)

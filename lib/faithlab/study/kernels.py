@@ -34,7 +34,7 @@ WARM = "FAITHLAB_WARM"
 
 LIBRARIES = (
     *("torch", "torchvision", "captum.attr", "timm", "pandas", "pyarrow.parquet", "scipy.stats", "scipy.optimize"),
-    *("seaborn", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "jupytext", "psutil", "safetensors.torch"),
+    *("seaborn", "matplotlib.pyplot", "jupytext", "psutil", "safetensors.torch"),
     *("huggingface_hub", "yaml", "filelock", "pooch", "tabulate", "ipykernel.ipkernel", "ipykernel.kernelapp"),
 )
 """What a server imports. Nothing of ours: an edited file is read by the next page of a build, as without a server."""
@@ -46,7 +46,10 @@ AT_LOAD = (
 """How environment variables begin whose values are the server's: a build's own, and what is read as libraries load."""
 
 PATIENCE = 30.0
-"""So many seconds a server has to listen; it loads its libraries after that."""
+"""So many seconds a server has to listen, and who asks for a kernel to say which."""
+
+LOADING = 300.0
+"""So many seconds it has then to load the libraries, on a busy machine."""
 
 IDLE = 600.0
 """After so many seconds without a kernel a server ends by itself."""
@@ -70,6 +73,8 @@ class _Forks(LocalProvisioner):
 
     async def launch_kernel(self, cmd, **options):
         environment, folder = dict(options.get("env") or os.environ), str(options.get("cwd") or Path.cwd())
+        if cmd[0] != sys.executable or "ipykernel_launcher" not in cmd or "-f" not in cmd:
+            return await super().launch_kernel(cmd, **options)  # another kernel than this Python's
         try:
             self.process = _Fork(cmd[cmd.index("-f") :], folder, environment)
         except OSError:
@@ -90,6 +95,7 @@ class _Fork:
     def __init__(self, arguments, folder, environment):
         self.returncode, self._socket = None, _connected(environment)
         request = {"arguments": arguments, "folder": folder, "environment": environment}
+        self._socket.settimeout(LOADING)
         message = json.dumps(request).encode() + b"\n"
         socket.send_fds(self._socket, [message[:1]], [1, 2])
         self._socket.sendall(message[1:])
@@ -151,12 +157,14 @@ def _connected(environment):
             return found
         except FileNotFoundError:
             found.close()
+            if server is not None and server.poll() is not None:
+                break
         if server is None:  # of two that start at once, the second finds the address taken, and ends
             command = [sys.executable, "-m", "faithlab.study.kernels", str(address)]
             quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
             server = subprocess.Popen(command, env=environment, start_new_session=True, **quiet)
         time.sleep(0.05)
-    raise TimeoutError("the server of kernels does not listen")
+    raise ConnectionError("the server of kernels does not listen")
 
 
 def serve(address: Path) -> list[str] | None:
@@ -167,11 +175,15 @@ def serve(address: Path) -> list[str] | None:
     """
     server, last = os.getpid(), time.monotonic()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(str(address))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    try:
+    with tempfile.TemporaryDirectory(dir=address.parent) as place:
+        listener.bind(f"{place}/new")
         listener.listen()
+        os.link(f"{place}/new", address)  # once it listens, and if no other does
+    try:
         listener.settimeout(1.0)
+        # As ipykernel has it, before matplotlib asks; a kernel finds its figures inline.
+        os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
         for library in LIBRARIES:
             with contextlib.suppress(ImportError):  # a page that needs it says so
                 importlib.import_module(library)
@@ -179,24 +191,29 @@ def serve(address: Path) -> list[str] | None:
             with contextlib.suppress(ChildProcessError):  # no kernel is left
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
-                last = time.monotonic()  # they would end with the server
-            with contextlib.suppress(TimeoutError):
+                last = time.monotonic()
+            # Nobody asked within the second; or who did is gone, which is no other kernel's fault.
+            with contextlib.suppress(OSError, ValueError):
                 asked, _ = listener.accept()
-                asked.setblocking(True)
-                first, files, *_ = socket.recv_fds(asked, 1, 2)
-                request = json.loads(first + asked.makefile("rb").readline())
-                child, last = os.fork(), time.monotonic()
-                if not child:
-                    listener.close()
-                    return _become(request, files, asked)
-                for file in files:
-                    os.close(file)
-                asked.sendall(f"{child}\n".encode())
-                asked.close()
+                with asked:
+                    asked.settimeout(PATIENCE)
+                    first, files, *_ = socket.recv_fds(asked, 1, 2)
+                    request = json.loads(first + asked.makefile("rb").readline())
+                    child = os.fork()
+                    if not child:
+                        kernel = asked.dup()
+                        break
+                    for file in files:
+                        os.close(file)
+                    asked.sendall(f"{child}\n".encode())
+        else:
+            return None
+        listener.close()
+        kernel.setblocking(True)
+        return _become(request, files, kernel)
     finally:
         if os.getpid() == server:
             address.unlink(missing_ok=True)
-    return None
 
 
 def _become(request, files, asked):
@@ -215,7 +232,9 @@ def _become(request, files, asked):
         os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
-    return [*request["arguments"], f"--IPKernelApp.parent_handle={os.getppid()}"]
+    os.register_at_fork(after_in_child=asked.close)  # a process of the kernel's is not the kernel
+    # 1: it need not watch the server, and is told no notes about consoles.
+    return [*request["arguments"], "--IPKernelApp.parent_handle=1"]
 
 
 def main(arguments: list[str] | None = None) -> None:
