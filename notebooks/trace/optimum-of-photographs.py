@@ -51,6 +51,7 @@ from faithlab.metrics import METRICS, trajectory
 from faithlab.readouts import probability
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, tables
+from faithlab.study.names import named
 from faithlab.study.results import Run
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets, pretrained
@@ -101,7 +102,7 @@ apart = [
     if len(rows.get(image, ())) == 1 << features
 ]
 Markdown(
-    f"This build asks {network} about {len(numbers):,} subsets of each of {len(subject.x)} photographs. The answers to all "
+    f"This build asks {named(network)} about {len(numbers):,} subsets of each of {len(subject.x)} photographs. The answers to all "
     f"{1 << features:,} are known for {len(whole)} of them ({source})"
     + (
         f"; where both have asked, they differ by at most {max(apart):.3f}."
@@ -178,9 +179,25 @@ tables.noted(tables.prose(pd.DataFrame(said)), source) if said else Markdown(
     "The `study` profile asks about all subsets."
 )
 
+
+# %% tags=["hide-input", "headline"]
+def reaches(name):
+    """What an order reaches, in words."""
+    return f"**{tables.share(stats.estimate(reached, PARTS, metric=PART, explainer=name))}**"
+
+
+if whole:
+    few, many = (f"annealing, {n:,} proposals" for n in (min(steps), max(steps)))
+    text = (
+        f"Of the optimum of {len(whole)} photographs, {few.replace(', ', ' of ')} reaches {reaches(few)}, {many.replace(', ', ' of ')} {reaches(many)}, "
+        f"and the search from both ends, refined by insertion, {reaches('both ends, insertion')} with {asks['both ends, insertion'] / asks[many]:.0%} "
+        f"of the questions ({source}). A share of what a short search found is too high by what it missed."
+    )
+Markdown(text if whole else "Without the recorded answers nothing can be judged here.")
+
 # %% [markdown]
 # *Masked photographs* is how many a search asks about, mean per photograph; a complete search asks about all subsets. Six photographs
-# of one network are few: the intervals say how few. With 49 patches, as in [the networks' page](networks), nobody can know the optimum,
+# by one network are few: the intervals say how few. With 49 patches, as in [the networks' page](networks), nobody can know the optimum,
 # and a search may lack more.
 
 # %%
