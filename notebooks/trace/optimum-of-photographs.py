@@ -154,9 +154,6 @@ if whole:
         shown += [Scores.of(reached, metric=PART, **about), Scores.of(reached > 0.99, metric=NEAR, **about)]
     reached = Scores.concat(shown)
     run.save(reached, "reached")
-Markdown(
-    f"{len(whole)} photographs are judged." if whole else "Without the recorded answers nothing can be judged here."
-)
 
 # %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of each order as a part of the best order's, mean over the photographs with its 95 % interval. 1 is the optimum, 0 is chance.", "name": "tr-optimum-photographs"}, "image": {"alt": "Dot plot, a row for each search and explanation: the part of the optimum that its order reaches, searches close to 1 above the explanations."}} tags=["hide-input"]
 if whole:
