@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import uuid
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -20,6 +21,18 @@ settings.load_profile("suite")
 # those of the processes that tests start: a notebook with two threads on a full core took eight times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+@pytest.fixture(scope="module")
+def warm_kernels():
+    """Notebooks that the tests of a module execute start warm, as in a build."""
+    from faithlab.study import kernels, pipeline
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(pipeline.MARK, mark := uuid.uuid4().hex)
+        patch.setenv(kernels.WARM, "1")
+        yield
+        pipeline.end(mark)
 
 
 def pytest_addoption(parser):

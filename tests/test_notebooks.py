@@ -2,7 +2,6 @@
 
 import json
 import re
-import uuid
 from datetime import datetime
 from pathlib import Path
 
@@ -14,10 +13,10 @@ from PIL import Image
 
 from faithlab.claims.parts import PAIRED
 from faithlab.scores import Scores
-from faithlab.study import execute, kernels, pipeline, places, profiles, results
+from faithlab.study import execute, places, profiles, results
 from faithlab.zoo import datasets, imagenet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_kernels")]
 
 REQUIRED = {
     "notebook": str,
@@ -44,16 +43,6 @@ REQUIRED = {
     "peak_memory_mb": int,
     "system": str,
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def warm():
-    """Kernels start warm, as in a build."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(pipeline.MARK, mark := uuid.uuid4().hex)
-        patch.setenv(kernels.WARM, "1")
-        yield
-        pipeline.end(mark)
 
 
 SIMULATED, GATE = 40, 8

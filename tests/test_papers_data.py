@@ -94,6 +94,7 @@ PAGES = [name for name in places.notebooks() if (of := set(profiles.needs(name).
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("warm_kernels")
 @pytest.mark.parametrize("name", PAGES)
 def test_a_notebook_runs_on_the_papers_data(name, tmp_path, monkeypatch):
     known = cache.folder()
