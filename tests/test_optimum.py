@@ -425,7 +425,7 @@ def test_dots_in_panels_keep_one_order_of_the_rows_and_one_look_of_a_group():
         both, {"first": {"draw": 0}, "second": {"draw": 1}}, label="x", panels={n: {"network": n} for n in "ab"}
     )
     top, bottom = figure.axes
-    assert [axes.get_title() for axes in figure.axes] == ["a", "b"]
+    assert [axes.get_title("right") for axes in figure.axes] == ["a", "b"]
     for axes in (top, bottom):
         assert [label.get_text() for label in axes.get_yticklabels()] == ["low", "high"]  # by both panels together
         assert [line.get_marker() for line, *_ in axes.containers] == ["o", "s"]

@@ -464,7 +464,7 @@ def dots(
         axes.set_yticks(range(len(names)), names, fontsize="small")
         axes.tick_params(axis="x", labelsize="small")
         axes.invert_yaxis()
-        axes.set_title(panel, fontsize="small", pad=20 if marks and panels else None)
+        axes.set_title(panel, fontsize="small", loc="right", pad=20 if marks and panels else None)
         for value in marks or {}:
             axes.axvline(value, color=COLOURS["truth"], linestyle="--", linewidth=1.2)
     axes.set(xlabel=label)
