@@ -430,3 +430,17 @@ def test_dots_in_panels_keep_one_order_of_the_rows_and_one_look_of_a_group():
         assert [label.get_text() for label in axes.get_yticklabels()] == ["low", "high"]  # by both panels together
         assert [line.get_marker() for line, *_ in axes.containers] == ["o", "s"]
     assert len(figure.legends) == 1
+
+
+def test_a_group_that_a_panel_lacks_leaves_the_look_of_the_others():
+    values = table(low=[1.0, 2.0] * 2, high=[5.0, 6.0] * 2)
+    rows = Scores.concat([values.labelled(network=n, draw=d) for n, d in (("a", 0), ("a", 1), ("b", 1))])
+    groups = {"first": {"draw": 0}, "second": {"draw": 1}}
+    figure = figures.dots(rows, groups, label="x", panels={n: {"network": n} for n in "abc"})
+    looks = [  # nothing is known of c
+        {line.get_label(): (line[0].get_marker(), line[0].get_color()) for line in axes.containers}
+        for axes in figure.axes
+    ]
+    assert [list(of) for of in looks] == [["first", "second"], ["second"]]
+    assert looks[0]["first"] != looks[0]["second"] == looks[1]["second"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second"]

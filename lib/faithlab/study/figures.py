@@ -444,23 +444,27 @@ def dots(
         (panel, group): {cell[row]: e for cell, e in stats.summary(scores, [row], **labels, **of_panel, **own)}
         for panel, of_panel in (panels or {"": {}}).items()
         for group, own in groups.items()
-        if not panels or any((labels | of_panel | own).items() <= block.labels.items() for block in scores)
+        if not panels or any((of_panel | own).items() <= block.labels.items() for block in scores)
     }
     names = list(dict.fromkeys(name for of in found.values() for name in of))
     height = {n: sum(float(of[n].value) for of in found.values() if n in of) for n in names}
     names.sort(key=lambda n: -height[n])
-    count = len(panels or [""])
+    shown_panels = list(dict.fromkeys(panel for panel, _ in found))
+    count, numbers = len(shown_panels), {group: number for number, group in enumerate(groups)}
     size = (3.7, 0.8 + count * (0.3 + 0.27 * len(names)))  # as narrow as a phone
     figure, grid = plt.subplots(count, figsize=size, sharex=True, squeeze=False)
-    for (panel, of_panel), axes in zip(itertools.groupby(found.items(), lambda of: of[0][0]), grid.flat, strict=True):
-        for number, ((_, group), of) in enumerate(of_panel):
+    for panel, axes in zip(shown_panels, grid.flat, strict=True):
+        for group, number in numbers.items():
+            if (of := found.get((panel, group))) is None:
+                continue
             shown = [n for n in names if n in of]
             value, low, high = (
                 torch.tensor([float(x) for x in ends]) for ends in zip(*(of[n].shown for n in shown), strict=True)
             )
             at = [names.index(n) + 0.5 * ((number + 0.5) / len(groups) - 0.5) for n in shown]
             ends = torch.stack([value - low, high - value]).nan_to_num(0)
-            axes.errorbar(value, at, xerr=ends, fmt="os^vD*"[number % 6], capsize=2, markersize=5, label=group)
+            look = {"fmt": "os^vD*"[number % 6], "color": f"C{number}", "capsize": 2, "markersize": 5}
+            axes.errorbar(value, at, xerr=ends, label=group, **look)
         axes.set_yticks(range(len(names)), names, fontsize="small")
         axes.tick_params(axis="x", labelsize="small")
         axes.invert_yaxis()
@@ -479,7 +483,7 @@ def dots(
         if one.get_window_extent().x1 > other.get_window_extent().x0:
             other.xyann = (0, 15 if one.xyann[1] < 15 else 3)  # a line higher
     if len(groups) > 1:
-        key(figure, axes)
+        key(figure, max(grid.flat, key=lambda axes: len(axes.containers)))
     return show(figure)
 
 
