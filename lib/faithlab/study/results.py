@@ -333,7 +333,10 @@ class Run:
         """
         if table not in self._tables:
             raise KeyError(f"{self.name} has saved {', '.join(self._tables) or 'no table'}, not {table!r}.")
-        return Download(self.name, table, self._place()[0] / self._tables[table]["file"], linked=bool(self._told))
+        return self._link(table, self._place()[0])
+
+    def _link(self, table: str, place: Path) -> "Download":
+        return Download(self.name, table, place / self._tables[table]["file"], linked=bool(self._told))
 
     def finish(self) -> "Stamp":
         """Stop the clock, put the tables in their place with ``provenance.json`` and return the stamp for the page.
@@ -370,7 +373,7 @@ class Run:
         places.write(place / "provenance.json", json.dumps(record, indent=2, default=str) + "\n")
         if not self._told:
             print(f"{self.name} ran by hand, and the tables of the book are as they were. Its own are in {place}")
-        return Stamp(record, [self.download(table) for table in self._tables])
+        return Stamp(record, [self._link(table, place) for table in self._tables])
 
     def _place(self) -> tuple[Path, dict[str, str | None], bool | None]:
         """Where the tables belong by what is known so far; the run's identity; whether it differs from the script.

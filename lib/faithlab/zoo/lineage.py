@@ -24,6 +24,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import CodeType
 from typing import NamedTuple
 
 APART = frozenset(
@@ -89,7 +90,7 @@ class Lineage(NamedTuple):
 def of(
     entries: Iterable[Callable | str], *, recipe: object = None, facts: object = (), root: Path | None = None
 ) -> Lineage:
-    """The lineage of what some functions and classes make. Each file is read once in a process, and followed once.
+    """The lineage of what some functions and classes make. Each file is read once in a process.
 
     Args:
         entries: functions and classes, or their full names. Their packages are followed. What lies in no file, as a
@@ -98,24 +99,43 @@ def of(
         facts: anything else that counts, by its `repr`.
         root: the folder of the packages; None: where they were imported from.
     """
-    asked = (tuple(entries), repr(recipe), repr(facts), root, APART)
-    if asked not in _FOLLOWED:
-        _FOLLOWED[asked] = _of(asked[0], recipe, facts, root)
-    return _FOLLOWED[asked]
+    asked = (tuple(entries), recipe is None, root, APART)
+    known = _FOLLOWED.setdefault(asked, [])
+    # What a recipe decides is all that it changes: seeds, for example, share one walk through the files.
+    followed = next((of for of in known if all(_holds(c, recipe) == held for c, held in of.decided.items())), None)
+    if followed is None:
+        known.append(followed := _follow(asked[0], recipe, root))
+    key = hashlib.sha256("\n".join([repr(facts), *followed.texts]).encode()).hexdigest()[:16]
+    return Lineage(key, followed.definitions)
 
 
-_FOLLOWED: dict[tuple, Lineage] = {}
+class _Followed(NamedTuple):
+    """A walk through the files: the texts that count, and how the conditions came out that the recipe decides."""
+
+    texts: list[str]
+    definitions: tuple[str, ...]
+    decided: dict[CodeType, bool | None]
 
 
-def _of(entries: tuple[Callable | str, ...], recipe: object, facts: object, root: Path | None) -> Lineage:
+_FOLLOWED: dict[tuple, list[_Followed]] = {}
+
+
+def _follow(entries: tuple[Callable | str, ...], recipe: object, root: Path | None) -> _Followed:
     source = _Source(recipe, root)
-    texts = [repr(facts), *filter(None, [source.enter(entry) for entry in entries])]
+    texts = [*filter(None, [source.enter(entry) for entry in entries])]
     for module, name in source.reached:  # grows while its texts are made
         tree = copy.deepcopy(source.module(module).definitions[name])
         _rename(tree, name)
         texts.append(_text(_Reader(source, module, name).generic_visit(tree)))
-    key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
-    return Lineage(key, tuple(f"{module}.{name}" for module, name in source.reached))
+    return _Followed(texts, tuple(f"{module}.{name}" for module, name in source.reached), source.decided)
+
+
+def _holds(condition: CodeType, recipe: object) -> bool | None:
+    """What a condition on fields of the recipe comes to; None: it has no such field."""
+    try:
+        return bool(eval(condition, {"recipe": recipe}))
+    except AttributeError:
+        return None
 
 
 class _Module(NamedTuple):
@@ -178,6 +198,7 @@ class _Source:
 
     def __init__(self, recipe: object, root: Path | None):
         self.recipe = recipe
+        self.decided: dict[CodeType, bool | None] = {}
         self.reached: list[tuple[str, str]] = []
         self._root = root
         self._packages: set[str] = set()
@@ -309,10 +330,9 @@ class _Reader(ast.NodeTransformer):
         about = {part.id for part in parts if isinstance(part, ast.Name)}
         if self._source.recipe is None or about != {"recipe"} or not all(isinstance(p, _CONDITION) for p in parts):
             return None
-        try:
-            return bool(eval(compile(ast.Expression(test), "condition", "eval"), {"recipe": self._source.recipe}))
-        except AttributeError:
-            return None
+        condition = compile(ast.Expression(test), "condition", "eval")
+        self._source.decided[condition] = _holds(condition, self._source.recipe)
+        return self._source.decided[condition]
 
 
 def _rename(tree: ast.Module, name: str) -> None:
