@@ -70,7 +70,7 @@ def test_the_simulation_sees_a_rule_that_errs(monkeypatch):
     def by_sign(estimate, low, high, parts=1, needed=None):
         return verdicts.HOLDS if bool(((estimate.value > low) & (estimate.value < high)).all()) else verdicts.FAILS
 
-    monkeypatch.setattr(verdicts, "outcome", by_sign)
+    monkeypatch.setattr("faithlab.claims.error_rates.outcome", by_sign)
     for kind in ("above", "better", "within"):
         rates = claims.error_rate(claim(KINDS[kind](table([1.0, 0.5, 0.0]))), runs=100)
         assert 30 <= rates.reproduced <= 70, str(rates)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from faithlab import draws
 from faithlab.claims.parts import PAIRED, Part
-from faithlab.claims.verdicts import REPRODUCED, VERDICTS, Claim, judge_part, rule
+from faithlab.claims.verdicts import REPRODUCED, VERDICTS, Claim, judge_part, outcome, rule
 from faithlab.stats import Estimate
 from faithlab.stats.intervals import intervals, resampled
 
@@ -133,8 +133,10 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
 def _verdict(claim: Claim, estimated: Callable[[Part, int], Estimate], run: int) -> str:
     own, premises = [], []
     for part in claim.parts:
-        simulated = None if part.premise or part.gathered is None else estimated(part, run)
-        (premises if part.premise else own).append(judge_part(part, claim.size, simulated).outcome)
+        if part.premise or part.gathered is None:
+            (premises if part.premise else own).append(judge_part(part, claim.size).outcome)
+        else:  # the outcome alone: how many images an open one needs takes as long
+            own.append(outcome(estimated(part, run), part.low, part.high, claim.size, part.needed))
     return rule(own, premises)
 
 
