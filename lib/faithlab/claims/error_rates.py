@@ -12,7 +12,7 @@ Under chance the truth of every part is moved to where the claim is just not tru
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 from torch import Tensor
@@ -98,7 +98,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
 
     def chance(part: Part, run: int) -> Estimate:
         if part.kind in PAIRED and len(part.gathered.datasets) == 1:  # cells change places in an image
-            order = _order(part, seed, run)
+            order = _order(part.gathered.images[0], part.matrix.shape[1], seed, run)
             moved = part.gathered.permuted(order)
             return intervals(moved, resampled(moved, resamples), part.matrix)
         value = part.estimate.value
@@ -140,10 +140,10 @@ def _verdict(claim: Claim, estimated: Callable[[Part, int], Estimate], run: int)
     return rule(own, premises)
 
 
-def _order(part: Part, seed: int, run: int) -> Tensor:
+@lru_cache(maxsize=16)  # of the parts of a claim many have as many images and cells
+def _order(images: int, cells: int, seed: int, run: int) -> Tensor:
     """A permutation of the cells for every image, [images, cells]."""
-    (images,) = part.gathered.images
-    return draws.permutations(seed, torch.arange(images), torch.tensor([run]), part.matrix.shape[1])[:, 0]
+    return draws.permutations(seed, torch.arange(images), torch.tensor([run]), cells)[:, 0]
 
 
 def _redrawn(part: Part, seed: int, run: int, resamples: int) -> Estimate:
