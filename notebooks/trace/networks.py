@@ -29,7 +29,7 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
-images = 4  # recognised test images
+images = 3  # recognised test images
 patch = 8  # side of a patch of these, in pixels
 steps = 150  # of annealing on ResNet-9
 photographs = "imagenet-foolbox"  # or imagenet-folder
@@ -56,7 +56,7 @@ more_rise_samples = 400  # masks for each of these
 more_ep_steps = 20  # of extremal perturbation on these
 more_deletion = 200  # recognised ones for random deletion
 integration_steps = 8  # of Integrated Gradients
-deletion_photographs = 6  # recognised photographs for random deletion, or fewer where there are no more
+deletion_photographs = 4  # recognised photographs for random deletion, or fewer where there are no more
 deletion_sides = [112, 56, 32, 16, 8, 4]  # of the patches that are removed at random
 deletion_shares = [0.25, 0.5]  # of these patches
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
