@@ -96,7 +96,9 @@ def scorer(
         readout: what to read off the logits, see `faithlab.readouts`; several are read off the same forward, and score
             then gives one more dimension, [B, M, readouts].
         precision: of the forward; None: the model's own, whatever that is, so that a model in half precision answers as
-            it does by itself. The readout is always computed in float32.
+            it does by itself. The readout is always computed in float32. On a CUDA device PyTorch lets convolutions in
+            float32 round to TF32, ten bits behind the point, in the model itself as here: where signs of small
+            differences count, as in SaCo, say ``torch.backends.cudnn.allow_tf32 = False`` first.
         batch_size: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
 
     Returns:

@@ -179,7 +179,7 @@ class Subject:
             reference: what stands in for a removed feature, by its name in `references`.
             network: which network to ask.
             explainer: whose retrained network.
-            exact: float32, whatever the subject's precision.
+            exact: float32, whatever the subject's precision; on a CUDA device see `faithlab.engine.scorer`.
 
         Raises:
             ValueError: this subject has no such network or reference, and what `faithlab.engine.scorer` raises.
