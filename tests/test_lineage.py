@@ -358,3 +358,16 @@ def test_other_versions_of_python_find_the_same_keys(version, tmp_path):
     command = [interpreter, "-c", script, lineage.__file__, str(LIBRARY.parent), *entries]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert told.strip() == lineage.of(entries, root=LIBRARY.parent).key
+
+
+def test_recipes_that_decide_alike_share_one_walk_through_the_files(monkeypatch):
+    alone, apart = PLAIN.source(), dataclasses.replace(PLAIN, augment=True).source()
+    walks = []
+    monkeypatch.setattr(lineage, "_FOLLOWED", {})
+    monkeypatch.setattr(lineage, "_follow", lambda *of, follow=lineage._follow: walks.append(of) or follow(*of))
+    seeds = [dataclasses.replace(PLAIN, seed=seed, epochs=seed + 1) for seed in range(3)]
+    assert [recipe.source() for recipe in seeds] == [alone] * 3
+    assert len(walks) == 1
+    others = [dataclasses.replace(PLAIN, seed=seed, augment=True).source() for seed in range(2)]
+    assert others == [apart] * 2 != [alone] * 2
+    assert len(walks) == 2
