@@ -4,6 +4,7 @@ import ast
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import nbformat
 import psutil
 import pytest
 
-from faithlab.study import kernels, pipeline
+from faithlab.study import execute, kernels, pipeline, places
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
 
@@ -174,3 +175,26 @@ def test_a_server_without_kernels_ends_by_itself_and_one_with_a_kernel_does_not(
     assert server.wait(timeout=60) == 0
     assert time.monotonic() - begin > 6
     assert not address.exists()
+
+
+def test_a_page_says_warm_what_it_says_cold(build, tmp_path, monkeypatch):
+    said = {}
+    for way in ("", "1"):
+        monkeypatch.setenv(kernels.WARM, way)
+        monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / f"warm{way}"))
+        cells = nbformat.read(execute.execute("template", "smoke"), as_version=4).cells
+        # The last cell says when the page ran, and for how long.
+        outputs = [output for cell in cells[:-1] if cell.cell_type == "code" for output in cell.outputs]
+        texts = [
+            re.sub("T_[0-9a-f]{5}|0x[0-9a-f]+", "", str(of))  # pandas numbers tables at random
+            for output in outputs
+            if output.get("name") != "stderr"  # a library's warning that comes once a process has come before the fork
+            for kind, of in output.get("data", output).items()
+            if kind.startswith("text")
+        ]
+        folder = places.results("template", "smoke")
+        tables = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".parquet")}
+        said[way] = texts, tables
+    assert servers(build), "the second came from a server"
+    assert said["1"] == said[""]
+    assert said[""][1]
