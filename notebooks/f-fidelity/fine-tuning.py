@@ -62,7 +62,7 @@ run = Run("f-fidelity/fine-tuning", globals())
 # Explained are the original network and its copy that was fine-tuned on random masks. How alike are two explanations that
 # have nothing to do with each other? Two more say that. *Trained apart* is a network that shares the task with the original,
 # and no weights. *Another image* is the original network itself, explained on the next image: what every picture has in
-# common, such as an object in its middle. The Vision Transformer is asked in the same way, with the Grad-CAM of transformers.
+# common, such as an object in its middle. The pictures and the accuracies are of the first training. The Vision Transformer is asked in the same way, with the Grad-CAM of transformers.
 
 # %% tags=["hide-input"]
 
@@ -76,8 +76,8 @@ def pairs(recipe):
 recipes, transformers = pairs(networks.RESNET9), pairs(networks.VIT)
 chosen = [subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9") for r in recipes]
 vits = [subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ViT") for r in transformers]
-# The next of them stands for what was trained apart; a single one has a second for it.
-next_seeds = [*training_seeds[1:], training_seeds[0] if len(training_seeds) > 1 else training_seeds[0] + 1]
+# The next of them was trained apart, in a circle; of one or two, the last one has another, or a pair would stand there twice.
+next_seeds = [*training_seeds[1:], training_seeds[0] if len(training_seeds) > 2 else max(training_seeds) + 1]
 apart, vits_apart = (
     [trained(dataclasses.replace(r["original"], seed=s)) for r, s in zip(of_kind, next_seeds, strict=True)]
     for of_kind in (recipes, transformers)
@@ -182,7 +182,8 @@ figures.key(figure, axes, title="compared with")
 figures.show(figure)
 
 # %% tags=["hide-input", "headline"]
-known, _, source, _ = headlines.best(run, "alike", alike)
+known, settings, source, _ = headlines.best(run, "alike", alike)
+trainings = len(settings["training_seeds"])
 known = known.replace({"explainer": called}).dropna(subset="mean")
 of_tuned, of_apart = (known[known["compared with"] == name].sort_values("mean") for name in (TUNED, APART))
 half_kept = 0.7  # as the claim below has it: at least half of the order is shared
@@ -201,7 +202,7 @@ Markdown(
         else "Of none there is a correlation"
     )
     + f"; of networks trained apart it is {' to '.join(dict.fromkeys(between)).replace('-', '−')}" * bool(len(of_apart))
-    + f" ({source}: {known['images'].max():,} images, a ResNet-9 and a ViT)."
+    + f" ({source}: {known['images'].max():,} images, a ResNet-9 and a ViT{f', {trainings} trainings of each' * (trainings > 1)})."
 )
 
 # %% [markdown]

@@ -133,15 +133,17 @@ combinations = [*explainers]
 explainers |= refined.controls(seed=seed)
 
 
-copies = {}  # the first photograph is shown below
+first, copies = wide.part(torch.arange(1)), []  # it is shown below, and searched once where it is asked about alone
 
 
 def copied(part):
-    """Some photographs with their perturbed copies, and how these were found: searched once."""
-    key = (part.dataset, part.network, *part.images.tolist())
-    if key not in copies:
-        copies[key] = references.perturbed(part, shipped if part.dataset == wide.dataset else pictures)
-    return copies[key]
+    """Some photographs with their perturbed copies, and how these were found."""
+    alone = (part.dataset, part.images.tolist()) == (first.dataset, first.images.tolist())
+    if alone and copies:
+        return copies[0]
+    found = references.perturbed(part, shipped if part.dataset == wide.dataset else pictures)
+    copies.extend([found] * alone)
+    return found
 
 
 def ask(part):
@@ -163,7 +165,7 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "A photograph and its perturbed copy, with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-photographs-maps"}, "image": {"alt": "A photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
-of_first, made = copied(wide.part(torch.arange(1)))
+of_first, made = copied(first)
 maps = subjects.attributions(of_first, {name: explainers[name] for name in ("BP", "BP + XRAI", "GradCAM")})
 answer = references.answer(of_first.model, shipped)
 said = [answer(of)[0] for of in (references.intensities(shipped, of_first.images), made.images)]

@@ -143,17 +143,16 @@ class Judged:
     needed: float = math.nan
 
 
-def judge_part(part: Part, parts: int = 1, estimate: Estimate | None = None) -> Judged:
+def judge_part(part: Part, parts: int = 1) -> Judged:
     """What becomes of a part of a claim.
 
     Args:
         part: the part.
         parts: how many the claim has.
-        estimate: instead of the part's own; for simulations.
     """
     if part.gathered is None:
         return Judged(part, OPEN if part.untold else HOLDS if part.count == part.cases else FAILS)
-    estimate = part.estimate if estimate is None else estimate
+    estimate = part.estimate
     found = outcome(estimate, part.low, part.high, parts, part.needed)
     told = found == OPEN and part.needed is None  # of some or most nobody can tell which will decide it
     return Judged(part, found, images_needed(estimate, part.low, part.high, parts) if told else math.nan)
