@@ -9,8 +9,10 @@ import torch
 from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.study import published, tables
+from faithlab.subject import Subject
 from faithlab.trials import masking, refined
 
+PRECISIONS = (torch.float32, torch.bfloat16)
 FOUND = pd.DataFrame({"explainer": ["IG", "IG"], "metric": ["SaCo", "AUC"], "mean": [0.25, 0.5]})
 
 
@@ -254,3 +256,21 @@ def test_data_sets_of_several_names_stand_in_one_column_and_others_are_left_out(
     shown = tables.beside(sources, "macro_correlation", columns=["dataset"], sets=sets).data
     assert shown.columns.tolist() == [("mine for Boiler", "published"), ("mine for Boiler", "this build")]
     assert shown.to_numpy().tolist() == [["0.50", "0.75"]]
+
+
+def test_what_a_precision_moves_is_said_in_digits():
+    class Doubled(torch.nn.Linear):
+        """The first of two classes is ahead by twice the input."""
+
+        def __init__(self):
+            super().__init__(1, 2, bias=False)
+            self.weight.data = torch.tensor([[2.0], [0.0]])
+
+    whole = torch.arange(1.0, 5)[:, None] / 4
+    x, target = whole * (1 + 1 / 512), torch.zeros(4, dtype=torch.int64)  # in bfloat16 it is whole
+    of = {precision: Subject(Doubled(), x, target, torch.arange(1), precision=precision) for precision in PRECISIONS}
+    exact, coarse = (tables.in_precision(subject) for subject in of.values())
+    assert exact == "Forwards ran in float32, which moves the followed probability by 0.0000 on average."
+    moved = ((2 * x).sigmoid() - (2 * whole).sigmoid()).mean()
+    assert coarse == f"Forwards ran in bfloat16, which moves the followed probability by {moved:.4f} on average."
+    assert f"{moved:.4f}" == "0.0004"
