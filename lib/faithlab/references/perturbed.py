@@ -32,6 +32,7 @@ matching; an increasing operation after the blur is undone by histogram matching
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -421,16 +422,23 @@ def _by_chain(which: tuple[int, ...]) -> Iterator[tuple[Candidate, list[int]]]:
 
 def _blur(x: Tensor) -> Tensor:
     """Gaussian blurs of all `WIDTHS`, the image mirrored at its borders: [B, C, H, W] -> [B, widths, C, H, W]."""
-    rows, columns = (
-        torch.stack([_kernel(size, sigma * min(x.shape[-2:])) for sigma in WIDTHS]).to(x) for size in x.shape[-2:]
-    )
+    rows, columns = (_kernels(size, min(x.shape[-2:])).to(x) for size in x.shape[-2:])
     down = torch.einsum("sij,bcjk->bscik", rows, x)
     return torch.einsum("bscik,slk->bscil", down, columns)
 
 
-def _kernel(size: int, sigma: float) -> Tensor:
-    """The matrix that blurs a line of pixels, [size, size]: its columns are the blurred unit vectors."""
-    return torch.from_numpy(gaussian_filter1d(np.eye(size), sigma, axis=0, mode="reflect"))
+@lru_cache(maxsize=2)  # each is asked for by every source of an image, and of the next one; of 224 pixels it has 32 MB
+def _kernels(size: int, side: int) -> Tensor:
+    """The matrices that blur a line of pixels, [widths, size, size]: their columns are the blurred unit vectors.
+
+    Args:
+        size: pixels of the line.
+        side: of the image, in which `WIDTHS` are shares.
+    """
+    line = np.eye(size)
+    return torch.stack(
+        [torch.from_numpy(gaussian_filter1d(line, sigma * side, axis=0, mode="reflect")) for sigma in WIDTHS]
+    )
 
 
 def _adjust(altered: Tensor, x: Tensor, adjustment: str) -> Tensor:
