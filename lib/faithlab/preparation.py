@@ -545,8 +545,11 @@ def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> 
         return
     if type(value) in _KEPT:
         seen.add(id(value))
-        # Most are empty: the hooks of all modules. `copy.copy` of an OrderedDict takes many times as long.
-        contents = list(value.items() if isinstance(value, dict) else value) if value else ()
+        if not value:  # as most are: the hooks of all modules
+            back.append(value.clear)
+            return
+        # `copy.copy` of an OrderedDict takes many times as long.
+        contents = list(value.items() if isinstance(value, dict) else value)
 
         def refill() -> None:
             value.clear()
