@@ -432,5 +432,28 @@ if figure4:
     )
 normal_best if figure4 else Markdown("CIFAR-10 was not measured.")
 
+# %% [markdown]
+# **Why?** Of which explainers are networks of wrong labels not below the normal ones: of all but Grad-CAM, or of one alone? Does the other
+# score of that explainer fall, so that MeGe is what misses it? And did these networks learn less at all?
+
+# %% tags=["hide-input"]
+mislabelled = bool(figure4) and "cifar10" in of_run["sets"] and "cifar10" in of_run["retrained"]
+if mislabelled:
+    kind, worst = "switched", shown["switched"][-1]
+    pair, to = ({"variant": None, "level": None}, {"variant": kind, "level": worst}), f"{kind} {worst:.0%}"
+    right = stats.paired(told, *pair, metric="accuracy", dataset="cifar10 test")
+    possible = [Reason("Did they learn less?", f"{to}: accuracy lost", right, above=0, said=tables.share)]
+    mean = paper.query("dataset == 'CIFAR-10' and measure == 'MeGe'").set_index(["explainer", "condition"])["mean"]
+    for name in told.where(metric="S=", dataset="cifar10 train", variant=kind).labels("explainer"):
+        if name != "Random":
+            theirs = mean.get((name, "normal"), float("nan")) - mean.get((name, to), float("nan"))
+            printed_lost = f"; in print {theirs:.3f}" * bool(theirs == theirs)
+            for score, of in (("MeGe", mege), ("ReCo", reco)):
+                cost = stats.paired(told, *pair, of, explainer=name, dataset="cifar10 train")
+                what = f"{to}: {score} of {name} lost{printed_lost * (score == 'MeGe')}"
+                possible.append(lost_by(f"Does its {score} fall?", what, cost))
+    why = run.why("rc-normal-best", *possible, source=which)
+why if mislabelled else Markdown("No network of CIFAR-10 was trained on wrong labels.")
+
 # %% tags=["hide-input"]
 run.finish()
