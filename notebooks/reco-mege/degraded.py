@@ -53,6 +53,7 @@ training_seeds = [0]  # each is a set of folds: fold i starts from weights of se
 seed = 0  # of what explainers draw and of the noise in the weights
 
 # %% tags=["hide-input"]
+import itertools
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -176,8 +177,13 @@ reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
 panels = [
     (data, kind) for data in of_run["sets"] for kind in shown if kind == "randomized" or data in of_run["retrained"]
 ]
-figure, grid = plt.subplots(1, len(panels), figsize=(7.3, 3.6), sharey=True, squeeze=False)
-for axes, (data, kind) in zip(grid[0], panels, strict=True):
+columns = [kind for kind in shown if any(kind == of for _, of in panels)]
+size = (1.6 + 1.9 * len(columns), 0.9 + 2.3 * len(of_run["sets"]))
+figure, grid = plt.subplots(len(of_run["sets"]), len(columns), figsize=size, sharey=True, squeeze=False)
+for axes, (data, kind) in zip(grid.flat, itertools.product(of_run["sets"], columns), strict=True):
+    if (data, kind) not in panels:
+        axes.set_visible(False)
+        continue
     steps_down = [None, *shown[kind]]
     labels = ["none" if share is None else f"{share:.0%}" for share in steps_down]
     for name, marker in zip(explainers, "osD^vP", strict=True):
@@ -185,9 +191,9 @@ for axes, (data, kind) in zip(grid[0], panels, strict=True):
         e = stats.estimate(told, mege, cells=[{"level": share} for share in steps_down], **chosen)
         line = axes.plot(labels, e.value, marker=marker, label=name, color="0.6" if name == "Random" else None)
         axes.fill_between(labels, *e.shown[1:], color=line[0].get_color(), alpha=0.15, linewidth=0)
-    axes.set_title(f"{networks.TASKS[data].name}\n{kind}", fontsize="small")
-    axes.tick_params(axis="x", rotation=45)
-grid[0, 0].set_ylabel("MeGe")
+    axes.set_title(f"{networks.TASKS[data].name}, {kind}", fontsize="small")
+for axes in grid[:, 0]:
+    axes.set_ylabel("MeGe")
 figure.supxlabel("share", fontsize="medium")
 figures.key(figure, grid[0, 0])
 figures.show(figure)
@@ -414,12 +420,12 @@ run.claim(
 
 # %% tags=["hide-input"]
 figure4 = [kind for kind in ("randomized", "switched") if kind in measured.get("cifar10", [])]
-made_worse = [{"randomized": "weights", "switched": "labels"}[kind] for kind in figure4]
+only = {"randomized": " (asked: weights)", "switched": " (asked: labels)"}[figure4[0]] if len(figure4) == 1 else ""
 if figure4:
     normal_best = run.claim(
         "rc-normal-best",
         "Section 5.2, Figure 4",
-        f"On CIFAR-10, whatever the explainer, models without a degradation of {' or '.join(made_worse)} have the highest MeGe.",
+        f"On CIFAR-10, whatever the explainer, models without a degradation of weights or labels have the highest MeGe{only}.",
         [
             *cross_trained.known(scores, "cifar10", variant=None),
             *(
