@@ -422,13 +422,13 @@ def _by_chain(which: tuple[int, ...]) -> Iterator[tuple[Candidate, list[int]]]:
 
 def _blur(x: Tensor) -> Tensor:
     """Gaussian blurs of all `WIDTHS`, the image mirrored at its borders: [B, C, H, W] -> [B, widths, C, H, W]."""
-    rows, columns = (_kernels(size, min(x.shape[-2:])).to(x) for size in x.shape[-2:])
+    rows, columns = (torch.from_numpy(_kernels(size, min(x.shape[-2:]))).to(x) for size in x.shape[-2:])
     down = torch.einsum("sij,bcjk->bscik", rows, x)
     return torch.einsum("bscik,slk->bscil", down, columns)
 
 
 @lru_cache(maxsize=2)  # each is asked for by every source of an image, and of the next one; of 224 pixels it has 32 MB
-def _kernels(size: int, side: int) -> Tensor:
+def _kernels(size: int, side: int) -> np.ndarray:
     """The matrices that blur a line of pixels, [widths, size, size]: their columns are the blurred unit vectors.
 
     Args:
@@ -436,9 +436,7 @@ def _kernels(size: int, side: int) -> Tensor:
         side: of the image, in which `WIDTHS` are shares.
     """
     line = np.eye(size)
-    return torch.stack(
-        [torch.from_numpy(gaussian_filter1d(line, sigma * side, axis=0, mode="reflect")) for sigma in WIDTHS]
-    )
+    return np.stack([gaussian_filter1d(line, sigma * side, axis=0, mode="reflect") for sigma in WIDTHS])
 
 
 def _adjust(altered: Tensor, x: Tensor, adjustment: str) -> Tensor:
