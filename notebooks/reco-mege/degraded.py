@@ -280,38 +280,24 @@ def asked(kind):
     return f" (asked: {levels[kind][0]:.0%}, on {over})" if len(levels[kind]) == 1 and over else ""
 
 
-run.claim(
-    "rc-degraded-weights",
-    "Figure 4, Tables 8, 10, 12, 14",
-    f"The MeGe of Grad-CAM falls with every further share of layers that is randomised{asked('randomized')}.",
-    [*cross_trained.known(scores, *sets, variant=None), *(falls("MeGe", mege, data, "randomized") for data in sets)],
-)
+def claimed_to_fall(id, where, what, kind):
+    """The claim that MeGe falls with every further level of a degradation; a word where no network has it."""
+    over = with_kind(kind)
+    if not over:
+        return Markdown(f"No network of this run is {kind}.")
+    sentence = f"The MeGe of Grad-CAM falls with every further {what}{asked(kind)}."
+    known = cross_trained.known(scores, *over, variant=None)
+    return run.claim(id, where, sentence, [*known, *(falls("MeGe", mege, data, kind) for data in over)])
+
+
+FIGURE = "Figure 4, Tables 8, 10, 12, 14"
+claimed_to_fall("rc-degraded-weights", FIGURE, "share of layers that is randomised", "randomized")
 
 # %% tags=["hide-input"]
-if with_kind("switched"):
-    labels = run.claim(
-        "rc-degraded-labels",
-        "Figure 4, Tables 8, 10, 12, 14",
-        f"The MeGe of Grad-CAM falls with every further share of labels that is switched{asked('switched')}.",
-        [
-            *cross_trained.known(scores, *with_kind("switched"), variant=None),
-            *(falls("MeGe", mege, data, "switched") for data in with_kind("switched")),
-        ],
-    )
-labels if with_kind("switched") else Markdown("No network was trained on wrong labels.")
+claimed_to_fall("rc-degraded-labels", FIGURE, "share of labels that is switched", "switched")
 
 # %% tags=["hide-input"]
-if with_kind("limited"):
-    less = run.claim(
-        "rc-degraded-data",
-        "Tables 8, 10, 12, 14",
-        f"The MeGe of Grad-CAM falls with every further limit of the training data{asked('limited')}.",
-        [
-            *cross_trained.known(scores, *with_kind("limited"), variant=None),
-            *(falls("MeGe", mege, data, "limited") for data in with_kind("limited")),
-        ],
-    )
-less if with_kind("limited") else Markdown("No network was trained on less data.")
+claimed_to_fall("rc-degraded-data", "Tables 8, 10, 12, 14", "limit of the training data", "limited")
 
 # %% [markdown]
 # **Why?** Are networks of fewer examples hardly worse, by no more than the 3 % that a fold may be from the others in the paper,
