@@ -225,7 +225,7 @@ def beside(measure):
     """One measure of all data sets and conditions measured here, the paper's beside ours."""
     of = {k: f[f["measure"] == measure].merge(here) for k, f in sources.items()}
     first = [*(networks.TASKS[data].name for data in of_run["sets"]), *order, *explainers, *shapley]
-    return tables.styled(tables.side_by_side(of, rows=["dataset", "condition"], columns=["explainer"], order=first))
+    return tables.styled(tables.side_by_side(of, rows=["dataset", "explainer"], columns=["condition"], order=first))
 
 
 beside("ReCo")
