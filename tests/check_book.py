@@ -9,23 +9,29 @@ under 9 points in tables and in figures as large as they are shown, labels of a 
 meet, or leave it, nan, "in 0 of 1 cases", or inf or 1e-05 outside a notebook's output, a page of more than 3 MB, a
 title that another page has, a serious fault of accessibility, a notebook without its provenance, a slider that moves
 nothing, what a sheet of paper would cut off, a search for what is one's own that finds another page first. Every page
-is opened once, on a screen in the light; then it is turned dark, as narrow as a phone, and laid out for paper, for
-what depends on colours and on the width; of the API's pages, which are made alike, the first. A screenshot of every
-page goes to `screenshots/` beside the book, for a human to look at; those in the dark and of a phone come with
-`--dark` and `--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed. Accessibility is judged by
-axe-core, of the package axe-playwright-python; without it this one check is left out, and the end says so.
+is opened once, in one of a few browsers side by side, on a screen in the light; then it is turned dark, as narrow as a
+phone, and laid out for paper, for what depends on colours and on the width; of the API's pages, which are made alike,
+the first. A screenshot of every page goes to `screenshots/` beside the book, for a human to look at; those in the dark
+and of a phone come with `--dark` and `--narrow`. Needs Chromium or Chrome on the PATH; nothing is installed.
+Accessibility is judged by axe-core, of the package axe-playwright-python; without it this one check is left out, and
+the end says so.
 """
 
 import argparse
+import contextlib
 import functools
 import http.server
 import importlib.util
+import os
+import queue
 import shutil
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote_plus, unquote, urlsplit
 
 from playwright.sync_api import Error, Page, sync_playwright
@@ -196,6 +202,15 @@ def served(folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
+
+
+@contextmanager
+def browser(path: str, **options: Any) -> Iterator[Page]:
+    """A browser with one empty page."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield started.new_context(**options).new_page()
+        started.close()
 
 
 def axe() -> str:
@@ -379,26 +394,34 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
         raise SystemExit(f"No book in {folder}. Build it first: make book")
     look = "-".join(["dark" if dark else "light", *(["narrow"] if narrow else [])])
     screenshots = folder.parent / "screenshots" / look
-    wrong, pages, judge = [], {}, axe()
+    judge = axe()
     alike = [name for name in names if name.startswith("book/api/")][1:]  # Sphinx's pages: one is turned for all
-    with served(folder) as origin, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        context = browser.new_context(
-            viewport=PHONE if narrow else SCREEN,
-            color_scheme="dark" if dark else "light",
-        )
-        page = context.new_page()
-        for name in names:
-            if name == "index.html" or not name.startswith(only):  # index.html only forwards to the home page
-                continue
-            picture = None if name.startswith("_modules/") else (screenshots / name).with_suffix(".png")
-            written = not name.startswith("_modules/")
-            every = written and not (dark or narrow) and name not in alike
-            pages[name], loading = visit(page, f"{origin}/{name}", picture, judge if written else "", every=every)
-            wrong += [f"{name}: {line}" for line in loading + faults(name, pages[name])]
+    # index.html only forwards to the home page
+    asked = [name for name in names if name != "index.html" and name.startswith(only)]
+    left, look_of = queue.SimpleQueue(), {"viewport": PHONE if narrow else SCREEN, "color_scheme": look.split("-")[0]}
+    for name in asked:
+        left.put(name)
+
+    def opened(origin: str) -> dict[str, tuple[dict, list[str]]]:
+        """What `visit` says of the pages that are left, one after the other, in a browser of its own."""
+        told = {}
+        with browser(found, **look_of) as page, contextlib.suppress(queue.Empty):
+            while True:
+                name = left.get_nowait()
+                written = not name.startswith("_modules/")
+                picture = (screenshots / name).with_suffix(".png") if written else None
+                every = written and not (dark or narrow) and name not in alike
+                told[name] = visit(page, f"{origin}/{name}", picture, judge if written else "", every=every)
+        return told
+
+    with served(folder) as origin, ThreadPoolExecutor() as side_by_side:
+        at_once = min(os.cpu_count(), 8, 1 + len(asked) // 8)  # to start a browser takes as long as a few pages
+        told = {k: v for of in side_by_side.map(opened, [origin] * at_once) for k, v in of.items()}
+        pages = {name: told[name][0] for name in asked}
+        wrong = [f"{name}: {line}" for name in asked for line in told[name][1] + faults(name, pages[name])]
         if "search.html" in names and (folder / next(iter(SOUGHT.values()))).is_file():
-            wrong += [f"search.html: {line}" for line in lost(page, origin)]
-        browser.close()
+            with browser(found, **look_of) as page:
+                wrong += [f"search.html: {line}" for line in lost(page, origin)]
         wrong += [f"{name}: {line}" for name, line in dead_links(folder, origin, pages)]
         wrong += [f"{name}: {line}" for name, line in same_titles(pages)]
     count = {key: sum(len(facts[key]) for facts in pages.values()) for key in ("links", "images", "formulas")}
