@@ -250,7 +250,7 @@ run.claim(
 
 # %% [markdown]
 # **Why?** Which metric is beyond an end of *weak*, the one that it is nearer to? Of the one that is farthest out: does one
-# explainer take it there? Each is left out in turn, and the one that moves it most is named. A magnitude is above the mean with
+# explainer take it there? The one whose own correlation is farthest from their mean is left out. A magnitude is above the mean with
 # signs where an explainer's correlation is negative.
 
 
@@ -264,16 +264,15 @@ each = {name: with_saco(name, [*explainers]) for name in compared[1:]}
 low, high = (round(end, 3) for end in (lowest - weak["margin"], highest + weak["margin"]))
 near_low = {name: low - float(e.low) > float(e.high) - high for name, e in each.items()}  # to which end it is nearer
 nearest = max(each, key=lambda name: max(low - float(each[name].low), float(each[name].high) - high))
-without = {name: with_saco(nearest, [e for e in explainers if e != name]) for name in explainers}
-most = max(without, key=lambda name: abs(float(without[name]) - float(each[nearest])))
+alone = {name: float(with_saco(nearest, [name])) for name in explainers}
+most = max(explainers, key=lambda name: abs(alone[name] - float(each[nearest])) if alone[name] == alone[name] else -1)
+without = with_saco(nearest, [name for name in explainers if name != most])
 bar = {name: {"below": low} if at_low else {"above": high} for name, at_low in near_low.items()}
 with_signs = with_saco(nearest, [*explainers], absolute=False)
 run.why(
     "saco-weak-magnitude",
     *(Reason("Is it outside 0.08 to 0.32?", f"SaCo, {name}, in magnitude", e, **bar[name]) for name, e in each.items()),
-    Reason(
-        "Is it still outside without one?", f"{nearest}, in magnitude, without {most}", without[most], **bar[nearest]
-    ),
+    Reason("Is it still outside without one?", f"{nearest}, in magnitude, without {most}", without, **bar[nearest]),
     Reason("Is it outside with signs?", f"{nearest}, with signs", with_signs, **bar[nearest]),
     source=source,
 )
