@@ -281,6 +281,18 @@ def test_forwards_are_counted_once_for_masks_that_both_ask_about():
     assert found.forwards == 128
 
 
+def test_hits_and_a_single_size_decide_as_numbers_do():
+    values = np.random.default_rng(0).normal(0, 1, 100)
+    given = subject(100), scores(values), scores(np.zeros(100))
+    hits = decide(Metric(lambda score, a: a[:, 0] > 0.1, source="this test"), *given)
+    numbers = decide(Metric(lambda score, a: (a[:, 0] > 0.1).double(), source="this test"), *given)
+    assert [(at.images, at.value, at.low) for at in hits.looks] == [
+        (at.images, at.value, at.low) for at in numbers.looks
+    ]
+    sized = Metric(lambda score, a, sizes: a[:, :1].double(), source="this test", sizes=(0.5,))
+    assert decide(sized, *given).value == decide(METRIC, *given).value
+
+
 def test_a_budget_is_kept():
     values = np.random.default_rng(0).normal(0, 1, 500)
     found = decide(METRIC, subject(500), scores(values), scores(np.zeros(500)), budget=200)

@@ -228,7 +228,7 @@ def test_curves_have_an_estimate_at_every_size():
     e = stats.estimate(table(normal(2, 1, 30, 3), sizes=sizes))
     assert e.value.shape == e.low.shape == (3,)
     assert e.each.value.shape == (2, 3)
-    with pytest.raises(ValueError, match="the area needs scores at several sizes"):
+    with pytest.raises(ValueError, match="the area needs scores at sizes"):
         stats.estimate(table(normal(1, 1, 30)), stats.area)
 
 
@@ -368,6 +368,31 @@ def test_pairs_that_have_no_distance_are_left_out_and_counted():
     assert float(e) == pytest.approx(1 / 4)
     assert e.missing == (1,)
     assert e.images_each == (3,)
+
+
+def test_a_pair_without_a_distance_in_one_cell_is_left_out_of_all():
+    g = torch.Generator().manual_seed(0)
+    one, rows = torch.rand(60, generator=g), {"dataset": "d", "network": "folds", "metric": "S="}
+    images, pairs = torch.arange(60) // 2, torch.arange(60) % 2
+    other = torch.where(one < 0.5, NAN, one)  # the same wherever both have one
+    both = Scores.of(one, images=images, pairs=pairs, explainer="a", **rows)
+    both += Scores.of(other, images=images, pairs=pairs, explainer="b", **rows)
+    lost = stats.paired(both, {"explainer": "a"}, {"explainer": "b"}, stats.mege)
+    assert float(lost.value) == 0
+    assert float(lost.pooled.low) != float(lost.pooled.low), "what differs nowhere has no interval"
+    assert lost.missing == (int((one < 0.5).sum()),)
+    assert lost.images_each == (len(images[one >= 0.5].unique()),), "an image without a pair is none"
+    # Of one cell an image counts that has a distance, and those without one do not make the interval narrower.
+    alone = stats.estimate(both, stats.mege, explainer="b")
+    kept = Scores.of(other[one >= 0.5], images=images[one >= 0.5], pairs=pairs[one >= 0.5], explainer="b", **rows)
+    torch.testing.assert_close(torch.stack([*alone.pooled]), torch.stack([*stats.estimate(kept, stats.mege).pooled]))
+
+
+def test_the_area_of_one_size_is_the_score_there():
+    values = torch.rand(30, 1, generator=torch.Generator().manual_seed(0))
+    one = Scores.of(values, images=range(30), sizes=[0.5], dataset="d", network="n", metric="m")
+    plain = Scores.of(values[:, 0], images=range(30), dataset="d", network="n", metric="m")
+    assert str(stats.estimate(one, stats.area)) == str(stats.estimate(plain))
 
 
 def test_reco_takes_an_image_with_all_its_pairs():

@@ -647,14 +647,20 @@ def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch)
     [
         (lambda s, a: a, r"fails on a random explanation.*expected a number for each"),
         (lambda s, a: a.sum(1) * torch.nan, "gave nothing but NaN"),
-        (lambda s, a: a.sum(1) / 0, "fails on a random.*gave infinity for 2"),
+        (lambda s, a: a.sum(1) / 0, "fails on a random.*gave infinity for 4"),
         (lambda s, a: a.argmax(1), "fails on a random.*gave torch.int64"),
         (lambda s, a: s(a), "fails on a random explanation"),
+        (lambda s, a: a[:, 0] / a[:, 0].abs().max(), "says something else of an input alone than among 4"),
+        (lambda s, a: a[:, 0] - a[:, 0].mean(), "says something else of an input alone"),
     ],
 )
 def test_a_metric_that_answers_wrongly_is_an_error_before_the_work_starts(subject, ask_wrongly, said):
     with pytest.raises(ValueError, match=f"the metric 'mine' {said}"):
         examination.check({"mine": Metric(ask_wrongly, source="mine")}, subject)
+
+
+def test_a_metric_that_draws_is_no_metric_that_looks_at_the_other_inputs(subject):
+    examination.check({"mine": Metric(lambda s, a: torch.rand(len(a)), source="mine")}, subject)
 
 
 def test_explanations_that_order_nothing_are_an_error(subject):

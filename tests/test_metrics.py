@@ -585,8 +585,26 @@ def test_no_estimate_depends_on_the_default_precision(subject, attributions, ano
 def test_explanations_of_other_inputs_or_features_are_an_error(subject, attributions, part):
     other = attributions["IG"][part] if part.stop else attributions["IG"][:, :-1]
     said = rf"each of 5 inputs and 12 features, \(5, 12\), but got \({len(other)}, {other.shape[1]}\)"
-    with pytest.raises(ValueError, match=f"^the metric 'SaCo' fails: expected an attribution for {said}"):
+    with pytest.raises(ValueError, match=f"^the explanations 'IG': expected an attribution for {said}"):
         evaluate({"SaCo": METRICS["SaCo"]}, subject, {"IG": other})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"attributions": {"second": torch.zeros(5, 2)}}, "the explanations 'second': expected an attribution"),
+        ({"labels": {"variant": 3}}, "variant: expected a text"),
+        ({"images": torch.zeros(5, dtype=torch.int64)}, "are there more than once"),
+        ({"images": torch.arange(5) + 2**31}, "integers of 32 bits"),
+    ],
+)
+def test_what_no_table_can_hold_is_refused_before_anything_is_asked(subject, attributions, wrong, said):
+    asked = []
+    metric = Metric(lambda score, a: asked.append(len(a)) or a[:, 0], source="this test")
+    given = dataclasses.replace(subject, images=wrong.get("images", subject.images))
+    with pytest.raises(ValueError, match=said):
+        evaluate({"m": metric}, given, attributions | wrong.get("attributions", {}), **wrong.get("labels", {}))
+    assert not asked
 
 
 @pytest.mark.parametrize("sizes", [[], [0.5, 0.1], [0.5, 0.5], [2.0], [-0.1], "abc", 0.5, [float("nan")]])

@@ -44,6 +44,20 @@ def test_a_readers_metrics_are_an_input(monkeypatch):
     assert "/somewhere/mine.py" in reach.inputs("template")
 
 
+def test_what_a_readers_metrics_import_of_the_library_is_an_input(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("import other\n")
+    (tmp_path / "other.py").write_text("from faithlab.trials import plateaus\n")
+    assert "lib/faithlab/trials/plateaus.py" not in reach.inputs("saco/settings")
+    monkeypatch.setenv("FAITHLAB_METRICS", f"{tmp_path}/mine.py")
+    assert "lib/faithlab/trials/plateaus.py" in reach.inputs("saco/settings")
+
+
+@pytest.mark.parametrize("line", ["from faithlab import trials\ntrials.examine", "from faithlab.trials import examine"])
+def test_what_is_imported_when_it_is_asked_for_is_reached(line, tmp_path):
+    (tmp_path / "page.py").write_text(f"{line}\n")
+    assert "faithlab.trials.examination" in reach.modules(tmp_path / "page.py")
+
+
 def test_files_that_parameters_name_are_inputs(tmp_path):
     metric, folder = tmp_path / "mine.py", tmp_path / "photographs"
     (folder / "cats").mkdir(parents=True)

@@ -251,6 +251,23 @@ def test_a_killed_run_finds_its_steps_made_and_another_does_not(repository, tmp_
     assert asked == [1, 3, 3, 3, 4, 6]
 
 
+def test_a_name_is_that_of_one_step_and_of_one_table(repository):
+    run = started()
+    assert run.kept("a step", lambda: 1) == 1
+    with pytest.raises(ValueError, match="two steps are called 'a step'"):
+        run.kept("a step", lambda: 2)
+    run.save(FRAME, "scores")
+    with pytest.raises(ValueError, match="two tables are called 'scores'"):
+        run.save(FRAME, "scores")
+    run = by_hand()  # where a cell may run again
+    assert [run.kept("a step", lambda x=x: x) for x in (1, 2)] == [1, 2]
+    run.save(scores(), "scores")
+    run.claim("c", "w", "s", [claims.above(next(iter(run._scores.values())), 0, explainer="a")])
+    run.save(scores(), "scores")
+    with pytest.raises(ValueError, match="a table was saved anew after 'c' was judged by it"):
+        run.finish()
+
+
 def test_a_run_says_where_the_steps_that_it_finds_were_made_and_counts_their_time(repository, monkeypatch):
     here = provenance.machine()
     monkeypatch.setattr(provenance, "machine", lambda: here | {"gpu": "a GPU"})
@@ -641,6 +658,7 @@ def test_the_recorded_table_is_taken_where_it_has_all_that_the_build_has(reposit
     source, table = run.covering("scores", "metric")
     assert (source, len(table)) == ("recorded", 2)
     assert run.covering("scores", "metric", "value")[0] == "this build"  # other values
+    run = started()
     run.save(FRAME.assign(metric=["a", "c"]), "scores")
     assert run.covering("scores")[0] == "recorded"
     assert run.covering("scores", "metric")[0] == "this build"  # nobody has recorded c
@@ -653,6 +671,7 @@ def test_the_recorded_scores_are_taken_where_they_have_the_labels(repository):
     run.save(scores().where(explainer="a"), "scores")
     source, table = run.covering("scores", "dataset", "explainer")
     assert (source, table.labels("explainer")) == ("recorded", ["a", "b"])
+    run = started()
     run.save(scores().labelled(network="another"), "scores")
     assert run.covering("scores", "network")[0] == "this build"
 

@@ -189,6 +189,29 @@ def test_a_file_without_the_columns_is_refused(tmp_path):
         Scores.load(tmp_path / "x")
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"hits": [[2]] * 3}, "hits are 0 or 1"),
+        ({"value": [[float("inf")]] * 3, "hits": None}, "3 scores are infinite"),
+        ({"sizes": [[0.5, 0.1]] * 3, "hits": [[1, 0]] * 3}, "increasing finite sizes"),
+        ({"sizes": [[0.1, 0.5]] * 3, "hits": [[1, 0, 1]] * 3}, "a score for each of 2 sizes, but got 3"),
+        ({"hits": [[1, 0, 1]] * 3}, "a score for each of 0 sizes, but got 3"),
+        ({"image": [None, 1, 2]}, "1 rows have no image"),
+    ],
+)
+def test_a_file_of_numbers_that_cannot_be_is_refused(change, said, tmp_path):
+    of(torch.tensor([True, False, True])).save(tmp_path / "x")
+    table = pyarrow.parquet.read_table(tmp_path / "x")
+    for name, values in change.items():
+        own = table.schema.field(name)
+        column = pyarrow.nulls(3, own.type) if values is None else pyarrow.array(values, own.type)
+        table = table.set_column(table.schema.get_field_index(name), own.with_nullable(True), column)
+    pyarrow.parquet.write_table(table, tmp_path / "x")
+    with pytest.raises(ValueError, match=said):
+        Scores.load(tmp_path / "x")
+
+
 def test_a_label_can_be_taken_off():
     table = of(values=[1.0], variant="coarse")
     assert table.labelled(variant=None).labels("variant") == []

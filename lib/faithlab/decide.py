@@ -230,6 +230,7 @@ def _asked(metric: Metric, part: Subject, maps: list[Tensor], names: tuple[str, 
 
 
 def _number(metric: Metric, values: Tensor) -> Tensor:
-    if metric.summary is stats.mean:
-        return values if values.ndim == 1 else values.mean(1)
-    return stats.auc(values.double(), torch.tensor(metric.sizes, dtype=torch.float64, device=values.device))
+    values = values.double().reshape(len(values), -1)
+    if metric.summary is stats.mean or values.shape[1] == 1:
+        return values.mean(1)
+    return stats.auc(values, torch.tensor(metric.sizes, dtype=torch.float64, device=values.device))

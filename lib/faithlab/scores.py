@@ -142,17 +142,11 @@ class Scores:
                     "expected values [B], or [B, K] with K sizes, but got values of shape "
                     f"{tuple(values.shape)} and {'no sizes' if sizes is None else f'{at.numel()} sizes'}"
                 )
-            if not bool((at.diff() > 0).all() & at.isfinite().all()):
-                raise ValueError(f"expected increasing finite sizes, but got {at.tolist()}")
             sizes = tuple(at.tolist())
         if values.dtype in (torch.bool, torch.uint8):
             values = values.to(torch.uint8)
-            if bool((values > 1).any()):
-                raise ValueError("hits are 0 or 1 (bool or uint8); give other scores as floating numbers")
         elif values.is_floating_point():
             values = values.float()
-            if bool(values.isinf().any()):
-                raise ValueError(f"{int(values.isinf().sum())} scores are infinite; an undefined score is NaN")
         else:
             raise ValueError(f"expected bool or uint8 hits, or floating scores, but got {values.dtype}")
         images, pairs = (
@@ -164,7 +158,7 @@ class Scores:
             errors = torch.as_tensor(errors).detach().cpu().float().reshape(len(errors), -1)
             if errors.shape != values.shape:
                 raise ValueError(f"expected errors of shape {tuple(values.shape)}, but got {tuple(errors.shape)}")
-        return cls([Block(labels, images, pairs, values, sizes, errors)])
+        return cls([_sound(Block(labels, images, pairs, values, sizes, errors))])
 
     @classmethod
     def concat(cls, tables: Iterable["Scores"]) -> "Scores":
@@ -326,6 +320,20 @@ def _identities(name: str, given: Tensor | Sequence[int] | None, count: int) -> 
     return given.long()
 
 
+def _sound(block: Block) -> Block:
+    """A block as it is; ValueError where its numbers or sizes cannot be."""
+    at = torch.tensor(block.sizes or (), dtype=torch.float64)
+    if not bool((at.diff() > 0).all() & at.isfinite().all()):
+        raise ValueError(f"expected increasing finite sizes, but got {at.tolist()}")
+    if block.values.shape[1] != (1 if block.sizes is None else len(at)):
+        raise ValueError(f"expected a score for each of {len(at)} sizes, but got {block.values.shape[1]}")
+    if block.hits and bool((block.values > 1).any()):
+        raise ValueError("hits are 0 or 1 (bool or uint8); give other scores as floating numbers")
+    if not block.hits and bool(block.values.isinf().any()):
+        raise ValueError(f"{int(block.values.isinf().sum())} scores are infinite; an undefined score is NaN")
+    return block
+
+
 def _named(labels: Mapping[str, Label]) -> str:
     return ", ".join(f"{name} {value}" for name, value in labels.items())
 
@@ -397,6 +405,8 @@ def _blocks(table: pa.Table) -> Iterator[Block]:
         for name, c in columns.items()
         if name in (*LABELS, "pair")
     }
+    if columns["image"].null_count:
+        raise ValueError(f"{columns['image'].null_count} rows have no image")
     filled = "value", "hits"
     wrong = sum(columns[name].is_valid().to_numpy(zero_copy_only=False).astype(int) for name in filled) != 1
     if wrong.any():
@@ -427,13 +437,15 @@ def _blocks(table: pa.Table) -> Iterator[Block]:
             name: None if piece[name].null_count else _tensor(name, piece[name]) for name in ("value", "hits", "error")
         }
         sizes = columns["sizes"][first].as_py()
-        yield Block(
-            labels,
-            torch.from_numpy(piece["image"].to_numpy().astype(np.int64)),
-            None if piece["pair"].null_count else torch.from_numpy(piece["pair"].to_numpy().astype(np.int64)),
-            given["hits"] if given["value"] is None else given["value"],
-            None if sizes is None else tuple(sizes),
-            given["error"],
+        yield _sound(
+            Block(
+                labels,
+                torch.from_numpy(piece["image"].to_numpy().astype(np.int64)),
+                None if piece["pair"].null_count else torch.from_numpy(piece["pair"].to_numpy().astype(np.int64)),
+                given["hits"] if given["value"] is None else given["value"],
+                None if sizes is None else tuple(sizes),
+                given["error"],
+            )
         )
 
 

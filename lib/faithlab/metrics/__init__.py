@@ -174,14 +174,7 @@ class Metric:
 
     def measure(self, score: Score, subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
         """Its values [B] or [B, K] and their Monte-Carlo errors (NaN: unknown), asked with a score made elsewhere."""
-        arguments.attribution(attribution)
-        features = segments.count_of(subject.segments, subject.x)
-        if attribution.shape != (len(subject.x), features):
-            raise ValueError(
-                f"expected an attribution for each of {len(subject.x)} inputs and {features} features, "
-                f"{(len(subject.x), features)}, but got {tuple(attribution.shape)}; explain these inputs, and pool "
-                "what is finer than the features with faithlab.segments.pool"
-            )
+        _fitting(subject, attribution)
         sizes = () if self.sizes is None else (torch.tensor(self.sizes, dtype=torch.float64),)
         own = {"present": subject.present, "images": subject.images}
         # Copies: what a function changes in place stays its own.
@@ -287,6 +280,18 @@ def families(metrics: Mapping[str, Metric]) -> dict[str, list[str]]:
     return found
 
 
+def _fitting(subject: Subject, attribution: Tensor) -> None:
+    """Raise ValueError where something is no explanation of the inputs of a subject."""
+    arguments.attribution(attribution)
+    features = segments.count_of(subject.segments, subject.x)
+    if attribution.shape != (len(subject.x), features):
+        raise ValueError(
+            f"expected an attribution for each of {len(subject.x)} inputs and {features} features, "
+            f"{(len(subject.x), features)}, but got {tuple(attribution.shape)}; explain these inputs, and pool "
+            "what is finer than the features with faithlab.segments.pool"
+        )
+
+
 def evaluate(
     metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor], **labels: Any
 ) -> Scores:
@@ -323,6 +328,13 @@ def evaluate(
     if not pairs:
         said = "; ".join(f"{name}: {why}" for (_, name), why in obstacles(metrics, subject, attributions).items())
         raise ValueError(f"no metric applies: {said or 'none was given'}")
+    for explainer, attribution in attributions.items():
+        try:
+            _fitting(subject, attribution)
+        except ValueError as wrong:
+            raise ValueError(f"the explanations {explainer!r}: {wrong}") from None
+    nothing = torch.full((len(subject.x),), torch.nan)  # what no table can hold is refused before anything is asked
+    Scores.of(nothing, images=subject.images, **{**subject.labels, "metric": "none", **labels})
     scores = _shared(subject, {(e, name): metrics[name] for e, name in pairs})
     tables = []
     for explainer, name in pairs:

@@ -96,14 +96,17 @@ def mean(sample: Sample) -> Tensor:
 
 
 def area(sample: Sample) -> Tensor:
-    """The area under the mean curve, divided by the range of the sizes: the mean of the images' areas."""
+    """The area under the mean curve, divided by the range of the sizes: the mean of the images' areas.
+
+    Of one size it is the score there.
+    """
     return replace(sample, values=_area(sample.values, sample.sizes)[:, None], sizes=None).mean()
 
 
 def _area(values: Tensor, sizes: Tensor | None) -> Tensor:
     if sizes is None:
-        raise ValueError("the area needs scores at several sizes, but these have a single value")
-    return auc(values, sizes)
+        raise ValueError("the area needs scores at sizes, but these have none")
+    return values[:, 0] if len(sizes) == 1 else auc(values, sizes)
 
 
 def mege(same: Sample) -> Tensor:
@@ -460,7 +463,7 @@ class Gathered:
         datasets: names of the data sets.
         images: of each data set, the number of those that count for some network.
         kept: by network and data set, the columns of the images that count there.
-        missing: by network, how many of its images (pairs: rows) were left out because a score is absent or NaN.
+        missing: by network, how many of its images, or pairs, were left out: a score is NaN or, of images, absent.
         sizes: [K] or None.
         hits: whether all scores are 0 or 1.
         repeats: how many scores make the value of one image.
@@ -650,6 +653,8 @@ def _of_network(
         raise ValueError("some of the rows have pairs and others do not: they are no rows of one statistic")
     tensors = [[_pairs(s, datasets, images) if paired else _aligned(s, datasets, images) for s in c] for c in cells]
     kept, missing = [], 0
+    if paired:
+        tensors, missing = _without_missing(tensors)
     for d, everything in enumerate(images):
         there = (
             torch.zeros(len(everything), dtype=torch.bool) if paired else torch.ones(len(everything), dtype=torch.bool)
@@ -669,9 +674,7 @@ def _of_network(
         samples = []
         for values, columns, own in cell:
             if paired:
-                known = ~values.isnan().any(1)
-                missing += int((~known).sum())
-                samples.append(Rows(values[known], torch.searchsorted(kept[own], columns[known]), own))
+                samples.append(Rows(values, torch.searchsorted(kept[own], columns), own))
             else:
                 samples.append(Rows(values[kept[own]], None, own))
         result.append(tuple(samples))
@@ -692,8 +695,31 @@ def _aligned(blocks: list[Block], datasets: Sequence[str], images: Sequence[Tens
     return total / len(blocks), None, own
 
 
-def _pairs(blocks: list[Block], datasets: Sequence[str], images: Sequence[Tensor]) -> tuple[Tensor, Tensor, int]:
-    """All rows [rows, K] and the columns of their images [rows]."""
+def _pairs(
+    blocks: list[Block], datasets: Sequence[str], images: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, int, Tensor]:
+    """All rows [rows, K], the columns of their images [rows], the data set, and a number for each image and pair."""
     own = datasets.index(blocks[0].labels["dataset"])
     columns = torch.cat([torch.searchsorted(images[own], b.images) for b in blocks])
-    return torch.cat([b.values.double() for b in blocks]), columns, own
+    before = sum(map(len, images[:own]))  # images and pairs are integers of 32 bits
+    return (
+        torch.cat([b.values.double() for b in blocks]),
+        columns,
+        own,
+        (before + columns) * 2**32 + torch.cat([b.pairs for b in blocks]),
+    )
+
+
+def _without_missing(cells: list[list[tuple[Tensor, Tensor, int, Tensor]]]) -> tuple[list, int]:
+    """The rows of `_pairs` without those that are NaN, in all cells of the same sample; how many pairs those are.
+
+    Which pairs an image has is a result, so that a row that is absent from one cell stays in the others.
+    """
+    left, missing = [[] for _ in cells], 0
+    for sample in zip(*cells, strict=True):
+        lost = torch.cat([pairs[values.isnan().any(1)] for values, _, _, pairs in sample]).unique()
+        missing += len(lost)
+        for own, (values, columns, dataset, pairs) in zip(left, sample, strict=True):
+            known = ~torch.isin(pairs, lost) if len(lost) else slice(None)
+            own.append((values[known], columns[known], dataset))
+    return left, missing

@@ -6,6 +6,7 @@ made of; where the two differ the page is made again. Times of files, comments a
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
 import json
@@ -33,6 +34,13 @@ def _graph() -> grimp.ImportGraph:
 def modules(script: Path) -> set[str]:
     """The modules of the library that a script reaches, with the packages that they are in, and others' packages."""
     asked = provenance.imports(script)
+    nodes = ast.walk(ast.parse(script.read_bytes()))
+    if "faithlab.trials.examine" in asked or any(isinstance(n, ast.Attribute) and n.attr == "examine" for n in nodes):
+        asked |= {"faithlab.trials.examination"}  # which faithlab.trials imports when it is asked for
+    for own in map(Path, provenance.metrics()):
+        for file in (own, *provenance.neighbours(own)):
+            with contextlib.suppress(OSError, SyntaxError, ValueError):  # the run itself says what is wrong with it
+                asked |= provenance.imports(file)
     return _reached(asked) | {name.partition(".")[0] for name in asked} - {"faithlab"}
 
 

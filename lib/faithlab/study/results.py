@@ -100,6 +100,7 @@ class Run:
         self._saved: dict[str, pd.DataFrame | Scores] = {}
         self._claims: list[tuple[str, Claim]] = []
         self._reasons: list[pd.DataFrame] = []
+        self._asked: set[str] = set()  # names of steps
         self._made: set[Path] = set()  # steps of this process
         self._found: list[
             tuple[str, float]
@@ -113,10 +114,12 @@ class Run:
         shown on the page.
 
         Raises:
-            ValueError: the table is empty.
+            ValueError: the table is empty; in a build, another of this name was saved before.
         """
         if not len(frame):
             raise ValueError(f"{self.name}: the table {table!r} is empty, so something before it went wrong.")
+        if self._told and table in self._tables:  # by hand a cell may run again
+            raise ValueError(f"{self.name}: two tables are called {table!r}; every table of a page has its own name")
         self._saved[table] = frame
         if isinstance(frame, Scores):
             self._scores[table] = frame
@@ -166,11 +169,17 @@ class Run:
         into the provenance of the run that finds it, and its seconds are added: they are those of all jobs together.
 
         Args:
-            step: its name on this page.
+            step: its name on this page, which no other step has.
             make: what makes it; it can be pickled.
+
+        Raises:
+            ValueError: in a build, a step of this name was asked for before.
         """
         if not self._told:
             return make()
+        if step in self._asked:  # by hand a cell may run again
+            raise ValueError(f"{self.name}: two steps are called {step!r}; every step of a page has its own name")
+        self._asked.add(step)
         path = self._steps / f"{hashlib.sha256(step.encode()).hexdigest()[:16]}-{self._told['run']}.step"
         content = path.read_bytes() if path.is_file() else b""
         if hashlib.sha256(content[32:]).digest() == content[:32]:  # whole; nobody else writes into the build folder
@@ -304,6 +313,11 @@ class Run:
         runs = int(os.environ.get(RATES, 300 if self.profile in ("study", "paper") else 0))
         for paper, claim in self._claims:
             names = {id(scores): table for table, scores in self._scores.items()}
+            if any(part.table is not None and id(part.table) not in names for part in claim.parts):
+                raise ValueError(
+                    f"{self.name}: a table was saved anew after {claim.id!r} was judged by it; save the whole table "
+                    "before its claims"
+                )
             again = [part if part.table is None else part.on(files[names[id(part.table)]]) for part in claim.parts]
             verdict = replace(claim, parts=tuple(again)).verdict
             if [part.outcome for part in verdict.judged] != [part.outcome for part in claim.verdict.judged]:

@@ -487,26 +487,41 @@ def _asked(
 
 
 def check(metrics: Mapping[str, Metric], subject: Subject) -> None:
-    """Ask metrics of a random explanation of two inputs.
+    """Ask metrics of a random explanation of a few inputs, together and each by itself.
 
     Raises:
-        ValueError: a metric that gives other shapes than it declares, infinities, or nothing but NaN, or that fails;
-            the message says which.
+        ValueError: a metric that gives other shapes than it declares, infinities, or nothing but NaN, that fails, or
+            whose answer for an input depends on the others; the message says which.
     """
-    two = gaming.part(subject, torch.arange(min(2, len(subject.x))))
-    random = explained(two, {RANDOM: "random"})[RANDOM]
+    few = gaming.part(subject, torch.arange(min(4, len(subject.x))))
+    random = explained(few, {RANDOM: "random"})[RANDOM]
+    each = torch.arange(len(few.x)).split(1)
     for name, metric in metrics.items():
-        if obstacles({name: metric}, two, {RANDOM: random}):
+        if obstacles({name: metric}, few, {RANDOM: random}):
             continue
         try:
-            value = metric(two, random)
+            value, again = metric(few, random), metric(few, random)
+            alone = torch.cat([metric(gaming.part(few, i), random[i]) for i in each])
         except Exception as error:
-            raise ValueError(f"the metric {name!r} fails on a random explanation of two inputs: {error}") from error
+            raise ValueError(f"the metric {name!r} fails on a random explanation of a few inputs: {error}") from error
         if bool(value.isnan().all()):
             raise ValueError(
-                f"the metric {name!r} gave nothing but NaN for a random explanation of two inputs; expected NaN only "
+                f"the metric {name!r} gave nothing but NaN for a random explanation of a few inputs; expected NaN only "
                 "where a score is not defined"
             )
+        if _differ(value, again) == 0 and _differ(value, alone) > 1:  # not by chance, nor by rounding that turns a hit
+            raise ValueError(
+                f"the metric {name!r} says something else of an input alone than among {len(few.x)}; inputs are asked "
+                "in blocks, so that an answer must not depend on the others: do not divide by what is largest in a "
+                "batch, or take its mean away"
+            )
+
+
+def _differ(one: Tensor, other: Tensor) -> int:
+    """For how many inputs two answers of a metric differ by more than rounding in few digits."""
+    one, other = (x.double().reshape(len(x), -1).nan_to_num() for x in (one, other))
+    apart = (one - other).abs().amax(1)
+    return int((apart > 0.05 * torch.cat([one, other]).abs().amax()).sum())
 
 
 def check_explanations(attributions: Mapping[str, Tensor], subject: Subject) -> None:
