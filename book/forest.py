@@ -550,7 +550,8 @@ def _row(name: str, part: pd.DataFrame, built: pd.DataFrame, scale: tuple[float,
         text += stricter(worst, len(pooled))
         if len(own):
             built_row = own.iloc[0]
-            text += f"; this build {interval(built_row)}"
+            same = interval(built_row) == interval(worst)  # as of claims about recorded tables
+            text += f"; this build {'the same' if same else interval(built_row)}"
             if len(_missed(worst.to_frame().T, own)):
                 text += ", which does not hold the recorded number"
         step = 18 if len(pooled) == 1 else max(5, min(12, 96 // len(pooled)))

@@ -43,8 +43,11 @@ CALLED = {
 }
 """What the page of recorded runs calls inputs that a parameter counts, where its name does not say it by itself."""
 
-TELLING = f"{', '.join(examination.TELLING[:-1])} or {examination.TELLING[-1]}"
-"""The trials of which a metric has to pass one to be used, in words."""
+TELLING = f"{examination.BUILT} and one of {', '.join(examination.TELLING[:-1])} and {examination.TELLING[-1]}"
+"""The trials that a metric has to pass to be used, in words."""
+
+BLIND = "../notebooks/across/controls.html"
+"""What the trials say of controls, from a page in `book`."""
 
 FAULTS = "../notebooks/cost/peers.html#what-else-was-found"
 """What was found when other libraries' metrics were run, from a page in `book`."""
@@ -424,7 +427,9 @@ def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
     for kind, own in of.groupby("kind", sort=False):
         found = {(row.metric, row.trial): row for row in own.itertuples()}
         asked_of = own[own["verdict"].isin(figures.VERDICTS)].groupby("metric")["verdict"].agg(set)
-        of_its_own = own[(own["verdict"] == "passed") & own["trial"].isin(examination.TELLING)]["metric"]
+        passed = own[own["verdict"] == "passed"].groupby("metric")["trial"].agg(set)
+        must = {examination.BUILT} & {*own.loc[own["verdict"].isin(figures.VERDICTS), "trial"]}
+        usable = [n for n, of in passed.items() if must <= of and of & {*examination.TELLING}]
         cells = {
             name: "".join(_cell(found.get((name, trial)), trial, intervals) for trial in trials)
             for name in names
@@ -433,7 +438,7 @@ def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
         rows = "".join(f'<tr><th scope="row">{html.escape(name)}</th>{own}</tr>' for name, own in cells.items())
         table = f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
         if kind:
-            clean = sum("failed" not in asked_of[name] for name in of_its_own.unique())
+            clean = sum("failed" not in asked_of[name] for name in usable)
             do = "fails none and passes" if clean == 1 else "fail none and pass"
             said = f"{clean} of {len(asked_of)} metrics {do} {TELLING}"
             summary = f"{html.escape(kind)}: {said}"
@@ -457,8 +462,9 @@ def recorded_matrix(kept: Recorded) -> str:
         f"**The recorded matrix**, profile *{kept.profile}*: {len(given['networks'])} networks of {kinds} kinds, at "
         f"most {given['images']} inputs of each. ✓ passed, ✗ failed, ? open; the number is T, below it its 95 % "
         f"interval.\n\n{_matrix(kept.frame, intervals=True)}\n"
-        "**This build** asks fewer inputs and networks, so that more is open; what follows is its own where it does "
-        "not say *recorded*."
+        f"**This build** asks fewer inputs and networks. More is open, and more fails *Gaming*, which it asks of "
+        f"{profiles.defaults('across/examination')['gamed']} inputs, and *Repeat*, which compares halves of them: "
+        "take these two from the recorded run. What follows is this build's where it does not say *recorded*."
     )
 
 
@@ -504,10 +510,9 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
     forwards = profiles.defaults("across/findings")["forwards"]
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
-        f"that passes most, and of those the cheapest. A network's own trials are all but {examination.BUILT}, which "
-        f"has another network; it has to pass {TELLING}, since a metric that ignores "
-        f"the network passes "
-        f"{' and '.join(examination.STAYING)}. Metrics of other libraries are named and not taken: "
+        f"that passes most, and of those the cheapest. It has to pass {TELLING}. {examination.BUILT} has a network "
+        f'of its own; <a href="{BLIND}">numbers that never ask the network</a> pass some of the others, but not it. '
+        f"Metrics of other libraries are named and not taken: "
         f'<a href="{FAULTS}">some have faults</a> that no trial sees.'
     )
     brackets = (
@@ -544,7 +549,12 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
             counts = "; ".join(f"{word} {', '.join(trials)}" for word, trials in said_of.items() if trials)
             first.append(f"| {kind} | **{take[kind]}**: {counts} | {others} |")
         else:
-            first.append(f"| {kind} | none is sure to do with {forwards:,} forwards | {others} |")
+            none = (
+                f"none is sure to do with {forwards:,} forwards"
+                if len(used)
+                else "none: no metric passes and fails none"
+            )
+            first.append(f"| {kind} | {none} | {others} |")
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()
         said += f" {fail} fail one" + (f", and of {unknown} it is not known." if unknown else ".")
         to_use.append(f"- *{kind}*: {said}" if many else said)

@@ -138,7 +138,10 @@ def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place(
             row("cheap", "Chance", "passed"),
             row("unknown", "Order", "open"),
             row("unknown", "Truth", "passed"),  # on a network of its own
-            row("unknown", "Repeat", "passed"),  # which a metric that ignores the network passes, too
+            row("unknown", "Repeat", "passed"),  # which asks the same twice
+            *(row(name, "Truth", "passed") for name in ("dear", "bad", "cheap", "near")),
+            row("blind", "Order", "passed"),  # as a number that never asks the network may
+            row("blind", "Truth", "open"),
             row("unknown", "Stand-in", "passed"),
             row("cheap", "Gaming", "failed", "one image"),  # of single images: another question
             row("near", "Order", "passed"),
@@ -158,13 +161,14 @@ def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place(
     found = examination.advice(trust, price)
     assert list(found.columns) == ["kind", "metric", "place", "passed", "failed", "open"]
     own = found[found["kind"] == "k"].set_index("metric")
-    assert list(own.index) == ["cheap", "near", "dear", "bad", "unknown"]
+    assert list(own.index) == ["cheap", "near", "dear", "bad", "unknown", "blind"]
+    assert math.isnan(own.loc["blind", "place"])
     assert math.isnan(own.loc["unknown", "place"])
     assert own.loc["unknown", "failed"] == ""
     assert own["place"].tolist()[:3] == [0, 0, 1]
     assert math.isnan(own.loc["bad", "place"])
-    assert own.loc["near", ["place", "passed", "failed", "open"]].tolist() == [0, "Order, Chance", "", ""]
-    assert own.loc["dear", ["passed", "open"]].tolist() == ["Order", "Gaming"]
+    assert own.loc["near", ["place", "passed", "failed", "open"]].tolist() == [0, "Truth, Order, Chance", "", ""]
+    assert own.loc["dear", ["passed", "open"]].tolist() == ["Order, Truth", "Gaming"]
     assert own.loc["bad", "failed"] == "Order"
     assert found.loc[found["kind"] == "other", ["metric", "place"]].to_numpy().tolist() == [["bad", 0.0]]
 

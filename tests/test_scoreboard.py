@@ -440,7 +440,7 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
 
     rows = [
         row("A", "Order", "passed", 20),
-        row("A", "Truth", "open", 40),
+        row("A", "Truth", "passed", 40),
         row("B", "Order", "failed", 20),
         row("B", "Truth", "does not apply", float("nan")),
         row("A", "Order", "passed", 20, "one image"),
@@ -451,9 +451,9 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     )
     text = scoreboard._examined(pd.DataFrame(rows), price)
     assert "about 20 images" in text
-    # Order is passed; Truth is open, but says nothing of this network; five trials could not be put to it.
+    # Order is passed; so is Truth, which says nothing of this network; five trials could not be put to it.
     assert (
-        "**A**. 1 of 2 metrics passes Order, Chance, Own model or Gaming and fails none: A (1 passed, 0 open, 5 not), "
+        f"**A**. 1 of 2 metrics passes {scoreboard.TELLING} and fails none: A (1 passed, 0 open, 5 not), "
         "cheapest first. 1 fail one." in text
     )
     assert "Order: 1 of the 2 metrics that can be put to it" in text
@@ -462,7 +462,7 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
 
     elsewhere = [row("A", "Truth", "passed", 40), row("A", "Order", "open", 20), *rows[2:]]
     text = scoreboard._examined(pd.DataFrame(elsewhere), price)
-    assert "None of 2 metrics passes Order, Chance, Own model or Gaming and fails none. 1 fail one, and of 1" in text
+    assert f"None of 2 metrics passes {scoreboard.TELLING} and fails none. 1 fail one, and of 1" in text
 
 
 def test_of_several_kinds_of_networks_a_table_says_first_what_to_use():
@@ -598,9 +598,11 @@ def test_the_matrix_opens_one_kind_and_says_of_the_others_what_they_come_to():
     first, second = scoreboard._matrix(pd.DataFrame(rows)).split("<details")[1:]
     assert " open>" in first.partition("<summary>")[0]
     assert " open>" not in second.partition("<summary>")[0]
-    assert "<summary>images: 1 of 2 metrics fails none and passes Order, Chance, Own model or Gaming</summary>" in first
+    said = f"<summary>images: 1 of 2 metrics fails none and passes {scoreboard.TELLING}</summary>"
+    assert said in first
     # What it passed is about a network of its own, and B, which nothing could be asked about, is left out.
-    assert "<summary>text: 0 of 1 metrics fail none and pass Order, Chance, Own model or Gaming</summary>" in second
+    said = f"<summary>text: 0 of 1 metrics fail none and pass {scoreboard.TELLING}</summary>"
+    assert said in second
     assert '<th scope="row">B' not in second
 
 

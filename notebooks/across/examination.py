@@ -18,7 +18,7 @@
 # # Which metric passes which trial?
 #
 # A faithfulness metric says how good an explanation is, and nobody knows the true answer. So who checks the metric? Here
-# every metric of this study takes seven *trials*. A trial is a question to which the right answer is known: an explanation
+# every metric of this study takes seven *trials*. A trial is a question to which the right answer is known, or taken as known: an explanation
 # with noise in it is worse than the same one without, whatever the network does. Each paper brought a trial or two, and
 # asked it of its own metric. This page asks all trials of all metrics, of the same networks and inputs.
 #
@@ -134,6 +134,9 @@ Markdown(
 # | **Stand-in** | Removed features are zero, the mean colour, or blurred: the explainers keep their order {cite:p}`marchadour2025fewclass` |
 # | **Repeat** | Another half of the images, and other random draws: the explainers keep their order |
 #
+# Chance and Own model take for granted that the explanations are good ones: one may be [worse than chance](../saco/random), and then the
+# metric that says so is right. [Numbers that never ask the network](controls) pass some of the trials, too.
+#
 # All are defined, and can be called, in {py:mod}`faithlab.trials.examination`.
 
 # %% tags=["hide-input"]
@@ -167,8 +170,8 @@ run.save(trust, "trust")
 figures.matrix(trust)
 
 # %% [markdown]
-# **Which one, then?** These metrics fail no trial and pass one with a right answer that the network itself was put to (Truth has a
-# network of its own; Stand-in and Repeat ask the same twice, and a metric that ignores the network passes them), the
+# **Which one, then?** These metrics fail no trial and pass Truth, which has a network of its own, and one with a right answer that the
+# network itself was put to (Stand-in and Repeat only ask the same twice), the
 # cheapest first; those before a *then* cannot be told apart by their price. Cells that are open may still fail. Where a larger run is
 # recorded, this is said of it, because fewer inputs leave more open; what its other metrics fail, and which one to take, stands in [](findings).
 

@@ -73,12 +73,12 @@ Markdown(
 # ## What to use on Monday
 #
 # You have two explanations of a network's answers and want to know which one is better, on the mean over many inputs. Take a
-# metric that fails no trial and passes one with a right answer that such a network was put to (*Truth* has a network of its own; *Stand-in* and
-# *Repeat* ask the same twice, and a metric that ignores the network passes them), of those the one that passes
+# metric that fails no trial, passes *Truth*, which has a network of its own and which [numbers that never ask the network](controls) do not
+# pass, and one with a right answer that such a network was put to (*Stand-in* and *Repeat* only ask the same twice), of those the one that passes
 # most that you can pay, and of equals the cheapest. The price is what it takes to tell an explanation from one with 40 %
 # of its scores shuffled and from a random order.
 
-# %% mystnb={"figure": {"caption": "Of the examination's recorded run: metrics that fail no trial and pass Order, Chance, Own model or Gaming, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The darker the circle, the more. The dashed line is what you can spend. Metrics with a library's name before theirs are not taken, whatever they pass.", "name": "fi-use"}, "image": {"alt": "A panel for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Of the examination's recorded run: metrics that fail no trial and pass Truth, and Order, Chance, Own model or Gaming, for each kind of network: the forwards that it takes to tell two explanations apart (95 % interval; an arrow: it may take more than is shown), and in the circle how many of the network's own trials the metric passed. The darker the circle, the more. The dashed line is what you can spend. Metrics with a library's name before theirs are not taken, whatever they pass.", "name": "fi-use"}, "image": {"alt": "A panel for each kind of network: metrics that fail no trial, the cheapest at the top, with the forwards that they need on a logarithmic axis."}} tags=["hide-input", "answer"]
 advice = examination.advice(trust, price)
 usable = advice[advice["place"].notna()].merge(price, on=["kind", "metric"])
 usable = usable.assign(
@@ -96,7 +96,13 @@ for axes, kind in zip(panels[:, 0], here, strict=True):
     if of.empty:
         axes.set_yticks([])
         axes.text(
-            0.5, 0.5, "none is sure to do", transform=axes.transAxes, ha="center", va="center", fontsize="x-small"
+            0.5,
+            0.5,
+            "none passes and fails none",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            fontsize="x-small",
         )
     axes.hlines(of["metric"], of["least"].clip(upper=end), of["most"].clip(upper=end), color="0.6", zorder=1)
     beyond = of[of["most"] > end]
@@ -129,6 +135,10 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 take = examination.recommended(advice, price, forwards)
+none_of = {
+    kind: f"none is sure to do with {forwards:,}" if kind in {*usable["kind"]} else "none passes and fails none"
+    for kind in here
+}
 rows = []
 for kind in here:
     row = usable.set_index(["kind", "metric"], drop=False).loc[(kind, take[kind])] if kind in take else None
@@ -136,9 +146,7 @@ for kind in here:
     left = [trial for trial in examination.TRIALS if row is not None and trial not in ", ".join(taken.values())]
     taken |= {"not put to": ", ".join(left)}
     needs = "" if row is None else f"{row['forwards']:,.0f} (at most {row['most']:,.0f})"
-    rows.append(
-        {"kind": kind, "take": take.get(kind, f"none is sure to do with {forwards:,}"), **taken, "forwards": needs}
-    )
+    rows.append({"kind": kind, "take": take.get(kind, none_of[kind]), **taken, "forwards": needs})
 tables.prose(pd.DataFrame(rows).fillna(""))
 
 # %% tags=["hide-input", "headline"]
@@ -149,7 +157,7 @@ Markdown(
     + "; ".join(
         f"**{take[kind]}** for *{kind}* ({said[kind]['forwards']:,.0f} [{said[kind]['least']:,.0f}, {said[kind]['most']:,.0f}] forwards tell two explanations apart)"
         if kind in said
-        else f"none is sure to do for *{kind}*"
+        else f"for *{kind}* {none_of[kind]}"
         for kind in here
     )
     + f". Taken is, of our own metrics, what fails no trial of the examination, and of that what passes most (recorded run, {kept['trust'].profile} profile: "

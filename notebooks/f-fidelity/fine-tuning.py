@@ -201,7 +201,8 @@ Markdown(
         if said
         else "Of none there is a correlation"
     )
-    + f"; of networks trained apart it is {' to '.join(dict.fromkeys(between)).replace('-', '−')}" * bool(len(of_apart))
+    + f"; of networks trained apart it is {' to '.join(dict.fromkeys(between)).replace('-', '−')}, surely above {half_kept:g} for {int((of_apart['low'] > half_kept).sum()) or 'none'}"
+    * bool(len(of_apart))
     + f" ({source}: {known['images'].max():,} images, a ResNet-9 and a ViT{f', {trainings} trainings of each' * (trainings > 1)})."
 )
 

@@ -177,7 +177,7 @@ figures.pictures(
 )
 
 
-# %% mystnb={"figure": {"caption": "Few-class Fidelity of explainers, refinements and controls on photographs: means with 95 % intervals over the images, a panel for each task and a colour for each network.", "name": "fc-photographs-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers with their refinements against Few-class Fidelity, one panel per task and one colour per network."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Few-class Fidelity of explainers, refinements and controls on photographs: means with 95 % intervals over the images, a panel for each task and a colour for each network; of the recorded run, where there is one.", "name": "fc-photographs-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers with their refinements against Few-class Fidelity, one panel per task and one colour per network."}} tags=["hide-input", "answer"]
 def settings(scores):
     """The networks and tasks, by what tables call them; where a folder was asked, of its photographs."""
     cells = [cell for cell, _ in stats.summary(scores, ["network", "dataset"], explainer="Random")]
@@ -192,12 +192,18 @@ tasks_of = {named(of["dataset"].removesuffix(" test")): {"dataset": of["dataset"
 figures.dots(told, networks_of, panels=tasks_of, label="Few-class Fidelity")
 
 # %% tags=["hide-input"]
-Markdown(f"The figure: {source}. Every number, beside what the paper prints of ResNet-18 in its Table 1:")
+counts = {name: stats.estimate(told, **of, explainer="Random").images for name, of in settings(told).items()}
+Markdown(
+    f"The figure at the top of the page: {source}; {headlines.listed([f'{n} photographs of {name}' for name, n in counts.items()])}. Every "
+    "number, beside what the paper prints of ResNet-18 in its Table 1:"
+)
 
 # %% tags=["hide-input"]
 paper = refined.printed(published.load("fewclass_scores")).query("table == 1")
 sources = {
-    name: tables.summary(of, ["network", "dataset", "explainer"]).assign(
+    name: tables.summary(
+        Scores.concat(of.where(**cell) for cell in settings(of).values()), ["network", "dataset", "explainer"]
+    ).assign(
         setting=lambda of: [
             named(f"{n}, {d.removesuffix(' test')}") for n, d in zip(of["network"], of["dataset"], strict=True)
         ]

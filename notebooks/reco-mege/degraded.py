@@ -172,7 +172,7 @@ tables.styled(tables.side_by_side({"accuracy": accuracy}, rows=["condition"], co
 # %% [markdown]
 # ## MeGe falls, or does it? (Figure 4)
 
-# %% mystnb={"figure": {"caption": "MeGe of normally trained networks (left of each panel) and of worse and worse ones, with 95 % intervals over the pictures. The paper's Figure 4 shows CIFAR-10, weights and labels. MeGe cannot be below \u00bd.", "name": "rc-degraded-mege"}, "image": {"alt": "Line charts, one per data set and kind of degradation: strength of the degradation against MeGe, one line per explainer."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "MeGe of normally trained networks (left of each panel) and of worse and worse ones, with 95 % intervals over the pictures; of the recorded run, where that has these networks. The paper's Figure 4 shows CIFAR-10, weights and labels. MeGe cannot be below \u00bd.", "name": "rc-degraded-mege"}, "image": {"alt": "Line charts, one per data set and kind of degradation: strength of the degradation against MeGe, one line per explainer."}} tags=["hide-input", "answer"]
 reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
 panels = [
     (data, kind) for data in of_run["sets"] for kind in shown if kind == "randomized" or data in of_run["retrained"]
@@ -199,7 +199,9 @@ figures.key(figure, grid[0, 0])
 figures.show(figure)
 
 # %% tags=["hide-input"]
-Markdown(f"The figure, and the accuracies above it, are of {'the recorded run' if which == 'recorded' else which}.")
+Markdown(
+    f"The figure at the top of the page, and the accuracies above, are of {'the recorded run' if which == 'recorded' else which}."
+)
 
 # %% [markdown]
 # MeGe only looks at pairs of networks that are both right. Where a worse network is right less often, its MeGe rests on fewer
@@ -228,7 +230,14 @@ def beside(measure):
     return tables.styled(tables.side_by_side(of, rows=["dataset", "explainer"], columns=["condition"], order=first))
 
 
+# %% [markdown]
+# ### ReCo (Tables 7, 9, 11, 13)
+
+# %% tags=["hide-input"]
 beside("ReCo")
+
+# %% [markdown]
+# ### MeGe (Tables 8, 10, 12, 14)
 
 # %% tags=["hide-input"]
 beside("MeGe")
@@ -327,7 +336,7 @@ for data in with_kind("limited"):
 run.why("rc-degraded-data", *possible, source=source) if possible else Markdown("Nobody can say.")
 
 # %% [markdown]
-# The abstract says that both scores reflect the loss. Of ReCo, the paper's own tables fall with every step on all four sets for
+# The introduction says that both scores reflect the loss. Of ReCo, the paper's own tables fall with every step on all four sets for
 # Grad-CAM only, and not with switched labels on CIFAR-100; but the strongest degradation is below none in all cells of Grad-CAM. So this is
 # what we ask.
 
@@ -354,7 +363,7 @@ def lost(measure, of, data, kind, explainer):
 
 run.claim(
     "rc-degraded-reco",
-    "Abstract, Tables 7, 9, 11, 13",
+    "Section 1, Tables 7, 9, 11, 13",
     "ReCo, like MeGe, reflects the degradation: that of Grad-CAM is lower at the strongest level of each.",
     [
         *cross_trained.known(scores, *sets, variant=None),

@@ -275,7 +275,8 @@ run.why(
 # %% [markdown]
 # ## All explainers, all metrics
 #
-# Means over the images with 95 % intervals. Compare every row with that of Random.
+# Means over the images with 95 % intervals. Compare every row with that of Random: SaCo and AOPC are better when higher, AUC, LOdds and
+# Comp. when lower.
 
 # %% tags=["hide-input"]
 estimates = tables.summary(scores, ["explainer", "metric"])
@@ -330,15 +331,16 @@ figures.show(figure)
 # %% tags=["hide-input"]
 compared = against(scores.where(explainer=[*explainers, RANDOM]), metrics)
 run.save(compared, "against_random")
-above, below = compared["low"] > 0, compared["high"] < 0
+told, _, source, _ = headlines.best(run, "against_random", compared)
+above, below = told["low"] > 0, told["high"] < 0
 outcomes = {"better than Random": above, "worse than Random": below, "no different": ~(above | below)}
-counts = pd.DataFrame({name: of.groupby(compared["metric"]).sum() for name, of in outcomes.items()}).loc[names]
+counts = pd.DataFrame({name: of.groupby(told["metric"]).sum() for name, of in outcomes.items()}).loc[names]
 tables.styled(counts.rename_axis(None))
 
 # %% tags=["hide-input"]
-worse = compared[below].groupby("metric", sort=False)["explainer"].agg(", ".join)
+worse = told[below].groupby("metric", sort=False)["explainer"].agg(", ".join)
 Markdown(
-    "Worse than chance: "
+    f"These counts are of: {source}. Worse than chance: "
     + ("; ".join(f"{who} by {metric}" for metric, who in worse.items()) if len(worse) else "nobody by any metric")
     + ". A metric that places Random among real explainers is not wrong by that alone: an explainer may be worse than chance. "
     "What sets SaCo apart is that chance has a fixed place on its scale, zero, so that a single number can be read without "

@@ -376,7 +376,7 @@ parts = [
 ]
 Markdown(
     (f"**“{first}”** found most" if all(wins.values()) else f"**None surely**: “{first}” found as much as any")
-    + " for LeRF − MoRF in as many forwards, clearly more than "
+    + " for LeRF − MoRF in as many forwards, more by its 95 % interval than "
     + headlines.listed([f"“{rival}” on {count} of {len(sets)} data sets" for rival, count in wins.items()])
     + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len({name.split(',')[0] for name in found.labels('network')})} "
     f"networks, in {len(found.labels('network'))} combinations with a number of features and a readout, on the same inputs)."

@@ -64,10 +64,10 @@ BUILT = "Truth"
 """The trial that has a network of its own, whose truth is known by construction, and says nothing of another one."""
 
 STAYING = ("Stand-in", "Repeat")
-"""The trials that ask the same twice, and whether the answer stays: a metric that ignores the network passes them."""
+"""The trials that ask the same twice, and whether the answer stays."""
 
 TELLING = tuple(trial for trial in TRIALS if trial not in (BUILT, *STAYING))
-"""The trials that have a right answer for the network itself."""
+"""The trials that have a right answer for the network itself; numbers that never ask it pass some of them."""
 
 SIZES = ("all images", "one image")
 """Whose scores are compared: means over the images, or those of a single one."""
@@ -1060,8 +1060,8 @@ def _differences(table: Scores, one: Mapping[str, Label], other: Mapping[str, La
 def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
     """Which metrics to use, the cheapest first, and which trials the others fail: of the means over the images.
 
-    To be used is what fails no trial and passes one with a right answer that the network itself was put to: `BUILT` has
-    its own network, and `STAYING` no right answer.
+    To be used is what fails no trial, passes `BUILT`, if that was asked at all, and one with a right answer that the
+    network itself was put to: `BUILT` has its own network, and `STAYING` no right answer.
 
     Args:
         trust: of `trust`, with a column "kind" (of network).
@@ -1070,7 +1070,7 @@ def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
     Returns:
         A row for each kind and each metric that was put to a trial: kind, metric, place (0: those to be used that no
         other is cheaper than, 1: the next; metrics whose prices their intervals do not tell apart share a place; NaN:
-        it fails a trial, or passes none of `TELLING`), and the trials that it passed, failed and left open, as
+        it fails a trial, or does not pass what it must), and the trials that it passed, failed and left open, as
         texts.
     """
     costs, rows = price.set_index(["kind", "metric"]), []
@@ -1079,7 +1079,9 @@ def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
             name: {said: ", ".join(own.loc[own["verdict"] == said, "trial"]) for said in (PASSED, FAILED, OPEN)}
             for name, own in of.groupby("metric", sort=False)
         }
-        clean = [name for name, said in trials.items() if not said[FAILED] and {*said[PASSED].split(", ")} & {*TELLING}]
+        must = {BUILT} & {*of["trial"]}
+        passed = {name: {*said[PASSED].split(", ")} for name, said in trials.items() if not said[FAILED]}
+        clean = [name for name, those in passed.items() if must <= those and those & {*TELLING}]
         told = costs.loc[[(kind, name) for name in clean]].reset_index()
         # A metric that asks nothing costs nothing, whatever the images.
         ends = [(told["each"] * told[end]).where(told["each"] > 0, 0.0) for end in ("images_low", "images_high")]
