@@ -316,6 +316,19 @@ def test_a_ratio_of_wall_times_is_open_while_its_interval_has_both_sides(interva
     assert claims.Claim("x", "this page", "x", [part, sure]).verdict.outcome == beside
 
 
+def test_networks_that_are_compared_are_named_each_with_the_seed_that_they_share():
+    rows = [
+        Scores.of(torch.rand(40) + k, images=range(40), dataset="d", metric="m", network=name, training_seed=seed)
+        for k, name in enumerate(("A", "B"))
+        for seed in (0, 1)
+    ]
+    part = claims.better(Scores.concat(rows), {"network": "B"}, {"network": "A"}, name="B leads")
+    said = claims.Claim("x", "this page", "x", [part]).verdict.sentence
+    assert "On A (seed 0), A (seed 1), B (seed 0) and B (seed 1)" in said or (
+        "On B (seed 0), A (seed 0), B (seed 1) and A (seed 1)" in said
+    )
+
+
 def test_a_ratio_of_wall_times_needs_a_bar():
     with pytest.raises(ValueError, match="x: expected a bar, but the claimed side is from -inf to inf"):
         claims.timed("x", (1, 2), reason="over 5 turns")

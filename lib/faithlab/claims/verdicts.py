@@ -234,8 +234,14 @@ def evidence(frame: pd.DataFrame) -> str:
     estimated = own[own["kind"] != COUNTED]
     if len(estimated):
         lines = frame[frame["part"].isin(estimated.index) & ~frame["network"].isin((POOLED, BETWEEN))]
-        # A statistic of several networks names them together.
-        networks = list(dict.fromkeys(one for name in lines["network"] for one in name.split(" and ")))
+        # A statistic of several networks names them together, and the seed that they share once.
+        seeds = [re.search(r"( \(seed \d+\))?$", name)[0] for name in lines["network"]]
+        together = [
+            one.removesuffix(seed) + seed
+            for name, seed in zip(lines["network"], seeds, strict=True)
+            for one in name.split(" and ")
+        ]
+        networks = list(dict.fromkeys(together))
         datasets = list(dict.fromkeys(one for names in estimated["datasets"] for one in names.split(", ")))
         images = sorted({int(n) for n in estimated["images"]})
         span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
