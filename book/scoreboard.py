@@ -458,13 +458,16 @@ def recorded_matrix(kept: Recorded) -> str:
         kept: its table of trust.
     """
     given, kinds = kept.provenance["parameters"], kept.frame["kind"].nunique()
+    less = "so that more is open; "
+    if (kept.frame.loc[kept.frame["trial"] == "Gaming", "verdict"] != "does not apply").any():
+        gamed = profiles.defaults("across/examination")["gamed"]
+        less = f"so that more is open. More fails *Gaming*, which it asks of {gamed} inputs, and *Repeat*, which compares halves of them: take these two from the recorded run. Else "
     return (
         f"**The recorded matrix**, profile *{kept.profile}*: {len(given['networks'])} networks of {kinds} kinds, at "
         f"most {given['images']} inputs of each. ✓ passed, ✗ failed, ? open; the number is T, below it its 95 % "
         f"interval.\n\n{_matrix(kept.frame, intervals=True)}\n"
-        f"**This build** asks fewer inputs and networks. More is open, and more fails *Gaming*, which it asks of "
-        f"{profiles.defaults('across/examination')['gamed']} inputs, and *Repeat*, which compares halves of them: "
-        "take these two from the recorded run. What follows is this build's where it does not say *recorded*."
+        f"**This build** asks fewer inputs and networks, {less}what follows is its own where it does not say "
+        "*recorded*."
     )
 
 

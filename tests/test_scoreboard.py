@@ -569,6 +569,10 @@ def test_the_recorded_matrix_says_on_what_it_rests():
     assert "profile *study*: 3 networks of 2 kinds, at most 50 inputs of each" in text
     assert text.count("<table") == 2
     assert text.count("0.90<br><small>−0.10–1.00</small>") == 2
+    assert "Gaming" not in text.partition("**This build**")[2]
+    rows.append(rows[0] | {"trial": "Gaming", "verdict": "failed"})
+    text = scoreboard.recorded_matrix(Recorded(pd.DataFrame(rows), "study", {"parameters": parameters}))
+    assert "More fails *Gaming*, which it asks of 2 inputs" in text
 
 
 def test_the_matrix_names_what_it_leaves_out_and_puts_first_what_fails_least():

@@ -35,7 +35,7 @@ import torch
 from IPython.display import Markdown
 
 from faithlab.metrics import Metric
-from faithlab.study import figures, headlines, kinds, profiles, tables
+from faithlab.study import figures, headlines, kinds, profiles
 from faithlab.study.results import Run
 from faithlab.trials import examination, truth
 
@@ -146,22 +146,6 @@ Markdown(
 # are smooth, less noise, an explanation instead of a random order, and a network that has learnt all give maps that a blind number likes
 # better, too. What these trials find out is who *fails* them. *Truth* is what a blind number cannot pass: there the features that decide
 # lie anywhere. Therefore a metric is [recommended](findings) only where it passes Truth, besides a trial that the network itself was put to.
-
-# %% tags=["hide-input"]
-shown = {name: known[known["metric"] == name] for name in controls}
-rows = [
-    {"kind": kind, "trial": trial}
-    | {
-        row.metric: f"{row.verdict}: {row.T:.2f} [{row.low:.2f}, {row.high:.2f}]"
-        for row in of.itertuples()
-        if row.verdict != "does not apply"
-    }
-    for (kind, trial), of in known.groupby(["kind", "trial"], sort=False)
-]
-tables.prose(pd.DataFrame(rows).dropna(thresh=3).fillna("does not apply"))
-
-# %% tags=["hide-input"]
-Markdown(f"T with its 95 % interval over at most {int(known['images'].max())} inputs, {source}.")
 
 # %% tags=["hide-input"]
 run.finish()
