@@ -461,7 +461,10 @@ def recorded_matrix(kept: Recorded) -> str:
     less = "so that more is open; "
     if (kept.frame.loc[kept.frame["trial"] == "Gaming", "verdict"] != "does not apply").any():
         gamed = profiles.defaults("across/examination")["gamed"]
-        less = f"so that more is open. More fails *Gaming*, which it asks of {gamed} inputs, and *Repeat*, which compares halves of them: take these two from the recorded run. Else "
+        less = (
+            f"so that more is open. More fails *Gaming*, which it asks of {gamed} inputs, and *Repeat*, which compares "
+            "halves of them: take these two from the recorded run. Else "
+        )
     return (
         f"**The recorded matrix**, profile *{kept.profile}*: {len(given['networks'])} networks of {kinds} kinds, at "
         f"most {given['images']} inputs of each. ✓ passed, ✗ failed, ? open; the number is T, below it its 95 % "
