@@ -105,17 +105,18 @@ scores = run.by_images(
 run.save(scores, "scores")
 measured = degraded.correlations(scores, metrics, **trial)
 run.save(measured, "correlations")
+told, _, shown_run, _ = headlines.best(run, "correlations", measured)
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed, for SG-SQ with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ.", "name": "ff-ablation-curves"}, "image": {"alt": "Four line charts, one for each metric: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
 figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
-# %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers (GT, the ground truth), under MoRF and under LeRF, and of its MoRF with its LeRF; times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers (GT, the ground truth), under MoRF and under LeRF, and of its MoRF with its LeRF; times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images; of the recorded run, where there is one. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
 families = list(dict.fromkeys(metric.family for metric in metrics.values()))
 labels = [name.replace(" vs ", "\nvs ") for name in comparisons.COMPARISONS]
 for axes, level in zip(panels, ("macro", "micro"), strict=True):
     for place, family in enumerate(families):
-        rows = measured[(measured["level"] == f"{level}_correlation") & (measured["metric"] == family)]
+        rows = told[(told["level"] == f"{level}_correlation") & (told["metric"] == family)]
         ideal = rows["comparison"].map(comparisons.IDEAL)
         value, ends = rows["mean"] * ideal, (rows[["low", "high"]].T * ideal).T
         reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]
@@ -131,13 +132,16 @@ figures.key(figure, panels[0])
 figures.show(figure)
 
 # %% [markdown]
-# The same as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.
+# The same as numbers, beside those of this build; each a share of the ideal: 1 is the right order, −1 the reverse.
 
 # %% tags=["hide-input"]
-shown = comparisons.in_one_sign(measured[measured["level"] != "micro_rank"])
-tables.styled(
-    tables.side_by_side({"this build": shown}, rows=["level", "comparison"], columns=["metric"], order=families)
-)
+of_runs = {
+    name: comparisons.in_one_sign(of[of["level"] != "micro_rank"]) for name, of in run.beside("correlations").items()
+}
+tables.styled(tables.side_by_side(of_runs, rows=["level", "comparison"], columns=["metric"], order=families))
+
+# %% tags=["hide-input"]
+Markdown(f"The figure: {shown_run}.")
 
 # %% [markdown]
 # ## What reproduced

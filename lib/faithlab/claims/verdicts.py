@@ -62,7 +62,7 @@ COUNTED = "counted"
 _LEVEL = re.compile(r"\d+(?:\.\d+)?%?")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ROUNDING = 1e-12
-"""An end that is nearer to the bar than this lies on it: rounding decides no verdict."""
+"""An end that is nearer to the bar than this lies on it: the rounding of sums decides no verdict."""
 LINES = 8
 """Numbers of a verdict that a page shows in the open; more are folded."""
 
