@@ -594,6 +594,7 @@ def test_explanations_of_other_inputs_or_features_are_an_error(subject, attribut
     [
         ({"attributions": {"second": torch.zeros(5, 2)}}, "the explanations 'second': expected an attribution"),
         ({"labels": {"variant": 3}}, "variant: expected a text"),
+        ({"attributions": {"": torch.zeros(5, 12)}}, "explainer: expected a text"),
         ({"images": torch.zeros(5, dtype=torch.int64)}, "are there more than once"),
         ({"images": torch.arange(5) + 2**31}, "integers of 32 bits"),
     ],

@@ -19,7 +19,7 @@
 #
 # A faithfulness metric says whether an explanation is true of a *network*. A number that is read off the map alone cannot know that. So
 # such numbers are controls: a trial that passes them does not show that a metric looks at the network, however well the
-# metric does there. This page puts three of them to the trials of [](examination), on the same networks and inputs.
+# metric does there. This page puts three of them to the trials of [](examination), on the networks and inputs of its recorded run.
 
 # %% [markdown]
 # ## Parameters
@@ -53,7 +53,7 @@ run = Run("across/controls", globals())
 # Each is a metric like any other, higher is better, and each ignores `score`, by which a metric asks the network.
 
 # %%
-settings = profiles.resolve("across/examination", "study") | {"images": images}
+settings = profiles.resolve("across/examination", "paper" if profile == "paper" else "study") | {"images": images}
 
 
 def correlation(a, b, counted):
@@ -86,8 +86,9 @@ def smoothness(score, attribution, present=None):
 
 def concentration(score, attribution, present=None):
     """The largest magnitude over the mean one."""
-    size, there = attribution.double().abs(), everywhere(attribution, present)
-    return size.amax(1) * there.sum(1) / (size * there).sum(1)
+    there = everywhere(attribution, present)
+    size = attribution.double().abs() * there
+    return size.amax(1) * there.sum(1) / size.sum(1)
 
 
 named = {"nearness to the middle": middle, "smoothness": smoothness, "concentration": concentration}

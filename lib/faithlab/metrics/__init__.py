@@ -334,7 +334,9 @@ def evaluate(
         except ValueError as wrong:
             raise ValueError(f"the explanations {explainer!r}: {wrong}") from None
     nothing = torch.full((len(subject.x),), torch.nan)  # what no table can hold is refused before anything is asked
-    Scores.of(nothing, images=subject.images, **{**subject.labels, "metric": "none", **labels})
+    for explainer, name in pairs:
+        own = {"metric": name, "explainer": explainer}
+        Scores.of(nothing, images=subject.images, **{**subject.labels, **own, **labels})
     scores = _shared(subject, {(e, name): metrics[name] for e, name in pairs})
     tables = []
     for explainer, name in pairs:

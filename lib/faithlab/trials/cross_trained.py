@@ -236,8 +236,9 @@ def summary(scores: Scores) -> pd.DataFrame:
         head = (folds.TASKS[data].name if data in folds.TASKS else data, cell["network"], condition, cell["explainer"])
         end = (*map(len, known), missing)
         for measure, of in MEASURES.items():
-            e = stats.estimate(own, of)
-            rows.append((*head, measure, *map(float, e.shown), *end))
+            needed = known[: len(of.over)]  # ReCo has both sets, MeGe the first
+            shown = stats.estimate(own, of).shown if all(map(len, needed)) else (float("nan"),) * 3
+            rows.append((*head, measure, *map(float, shown), *end))
         rows.append((*head, "ReCo_printed", consistency.reco(*known, "printed"), float("nan"), float("nan"), *end))
     names = ["dataset", "model", "condition", "explainer", "measure", "mean", "low", "high"]
     return pd.DataFrame(rows, columns=[*names, "same", "different", "missing"])

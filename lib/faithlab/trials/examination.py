@@ -486,6 +486,10 @@ def _asked(
 # What is wrong with a metric or an explanation, before the work starts
 
 
+CHECKED = 3
+"""How often `check` asks a metric about its inputs."""
+
+
 def check(metrics: Mapping[str, Metric], subject: Subject) -> None:
     """Ask metrics of a random explanation of a few inputs, and of each half of them beside others of the other half.
 
@@ -496,14 +500,14 @@ def check(metrics: Mapping[str, Metric], subject: Subject) -> None:
     few = gaming.part(subject, torch.arange(min(4, len(subject.x))))
     random = explained(few, {RANDOM: "random"})[RANDOM]
     first = torch.arange(len(random), device=random.device) < len(random) / 2
-    halves = [(one, torch.where(one[:, None], random, 3 * random.flip(1))) for one in (first, ~first)]
+    halves = [(one, torch.where(one[:, None], random, random.roll(len(random) // 2, 0))) for one in (first, ~first)]
     for name, metric in metrics.items():
         if obstacles({name: metric}, few, {RANDOM: random}):
             continue
         try:
             value = metric(few, random)
             other = torch.cat([metric(few, mixed)[one] for one, mixed in halves])
-            depends = _differ(value, other) > 1 and _differ(value, metric(few, random)) == 0
+            depends = _differ(value, other) >= max(1, len(random) / 2) and _differ(value, metric(few, random)) == 0
         except Exception as error:
             raise ValueError(f"the metric {name!r} fails on a random explanation of a few inputs: {error}") from error
         if bool(value.isnan().all()):
