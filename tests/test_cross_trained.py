@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import pandas as pd
 import pytest
 import torch
 
@@ -114,6 +115,21 @@ def test_mege_and_reco_of_the_rows_are_those_of_the_sets(family):
         assert table[name, "MeGe"] == pytest.approx(consistency.mege(same))
         assert table[name, "ReCo"] == pytest.approx(consistency.reco(same, different))
         assert table[name, "ReCo_printed"] == pytest.approx(consistency.reco(same, different, "printed"))
+
+
+def test_who_has_no_distance_in_a_set_has_no_score_and_the_others_have_theirs(family):
+    scores = cross_trained.cross_trained(BOTH, family, {"GradCAM": "gradcam", "Saliency": "saliency"})
+
+    def lost(block):
+        values = torch.full_like(block.values, torch.nan)
+        return dataclasses.replace(block, values=values if block.labels["explainer"] == "GradCAM" else block.values)
+
+    same, different = (scores.where(metric=kind) for kind in cross_trained.SETS)
+    table = cross_trained.summary(Scores(map(lost, same)) + different).set_index(["explainer", "measure"])["mean"]
+    assert table["GradCAM"].isna().all()
+    pd.testing.assert_series_equal(
+        table["Saliency"], cross_trained.summary(scores).set_index(["explainer", "measure"])["mean"]["Saliency"]
+    )
 
 
 def test_each_network_is_about_the_class_that_it_predicts_or_all_about_the_label(family):
