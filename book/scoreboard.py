@@ -558,7 +558,7 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
             none = (
                 f"none is sure to do with {forwards:,} forwards"
                 if len(used)
-                else "none: no metric passes and fails none"
+                else "none: no metric passes what it must and fails none"
             )
             first.append(f"| {kind} | {none} | {others} |")
         fail, unknown = (of["failed"] != "").sum(), (of["place"].isna() & (of["failed"] == "")).sum()

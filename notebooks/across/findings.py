@@ -98,7 +98,7 @@ for axes, kind in zip(panels[:, 0], here, strict=True):
         axes.text(
             0.5,
             0.5,
-            "none passes and fails none",
+            "no metric passes what it must",
             transform=axes.transAxes,
             ha="center",
             va="center",
@@ -136,7 +136,7 @@ figures.show(figure)
 # %% tags=["hide-input"]
 take = examination.recommended(advice, price, forwards)
 none_of = {
-    kind: f"none is sure to do with {forwards:,}" if kind in {*usable["kind"]} else "none passes and fails none"
+    kind: f"none is sure to do with {forwards:,}" if kind in {*usable["kind"]} else "no metric passes what it must"
     for kind in here
 }
 rows = []
