@@ -328,7 +328,7 @@ def test_what_fits_one_kind_only_is_told_before_the_first_is_examined(tmp_path):
 )
 def test_a_metric_that_fails_is_told_in_which_line(tmp_path, answer, said):
     named = written(tmp_path, f"def mine(score, attribution):\n    return {answer}")
-    with pytest.raises(ValueError, match=rf"the metric 'mine' fails on a random explanation of two {said}"):
+    with pytest.raises(ValueError, match=rf"the metric 'mine' fails on a random explanation of a few {said}"):
         examine.check(metric=f"{named}:mine")
 
 
