@@ -427,9 +427,6 @@ def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
     for kind, own in of.groupby("kind", sort=False):
         found = {(row.metric, row.trial): row for row in own.itertuples()}
         asked_of = own[own["verdict"].isin(figures.VERDICTS)].groupby("metric")["verdict"].agg(set)
-        passed = own[own["verdict"] == "passed"].groupby("metric")["trial"].agg(set)
-        must = {examination.BUILT} & {*own.loc[own["verdict"].isin(figures.VERDICTS), "trial"]}
-        usable = [n for n, of in passed.items() if must <= of and of & {*examination.TELLING}]
         cells = {
             name: "".join(_cell(found.get((name, trial)), trial, intervals) for trial in trials)
             for name in names
@@ -438,7 +435,7 @@ def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
         rows = "".join(f'<tr><th scope="row">{html.escape(name)}</th>{own}</tr>' for name, own in cells.items())
         table = f'<table class="faithlab-matrix"><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>'
         if kind:
-            clean = sum("failed" not in asked_of[name] for name in usable)
+            clean = len(examination.usable(own))
             do = "fails none and passes" if clean == 1 else "fail none and pass"
             said = f"{clean} of {len(asked_of)} metrics {do} {TELLING}"
             summary = f"{html.escape(kind)}: {said}"

@@ -15,6 +15,7 @@ import torch
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import figures, places, tables
+from faithlab.study.results import recorded
 from faithlab.subject import Subject
 from faithlab.trials import examination, truth
 from faithlab.trials.examination import NONE, ORACLE
@@ -171,6 +172,16 @@ def test_advice_puts_what_fails_nothing_first_and_what_costs_alike_in_one_place(
     assert own.loc["dear", ["passed", "open"]].tolist() == ["Order, Truth", "Gaming"]
     assert own.loc["bad", "failed"] == "Order"
     assert found.loc[found["kind"] == "other", ["metric", "place"]].to_numpy().tolist() == [["bad", 0.0]]
+
+
+def test_numbers_that_never_ask_the_network_pass_some_trials_and_not_truth():
+    # Home, the examination and the findings say so in words.
+    found = recorded("across/controls", "trust").frame.query("size == 'all images'")
+    passed = {*found.loc[found["verdict"] == "passed", "trial"]}
+    assert {"Order", "Chance", "Own model"} <= passed
+    assert examination.BUILT not in passed
+    assert examination.BUILT in {*found.loc[found["verdict"] != "does not apply", "trial"]}
+    assert examination.usable(found[found["kind"] == found["kind"].iloc[0]]) == []
 
 
 def test_recommended_is_what_passes_most_of_those_that_can_be_paid():

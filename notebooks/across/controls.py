@@ -128,16 +128,18 @@ known = known[known["size"] == "all images"]
 
 
 def of_trials(verdict):
-    """The trials with such a verdict of a control, and of which kinds and controls."""
-    rows = known[known["verdict"] == verdict]
-    names = rows.assign(who=rows["metric"] + rows["kind"].map(" ({})".format)).groupby("trial", sort=False)["who"]
-    return {trial: list(who) for trial, who in names}
+    """The trials with such a verdict of a control: which controls, and of how many kinds of network."""
+    kinds_of = known[known["verdict"] == verdict].groupby(["trial", "metric"], sort=False)["kind"].nunique()
+    return {
+        trial: [f"{name} ({count})" for (_, name), count in of.items()]
+        for trial, of in kinds_of.groupby("trial", sort=False)
+    }
 
 
 passed, failed = of_trials("passed"), of_trials("failed")
 never = [trial for trial in failed if trial not in passed]
 Markdown(
-    "Metrics that never ask the network pass "
+    f"Metrics that never ask the network pass, of so many of {known['kind'].nunique()} kinds of network, "
     + ("; ".join(f"**{trial}**: {', '.join(who)}" for trial, who in passed.items()) or "no trial")
     + f". None of them passes, and at least one fails, {' or '.join(f'**{trial}**' for trial in never) or 'any other'} ({source})."
 )
@@ -145,8 +147,8 @@ Markdown(
 # %% [markdown]
 # So to pass Order, Chance or Own model does not show that a metric asks the network: where objects are in the middle and explanations
 # are smooth, less noise, an explanation instead of a random order, and a network that has learnt all give maps that a blind number likes
-# better, too. What these trials find out is who *fails* them. *Truth* is what a blind number cannot pass: there the features that decide
-# lie anywhere. Therefore a metric is [recommended](findings) only where it passes Truth, besides a trial that the network itself was put to.
+# better, too. What these trials find out is who *fails* them. *Truth* is another matter: there the features that decide lie anywhere, and no place or
+# shape of a map gives them away. Therefore a metric is [recommended](findings) only where it passes Truth, besides a trial that the network itself was put to.
 
 # %% tags=["hide-input"]
 run.finish()

@@ -1063,11 +1063,27 @@ def _differences(table: Scores, one: Mapping[str, Label], other: Mapping[str, La
     return found
 
 
+def usable(trust: pd.DataFrame) -> list[str]:
+    """The metrics that fail no trial, pass `BUILT`, if that was asked at all, and one of `TELLING`.
+
+    Args:
+        trust: rows of `trust`, of one kind of network and one size.
+    """
+    asked = trust[trust["verdict"] != NONE]
+    must = {BUILT} & {*asked["trial"]}
+    found = []
+    for name, own in asked.groupby("metric", sort=False):
+        passed = {*own.loc[own["verdict"] == PASSED, "trial"]}
+        if FAILED not in {*own["verdict"]} and must <= passed and passed & {*TELLING}:
+            found.append(name)
+    return found
+
+
 def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
     """Which metrics to use, the cheapest first, and which trials the others fail: of the means over the images.
 
-    To be used is what fails no trial, passes `BUILT`, if that was asked at all, and one with a right answer that the
-    network itself was put to: `BUILT` has its own network, and `STAYING` no right answer.
+    To be used is what is `usable`: it has to pass a trial with a right answer that the network itself was put to, since
+    `BUILT` has its own network and `STAYING` no right answer, and `BUILT`, which no number passes that asks nothing.
 
     Args:
         trust: of `trust`, with a column "kind" (of network).
@@ -1085,9 +1101,7 @@ def advice(trust: pd.DataFrame, price: pd.DataFrame) -> pd.DataFrame:
             name: {said: ", ".join(own.loc[own["verdict"] == said, "trial"]) for said in (PASSED, FAILED, OPEN)}
             for name, own in of.groupby("metric", sort=False)
         }
-        must = {BUILT} & {*of["trial"]}
-        passed = {name: {*said[PASSED].split(", ")} for name, said in trials.items() if not said[FAILED]}
-        clean = [name for name, those in passed.items() if must <= those and those & {*TELLING}]
+        clean = usable(of)
         told = costs.loc[[(kind, name) for name in clean]].reset_index()
         # A metric that asks nothing costs nothing, whatever the images.
         ends = [(told["each"] * told[end]).where(told["each"] > 0, 0.0) for end in ("images_low", "images_high")]
