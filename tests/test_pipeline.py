@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -147,10 +148,12 @@ class Project:
         folder = self.folder / "build" / run / "results"
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
-    def start(self, profile: str = "quick", goal: tuple[str, ...] = ("book",)) -> subprocess.Popen:
+    def start(
+        self, profile: str = "quick", goal: tuple[str, ...] = ("book",), where: tuple[str, ...] = ()
+    ) -> subprocess.Popen:
         return subprocess.Popen(
             # Pages that import nothing are done before a server of kernels has loaded its libraries.
-            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2", "WARM="],
+            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2", "WARM=", *where],
             cwd=self.folder,
             env=self.environment(),
             stdout=subprocess.PIPE,
@@ -172,6 +175,14 @@ class Project:
         ran = sorted(log.read_text().splitlines()) if log.exists() else []
         return ran + (["book"] if page.stat().st_mtime_ns != before else [])
 
+    def stale(self) -> list[str]:
+        """What a build would run, in the words of `make`, without running it."""
+        process = self.start(where=("WHERE=--workflow-profile none --cores 2 --dry-run",))
+        output = process.communicate()[0]
+        assert process.returncode == 0, output
+        jobs = re.findall(r"^Job \d+: (?:notebook (\S+) \(|the (book)$)", output, re.MULTILINE)
+        return [*sorted(page for page, _ in jobs if page), *(book for _, book in jobs if book)]
+
 
 def test_only_what_is_stale_is_made_again(tmp_path):
     project = Project(tmp_path)
@@ -181,34 +192,37 @@ def test_only_what_is_stale_is_made_again(tmp_path):
     page = (tmp_path / "build/quick/html/notebooks/part/b.html").read_text()
     assert 'href="../../results/part/b/values.csv"' in page
 
-    project.build_pages_quickly()
-    assert project.make() == ["book"]
     project.edit("notebooks/profiles.yml", "smoke: {size: 2}", "smoke: {size: 1}")
     for path in tmp_path.rglob("*"):  # as after a clone or a checkout: new times, same content
         if path.is_file() and not {"build", ".snakemake"} & set(path.parts):
             path.touch()
-    assert project.make() == []
+    assert project.stale() == []
 
     project.write("lib/faithlab/metrics/mean.py", "BETTER = 1\n")  # that no notebook reaches
     project.edit("lib/faithlab/scores.py", '"""The long table', '"""The long, long table')
-    assert project.make() == ["book"]
+    assert project.stale() == ["book"]
 
     table = tmp_path / "lib/faithlab/scores.py"
-    times = table.stat()
-    project.write("lib/faithlab/scores.py", f"{table.read_text()}MORE = 1\n")
+    text, times = table.read_text(), table.stat()
+    project.write("lib/faithlab/scores.py", f"{text}MORE = 1\n")
     os.utime(table, (times.st_atime, times.st_mtime))  # as rsync -a brings it
     shutil.rmtree(tmp_path / ".snakemake")  # as people do when they meet a lock
-    assert project.make() == ["a", "part/b", "book"]
+    assert project.stale() == ["a", "part/b", "book"]
 
-    project.edit("notebooks/part/b.py", "# # About part/b", "# # More about part/b")
-    assert project.make() == ["part/b", "book"]
-
+    # What is taken back is as it was made.
+    project.write("lib/faithlab/scores.py", text)
     project.edit("notebooks/profiles.yml", "a: {data: [digits]}", "a: {data: [digits], quick: {size: 4}}")
-    assert project.make() == ["a", "book"]
+    assert project.stale() == ["a", "book"]
+
+    project.edit("notebooks/profiles.yml", ", quick: {size: 4}", "")
+    project.edit("notebooks/part/b.py", "# # About part/b", "# # More about part/b")
+    project.build_pages_quickly()
+    assert project.stale() == ["part/b", "book"]
+    assert project.make() == ["part/b", "book"]
 
     assert project.make("smoke") == ["a", "part/b", "book"]
     assert (tmp_path / "build/smoke/results/part/b/values.csv").read_text().split() == ["value", "0"]
-    assert project.make("quick") == []
+    assert project.stale() == []
 
 
 def test_one_notebook_runs_with_parameters_of_its_own_and_leaves_the_profile_alone(tmp_path):

@@ -1,7 +1,7 @@
 """Networks that several notebooks ask; they pass the same numbers here, so that these are trained once.
 
 F-Fidelity compares a pair: one trained as usual, and the same one used to missing features. SaCo explains a small
-Vision Transformer.
+Vision Transformer, and a large one.
 """
 
 import dataclasses
@@ -40,6 +40,19 @@ VIT = dataclasses.replace(
     decay=0.05,
 )
 """The small Vision Transformer; it ships."""
+
+VIT_SMALL = Recipe(
+    data="cifar10",
+    model="vit_small",
+    epochs=2,
+    rate=0.002,
+    decay=0.01,
+    optimiser="adamw",
+    batch=32,
+    augment=True,
+    precision="bfloat16",
+)
+"""The large Vision Transformer, of others' weights, see `faithlab.zoo.vit_small`; what is trained of it ships."""
 
 BILSTM = Recipe(
     data="japanese-vowels",

@@ -43,6 +43,7 @@ APART = frozenset(
         "faithlab.zoo.datasets._write",
         "faithlab.zoo.pretrained._LITE",
         "faithlab.zoo.pretrained._weights",
+        "faithlab.zoo.vit_small.BACKBONE",
         # Registries, and what chooses from them: whoever asks for a key enters by what was chosen.
         "faithlab.explainers.find",
         "faithlab.explainers.register",

