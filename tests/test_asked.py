@@ -205,6 +205,6 @@ def test_where_f_fidelity_does_worse_than_plain_removal_the_guideline_says_so():
     """Its sentence is typed: the recorded run of the findings has to say it, too, away from F-Fidelity's own trial."""
     text = (places.root() / "book/f-fidelity/guideline.md").read_text(encoding="utf-8")
     assert "by other papers' trials F-Fidelity can do worse than plain removal" in text
-    away = recorded("across/findings", "away").frame
+    away = recorded("across/rivals", "away").frame
     rows = away[away["pair"].isin(["FFid+ > Fid+", "FFid- > Fid-"]) & (away["trial"] != "Order")]
     assert (rows["high"] < 0).any()

@@ -21,15 +21,29 @@ from faithlab.study import execute, kernels, pipeline, places
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
 
 
-@pytest.fixture
-def build(monkeypatch):
+@contextlib.contextmanager
+def marked():
     """The environment of a build, whose processes are ended after it."""
     mark = uuid.uuid4().hex
-    monkeypatch.setenv(pipeline.MARK, mark)
-    monkeypatch.setenv(kernels.WARM, "1")
-    monkeypatch.setenv("FAITHLAB_GPUS", "")
-    yield mark
-    pipeline.end(mark)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {pipeline.MARK: mark, kernels.WARM: "1", "FAITHLAB_GPUS": ""}.items():
+            patch.setenv(name, value)
+        yield mark
+        pipeline.end(mark)
+
+
+@pytest.fixture
+def build():
+    """A build of a test's own."""
+    with marked() as mark:
+        yield mark
+
+
+@pytest.fixture(scope="module")
+def long_build():
+    """A build that several tests share: a server takes seconds to load the libraries."""
+    with marked() as mark:
+        yield mark
 
 
 def servers(mark):
@@ -85,7 +99,7 @@ def test_a_kernel_is_a_fork_with_the_page_s_own_folder_and_environment(build, tm
     assert not servers(build)
 
 
-def test_a_kernel_ends_with_who_asked_for_it(build, tmp_path):
+def test_a_kernel_ends_with_who_asked_for_it(long_build, tmp_path):
     process = page(
         tmp_path, "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(600)"
     )
@@ -103,21 +117,21 @@ def test_a_kernel_ends_with_who_asked_for_it(build, tmp_path):
             time.sleep(0.1)
 
 
-def test_a_kernel_that_dies_is_noticed_whatever_it_has_started(build, tmp_path):
+def test_a_kernel_that_dies_is_noticed_whatever_it_has_started(long_build, tmp_path):
     dies = "import os, time; os.fork() or (time.sleep(600), os._exit(0)); os._exit(3)"
     with (tmp_path / "says").open("w") as says:
         assert page(tmp_path, dies, stderr=says).wait(timeout=240) != 0
     assert "DeadKernelError" in (tmp_path / "says").read_text()
-    assert servers(build), "it was a fork"
+    assert servers(long_build), "it was a fork"
 
 
-def test_a_figure_is_inline(build, tmp_path):
+def test_a_figure_is_inline(long_build, tmp_path):
     draws = "import matplotlib.pyplot as plt; print(plt.get_backend()); figure = plt.figure(); plt.plot([1, 2])"
     assert page(tmp_path, draws).wait(timeout=240) == 0
     (cell,) = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
     assert [output.output_type for output in cell.outputs][-1] == "display_data"
     assert "image/png" in cell.outputs[-1]["data"]
-    assert servers(build)
+    assert servers(long_build)
 
 
 def test_where_no_server_can_be_had_a_kernel_starts_cold(build, tmp_path, monkeypatch):

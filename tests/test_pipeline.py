@@ -180,8 +180,8 @@ class Project:
         process = self.start(where=("WHERE=--workflow-profile none --cores 2 --dry-run",))
         output = process.communicate()[0]
         assert process.returncode == 0, output
-        jobs = re.findall(r"^Job \d+: (?:notebook (\S+) \(|the (book)$)", output, re.MULTILINE)
-        return [*sorted(page for page, _ in jobs if page), *(book for _, book in jobs if book)]
+        jobs = re.findall(r"^Job \d+: (notebook|images of|the) (\S+)(?: \(.*\), (part \d+))?", output, re.MULTILINE)
+        return sorted((f"{name} {part}".strip() for _, name, part in jobs), key=lambda job: (job == "book", job))
 
 
 def test_only_what_is_stale_is_made_again(tmp_path):
@@ -294,7 +294,7 @@ def test_an_experiment_leaves_the_book_alone_and_the_book_takes_no_tables_of_ano
     project.run(sys.executable, "-m", "faithlab.study.execute", "part/b", "--out", "build/mine.ipynb")
     assert project.results() == kept
     assert set(project.results("quick+by-hand")) == set(same)
-    assert project.make() == []
+    assert project.stale() == []
 
     # The tables of the experiment put by force beside the page of the build, and a table changed.
     for name in ("values.csv", "provenance.json"):
@@ -404,18 +404,13 @@ def test_parts_of_a_page_are_jobs_that_it_waits_for(tmp_path):
     assert [line for line in ran if line in ("a", "images 0-4", "images 5-8")] == ["a", "a", "images 5-8"]
     assert not list((tmp_path / "build/unfinished").rglob("*.step"))
     cut = project.results()["a/scores.parquet"]
-    assert project.make() == [], "its parts are gone, and not missed"
+    assert project.stale() == [], "its parts are gone, and not missed"
 
-    # A page that is made anew has its parts made anew.
-    again = [tmp_path / "build/quick" / file for file in ("executed/a.ipynb", "html/index.html")]
-    for file in again:
-        file.unlink()
-    ran = project.make()
-    assert ran.count("a") == 4, "three jobs, of which one has no images, and the page"
-    assert [line for line in ran if "images" in line] == ["images 0-4", "images 5-8"]
+    # A page that is made anew has its parts made anew: two, and one before them that has no images.
+    for file in ("executed/a.ipynb", "html/index.html"):
+        (tmp_path / "build/quick" / file).unlink()
+    assert project.stale() == ["a", "a part 0", "a part 1", "a part 2", "book"]
     project.edit("notebooks/profiles.yml", ", parts: {quick: 2}", "")
-    for file in again:
-        file.unlink()
     assert "images 0-8" in project.make()
     assert project.results()["a/scores.parquet"] == cut
 

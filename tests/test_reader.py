@@ -149,6 +149,7 @@ def test_whoever_cannot_see_the_answer_is_told_the_sentence_that_heads(notebook)
 HEADED = [
     "across/examination",
     "across/findings",
+    "across/rivals",
     "cost/engine",
     "f-fidelity/images",
     "f-fidelity/public-code",

@@ -305,14 +305,8 @@ readings = {
 
 def like_the_paper(k, called):
     """The rank correlation of the explainers' means with the printed numbers, by the names that they have here."""
-    theirs = stats.rank(torch.tensor(printed_means.loc[k, list(called)].to_numpy()))
-
-    def correlation(*samples):
-        means = torch.stack([sample.mean() for sample in samples], -1)
-        return stats.pearson(stats.rank(means), theirs.expand_as(means))
-
-    over = tuple({"explainer": name, "metric": f"SaCo, K = {k}"} for name in called.values())
-    return stats.Statistic(correlation, over, "rank correlation", steps=True, bounds=(-1.0, 1.0))
+    numbers = {here: printed_means.loc[k, name] for name, here in called.items()}
+    return stats.like_numbers("explainer", numbers, metric=f"SaCo, K = {k}")
 
 
 def orders(both):

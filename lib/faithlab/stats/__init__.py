@@ -12,6 +12,7 @@ from faithlab.stats.samples import (
     explainers_ranked,
     found_order,
     images_ranked,
+    like_numbers,
     mean,
     mege,
     micro_rank,

@@ -192,6 +192,24 @@ def agreement(one: Labels, other: Labels, by: str, values: Sequence[Label]) -> S
     return Statistic(ranked_alike, tuple(over), "rank correlation", within=(-1.0, 1.0))
 
 
+def like_numbers(by: str, numbers: Mapping[Label, float], **labels: Label) -> Statistic:
+    """Spearman's correlation between the means of the values of a label and fixed numbers, such as printed ones.
+
+    Args:
+        by: what is ranked, such as "explainer".
+        numbers: by its values.
+        **labels: of the rows.
+    """
+    fixed = rank(torch.tensor([*numbers.values()], dtype=torch.float64))
+
+    def correlation(*samples: Sample) -> Tensor:
+        means = torch.stack([sample.mean() for sample in samples], -1)
+        return pearson(rank(means), fixed.to(means.device).expand_as(means))
+
+    over = tuple({by: value, **labels} for value in numbers)
+    return Statistic(correlation, over, "rank correlation", steps=True, bounds=(-1.0, 1.0))
+
+
 def settled(by: str, values: Sequence[Label], **labels: Label) -> Statistic:
     """Spearman's correlation between the means of every second image and those of the other images.
 

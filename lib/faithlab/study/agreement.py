@@ -59,7 +59,7 @@ FEW = 0.03
 """The share of all numbers of a table that may differ by more: a processor with bfloat16 beside one without turned 1.8
 % of the hits of EfficientNet-Lite0. Two may in any table: of few numbers two are no small share."""
 
-ORDERS = {"across/findings, draws": 0.15}
+ORDERS = {"across/rivals, draws": 0.15}
 """Tables whose numbers are orders of the hits of one input, and the share of them that may differ: each rests on a
 hundred hits and more, one of which moves it by a step. Seen: 5 of 72, beside 0.4 % of the hits."""
 

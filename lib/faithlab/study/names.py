@@ -39,6 +39,7 @@ NETWORKS = {
     "resnet18": "ResNet-18",
     "transformer": "Transformer",
     "vit": "ViT",
+    "vit_small": "ViT-S",
 }
 """Networks of `faithlab.zoo`, by the kind that is named in a file of theirs."""
 

@@ -52,7 +52,10 @@ VIT_SMALL = Recipe(
     augment=True,
     precision="bfloat16",
 )
-"""The large Vision Transformer, of others' weights, see `faithlab.zoo.vit_small`; what is trained of it ships."""
+"""A Vision Transformer of others' weights, see `faithlab.zoo.vit_small`; what is trained of it ships."""
+
+LARGE = {"vit-small-patch14": VIT_SMALL}
+"""Networks of others' weights, by what these are called where they are fetched, see `faithlab.study.weights`."""
 
 BILSTM = Recipe(
     data="japanese-vowels",

@@ -31,12 +31,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faithlab.study.weights", description=__doc__)
     parser.add_argument("networks", nargs="+", metavar="NETWORK", help="as faithlab.zoo.pretrained or timm calls it")
     from faithlab.fetch.sources import DatasetUnavailable
-    from faithlab.zoo import pretrained, transformers  # they bring torch
+    from faithlab.zoo import pretrained, transformers, vit_small  # they bring torch
 
     for network in parser.parse_args(arguments).networks:
         try:
             if network in pretrained.names():
                 pretrained.load(network)
+            elif network == vit_small.BACKBONE.name:
+                vit_small.BACKBONE.tensors()
             else:
                 transformers.load(network, "imagenet", 1000)
         except (DatasetUnavailable, ValueError) as error:

@@ -36,7 +36,10 @@ SIGNED = ("IG", "Conservative LRP")
 magnitude."""
 
 RECOGNISED = 2000
-"""Test images, at most, on which it is counted how many a network recognises."""
+"""Test images, at most, on which it is counted how many a small network recognises."""
+
+NAMES = {"vit": "ViT", "vit_small": "ViT-S"}
+"""What tables call the networks of recipes: the small one of the study, and the large one."""
 
 
 def subjects(
@@ -51,25 +54,24 @@ def subjects(
     """Networks with the first images of a test split, and which test images they recognise.
 
     Args:
-        networks: "vit" is the small one, trained by every one of `recipes`; all others are timm's, see
-            `faithlab.zoo.transformers`.
+        networks: "vit" are those of `recipes`; all others are timm's, see `faithlab.zoo.transformers`.
         data: an image set of `faithlab.zoo.datasets`.
         images: how many are explained.
-        recipes: of the small network, one for each training seed.
+        recipes: of the small network, one for each training seed, or of the large one.
         weights: folder of the weights of timm's networks; None: timm's own, for ImageNet.
         path: folder of the photographs, for imagenet-folder.
 
     Returns:
         The subjects, and the long table of the metric "accuracy", which is no metric of explanations: 1 where a network
-        recognises an image, of the first test images (of timm's networks: of those explained).
+        recognises an image, of the first test images (of large networks: of those explained).
     """
     found, recognised = [], []
     for name in networks:
         if name == "vit":
             test = datasets.load(data, "test")
-            shown = test.take(slice(RECOGNISED))
             for recipe in recipes:
-                own = subject(recipe, images, name="ViT", about="prediction", data=test)
+                own = subject(recipe, images, name=NAMES.get(recipe.model, recipe.model), about="prediction", data=test)
+                shown = test.take(slice(RECOGNISED if recipe.model == "vit" else images))
                 found.append(own)
                 recognised.append(_hits(own, own.model, shown.model_inputs(), shown.labels))
             continue
