@@ -5,6 +5,7 @@ import statistics
 
 import pandas as pd
 import pytest
+import scipy.stats
 import torch
 from torch import nn
 
@@ -328,6 +329,20 @@ def test_agreement_is_spearmans_correlation_of_the_means():
     means = [[float(stats.estimate(t, explainer=e, **kind).value) for e in "abcde"] for kind in kinds]
     expected = stats.spearman(*torch.tensor(means, dtype=torch.float64))
     assert stats.estimate(t, stats.agreement(*kinds, "explainer", "abcde")).value == pytest.approx(expected.item())
+
+
+def test_means_are_compared_with_fixed_numbers_by_their_ranks():
+    numbers = {"a": 0.3, "b": -1.0, "c": 0.3, "d": 7.0}
+    values = torch.randn(4, 30, generator=torch.Generator().manual_seed(0)) + torch.tensor([0.5, 0, 0.2, 1])[:, None]
+    t = Scores.concat(
+        Scores.of(of, images=range(30), dataset="data", network="net", explainer=e, metric="m")
+        for e, of in zip("abcd", values, strict=True)
+    )
+    expected = scipy.stats.spearmanr(values.mean(1), [*numbers.values()]).statistic
+    found = stats.estimate(t, stats.like_numbers("explainer", numbers, metric="m"))
+    assert float(found) == pytest.approx(expected)
+    exact = stats.like_numbers("explainer", dict(zip("abcd", values.mean(1).tolist(), strict=True)), metric="m")
+    assert float(stats.estimate(t, exact)) == pytest.approx(1)
 
 
 def test_the_explainers_whose_metrics_agree_across_images_are_named():
