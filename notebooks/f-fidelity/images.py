@@ -359,11 +359,7 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-best_run, _, source, _ = headlines.best(run, "correlations", measured)
-Markdown(
-    "A lead can be reproduced where the rivals' own numbers are not. Macro correlations, as shares of the ideal, that surely have another sign here "
-    f"than in print ({source}): {comparisons.reversed_here(paper, best_run)}."
-)
+Markdown(headlines.unlike_print(run, measured, paper))
 
 # %% [markdown]
 # Least relevant first the paper makes no such claim: in print every metric has the order of the areas right there. The same comparison: above 0,

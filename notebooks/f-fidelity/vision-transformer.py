@@ -59,7 +59,7 @@ from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
-from faithlab.trials import comparisons, degraded, masking, roar, subjects
+from faithlab.trials import degraded, masking, roar, subjects
 
 figures.theme()
 run = Run("f-fidelity/vision-transformer", globals())
@@ -232,11 +232,7 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-best_run, _, source, _ = headlines.best(run, "correlations", measured)
-Markdown(
-    "A lead can be reproduced where the rivals' own numbers are not. Macro correlations, as shares of the ideal, that surely have another sign here "
-    f"than in print ({source}): {comparisons.reversed_here(paper.query('dataset == @same'), best_run)}."
-)
+Markdown(headlines.unlike_print(run, measured, paper.query("dataset == @same")))
 
 # %% tags=["hide-input"]
 at = masking.printed(published.load("ffidelity_robustness"), "CIFAR-100", "ViT")  # Table 8 has no other images

@@ -15,11 +15,12 @@
 # ---
 
 # %% [markdown]
-# # Is it the size of the Vision Transformer?
+# # Is a larger Vision Transformer nearer to the paper?
 #
 # *The other pages about SaCo explain a Vision Transformer of 0.2 million weights; the paper's have 86 to 304 million, and have seen
 # ImageNet.* Where our numbers differ from the paper's, is that the network's doing? Here the same images are explained twice: by
-# the small network, and by a ViT-S of 22 million weights and 12 layers, which others trained on photographs.
+# the small network, and by a ViT-S of 22 million weights and 12 layers. It is larger and deeper, and others trained it on
+# photographs before: what differs between the two may be due to any of these.
 
 # %% [markdown]
 # ## Parameters
@@ -142,9 +143,9 @@ tables.compared(agreement, rows=["reading"], columns=["network"], order=[*READIN
 # %% [markdown]
 # ## What reproduced
 #
-# Three claims of the paper are put to the large network: that SaCo tells most explainers from Random, and that Integrated Gradients
-# stand below six others in Table 2, in both readings. The small network contradicts the last with the sign, and in part without it:
-# [](groups).
+# Two claims of the paper are put to the large network: that SaCo tells most explainers from Random, and, in both readings, that
+# Integrated Gradients stand below six others in Table 2. What the small network says of these, by three trainings, is judged on
+# [](random) and [](groups).
 
 # %% tags=["hide-input"]
 parts = [

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 
 from faithlab import stats
@@ -16,6 +17,7 @@ from faithlab.stats.samples import Statistic, difference
 from faithlab.study import provenance, tables
 from faithlab.study.names import SETS
 from faithlab.study.results import RECORDED_ORDER, Run, recorded
+from faithlab.trials import comparisons
 
 FAMILIES = {"Fid": "Fidelity", "ROAR": "ROAR", "RFid": "R-Fidelity", "FFid": "F-Fidelity"}
 CELL = ("dataset", "network", "explainer")
@@ -109,6 +111,21 @@ def mean_of(scores: Scores, cells: Sequence[Mapping[str, Any]], of: Statistic, *
     """The mean of a statistic over cells, which may be of several networks and data sets."""
     share = torch.full((1, len(cells)), 1 / len(cells), dtype=torch.float64)
     return stats.estimate(scores, of, cells=cells, contrasts=share, **labels)
+
+
+def unlike_print(run: Run, correlations: pd.DataFrame, printed: pd.DataFrame) -> str:
+    """Which of the rivals' correlations surely have another sign here than in print, in words.
+
+    Args:
+        run: of the page.
+        correlations: of `faithlab.trials.degraded.correlations`, of this build.
+        printed: the paper's.
+    """
+    told, _, source, _ = best(run, "correlations", correlations)
+    return (
+        "A lead can be reproduced where the rivals' own numbers are not. Macro correlations, as shares of the ideal, "
+        f"that surely have another sign here than in print ({source}): {comparisons.reversed_here(printed, told)}."
+    )
 
 
 def pairs_in_order(family: str, levels: Sequence[float], seeds: Sequence[int]) -> Statistic:
