@@ -52,7 +52,9 @@ run = Run("networks", globals())
 # %% tags=["hide-input"]
 def kind(recipe):
     """How a network was trained, in a few words."""
-    words = ["fine-tuned" if recipe.start else "fresh weights"]
+    words = [
+        "fine-tuned" if recipe.start else "around weights of others" if recipe.model == "vit_small" else "fresh weights"
+    ]
     if recipe.mask_share:
         words.append(f"beta {recipe.mask_share:g}")
     if recipe.orders:
@@ -213,7 +215,7 @@ if rows:
     ]
     roar = len(networks) - len(judged)
     text = (
-        f"**{len(judged)} small networks** that ship with the study, of {len(called)} kinds ({headlines.listed(called)}) on "
+        f"**{len(judged)} networks** that ship with the study, of {len(called)} kinds ({headlines.listed(called)}) on "
         f"{judged['data'].nunique()} data sets. They are right on {of_ends[0]} to {of_ends[1]} of their test examples, the median on "
         f"{judged['accuracy'].median():.0%}"
         + (

@@ -157,6 +157,7 @@ HEADED = [
     "f-fidelity/time-series",
     "f-fidelity/what-a-size-is-good-for",
     "saco/beyond-vits",
+    "saco/larger-vit",
     "trace/searches",
 ]
 """Pages whose first claim does not answer their title, or that judge none."""

@@ -345,6 +345,26 @@ def test_means_are_compared_with_fixed_numbers_by_their_ranks():
     assert float(stats.estimate(t, exact)) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("images", [24, 150])
+def test_a_difference_of_orders_moves_in_steps_as_orders_do(images):
+    """Its interval is that of the paired cells: the bootstrap's, and not moved by a bias that resamples have alone."""
+    values = torch.randn(2, 6, images, generator=torch.Generator().manual_seed(0))
+    values += torch.tensor([[1.0], [0.3]])[..., None] * torch.arange(6)[:, None] / 6
+    t = Scores.concat(
+        Scores.of(values[n, e], images=range(images), dataset="data", network=f"net {n}", explainer=str(e), metric="m")
+        for n in range(2)
+        for e in range(6)
+    )
+    one, other = ({"network": f"net {n}"} for n in range(2))
+    numbers = {str(e): e for e in range(6)}
+    paired = stats.paired(t, one, other, stats.like_numbers("explainer", numbers))
+    both = stats.difference(*(stats.like_numbers("explainer", numbers, **of) for of in (one, other)))
+    assert both.bounds == (-2, 2)
+    found = stats.estimate(t, both)
+    for end in ("value", "low", "high"):
+        assert float(getattr(found, end)) == pytest.approx(float(getattr(paired, end)))
+
+
 def test_the_explainers_whose_metrics_agree_across_images_are_named():
     scores = table({"BP": 0.5, "Random": 0.5})
     noise, unrelated = (torch.rand(48, generator=torch.Generator().manual_seed(seed)) for seed in (4, 3))

@@ -115,8 +115,8 @@ def test_explainers_of_transformers_explain_it(invented, explainer):
     assert bool(attribution.isfinite().all())
 
 
-def test_a_layer_computes_what_the_file_says():
-    """The first layer by hand, from the tensors as the file calls them."""
+def test_a_layer_computes_what_its_tensors_are_called_for():
+    """The first layer by hand. That matrices of the file have their right names shows in what the network recognises."""
     try:
         weights = dict(zip([name for name, _ in vit_small._named()], vit_small.BACKBONE.tensors(), strict=True))
     except DatasetUnavailable as error:

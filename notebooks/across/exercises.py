@@ -149,7 +149,7 @@ solution(
     + "\n".join(rows)
     + "\n\nA metric that reads off a probability sees every feature that is missing. One that counts hits and misses sees only whether the "
     "class changes, and one that draws random subsets adds its noise: both need many inputs. That holds for trained networks too: "
-    "[](findings)."
+    "[](rivals)."
 )
 
 # %% tags=["hide-input"]

@@ -371,13 +371,13 @@ told = away[away["trial"] != away["home"]]
 def by_side(paper):
     """In how many cells a paper's metric is clearly better and clearly worse than a rival, in words."""
     signs = told[told["home"] == home[paper]]["sign"].value_counts()
-    return f"**{paper}** is better in {signs.get('+', 0)} and worse in {signs.get('−', 0)} of {signs.sum()}"
+    return f"**{paper}** is better in {signs.get('+', 0)} and worse in {signs.get('−', 0)} of {signs.sum()} comparisons"
 
 
 Markdown(
     "Away from the trial of its own paper, on single inputs: "
     + headlines.listed([by_side(paper) for paper in papers])
-    + " comparisons with a rival, each by a trial and a kind of network, whose 95 % interval does not hold 0 "
+    + " with a rival, each by a trial and on a kind of network; elsewhere the 95 % interval holds 0 "
     f"(recorded run of the examination, {singles.profile} profile). Some of so many are so by chance: the claims below judge at a stricter level."
 )
 

@@ -386,7 +386,14 @@ def difference(one: Statistic, other: Statistic, name: str = "") -> Statistic:
     def minus(*samples: Sample) -> Tensor:
         return one.function(*samples[:own]) - other.function(*samples[own:])
 
-    return Statistic(minus, (*one.over, *other.over), name or f"{one.name} - {other.name}")
+    both = one.bounds and other.bounds
+    return Statistic(
+        minus,
+        (*one.over, *other.over),
+        name or f"{one.name} - {other.name}",
+        steps=one.steps or other.steps,
+        bounds=(one.bounds[0] - other.bounds[1], one.bounds[1] - other.bounds[0]) if both else None,
+    )
 
 
 def _of_pairs(

@@ -1,7 +1,7 @@
 """Networks that several notebooks ask; they pass the same numbers here, so that these are trained once.
 
 F-Fidelity compares a pair: one trained as usual, and the same one used to missing features. SaCo explains a small
-Vision Transformer, and a large one.
+Vision Transformer, and a larger one.
 """
 
 import dataclasses
@@ -54,8 +54,19 @@ VIT_SMALL = Recipe(
 )
 """A Vision Transformer of others' weights, see `faithlab.zoo.vit_small`; what is trained of it ships."""
 
-LARGE = {"vit-small-patch14": VIT_SMALL}
-"""Networks of others' weights, by what these are called where they are fetched, see `faithlab.study.weights`."""
+_OF_OTHERS = {"vit-small-patch14": VIT_SMALL}
+
+
+def of_others(weights: str) -> Recipe:
+    """A network of others' weights, by what these are called where they are fetched, see `faithlab.study.weights`.
+
+    Raises:
+        ValueError: none is known by this name.
+    """
+    if weights not in _OF_OTHERS:
+        raise ValueError(f"no network of others' weights is called {weights!r}; there are {', '.join(_OF_OTHERS)}")
+    return _OF_OTHERS[weights]
+
 
 BILSTM = Recipe(
     data="japanese-vowels",

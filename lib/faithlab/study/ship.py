@@ -119,7 +119,7 @@ def add(file: Path) -> shipped.Shipped:
         "layers": training.layers(recipe),
         **{name: about[name] for name in _ABOUT},
         "seconds": float(about["seconds"]),
-        "parameters": sum(p.numel() for p in exact.parameters()),
+        "parameters": sum(p.numel() for p in exact.parameters() if p.requires_grad),  # others do not ship
         "rounding": compare(exact, network, _test_split(recipe)),
         "retrained": [],
         "licence": LICENCE,

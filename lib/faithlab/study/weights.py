@@ -29,7 +29,7 @@ def named(name: str, parameters: Mapping[str, Any]) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Command line: fetch networks into the cache."""
     parser = argparse.ArgumentParser(prog="python -m faithlab.study.weights", description=__doc__)
-    parser.add_argument("networks", nargs="+", metavar="NETWORK", help="as faithlab.zoo.pretrained or timm calls it")
+    parser.add_argument("networks", nargs="+", metavar="NETWORK", help="as faithlab.zoo or timm calls it")
     from faithlab.fetch.sources import DatasetUnavailable
     from faithlab.zoo import pretrained, transformers, vit_small  # they bring torch
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from faithlab.claims import Part, above, premise
-from faithlab.scores import Scores
+from faithlab.scores import Label, Scores
 from faithlab.subject import Subject
 from faithlab.trials.subjects import subject
 from faithlab.zoo import datasets, training, transformers
@@ -38,8 +38,11 @@ magnitude."""
 RECOGNISED = 2000
 """Test images, at most, on which it is counted how many a small network recognises."""
 
+FEWER = 100
+"""As many of a larger one, at least: it takes its time."""
+
 NAMES = {"vit": "ViT", "vit_small": "ViT-S"}
-"""What tables call the networks of recipes: the small one of the study, and the large one."""
+"""What tables call the networks of recipes: the small one of the study, and a larger one."""
 
 
 def subjects(
@@ -57,21 +60,23 @@ def subjects(
         networks: "vit" are those of `recipes`; all others are timm's, see `faithlab.zoo.transformers`.
         data: an image set of `faithlab.zoo.datasets`.
         images: how many are explained.
-        recipes: of the small network, one for each training seed, or of the large one.
+        recipes: of the small network, one for each training seed, or of a larger one, see `NAMES`.
         weights: folder of the weights of timm's networks; None: timm's own, for ImageNet.
         path: folder of the photographs, for imagenet-folder.
 
     Returns:
         The subjects, and the long table of the metric "accuracy", which is no metric of explanations: 1 where a network
-        recognises an image, of the first test images (of large networks: of those explained).
+        recognises an image, of the first test images (of timm's networks: of those explained).
     """
     found, recognised = [], []
     for name in networks:
         if name == "vit":
             test = datasets.load(data, "test")
             for recipe in recipes:
+                if recipe.data != data:
+                    raise ValueError(f"{recipe.key()} was trained on {recipe.data}, but is to explain images of {data}")
                 own = subject(recipe, images, name=NAMES.get(recipe.model, recipe.model), about="prediction", data=test)
-                shown = test.take(slice(RECOGNISED if recipe.model == "vit" else images))
+                shown = test.take(slice(RECOGNISED if recipe.model == "vit" else max(images, FEWER)))
                 found.append(own)
                 recognised.append(_hits(own, own.model, shown.model_inputs(), shown.labels))
             continue
@@ -93,10 +98,17 @@ def _hits(subject: Subject, model: nn.Module, x: Tensor, labels: Tensor) -> Scor
     return Scores.of(hits, images=range(len(hits)), metric="accuracy", **subject.labels)
 
 
-def learned(recognised: Scores, subject: Subject) -> Part:
-    """The premise that the networks have learned their data: they recognise three times as many as guessing would."""
+def learned(recognised: Scores, subject: Subject, **labels: Label) -> Part:
+    """The premise that the networks have learned their data: they recognise three times as many as guessing would.
+
+    Args:
+        recognised: of `subjects`.
+        subject: one of those, which says how many classes there are.
+        **labels: of the networks, where not all are meant.
+    """
     bar = 3 / subject.score(reference="mean", exact=True).classes
-    return premise(above(recognised, bar, metric="accuracy", name=f"the network recognises more than {bar:.1%}"))
+    name = f"the network recognises more than {bar:.1%}"
+    return premise(above(recognised, bar, metric="accuracy", name=name, **labels))
 
 
 def magnitudes(attributions: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -5,10 +5,10 @@ shape of DINOv2's ViT-S/14 (Oquab et al., "DINOv2: Learning Robust Visual Featur
 layers, 6 heads, 384 numbers a token, 22 million weights. It has no classifier, and is for 37 x 37 patches of 14 pixels.
 
 Here an image of 32 pixels has 8 x 8 patches of 4, as if it had been enlarged to 112 pixels: the embedding of the
-patches is resampled so that it says of a small patch what it would say of the enlarged one (Beyer et al., "FlexiViT:
-One Model for All Patch Sizes", 2023), the places bilinearly. The matrices of the layers stay as they are. What is
-trained further is all else: embeddings, biases, norms, scales and the classifier, 0.1 million numbers, as Ben Zaken et
-al. ("BitFit", 2022) do with language models. They alone are the network's state: they are what is kept and ships.
+patches is resampled so that it says of a small patch about what it would say of the enlarged one (Beyer et al.,
+"FlexiViT: One Model for All Patch Sizes", 2023), the places bicubically. The matrices of the layers stay as they are.
+What is trained further is all else: embeddings, biases, norms, scales and the classifier, 0.1 million numbers, as Ben
+Zaken et al. ("BitFit", 2022) do with language models. They alone are the network's state: they are kept, and ship.
 """
 
 from collections.abc import Iterator
@@ -36,6 +36,8 @@ class Adapted(VisionTransformer):
     def __init__(self, classes: int):
         shape = {"img_size": SIDE, "patch_size": PATCH, "embed_dim": WIDTH, "depth": DEPTH, "num_heads": HEADS}
         super().__init__(**shape, num_classes=classes, init_values=1.0)
+        if {name for name, _ in _named()} != {n for n, _ in self.named_parameters() if not n.startswith("head.")}:
+            raise ValueError("this version of timm has other layers than the weights of vit_small are for")
         if not self.cls_token.is_meta:  # else only its layers are asked for
             self.load_state_dict(_resampled(), strict=False)
         for name, parameter in self.named_parameters():
@@ -156,4 +158,5 @@ BACKBONE = Packaged(
     "07982193aa02d09d9d2fc3a7fcba8c405718931ebe1caf05d8b08da6ebd5807f",
     _decode,
 )
-"""The weights of the package, in timm's order and layout."""
+"""The weights of the package, in timm's layout. Others would be another network, and want another name among `models`:
+what ships was trained around these."""
