@@ -60,6 +60,9 @@ def boolq():
     return {"train.jsonl": lines(TRAIN), "dev.jsonl": lines(TEST)}
 
 
+FEWER = {"images": 6, "series": 6, "texts": 6, "noise_shares": [0.0, 1.0]}
+"""Of pages that have them: fewer than in smoke, whose claims are judged elsewhere."""
+
 SMALL = {"cifar100": cifar100, "tiny-imagenet": tiny_imagenet, "sst2": sst2, "boolq": boolq}
 """By set: its official archives, with a few made-up examples in them."""
 
@@ -108,7 +111,8 @@ def test_a_notebook_runs_on_the_papers_data(name, tmp_path, monkeypatch):
         expect(monkeypatch, data, files := SMALL[data]())
         place(data, files)
         datasets.fetch(data)  # into the cache, where the notebook's own process finds it
-    overrides = own(profiles.resolve(name, "paper"), profiles.resolve(name, "smoke"))
+    overrides = {key: value for key, value in FEWER.items() if key in profiles.defaults(name)}
+    overrides |= own(profiles.resolve(name, "paper"), profiles.resolve(name, "smoke"))
     if "attained_patch" in profiles.defaults(name) and "tiny-imagenet" in profiles.needs(name).papers:
         overrides["attained_patch"] = 32  # four patches, as of smaller images
     execute.execute(name, "smoke", overrides=overrides)

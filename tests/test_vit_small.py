@@ -116,7 +116,7 @@ def test_explainers_of_transformers_explain_it(invented, explainer):
 
 
 def test_a_layer_computes_what_its_tensors_are_called_for():
-    """The first layer by hand. That matrices of the file have their right names shows in what the network recognises."""
+    """The first layer by hand. That the matrices have their right names shows in what the network is right about."""
     try:
         weights = dict(zip([name for name, _ in vit_small._named()], vit_small.BACKBONE.tensors(), strict=True))
     except DatasetUnavailable as error:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from faithlab import draws
 from faithlab.claims.parts import PAIRED, Part
-from faithlab.claims.verdicts import REPRODUCED, VERDICTS, Claim, judge_part, outcome, rule
+from faithlab.claims.verdicts import HOLDS, REPRODUCED, VERDICTS, Claim, judge_part, outcome, rule
 from faithlab.stats import Estimate
 from faithlab.stats.intervals import intervals, resampled
 
@@ -93,8 +93,20 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
             found, pooled=found.pooled.shifted(truth - own.value), each=found.each.shifted(truth - own.each.value)
         )
 
+    fixed = [part for part in claim.parts if part.premise or part.gathered is None]
+    premises, counted = (
+        [judge_part(part, claim.size).outcome for part in fixed if part.premise == which] for which in (True, False)
+    )
+
+    def verdict(estimated: Callable[[Part, int], Estimate], run: int) -> str:
+        # The outcome alone: how many images an open one needs takes as long.
+        own = [outcome(estimated(part, run), part.low, part.high, claim.size, part.needed) for part in tested]
+        return rule([*counted, *own], premises)
+
     def simulate(estimated: Callable[[Part, int], Estimate], count: int) -> Counter:
-        return Counter(_verdict(claim, estimated, run) for run in range(count))
+        if set(premises) <= {HOLDS}:
+            return Counter(verdict(estimated, run) for run in range(count))
+        return Counter({verdict(estimated, 0): count})  # the premises alone decide, so that one tells of all
 
     def chance(part: Part, run: int) -> Estimate:
         if part.kind in PAIRED and len(part.gathered.datasets) == 1:  # cells change places in an image
@@ -128,16 +140,6 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
         simulate(printed, runs)[REPRODUCED] / runs if known else None,
         False,
     )
-
-
-def _verdict(claim: Claim, estimated: Callable[[Part, int], Estimate], run: int) -> str:
-    own, premises = [], []
-    for part in claim.parts:
-        if part.premise or part.gathered is None:
-            (premises if part.premise else own).append(judge_part(part, claim.size).outcome)
-        else:  # the outcome alone: how many images an open one needs takes as long
-            own.append(outcome(estimated(part, run), part.low, part.high, claim.size, part.needed))
-    return rule(own, premises)
 
 
 @lru_cache(maxsize=16)  # of the parts of a claim many have as many images and cells

@@ -33,7 +33,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -613,7 +613,13 @@ def alike(groups: int) -> Kernel:
     return kernel
 
 
-def question(trial: str, name: str, scores: Scores, metrics: Mapping[str, Metric]) -> Question | None:
+def question(
+    trial: str,
+    name: str,
+    scores: Scores,
+    metrics: Mapping[str, Metric],
+    kin: Callable[[str], tuple[str, str]] | None = None,
+) -> Question | None:
     """What a trial asks of a metric, from what the long table holds; None: it holds nothing of it.
 
     Args:
@@ -621,6 +627,7 @@ def question(trial: str, name: str, scores: Scores, metrics: Mapping[str, Metric
         name: of the metric.
         scores: of the trials.
         metrics: by name.
+        kin: `gaming.kin` of a metric by its name, for many questions one that remembers; None: it is asked anew.
     """
     base, found = _base(name, scores, metrics[name])
     if not base and trial != "Truth":
@@ -660,7 +667,7 @@ def question(trial: str, name: str, scores: Scores, metrics: Mapping[str, Metric
             weight += [1 / len(both) / 2] * len(both)
         return Question((*cells, *rivals), in_pairs(better, worse, torch.tensor(weight, dtype=torch.float64)))
     if trial == "Gaming":
-        return _votes(name, scores, metrics)
+        return _votes(name, scores, metrics, kin or (lambda of: gaming.kin(metrics[of])))
     if trial == "Stand-in":
         references = list(dict.fromkeys(b["reference"] for b in found(variant=None, draw=None, reference=None)))
         cells = tuple({**b, "reference": r} for r in references for b in base)
@@ -694,13 +701,15 @@ def _against(base: list[Mapping[str, Label]], others: list[Mapping[str, Label]])
     return Question(cells, in_pairs([i for i, _ in pairs], [j for _, j in pairs])) if pairs else None
 
 
-def _votes(name: str, scores: Scores, metrics: Mapping[str, Metric]) -> Question | None:
+def _votes(
+    name: str, scores: Scores, metrics: Mapping[str, Metric], kin: Callable[[str], tuple[str, str]]
+) -> Question | None:
     """The order that a metric likes best against the explanations, by the votes of other families."""
     voters: dict[tuple[str, str], list[str]] = {}
-    own = gaming.kin(metrics[name])
+    own = kin(name)
     asked = [b.labels["metric"] for b in scores if _is(b.labels, {"variant": SEARCHED, "explainer": name})]
     for voter in dict.fromkeys(asked):
-        if (family := gaming.kin(metrics[voter])) != own:
+        if (family := kin(voter)) != own:
             voters.setdefault(family, []).append(voter)
     cells, better, worse, weights = [], [], [], []
     for members in voters.values():
@@ -791,10 +800,11 @@ def questions(
     table = turned(scores, metrics)
     own = {name: table.where(metric=name) for name in metrics if name in table.labels("metric")}
     searched = Scores([b for b in table if b.labels.get("variant") in (None, SEARCHED)])
+    kin = cache(lambda of: gaming.kin(metrics[of]))
     for name in metrics:
         for trial in TRIALS:
             of = searched if trial == "Gaming" else own.get(name, Scores([]))
-            yield name, trial, None if (name, trial) in why else question(trial, name, of, metrics), of
+            yield name, trial, None if (name, trial) in why else question(trial, name, of, metrics, kin), of
 
 
 HOME = {
