@@ -12,7 +12,8 @@ from torch.nn.functional import gelu, layer_norm, softmax
 from faithlab.explainers import explain
 from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.segments import pixels
-from faithlab.zoo import models, vit_small
+from faithlab.study import networks
+from faithlab.zoo import datasets, models, shipped, training, vit_small
 from faithlab.zoo.vit_small import DEPTH, HEADS, WIDTH
 
 
@@ -140,3 +141,14 @@ def test_a_layer_computes_what_its_tensors_are_called_for():
         assert torch.allclose(network.blocks[0](x), after, atol=1e-4)
     # Trained, scales of layers are small numbers of one sign; read from another place they would not be.
     assert 0 < float(of("ls1.gamma").abs().mean()) < 1
+
+
+def test_the_network_that_ships_recognises_what_it_was_trained_for():
+    """Its trained part says nothing without the very matrices around which it was trained."""
+    try:
+        network, data = training.trained(networks.VIT_SMALL), datasets.load("cifar10", "test")
+    except DatasetUnavailable as error:
+        pytest.skip(str(error))
+    assert shipped.find(networks.VIT_SMALL.key()) is not None
+    right = training.logits(network, data.model_inputs(slice(100))).argmax(1).cpu() == data.labels[:100]
+    assert right.double().mean() > 0.7

@@ -140,7 +140,7 @@ parts = {paper: duels(pairs) for paper, pairs in papers.items()}
 away = pd.concat([differences(of).assign(home=home[paper]) for paper, of in parts.items()], ignore_index=True)
 run.save(away, "away")
 
-# %% mystnb={"figure": {"caption": "A paper's metric against its rivals, in every trial and on every kind of network: the difference of T on single inputs. + and −: its 95 % interval lies above or below 0. Grey: the trial does not apply to both.", "name": "fi-away"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of a paper's metric and a rival."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A paper's metric against its rivals, in every trial and on every kind of network: the difference of T on single inputs. + and −: its 95 % interval lies above or below 0. Grey: the trial does not apply to both.", "name": "fi-away"}, "image": {"alt": "Heat maps of differences, a panel for each kind of network: rows are trials, columns are pairs of a paper's metric and a rival."}} tags=["hide-input", "answer"]
 duel_map(away)
 
 # %% tags=["hide-input"]
