@@ -244,8 +244,8 @@ run.claim(
 
 # %% [markdown]
 # **Why?** First with the sign: is it that, or are the six lower than in print, or Integrated Gradients higher? Conservative LRP is
-# the other sum with a sign. Then the same of the magnitude. What is left without the sign, network or data, only the paper's own
-# would tell apart: the profile `paper` asks them.
+# the other sum with a sign. Then the same of the magnitude. Whether it is the network, [a larger one](larger-vit) says in part; the data,
+# only the paper's own would tell: the profile `paper` asks them.
 
 # %% tags=["hide-input"]
 whose, told = next(
