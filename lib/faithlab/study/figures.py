@@ -426,6 +426,7 @@ def dots(
     row: str = "explainer",
     panels: Mapping[str, Mapping[str, Any]] | None = None,
     marks: Mapping[float, str] | None = None,
+    printed: Mapping[str, float] | None = None,
     **labels: Any,
 ) -> plt.Figure:
     """Means with their 95 % intervals over the images, a row for each explainer, the best on top.
@@ -438,6 +439,7 @@ def dots(
         panels: names and labels of the panels, one below the other, with the same rows; None: one. A group without
             scores in a panel is left out of it.
         marks: values that are marked, and their names.
+        printed: a paper's numbers, by row: crosses.
         **labels: of all rows.
     """
     found = {
@@ -465,6 +467,10 @@ def dots(
             ends = torch.stack([value - low, high - value]).nan_to_num(0)
             look = {"fmt": "os^vD*"[number % 6], "color": f"C{number}", "capsize": 2, "markersize": 5}
             axes.errorbar(value, at, xerr=ends, label=group, **look)
+        there = [name for name in names if name in (printed or {})]
+        if there:
+            look = {"color": "0.2", "label": "in print", "zorder": 3}
+            axes.plot([printed[name] for name in there], [names.index(name) for name in there], "x", **look)
         axes.set_yticks(range(len(names)), names, fontsize="small")
         axes.tick_params(axis="x", labelsize="small")
         axes.invert_yaxis()
@@ -482,7 +488,7 @@ def dots(
     ):  # above the axes, where they cover no interval
         if one.get_window_extent().x1 > other.get_window_extent().x0:
             other.xyann = (0, 15 if one.xyann[1] < 15 else 3)  # a line higher
-    if len(groups) > 1:
+    if len(groups) > 1 or printed:
         key(figure, max(grid.flat, key=lambda axes: len(axes.containers)))
     return show(figure)
 
