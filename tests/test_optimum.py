@@ -444,3 +444,16 @@ def test_a_group_that_a_panel_lacks_leaves_the_look_of_the_others():
     assert [list(of) for of in looks] == [["first", "second"], ["second"]]
     assert looks[0]["first"] != looks[0]["second"] == looks[1]["second"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second"]
+
+
+def test_a_papers_numbers_are_crosses_in_the_rows_that_it_has():
+    rows = Scores.concat(
+        Scores.of([0.1 * k, 0.1 * k + 0.2], images=[0, 1], explainer=e, metric="m", network="a", dataset="d")
+        for k, e in enumerate(("low", "high"))
+    )
+    figure = figures.dots(rows, {"a": {"network": "a"}}, label="x", printed={"low": 0.7, "unknown": 1.0})
+    (axes,) = figure.axes
+    (crosses,) = [line for line in axes.lines if line.get_marker() == "x"]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert crosses.get_xydata().tolist() == [[0.7, names.index("low")]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["in print", "a"]
