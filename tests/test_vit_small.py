@@ -13,6 +13,7 @@ from faithlab.explainers import explain
 from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.segments import pixels
 from faithlab.study import networks
+from faithlab.trials import transformers
 from faithlab.zoo import datasets, models, shipped, training, vit_small
 from faithlab.zoo.vit_small import DEPTH, HEADS, WIDTH
 
@@ -152,3 +153,14 @@ def test_the_network_that_ships_recognises_what_it_was_trained_for():
     assert shipped.find(networks.VIT_SMALL.key()) is not None
     right = training.logits(network, data.model_inputs(slice(100))).argmax(1).cpu() == data.labels[:100]
     assert right.double().mean() > 0.7
+
+
+def test_networks_explain_images_of_the_data_that_they_were_trained_on():
+    other = dataclasses.replace(networks.VIT, data="cifar100")
+    with pytest.raises(ValueError, match=r"expected networks trained on cifar10, .* but got \['cifar100-vit-"):
+        transformers.subjects(["vit"], "cifar10", 2, [networks.VIT_SMALL, other])
+
+
+def test_a_network_of_others_that_is_unknown_is_told():
+    with pytest.raises(ValueError, match="called 'vit'; there are vit-small-patch14"):
+        networks.of_others("vit")

@@ -53,8 +53,8 @@ run = Run("saco/larger-vit", globals())
 # %% [markdown]
 # ## Two networks
 #
-# ViT-S is smaller than the paper's, but much nearer to them. Its matrices are those of a public package, which finds what is salient on photographs with them; they stay as they
-# are. What surrounds them (embeddings, biases, norms, and a classifier) was trained on CIFAR-10: {py:mod}`faithlab.zoo.vit_small` says
+# ViT-S is smaller than the paper's, but much nearer to them. Its matrices are those of a public package, which finds what is salient
+# on photographs with them; they stay as they are. What surrounds them (embeddings, biases, norms, and a classifier) was trained on CIFAR-10: {py:mod}`faithlab.zoo.vit_small` says
 # how. Its patches are as many as the small network's, 8 × 8 of 4 pixels. Every explanation and every SaCo is about the class that
 # the network itself predicts.
 
@@ -218,7 +218,8 @@ def said(network, sign=""):
 Markdown(
     f"**{answer}.** The order of the ten explainers agrees with the paper's Table 2, as a rank correlation, by {said('ViT-S')} by the "
     f"larger network, and by {said('ViT')} by the small one; the difference is {said('ViT-S − ViT', '+')} "
-    f"({shown_run}: {int(at['with signs', 'ViT-S'].images)} images, one training of each network)."
+    f"({shown_run}: {int(at['with signs', 'ViT-S'].images)} images by the larger network, one training of each; the difference is of the "
+    f"{int(at['with signs', 'ViT-S − ViT'].images)} images of which both have all ten)."
 )
 
 # %% tags=["hide-input"]

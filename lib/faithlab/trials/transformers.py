@@ -67,14 +67,17 @@ def subjects(
     Returns:
         The subjects, and the long table of the metric "accuracy", which is no metric of explanations: 1 where a network
         recognises an image, of the first test images (of timm's networks: of those explained).
+
+    Raises:
+        ValueError: a recipe is of another data set.
     """
     found, recognised = [], []
     for name in networks:
         if name == "vit":
+            if others := [recipe.key() for recipe in recipes if recipe.data != data]:
+                raise ValueError(f"expected networks trained on {data}, whose images they explain, but got {others}")
             test = datasets.load(data, "test")
             for recipe in recipes:
-                if recipe.data != data:
-                    raise ValueError(f"{recipe.key()} was trained on {recipe.data}, but is to explain images of {data}")
                 own = subject(recipe, images, name=NAMES.get(recipe.model, recipe.model), about="prediction", data=test)
                 shown = test.take(slice(RECOGNISED if recipe.model == "vit" else max(images, FEWER)))
                 found.append(own)

@@ -136,7 +136,7 @@ def vit(
 
 @register
 def vit_small(classes: int = 10) -> nn.Module:
-    """A large Vision Transformer for images of 32 pixels, trained on photographs: see `faithlab.zoo.vit_small`."""
+    """A larger Vision Transformer for images of 32 pixels, trained on photographs: see `faithlab.zoo.vit_small`."""
     from faithlab.zoo.vit_small import Adapted
 
     return Adapted(classes)
