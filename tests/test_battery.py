@@ -147,6 +147,7 @@ ZOO = {
     "resnet18": ({"width": 4}, torch.randn(3, 3, 16, 16), segments.patches(16, 16, 4)),
     "resnet9": ({"width": 4}, torch.randn(3, 3, 16, 16), segments.patches(16, 16, 4)),
     "strided": ({"width": 4}, torch.randn(3, 3, 16, 16), segments.patches(16, 16, 4)),
+    "unbounded": ({"width": 4, "size": 16}, torch.randn(3, 3, 16, 16), segments.patches(16, 16, 4)),
     "transformer": (
         {"words": 20, "dim": 8, "depth": 1, "heads": 2, "classes": 4},
         torch.randint(1, 20, (3, 6)),

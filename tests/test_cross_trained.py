@@ -314,6 +314,17 @@ def test_pages_that_compare_the_same_networks_train_them_once(profile):
     assert profile == "quick" or normal < degraded  # in quick those of the normal page ship, and are larger
 
 
+def test_the_control_of_the_bound_is_trained_where_a_profile_asks_for_it():
+    quick, study = (profiles.resolve("reco-mege/right-method", profile) for profile in ("quick", "study"))
+    before, beside = folds.right_method(quick), folds.right_method(study)
+    assert beside[: len(before)] == before
+    control = beside[len(before) :]
+    bounded = [recipe for recipe in before if recipe.model == "lipschitz"]
+    assert [(r.model, r.fold, r.rate, r.epochs) for r in control] == [
+        ("unbounded", r.fold, r.rate, study["unbounded_epochs"]) for r in bounded
+    ]
+
+
 def test_only_the_sets_that_are_named_are_trained_anew():
     quick = profiles.resolve("reco-mege/degraded", "quick")
     of_set = {recipe.data: 0 for recipe in folds.degraded(quick)}

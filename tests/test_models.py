@@ -16,6 +16,7 @@ SMALL = {
     "resnet18": {"width": 4},
     "strided": {"width": 4},
     "lipschitz": {"size": 16, "width": 4},
+    "unbounded": {"size": 16, "width": 4},
     "vit": {"size": 16, "dim": 16, "depth": 2, "heads": 2},
 }
 OF_TOKENS = {
@@ -233,6 +234,23 @@ def test_the_lipschitz_networks_scale_changes_no_order():
     torch.testing.assert_close(ten(x), 10 * one(x))
 
 
-def test_an_image_side_that_three_poolings_do_not_divide_is_an_error():
+def test_the_unbounded_network_has_the_lipschitz_networks_layers_and_no_bound():
+    bounded, network = models.build("lipschitz"), models.build("unbounded")
+    assert convolutions(network) == convolutions(bounded)
+    kinds = [type(m).__name__ for m in [*network.features, *network.head]]
+    pooled = ["PReLU", "AvgPool2d", "Dropout"]
+    assert kinds == ["Conv2d", *pooled, "Conv2d", *pooled, "Conv2d", "AvgPool2d", "Flatten", "Linear"]
+    x = torch.randn(2, 3, 32, 32)
+    assert network.features(x).shape == bounded.features(x).shape
+    assert network(x).shape == (2, 10)
+    with torch.no_grad():
+        network.head[-1].weight.mul_(1e5)  # a bounded network would divide by that
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad(network.eval()(x)[:, 0].sum(), x)
+    assert gradient.flatten(1).norm(dim=1).min() > 10
+
+
+@pytest.mark.parametrize("name", ["lipschitz", "unbounded"])
+def test_an_image_side_that_three_poolings_do_not_divide_is_an_error(name):
     with pytest.raises(ValueError, match="a multiple of 8, but got 28"):
-        models.build("lipschitz", size=28)
+        models.build(name, size=28)

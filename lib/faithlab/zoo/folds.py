@@ -143,6 +143,13 @@ def lipschitz(data: str, parameters: Parameters, seed: int = 0) -> Recipe:
     )
 
 
+def unbounded(data: str, parameters: Parameters, seed: int = 0) -> Recipe:
+    """The layers of the 1-Lipschitz network without its bound, trained in the same way, but not for as long."""
+    bounded = lipschitz(data, parameters, seed)
+    options = {name: value for name, value in bounded.model_options.items() if name != "scale"}
+    return dataclasses.replace(bounded, model="unbounded", model_options=options, epochs=parameters["unbounded_epochs"])
+
+
 def conditions(data: str, parameters: Parameters, seed: int = 0) -> dict[tuple[str | None, float | None], Recipe]:
     """Normal training and the degradations that need training of their own, by variant and level.
 
@@ -182,6 +189,6 @@ def degraded(parameters: Parameters) -> list[Recipe]:
 
 def right_method(parameters: Parameters) -> list[Recipe]:
     """All networks of the page on the right method for the right model, fold after fold of each."""
-    data = parameters["data"]
-    chosen = [make(data, parameters, s) for s in parameters["training_seeds"] for make in (resnet, lipschitz)]
+    data, makers = parameters["data"], (resnet, lipschitz, unbounded)[: 3 if parameters["unbounded_epochs"] else 2]
+    chosen = [make(data, parameters, s) for s in parameters["training_seeds"] for make in makers]
     return _all(chosen, parameters)

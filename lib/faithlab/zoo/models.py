@@ -419,3 +419,29 @@ def lipschitz(
         Scale(scale),
     )
     return nn.Sequential(OrderedDict(features=features, head=head))
+
+
+@register
+def unbounded(classes: int = 10, channels: int = 3, size: int = 32, width: int = 48, dropout: float = 0.2) -> nn.Module:
+    """The layers of `lipschitz` without its bound: tells what the bound does from what so few layers do.
+
+    `features` ends where that of `lipschitz` does.
+
+    Raises:
+        ValueError: an image side that three poolings do not divide.
+    """
+    if size % 8:
+        raise ValueError(f"expected images whose side is a multiple of 8, but got {size}")
+
+    def rest() -> list[nn.Module]:
+        return [nn.PReLU(), nn.AvgPool2d(2), nn.Dropout(dropout)]
+
+    features = nn.Sequential(
+        nn.Conv2d(channels, width, 3, padding=1),
+        *rest(),
+        nn.Conv2d(width, 2 * width, 3, padding=1),
+        *rest(),
+        nn.Conv2d(2 * width, 2 * width, 3, padding=1),
+    )
+    head = nn.Sequential(nn.AvgPool2d(2), nn.Flatten(), nn.Linear(2 * width * (size // 8) ** 2, classes))
+    return nn.Sequential(OrderedDict(features=features, head=head))
