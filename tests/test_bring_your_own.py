@@ -144,16 +144,23 @@ def test_the_page_is_in_the_book_and_found_by_its_headings():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_what_is_examined_by_one_command_has_a_page_and_a_row(clone):
-    (clone / "my_metrics.py").write_text(GUIDE.holding("python", "# my_metrics.py"))
-    line, *_ = GUIDE.holding("bash", "make examine").splitlines()
-    small = [*line.split(), "VENV=none", "PROFILE=smoke"]
+def test_what_is_examined_by_one_command_has_a_page_and_rows(clone):
+    """The guide's commands for a metric and for a network, as one: they are arguments of the same."""
+    for file in ("my_metrics.py", "my_network.py"):
+        (clone / file).write_text(GUIDE.holding("python", f"# {file}"))
+    (metric, *_), (*_, network) = (GUIDE.holding("bash", "make examine").splitlines() for _ in range(2))
+    small = [*metric.split(), *network.split()[2:], "VENV=none", "PROFILE=smoke"]
     said = command(*small, folder=clone)
     page, row = (Path(re.search(rf"{what}: (.*)", said)[1]) for what in ("The page", "Its row, as JSON"))
-    assert "first_feature" in page.read_text(encoding="utf-8")
-    found = json.loads(row.read_text(encoding="utf-8"))["metric"]
-    assert found["name"] == "first_feature"
-    assert {trial["trial"] for trial in found["trials"]} >= {"Order", "Chance", "Truth", "Own model"}
+    shown, found = page.read_text(encoding="utf-8"), json.loads(row.read_text(encoding="utf-8"))
+    assert "first_feature" in shown
+    assert found["metric"]["name"] == "first_feature"
+    assert {trial["trial"] for trial in found["metric"]["trials"]} >= {"Order", "Chance", "Truth", "Own model"}
+    assert "network of yours" in shown
+    own = found["model"]
+    assert own["name"] == "network"
+    assert {of["metric"] for of in own["trials"] if of["verdict"] != "does not apply"} >= {"SaCo", "Fid+"}
+    assert {of["kind"] for of in own["trials"]} == {"yours"}
     wrong = clone / "wrong.py"
     wrong.write_text("def mine(score, attribution):\n    return attribution\n")
     environment = os.environ | {"PYTHONPATH": str(clone / "lib"), "FAITHLAB_ROOT": str(clone)}
@@ -186,20 +193,6 @@ def test_a_metric_with_settings_is_examined_with_them(tmp_path):
     subject = Subject(model, x, torch.zeros(6, dtype=torch.int64), torch.arange(16).view(4, 4))
     right = (x - x.mean((2, 3), keepdim=True)).flatten(1) * torch.arange(16.0)
     assert (found(subject, right) < found(subject, -right)).all(), "lower is better"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_network_of_yours_has_a_page_and_its_rows(clone):
-    (clone / "my_network.py").write_text(GUIDE.holding("python", "# my_network.py"))
-    *_, line = GUIDE.holding("bash", "make examine").splitlines()
-    said = command(*line.split(), "VENV=none", "PROFILE=smoke", folder=clone)
-    page, row = (Path(re.search(rf"{what}: (.*)", said)[1]) for what in ("The page", "Its row, as JSON"))
-    assert "network of yours" in page.read_text(encoding="utf-8")
-    found = json.loads(row.read_text(encoding="utf-8"))["model"]
-    assert found["name"] == "network"
-    assert {of["metric"] for of in found["trials"] if of["verdict"] != "does not apply"} >= {"SaCo", "Fid+"}
-    assert {of["kind"] for of in found["trials"]} == {"yours"}
 
 
 @pytest.mark.slow

@@ -62,13 +62,8 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
     page.write_text(text, encoding="utf-8")
     profiles = clone / "notebooks/profiles.yml"
     profiles.write_text(profiles.read_text() + "\nmine:\n  smoke: {train: 500, images: 16}\n")
-    (clone / "book/_toc.yml").write_text(
-        "format: jb-book\nroot: notebooks/template\nchapters:\n  - file: notebooks/mine\n  - file: book/evidence\n"
-    )
+    (clone / "book/_toc.yml").write_text("format: jb-book\nroot: book/evidence\nchapters:\n  - file: notebooks/mine\n")
     metrics = str(clone / "my_metrics.py")
-    command(
-        *("make", "VENV=none", "notebook", "NAME=template", "PROFILE=smoke"), folder=clone, FAITHLAB_METRICS=metrics
-    )
     command(*("make", "VENV=none", "notebook", "NAME=mine", "PROFILE=smoke"), folder=clone, FAITHLAB_METRICS=metrics)
     executed = nbformat.read(clone / "build/smoke/executed/mine.ipynb", as_version=4)
     shown = "".join(str(output) for cell in executed.cells for output in cell.get("outputs", []))
