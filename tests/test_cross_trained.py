@@ -226,19 +226,20 @@ def test_other_weights_keep_the_folds(family):
 def test_neighbours_are_explained_with_noise_of_their_own(folder):
     subject = subjects.subject(RECIPE, 6)
     explainers = {"Saliency": "saliency", "Random": ("random", {"seed": 0})}
-    scores = neighbours.neighbours({"S_avg": METRICS["S_avg"]}, subject, explainers, radius=1e-6, count=2, variant="l1")
-    table_of = scores.frame()
+    metrics, around = {"S_avg": METRICS["S_avg"]}, {"radius": 1e-6, "count": 2, "variant": "l1"}
+    maps = subjects.attributions(subject, explainers)
+    table_of = neighbours.neighbours(metrics, subject, explainers, maps, **around).frame()
     table = table_of.groupby("explainer")["value"].mean()
     assert table["Saliency"] < 0.05  # the input hardly moved
     assert table["Random"] > 0.5
-    some = neighbours.neighbours(
-        {"S_avg": METRICS["S_avg"]}, subject.part(torch.tensor([4, 1])), explainers, radius=1e-6, count=2, variant="l1"
-    )
+    places = torch.tensor([4, 1])
+    few = {name: of[places] for name, of in maps.items()}
+    some = neighbours.neighbours(metrics, subject.part(places), explainers, few, **around)
     alone = some.frame().set_index(["explainer", "image"])["value"].astype(float)
     whole = table_of.set_index(["explainer", "image"])["value"].astype(float)
     assert alone.tolist() == pytest.approx(whole[alone.index].tolist())  # whichever others are asked about
     with pytest.raises(ValueError, match="none of MeGe, ReCo is about neighbours"):
-        neighbours.neighbours(BOTH, subject, explainers, radius=0.1, count=1)
+        neighbours.neighbours(BOTH, subject, explainers, maps, radius=0.1, count=1)
 
 
 def test_a_set_with_fewer_images_than_are_asked_for_says_so(folder, monkeypatch, caplog):

@@ -34,8 +34,8 @@ batch = 128
 train_limit = None  # examples that the folds are made of; None: all
 folds = 5
 tolerance = 0.03  # how far a fold's accuracy may be from the median of the five, as in the paper
-test_limit = 300  # test pictures that say whether the networks recognise the data; None: all
-images = 12  # test pictures whose explanations are judged; the paper has 10 000
+test_limit = 100  # test pictures that say whether the networks recognise the data; None: all
+images = 6  # test pictures whose explanations are judged; the paper has 10 000
 steps = 8  # of Integrated Gradients; the paper has 60
 samples = 8  # noisy copies in SmoothGrad; the paper has 60
 share = 0.15  # of the pixels in a random subset
@@ -128,7 +128,7 @@ for subject in single:
     scores += evaluate(faithful, subject, maps) + evaluate(faithful, coarse, pooled, variant="patches")
     for variant, norm in ((None, "l1"), ("max", "max")):
         around = {"radius": radius, "count": neighbours, "norm": norm, "seed": seed}
-        scores += nearby.neighbours(stable, subject, explainers, variant=variant, **around)
+        scores += nearby.neighbours(stable, subject, explainers, maps, variant=variant, **around)
 run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "\u00b5Fidelity of the explainers where single pixels are removed and where whole patches are: means with 95 % intervals over the pictures, all folds together. Higher is better.", "name": "rc-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers against \u00b5Fidelity, one colour for single pixels and one for patches."}} tags=["hide-input", "answer"]
@@ -227,7 +227,7 @@ def same_noise(model, x, target, images):
 asked = {"SG": explainers["SG"], "60 copies": ("smoothgrad", smooth | {"samples": 60}), "same noise": same_noise}
 asked |= {name: explainers[name] for name in rivals}
 ball = {"radius": radius, "count": neighbours, "seed": seed}
-noises = nearby.neighbours(stable, once, asked, **ball)
+noises = nearby.neighbours(stable, once, asked, subjects.attributions(once, asked), **ball)
 run.save(noises, "noises")
 source, known = next((n, of) for n, of in run.beside("noises").items() if {*asked} <= {*of.labels("explainer")})
 steadiest = min(rivals, key=lambda name: float(stats.estimate(known, explainer=name)))

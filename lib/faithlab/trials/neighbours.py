@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from faithlab.explainers import explain
 from faithlab.metrics import Metric, stability
@@ -16,6 +17,7 @@ def neighbours(
     metrics: Mapping[str, Metric],
     subject: Subject,
     explainers: Mapping[str, Chosen],
+    maps: Mapping[str, Tensor],
     *,
     radius: float,
     count: int,
@@ -31,6 +33,7 @@ def neighbours(
         metrics: by name; those that do not need neighbours do not apply, and have no rows.
         subject: the inputs and the network.
         explainers: what tables call them, and what they are.
+        maps: their explanations of the inputs, of `faithlab.trials.subjects.attributions`.
         radius: of the neighbourhood, in the unit of the inputs.
         count: neighbours of each input.
         norm: of the ball they are drawn from, see `faithlab.metrics.stability.neighbours`.
@@ -47,15 +50,15 @@ def neighbours(
     around = stability.neighbours(subject.x, radius, count, norm=norm, seed=seed, images=subject.images)
     # Identities of their own, below those of all inputs, whichever others are asked about.
     again = ~((subject.images.cpu()[:, None] << 20) + torch.arange(count)).flatten()
+    target = subject.target.repeat_interleave(count)
     tables = []
     for explainer, chosen in explainers.items():
         function, options = chosen if isinstance(chosen, tuple) else (chosen, {})
-        own = {"segments": subject.segments, **options}
-        maps = explain(function, subject.model, subject.x, subject.target, images=subject.images, **own)
-        target = subject.target.repeat_interleave(count)
-        moved = explain(function, subject.model, around.flatten(0, 1), target, images=again, **own)
-        maps, moved = maps.abs().view(B, *shape), moved.abs().view(B, count, *shape)
+        moved = explain(
+            function, subject.model, around.flatten(0, 1), target, subject.segments, images=again, **options
+        )
+        both = maps[explainer].abs().view(B, *shape), moved.abs().view(B, count, *shape)
         for name, metric in asked.items():
             about = {**subject.labels, "metric": name, "explainer": explainer, **labels}
-            tables.append(Scores.of(metric.ask(maps, moved), images=subject.images, **about))
+            tables.append(Scores.of(metric.ask(*both), images=subject.images, **about))
     return Scores.concat(tables)
