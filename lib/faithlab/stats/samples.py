@@ -122,12 +122,15 @@ def youden(same: Sample, different: Sample) -> Tensor:
     values = torch.cat([same.values, different.values]).flatten()
     values, order = values.sort()
     edge = torch.cat([values[1:] != values[:-1], values.new_ones(1, dtype=torch.bool)])  # no threshold between ties
+    edge = edge.nonzero()[:, 0]
+    low, high = (torch.arange(len(of.values)) if of.images is None else of.images for of in (same, different))
+    place = torch.cat([low, high + same.weights.shape[1]])[order]  # of the weight of each value, the two side by side
+    counts = [rows.bincount(minlength=same.weights.shape[1]).double() for rows in (low, high)]
     answers = []
     for one, other in zip(same.weights.split(128), different.weights.split(128), strict=True):  # bounds memory
-        low, high = replace(same, weights=one).rows(), replace(different, weights=other).rows()
-        gain = torch.cat([low / low.sum(1, keepdim=True), -high / high.sum(1, keepdim=True)], 1)[:, order].cumsum(1)
+        rates = one / (one @ counts[0])[:, None], -other / (other @ counts[1])[:, None]
         # A threshold below all distances has rates 0 and 1.
-        best = gain[:, edge].max(1).values
+        best = torch.cat(rates, 1).index_select(1, place).cumsum(1).index_select(1, edge).amax(1)
         answers.append(torch.where(best.isnan(), best, best.clamp(min=0)))
     return torch.cat(answers)
 
