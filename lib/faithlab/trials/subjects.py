@@ -99,7 +99,7 @@ def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, batch_si
     for name, chosen in explainers.items():
         explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
         asked = (explainer, subject.model, subject.x, subject.target, subject.segments)
-        found[name] = explain(*asked, images=subject.images, batch_size=batch_size, **options)
+        found[name] = explain(*asked, images=subject.images, batch_size=batch_size, trusted=bool(found), **options)
     return found
 
 
