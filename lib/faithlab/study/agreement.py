@@ -34,9 +34,10 @@ of them. Those that begin with one are of readings of single inputs, which are i
 
 APART = (
     *("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps", "longer"),
-    *("repeats", "restarts", "subsets", "other_forms", "unbounded_epochs"),
+    *("repeats", "restarts", "subsets", "other_forms", "unbounded_epochs", "explained_by"),
 )
-"""Parameters of figures, tables, networks and data of their own: no row that a run without them has depends on them."""
+"""Parameters of figures, tables, networks, data and explainers of their own: no row that a run without them has depends
+on them."""
 
 OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")
 """Parameters of inputs from a reader's folder, beside the others: a build without one has no row of them."""
