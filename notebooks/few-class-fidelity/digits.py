@@ -38,7 +38,7 @@ architectures = {
 epochs = 3
 rate = 0.005  # peak learning rate
 batch = 64
-images = 10  # test images that every network gets right
+images = 5  # test images that every network gets right
 step = 0.02  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
 noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range
@@ -140,7 +140,7 @@ run.save(scores, "scores")
 combinations, names = list(explainers[next(iter(chosen))]), [name for name in plain if name != "Random"]
 Markdown(f"{tables.in_precision(first)} {scores.missing} scores are missing.")
 
-# %% mystnb={"figure": {"caption": "Six digits and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-digits-maps"}, "image": {"alt": "Rows of small pictures: coloured digits and their maps by plain gradients, refined gradients, integrated gradients from black, Grad-CAM."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Some digits and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-digits-maps"}, "image": {"alt": "Rows of small pictures: coloured digits and their maps by plain gradients, refined gradients, integrated gradients from black, Grad-CAM."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "IG(min)", "GradCAM")
 every = refined.controls(seed=seed) | explainers[next(iter(chosen))]
 few = first.part(torch.arange(min(6, images)))

@@ -34,13 +34,13 @@ epochs = 3
 rate = 0.01  # peak learning rate
 batch = 64
 train_limit = None  # training images; None: all
-images = 8  # test images that every network gets right
+images = 5  # test images that every network gets right
 step = 0.02  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
 noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range
 background = 12  # training images for Expected Gradients; the paper has 200
 more_background = 40  # so many, on a few images, to see what their number changes
-reason_images = 6  # these few
+reason_images = 4  # these few
 integration_steps = 8  # of Integrated Gradients
 smooth_samples = 6  # noisy copies per image in SG and SG²
 pretrained = "efficientnet-lite0"  # a larger network, whose gradients are set beside those of the small one
@@ -133,7 +133,7 @@ first = next(iter(chosen))
 subject, combinations = chosen[first], list(explainers)
 names = [name for name in plain[first] if name != "Random"]
 
-# %% mystnb={"figure": {"caption": "Six images and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Rows of small pictures: photographs of animals with a smaller vehicle in them, and their maps by plain and refined explainers."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Some images and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Rows of small pictures: photographs of animals with a smaller vehicle in them, and their maps by plain and refined explainers."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "Deconv + XRAI", "GradCAM")
 pictures = references.intensities(test, subject.images[:6]).permute(0, 2, 3, 1)
 figures.maps(pictures, {name: maps[first][name] for name in shown})

@@ -37,12 +37,14 @@ batch = 128
 train_limit = None  # examples that the folds are made of; None: all
 folds = 5
 tolerance = 0.03  # how far a fold's accuracy may be from the median of the five, as in the paper
-test_limit = 300  # test pictures for this check; None: all
+test_limit = 50  # test pictures for this check; None: all
 randomised = [0.3]  # shares of the layers; the paper has 5 and 10 %, too
 noise = 1.0  # standard deviation of what is added to their weights, in that of the weights themselves
 switched = [0.3]  # shares of the training labels; the paper has 5 and 10 %, too
 limited = [0.25]  # shares of the training examples that are left; the paper has 75 and 50 %, too
-images = 30  # of the examples, explained by every network; None: all
+images = (
+    20  # of the examples, explained by every network (of the first 17 of CIFAR-10 none divides the networks); None: all
+)
 steps = 4  # of Integrated Gradients; the paper has 60
 samples = 4  # noisy copies in SmoothGrad; the paper has 60
 shap_sets = []  # where SHAP is asked, too; in the paper CIFAR-10
