@@ -39,6 +39,9 @@ APART = (
 """Parameters of figures, tables, networks, data and explainers of their own: no row that a run without them has depends
 on them."""
 
+OF_A_SEARCH = {"trace/explainers": "steps", "trace/settings": "steps"}
+"""Pages, and their parameter on which nothing but rows of a search rests, which are left out."""
+
 OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")
 """Parameters of inputs from a reader's folder, beside the others: a build without one has no row of them."""
 
@@ -48,6 +51,7 @@ NOT_COMPARED = {
     "cost/forwards": "the split of the variance has fewer draws in quick",
     "cost/search": "searches have fewer steps in quick",
     "trace/networks": "searches of photographs have fewer steps in quick",
+    "trace/optimality": "quick asks about all subsets of fewer features",
     "trace/searches": "quick compares other searches, which cost less",
 }
 """Pages whose quick run is no subsample of the recorded one, and why. Of any other page that is a fault."""
@@ -238,7 +242,9 @@ def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str 
         kept: those of the recorded run.
     """
     for key in profiles.defaults(name):
-        if key == "profile" or key in APART or (key in built and key in kept and built[key] == kept[key]):
+        if key in ("profile", *APART, OF_A_SEARCH.get(name)) or (
+            key in built and key in kept and built[key] == kept[key]
+        ):
             continue
         if key in OF_A_FOLDER and built.get("folder") is None:
             continue  # nor had a run from before the page asked for one
