@@ -194,9 +194,12 @@ def family(entry: str) -> nn.Module:
     return network
 
 
-@pytest.mark.parametrize("entry", profiles.defaults("cost/models")["networks"])
+MORE = ("torchvision densenet121 32", "torchvision vgg11_bn 32", "timm nf_resnet26 32", "timm mixer_s32_224 64")
+
+
+@pytest.mark.parametrize("entry", [*profiles.defaults("cost/models")["networks"], *MORE])
 def test_families(entry, monkeypatch):
-    """Those of the book's page, in training mode.
+    """Those of the book's page and some more, in training mode.
 
     A deep network with random weights multiplies rounding: alone and among eight its own answers differ by up to 0.1 %
     of the spread. A BatchNorm that is folded wrongly is off by the spread itself.

@@ -29,9 +29,9 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the network that is explained: see faithlab.study.networks
 tuning = {}  # the same of fine-tuning
-cost_limit = 1000  # training images of ROAR's networks and of fine-tuning; None: all
+cost_limit = 400  # training images of ROAR's networks and of fine-tuning; None: all
 cost_epochs = 5  # of both, as in the paper, where both have 100
-images = 10  # test images to judge the explainers on; 2000 in the paper
+images = 4  # test images to judge the explainers on; 2000 in the paper
 size_step = 0.05
 draws = 5  # random subsets per image, size and direction; the paper draws 50
 alpha = 0.5
@@ -314,8 +314,10 @@ for explainer, method in EXPLAINERS.items():
     jobs[explainer, BARE] = partial(cost.forwards, judge, batch, loop_images * (len(sizes) * published_draws + 1))
     jobs[explainer, ENGINE] = partial(evaluate, {"FFid+": sparing}, wide, {explainer: maps[explainer]})
     jobs[explainer, MAPS] = partial(subjects.attributions, wide, {explainer: method})
+for explainer in EXPLAINERS:
+    jobs[explainer, ENGINE]()  # warms up
 taken = pd.DataFrame(
-    [(*what, turn, time_) for what, turn, time_ in cost.in_turn(jobs, repeats)],
+    [(*what, turn, time_) for what, turn, time_ in cost.in_turn(jobs, repeats, warm=False)],
     columns=["explainer", "what", "repeat", "seconds"],
 )
 taken["images"] = taken["what"].map({LOOP: loop_images, BARE: loop_images}).fillna(same_images)

@@ -34,20 +34,16 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 # Library, name there, side of the image.
 networks = [  # a few of the kinds of both libraries; the profile study has one of each family
-    "torchvision densenet121 32",
     "torchvision inception_v3 75",
     "torchvision mobilenet_v3_small 32",
     "torchvision resnet18 32",
     "torchvision swin_t 32",
-    "torchvision vgg11_bn 32",
     "timm resnetv2_18 32",
     "timm efficientnet_lite0 32",
     "timm ghostnet_050 32",
     "timm convnext_atto 32",
-    "timm nf_resnet26 32",
     "timm mobilevit_xxs 64",
     "timm vit_tiny_patch16_224 32",
-    "timm mixer_s32_224 64",
 ]
 images = 3
 masks = 4  # per image, one of which keeps everything

@@ -27,7 +27,7 @@ from faithlab.trials import optimum
 INPUTS = (
     *("images", "series", "texts", "vehicles", "photographs", "photographs_judged", "test_limit"),
     *("fidelity_images", "split_images", "classifiers", "ones", "one_draws", "more_photographs", "sentences"),
-    *("attained_images", "reason_images", "same_images", "studies"),
+    *("attained_images", "loop_images", "reason_images", "same_images", "studies"),
 )
 """Parameters that say how many inputs are asked about, where they are numbers: a run with fewer asks about the first
 of them. Those that begin with one are of readings of single inputs, which are in no table of rows."""
