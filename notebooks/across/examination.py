@@ -39,7 +39,7 @@ peers = []  # metrics of other libraries, such as "captum: infidelity": see fait
 training = {}  # by model: what differs from its recipe, such as {"resnet9": {"epochs": 5}}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
 beta = 0.1  # largest share of the features that fine-tuning removes
-images = 8  # test images, series or texts to explain, of each network
+images = 6  # test images, series or texts to explain, of each network
 side = 6  # an image is cut into side x side features
 explainers = {
     "resnet9": ["gradcam", "integrated-gradients", "saliency", "excitation-backprop"],

@@ -29,12 +29,12 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 image_training = {}  # what differs from the recipe of the study's ResNet-9: see faithlab.study.networks
-images = 30  # test images to explain
+images = 16  # test images to explain
 series_set = "japanese-vowels"
 series_width = 32  # of the bidirectional LSTM
 series_layers = 2
 series_epochs = 30
-series = 64  # test series to explain, at most
+series = 32  # test series to explain, at most
 text_set = "rotten-tomatoes"
 text_length = 32  # tokens of a text that are read
 text_words = 8000  # of the vocabulary
@@ -42,7 +42,7 @@ shortest = 20  # tokens of a text that is explained, at least
 text_dim = 64  # of the LSTM's embedding and state
 text_epochs = 3
 text_limit = None  # training texts; None: all
-texts = 64  # test texts to explain, at most
+texts = 32  # test texts to explain, at most
 groups = 10  # K for images and texts
 series_groups = 5  # K for series, which have few steps
 steps = 50  # of Integrated Gradients
@@ -135,7 +135,7 @@ for kind, recipe in recipes.items():
     name, set_name, feature, stand_in = what[kind]
     options = {"name": name, "about": "prediction", "data": data[kind]}
     subject = explained[kind] = subjects.subject(recipe, chosen[kind], **options)
-    seen = torch.arange(min(2000, len(data[kind])))
+    seen = torch.arange(min(1000, len(data[kind])))
     hits = logits(subject.model, data[kind].model_inputs(seen)).argmax(1).cpu() == data[kind].labels[seen]
     recognised.append(Scores.of(hits, images=seen, metric="accuracy", **subject.labels))
     right = tables.share(stats.estimate(recognised[-1]))

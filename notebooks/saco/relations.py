@@ -33,7 +33,7 @@ training = {}  # what differs from the recipe of the small network, such as {"ep
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 16  # test images to explain
+images = 8  # test images to explain
 groups = 10  # K of SaCo
 steps = 50  # of Integrated Gradients
 
@@ -73,12 +73,12 @@ Markdown(introduced(recognised, images, kept and kept.frame))
 
 # %% tags=["hide-input"]
 explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
-five = chosen[0].part(torch.arange(min(5, images)))
+few = chosen[0].part(torch.arange(min(3, images)))
 
-# %% mystnb={"figure": {"caption": "Five test images and what the ten explainers call relevant for the predicted class (brighter is more relevant; each map has its own scale). Maps of attention are made of patches, enlarged to pixels. Integrated Gradients, LRP and Conservative LRP score the pixels one by one.", "name": "saco-maps"}, "image": {"alt": "Five rows of pictures: a photograph and ten maps of relevance, one for each explainer."}} tags=["hide-input"]
-x = five.x.cpu()
+# %% mystnb={"figure": {"caption": "Three test images and what the ten explainers call relevant for the predicted class (brighter is more relevant; each map has its own scale). Maps of attention are made of patches, enlarged to pixels. Integrated Gradients, LRP and Conservative LRP score the pixels one by one.", "name": "saco-maps"}, "image": {"alt": "Three rows of pictures: a photograph and ten maps of relevance, one for each explainer."}} tags=["hide-input"]
+x = few.x.cpu()
 low, high = x.amin((1, 2, 3), keepdim=True), x.amax((1, 2, 3), keepdim=True)
-figures.maps(((x - low) / (high - low)).permute(0, 2, 3, 1), subjects.attributions(five, explainers), across=True)
+figures.maps(((x - low) / (high - low)).permute(0, 2, 3, 1), subjects.attributions(few, explainers), across=True)
 
 # %% [markdown]
 # ## Five numbers for each explanation

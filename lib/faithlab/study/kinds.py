@@ -33,7 +33,7 @@ LONG = {"japanese-vowels": 10, "rotten-tomatoes": 20}
 SQUARE = 4
 """Side of a feature, in pixels, of the images of `sample`."""
 
-RECOGNISED = 2000
+RECOGNISED = 1000
 """Test examples, at most, on which it is counted how many a network recognises."""
 
 

@@ -35,10 +35,10 @@ SIGNED = ("IG", "Conservative LRP")
 """Those that are here sums over the colours of contributions with a sign; the paper does not say whether it takes their
 magnitude."""
 
-RECOGNISED = 2000
+RECOGNISED = 1000
 """Test images, at most, on which it is counted how many a small network recognises."""
 
-FEWER = 100
+FEWER = 25
 """As many of a larger one, at least: it takes its time."""
 
 NAMES = {"vit": "ViT", "vit_small": "ViT-S"}
