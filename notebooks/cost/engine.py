@@ -253,7 +253,9 @@ jobs["both", EMPTY] = partial(on_the_engine, AtOnce(), native)
 for name, model in own.items():
     jobs[name, FLOOR] = partial(cost.forwards, engine.prepare(model, x, native), filled, needed)
     jobs[name, ENGINE] = partial(on_the_engine, model, native)
-taken = pd.DataFrame([(*what, turn, time) for what, turn, time in cost.in_turn(jobs, repeats)])
+for what in (("both", EMPTY), ("three convolutions", ENGINE)):
+    jobs[what]()  # warms up
+taken = pd.DataFrame([(*what, turn, time) for what, turn, time in cost.in_turn(jobs, repeats, warm=False)])
 taken.columns = ["network", "what", "repeat", "seconds"]
 run.save(taken, "small")
 seconds = taken.groupby(["network", "what"])["seconds"].median()
