@@ -287,7 +287,8 @@ tables.styled(shown_spent)
 # between two convolutions becomes one step. It takes its time before the first forward, and again for each network,
 # precision and number of inputs per forward. Convolutions of 8-bit integers (int8), calibrated on training images, are
 # another way to be faster, with other answers. How far off these are depends on what a network has learnt, so both are tried
-# on the ResNet-9 that the study explains. *Shift* is how far the label's probability is from that in float32, over test images.
+# on the ResNet-9 that the study explains, but not in the profile `quick`, where the table is that of the recorded run. *Shift* is how
+# far the label's probability is from that in float32, over test images.
 
 # %% tags=["hide-input"]
 known = trained(networks.pair(networks.RESNET9, seed, training=training)["original"])
