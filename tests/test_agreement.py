@@ -180,8 +180,11 @@ def test_the_command_fails_where_a_build_disagrees(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(results, "recorded_runs", lambda: [records["kept"]])
     monkeypatch.setattr(places, "results", lambda name, profile: tmp_path / "built")
     monkeypatch.setattr(places, "recorded", lambda name, profile: tmp_path / "kept")
+    table(kept).save(tmp_path / "kept" / "more.parquet")
     assert agreement.main([]) == 0
-    assert "of 120 numbers, 0 differ" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "of 120 numbers, 0 differ" in said
+    assert "more: not asked in this build" in said
     table(1 - kept[:30]).save(tmp_path / "built" / "scores.parquet")
     assert agreement.main([]) == 1
     assert "120 differ" in capsys.readouterr().out

@@ -280,6 +280,9 @@ def report(profile: str) -> tuple[list[str], bool]:
             lines.append(f"{name}: not compared with the recorded run ({of}): {said}")
             continue
         for path in sorted(kept.glob("*.parquet")):
+            if not (built / path.name).is_file():
+                lines.append(f"{name}, {path.stem}: not asked in this build")
+                continue
             networks = trained_anew(now, record)
             rows, apart, found = [], [], 0
             for block in Scores.load(built / path.name):
