@@ -286,6 +286,11 @@ def _address(tensor: object) -> int:
 class _Operations(TorchDispatchMode):
     """Shows a `Watch` all operations, in whatever language they were asked for."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: to keep torch.compile out of here, torch would import it first, which takes seconds."""
+        return False
+
     def __init__(self, watch: Watch):
         super().__init__()
         self._watch = watch

@@ -333,26 +333,26 @@ def read(
     fit = _Fit(models, flat)
     weights = stats.bootstrap(n, resamples, torch.Generator().manual_seed(seed)).numpy()
     deviation = fit.whiten @ (weights / weights.sum(1, keepdims=True) @ flat - mean).T  # [JK, R]
-    project = fit.project(deviation)
+    apart = fit.apart(deviation)
     misfit = (fit.curves**2).sum() - (fit.inside**2).sum(1)  # [M]
     knee = models.family == "knee"
     best = {name: np.flatnonzero(of)[misfit[of].argmin()] for name, of in models.families.items()}
-    regenerated = {k: fit.again(fit.fitted(i), deviation, project) for k, i in best.items()}  # [M, R] each
 
     p = {}
     for null in ("smooth", "flat"):
         better = misfit[best[null]] - misfit[best["knee"]]
-        by_chance = regenerated[null][models.families[null]].min(0) - regenerated[null][models.families["knee"]].min(0)
+        regenerated = fit.again(fit.fitted(best[null]), deviation, apart)  # [M, R]
+        by_chance = regenerated[models.families[null]].min(0) - regenerated[knee].min(0)
         p[null] = (1 + (by_chance >= better).sum()) / (1 + resamples)
     anyhow = knee | (models.family == "stairs")  # two relevant tiers widen the interval, they do not make a knee
     i = np.flatnonzero(anyhow)[misfit[anyhow].argmin()]
-    again = fit.again(fit.fitted(i), deviation, project)[anyhow]
+    again = fit.again(fit.fitted(i), deviation, apart)[anyhow]
     sizes, own = np.unique(models.c[anyhow], return_inverse=True)
     profile = np.array([misfit[anyhow][own == k].min() for k in range(len(sizes))])
     chance = np.stack([again[own == k].min(0) for k in range(len(sizes))])
     allowed = np.quantile(chance[own[np.flatnonzero(anyhow) == i][0]] - chance.min(0), 0.95)
     inside = sizes[profile - profile.min() <= allowed]
-    resampled = models.c[anyhow][fit.again(fit.curves, deviation, project)[anyhow].argmin(0)]
+    resampled = models.c[anyhow][fit.again(fit.curves, deviation, apart)[anyhow].argmin(0)]
     low, high = np.quantile(resampled, [0.025, 0.975])
     low, high = min(inside.min(), low), max(inside.max(), high)
     fits_badly = float((again.min(0) >= misfit[i]).mean())
@@ -473,11 +473,16 @@ class _Models:
     def families(self) -> dict[str, np.ndarray]:
         return {name: self.family == name for name in ("knee", "smooth", "flat")}
 
+    @functools.cached_property
+    def basis(self) -> np.ndarray:
+        """Of the designs, [M, JK, P]: all readings of a sweep share it."""
+        return _basis(self.designs)
+
     def only(self, which: np.ndarray) -> "_Models":
         return _Models(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=4)
 def _models(counts: tuple[int, ...], removals: tuple[tuple[int, ...], ...], features: int) -> _Models:
     """All gain curves that are tried on a sweep, and what each makes of it."""
     m = np.asarray(removals, float).ravel()
@@ -531,12 +536,11 @@ class _Fit:
     def __init__(self, models: _Models, rows: np.ndarray):
         n, points = rows.shape
         mean = rows.mean(0)
-        basis = _basis(models.designs)
-        coordinates = np.einsum("mjp,j->mp", basis, mean)
+        coordinates = np.einsum("mjp,j->mp", models.basis, mean)
         i = (coordinates**2).sum(1).argmax()
         # A pilot: variances as of hits at their measured level, and one correlation for all pairs. The measured
         # covariance itself is too noisy to be inverted.
-        p = (basis[i] @ coordinates[i]).clip(0.5 / n, 1 - 0.5 / n)
+        p = (models.basis[i] @ coordinates[i]).clip(0.5 / n, 1 - 0.5 / n)
         apart = rows - mean
         variance = p * (1 - p) * (apart**2).mean() / (p * (1 - p)).mean()
         z = apart / np.sqrt(variance)
@@ -557,12 +561,16 @@ class _Fit:
         """Coordinates [M, P, R] of curves [JK, R] in every model, float32: only resamples are looked at so."""
         return (self._rows @ curves.astype(np.float32)).reshape(len(self._basis), -1, curves.shape[1])
 
-    def again(self, centre: np.ndarray, deviation: np.ndarray, project: np.ndarray) -> np.ndarray:
-        """The misfit [M, R] of every model to curves `centre` [JK] + `deviation` [JK, R], projected before."""
+    def apart(self, deviation: np.ndarray) -> np.ndarray:
+        """The misfit [M, R] of every model to deviations [JK, R] alone."""
+        project = self.project(deviation)
+        return (deviation**2).sum(0) - np.einsum("mpr,mpr->mr", project, project)
+
+    def again(self, centre: np.ndarray, deviation: np.ndarray, apart: np.ndarray) -> np.ndarray:
+        """The misfit [M, R] of every model to curves `centre` [JK] + `deviation` [JK, R], itself `apart`."""
         own = np.einsum("mjp,j->mp", self._basis, centre)
-        whole = centre @ centre + 2 * centre @ deviation + (deviation**2).sum(0)
-        across = np.einsum("mpr,mp->mr", project, own.astype(np.float32))
-        return whole - (own**2).sum(1)[:, None] - 2 * across - np.einsum("mpr,mpr->mr", project, project)
+        rest = centre - (self._basis @ own[..., None])[..., 0]  # [M, JK]
+        return (rest**2).sum(1)[:, None] + 2 * rest @ deviation + apart
 
 
 def _basis(designs: np.ndarray) -> np.ndarray:
