@@ -14,6 +14,7 @@ import re
 import sys
 import types
 import warnings
+import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -307,8 +308,8 @@ def seen(model: nn.Module) -> list[object] | None:
     """All that a model's answers depend on, as a list of tensors, arrays and plain values in a fixed order.
 
     Looked at are the attributes of all modules, and what is in them: dense tensors, arrays, numbers, texts, functions
-    without a closure, and containers of such. None where there is anything else, such as a hook or an object of some
-    other kind, which may change without a trace.
+    without a closure, containers of such and weak references to them. None where there is anything else, such as a hook
+    or an object of some other kind, which may change without a trace.
     """
     leaves: list[object] = [torch.get_float32_matmul_precision()]
     try:
@@ -346,6 +347,8 @@ def _see(value: object, leaves: list[object], known: dict[int, int]) -> None:
         leaves.append(len(value))
         for part in value:
             _see(part, leaves, known)
+    elif kind is weakref.ref:  # recurrent layers hold such of their weights
+        _see(value(), leaves, known)
     elif kind is np.ndarray and value.dtype != object:
         leaves.append(value)
     elif kind in (set, frozenset) and all(isinstance(part, str | int) for part in value):

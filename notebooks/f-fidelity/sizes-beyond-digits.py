@@ -333,7 +333,7 @@ def chosen(kind, ranking):
     """Of the inputs of a kind that lose most one that has a size, if one of the first five has: its place, its size, and how it was chosen."""
     c, own = next(of for name, of in of_kind.items() if name.startswith(kind))
     reading = partial(c.read_one, own[ranking], draws=shown_draws, fractions=swept)
-    return c, own[ranking], *sizes.first_named(c.lost(scores, ranking), reading, 5)
+    return c, own[ranking], *sizes.first_named(c.lost(scores, ranking), reading, 3)
 
 
 def one_figure(kind, searched=False):
