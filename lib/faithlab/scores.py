@@ -99,6 +99,7 @@ class Scores:
         for block in blocks:
             groups.setdefault(block.key, []).append(block)
         self.blocks = tuple(_join(group) for group in groups.values())
+        self._places: dict[str, dict[Label, list[int]]] = {}
 
     @classmethod
     def of(
@@ -193,6 +194,14 @@ class Scores:
             raise ValueError(f"{column}: no such label of the long table; there are {', '.join(LABELS)}")
         return list(dict.fromkeys(b.labels[column] for b in self.blocks if column in b.labels))
 
+    def _having(self, name: str) -> dict[Label, list[int]]:
+        """The places of the blocks by their value of a label, looked up once."""
+        if name not in self._places:
+            places = self._places[name] = {}
+            for at, block in enumerate(self.blocks):
+                places.setdefault(block.labels.get(name), []).append(at)
+        return self._places[name]
+
     def where(self, **labels: Label | Sequence[Label]) -> "Scores":
         """The rows with these labels; a list means any of them, None that the label does not apply.
 
@@ -202,9 +211,8 @@ class Scores:
         wanted = {name: tuple(w) if isinstance(w, list | tuple | set) else (w,) for name, w in labels.items()}
         if "level" in wanted:
             wanted["level"] = tuple(None if v is None else _level(v) for v in wanted["level"])
-        found = self.blocks
-        for name, values in wanted.items():
-            found = [b for b in found if b.labels.get(name) in values]
+        having = [set().union(*(self._having(name).get(v, ()) for v in values)) for name, values in wanted.items()]
+        found = [self.blocks[at] for at in sorted(set.intersection(*having))] if having else self.blocks
         for name, values in wanted.items():
             if found and len(values) == 1 and name in LABELS:
                 continue  # it is there
@@ -218,7 +226,7 @@ class Scores:
         if not found:
             raise ValueError(f"no row has all of {', '.join(f'{name}={value!r}' for name, value in labels.items())}")
         table = Scores.__new__(Scores)  # the blocks of a table are known to fit
-        table.blocks = tuple(found)
+        table.blocks, table._places = tuple(found), {}
         return table
 
     def labelled(self, **labels: Label) -> "Scores":

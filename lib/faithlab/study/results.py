@@ -9,6 +9,7 @@ committed; :func:`recorded` finds them there.
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import html
 import json
@@ -610,8 +611,16 @@ def recorded(name: str, table: str) -> Recorded | None:
         if (folder / f"{table}.csv").is_file():
             return Recorded(pd.read_csv(folder / f"{table}.csv"), profile, _recorded_provenance(folder))
         if (folder / f"{table}.parquet").is_file():
-            return Recorded(Scores.load(folder / f"{table}.parquet"), profile, _recorded_provenance(folder))
+            provenance = _recorded_provenance(folder)
+            scores = _loaded(folder / f"{table}.parquet", provenance["tables"][table].get("sha256"))
+            return Recorded(scores, profile, provenance)
     return None
+
+
+@functools.lru_cache(maxsize=4)
+def _loaded(path: Path, sha256: str | None) -> Scores:
+    """A table of scores, which several cells of a page look at, read once."""
+    return Scores.load(path)
 
 
 def recorded_runs() -> list[dict[str, Any]]:
