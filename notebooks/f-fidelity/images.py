@@ -30,7 +30,7 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
-images = 24  # test images to explain
+images = 16  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 seeds = [0]  # of the noise; the paper has five
 size_step = 0.1  # between the explanation sizes, a share of the pixels; 0.05 in the paper

@@ -49,7 +49,7 @@ smooth_samples = 8  # noisy copies for SG-SQ
 integration_steps = 16  # of Integrated Gradients
 ones = 1  # inputs of each kind that are read by themselves
 one_by = ["truth"]  # their rankings
-one_draws = 10  # random subsets of one photograph, for each setting and size
+one_draws = 2  # random subsets of one photograph, for each setting and size; of fewer than 20 no size is named
 shown_draws = 8  # of a photograph that is shown
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 seed = 0  # of places and random subsets
@@ -159,7 +159,8 @@ tables.prose(pd.DataFrame(rows, columns=["data", "network", "inputs", "features"
 # ## See one
 #
 # Two photographs: a smaller one on its ground, with its known explanation in random order, and one as it is, with Grad-CAM. Of each
-# kind the three that lose most, in the mean over all settings and sizes, are read, and the first that has a size is shown.
+# kind the three that lose most, in the mean over all settings and sizes, are read, and the first that has a size is shown; where
+# there are too few draws to name any, the one that loses most.
 
 # %% tags=["hide-input"]
 rankings = [c.rankings(batch_size=16) for c in cases]
@@ -173,10 +174,13 @@ readings = {
 }
 
 
+tried = 3 if shown_draws >= LEAST_ROWS else 1  # fewer draws name no size of any
+
+
 def most_lost(place, ranking):
     """Of the photographs of a kind that lose most one that has a size, if one has: its size, the known one, how it was chosen, its figure."""
     c, own = cases[place], rankings[place][ranking]
-    at, size, how = sizes.first_named(c.lost(scores, ranking), partial(c.read_one, own, draws=shown_draws), 3)
+    at, size, how = sizes.first_named(c.lost(scores, ranking), partial(c.read_one, own, draws=shown_draws), tried)
     x = c.subject.x[at].cpu()
     shown = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
     known = None if c.known is None else float(c.known[at].double().mean())
