@@ -36,7 +36,7 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
 images = 4  # recognised test images
-patch = 8  # side of a patch in pixels: 16 patches
+patch = 8  # side of a patch in pixels: 16 patches in the recorded run
 most_features = 12  # the last patches are one feature where there are more; twice the subsets with each
 steps = 1000  # of annealing; the paper takes 5000
 restarts = 1  # chains per image; with more of them, they stand beside the one that the paper has
