@@ -194,7 +194,7 @@ def network(name, sha256, **facts):
     return {"kind": "network", "name": name, "sha256": sha256, **facts}
 
 
-def test_networks_that_two_runs_have_trained_apart_are_known_by_name_and_weights():
+def test_networks_that_a_build_has_trained_by_itself_are_known_by_name_and_weights():
     ships = network("cifar10-vit-a", "1", shipped=True)
     orders = {"kind": "orders", "name": "cifar10-vit-a-x", "sha256": "3"}
     kept = {"networks": [ships, orders, network("cifar10-vit-b", "4"), network("cifar10-vit-c", "5")]}
@@ -202,6 +202,8 @@ def test_networks_that_two_runs_have_trained_apart_are_known_by_name_and_weights
         "networks": [ships, orders | {"sha256": "6"}, network("cifar10-vit-b", "7"), network("cifar10-vit-c", "5")]
     }
     assert agreement.trained_anew(built, kept) == {"cifar10-vit-b"}
+    other = {"networks": [ships, network("cifar10-vit-d", "5")]}
+    assert agreement.trained_anew(other, kept) == {"cifar10-vit-d"}, "of another recipe"
     assert agreement.trained_anew(kept, kept) == agreement.trained_anew({}, kept) == set()
 
 

@@ -7,8 +7,8 @@ processors, and where two classes are all but even it decides a hit; so rows may
 A search for the best order takes another way where rounding decides one step: what it finds, and what is a share of
 that, is left out, and counted.
 
-ROAR trains a network for every explanation. Where it does not ship, another processor trains another one: of the same
-recipe, with other weights, and its rows say nothing of rounding. They are left out, and counted.
+ROAR trains a network for every explanation. Where it does not ship, another processor trains another one, with other
+weights, and quick may train one on fewer images: its rows say nothing of rounding. They are left out, and counted.
 """
 
 import argparse
@@ -39,8 +39,12 @@ APART = (
 """Parameters of figures, tables, networks, data and explainers of their own: no row that a run without them has depends
 on them."""
 
-OF_A_SEARCH = {"trace/explainers": "steps", "trace/settings": "steps"}
-"""Pages, and their parameter on which nothing but rows of a search rests, which are left out."""
+LEFT_OUT = {
+    "f-fidelity/vision-transformer": ("roar_limit",),
+    "trace/explainers": ("steps",),
+    "trace/settings": ("steps",),
+}
+"""Pages, and their parameters on which only rows rest that are left out: of a search, or of a network of ROAR."""
 
 OF_A_FOLDER = ("folder", "folder_limit", "more_photographs")
 """Parameters of inputs from a reader's folder, beside the others: a build without one has no row of them."""
@@ -201,7 +205,7 @@ def _rows(block: Block) -> list[tuple[int, int | None]]:
 
 
 def trained_anew(built: Mapping[str, Any], kept: Mapping[str, Any]) -> set[str]:
-    """The networks that two runs have trained by the same recipe, none of which ships, and whose weights differ.
+    """The networks that a build has trained, none of which ships, and of which the recorded run has no such weights.
 
     Args:
         built: provenance of the run of the build.
@@ -215,7 +219,7 @@ def trained_anew(built: Mapping[str, Any], kept: Mapping[str, Any]) -> set[str]:
         }
         for run in (built, kept)
     )
-    return {name for name in own.keys() & other.keys() if own[name] != other[name]}
+    return {name for name, weights in own.items() if weights != other.get(name)}
 
 
 def of_another_network(block: Block, networks: Collection[str]) -> bool:
@@ -242,9 +246,9 @@ def reason(name: str, built: Mapping[str, Any], kept: Mapping[str, Any]) -> str 
         kept: those of the recorded run.
     """
     for key in profiles.defaults(name):
-        if key in ("profile", *APART, OF_A_SEARCH.get(name)) or (
-            key in built and key in kept and built[key] == kept[key]
-        ):
+        if key in ("profile", *APART, *LEFT_OUT.get(name, ())):
+            continue
+        if key in built and key in kept and built[key] == kept[key]:
             continue
         if key in OF_A_FOLDER and built.get("folder") is None:
             continue  # nor had a run from before the page asked for one
