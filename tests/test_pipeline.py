@@ -223,7 +223,11 @@ def test_only_what_is_stale_is_made_again(tmp_path):
     assert project.stale() == ["part/b", "book"]
     assert project.make() == ["part/b", "book"]
 
-    assert project.stale("smoke") == ["a", "part/b", "book"]
+    smoke = project.start("smoke", goal=("notebook", "NAME=part/b"))
+    output = smoke.communicate()[0]
+    assert smoke.returncode == 0, output
+    assert (tmp_path / "build/smoke/results/part/b/values.csv").read_text().split() == ["value", "0"]
+    assert project.stale("smoke") == ["a", "book"]
     assert project.stale() == []
 
 

@@ -695,6 +695,37 @@ def test_a_model_is_prepared_once(monkeypatch):
     torch.testing.assert_close(again[2], fresh, rtol=0, atol=0)
 
 
+class Recurrent(nn.Module):
+    """Torch's LSTM holds weak references to its weights, beside the weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(3, 4, batch_first=True), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+def test_a_recurrent_model_is_prepared_once_and_again_when_a_weight_changes(monkeypatch):
+    torch.manual_seed(0)
+    model, made = Recurrent().eval(), copies(monkeypatch)
+    x, y, keep = torch.randn(2, 5, 3), torch.zeros(2, dtype=torch.int64), KEEP[:2, :, :5]
+
+    def asked():
+        return engine.scorer(model, x, y, segments=torch.arange(5).view(5, 1))(keep)
+
+    first = asked()
+    torch.testing.assert_close(asked(), first, rtol=0, atol=0)
+    assert len(made) == 1
+    model.lstm.weight_hh_l0.data.mul_(2)
+    second = asked()
+    assert len(made) == 2
+    model.lstm.weight_ih_l0 = nn.Parameter(torch.randn(16, 3))
+    third = asked()
+    assert len(made) == 3
+    assert (first - second).abs().max() > 1e-4 < (second - third).abs().max()
+
+
 def test_another_mode_precision_or_shape_is_prepared_for_itself(monkeypatch):
     model, made = Net(), copies(monkeypatch)
     scorer(model)

@@ -180,7 +180,7 @@ jobs = {
     "the engine, in float32": partial(on_the_engine, network, torch.float32),
     "a loop over images, in float32": partial(in_a_loop, loop_images),
 }
-times = pd.DataFrame(cost.in_turn(jobs, repeats, warm=False), columns=["what", "repeat", "seconds"])
+times = pd.DataFrame(cost.in_turn(jobs, repeats), columns=["what", "repeat", "seconds"])
 times.loc[times["what"].str.startswith("a loop"), "seconds"] *= images / loop_images  # as long as all images would take
 run.save(times, "times")
 summary = times.groupby("what", sort=False)["seconds"].median().to_frame("seconds")
@@ -253,8 +253,6 @@ jobs["both", EMPTY] = partial(on_the_engine, AtOnce(), native)
 for name, model in own.items():
     jobs[name, FLOOR] = partial(cost.forwards, engine.prepare(model, x, native), filled, needed)
     jobs[name, ENGINE] = partial(on_the_engine, model, native)
-for what in (("both", EMPTY), ("three convolutions", ENGINE)):
-    jobs[what]()  # warms up
 taken = pd.DataFrame([(*what, turn, time) for what, turn, time in cost.in_turn(jobs, repeats, warm=False)])
 taken.columns = ["network", "what", "repeat", "seconds"]
 run.save(taken, "small")

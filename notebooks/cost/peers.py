@@ -299,8 +299,7 @@ for what, scale in itertools.product(growing, scales):
     jobs[*key, f"the engine, {fast}"] = partial(f_fidelity, **counts, precision=native)
     jobs[*key, "the floor"] = partial(floor, needed, "forwards", native)
 columns = ["what", "number", "forwards", "who"]
-f_fidelity(**base, precision=native)  # warms up
-grown = cost.table(jobs, repeats, columns, warm=False)
+grown = cost.table(jobs, repeats, columns)
 run.save(grown, "grown")
 growth = grown.groupby(columns, sort=False)["seconds"].median().reset_index()
 run.save(growth, "growth")

@@ -330,7 +330,7 @@ else:
     kept = recorded("saco/beyond-vits", "attained")
     attained = {"recorded": kept.frame} if kept else {}
 beside = {name: tables.measures(of, ["explainer"], optimum.MEASURES) for name, of in attained.items()}
-says = "; ".join(f"{name}: {of['images'].max()} images" for name, of in beside.items())
+says = "; ".join(f"{name}, images: {of['images'].max()}" for name, of in beside.items())
 table = tables.side_by_side(beside, rows=["explainer"], columns=["measure"]) if beside else pd.DataFrame()
 tables.noted(tables.styled(table), says or "none are recorded")
 

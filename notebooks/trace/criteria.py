@@ -225,7 +225,7 @@ for side in clothes_sides:
 neighbours = pd.DataFrame(alike, columns=["objective", "patches", "correlation"]).astype({"correlation": float})
 run.save(neighbours, "neighbours")
 
-# %% mystnb={"figure": {"caption": "The best orders that were found for one picture of clothes, by the three objectives (rows) and for more and more patches (columns); rank squared, brighter is more relevant. Below each: the correlation of the ranks of patches that touch, of those that are not all black; it is near 1 where a map is smooth and near 0 where it is noise.", "name": "tr-clothes"}, "image": {"alt": "A picture of clothes and nine maps in three rows, TRACE-Le-Mo, TRACE-Le and TRACE-Mo, and three columns of 16, 49 and 196 patches; a number below each map says how alike neighbouring patches are."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The best orders that were found for one picture of clothes, by the three objectives (rows) and for more and more patches (columns); rank squared, brighter is more relevant. Below each: the correlation of the ranks of patches that touch, of those that are not all black; it is near 1 where a map is smooth and near 0 where it is noise.", "name": "tr-clothes"}, "image": {"alt": "A picture of clothes and its maps in three rows, TRACE-Le-Mo, TRACE-Le and TRACE-Mo, and columns of more and more patches; a number below each map says how alike neighbouring patches are."}} tags=["hide-input"]
 counts = sorted(neighbours["patches"].unique())
 said = neighbours.pivot(index="objective", columns="patches", values="correlation")
 photograph = worn.inputs[shirt.images][0].float()

@@ -480,18 +480,17 @@ def leads(scores):
     return {other["explainer"]: stats.paired(scores, swap, other, metric=NEIGHBOUR) for other in others}
 
 
-longer = Scores.concat(by_neighbour(other_steps))
-run.save(longer, "longer")
+run.save(Scores.concat(by_neighbour(other_steps)), "longer")
 of_longer, longer = run.covering("longer")
-(rival, lead), (later_rival, later) = (min(leads(of).items(), key=lambda of: float(of[1])) for of in (known, longer))
-told = f"swap − {rival}, {neighbour_steps} proposals", f"swap − {later_rival}, {other_steps} proposals"
-run.why(
-    "tr-swap",
-    asked("Were the searches too short?", told[1], later, above=0, source=of_longer),
-    asked("Are they nearly equal?", told[0], lead, within=0.02),
-    asked("Are they nearly equal?", told[1], later, within=0.02, source=of_longer),
-    source=source,
-)
+of_run = headlines.best(run, "scores", scores).settings if source == "recorded" else run.parameters
+rows = []
+for of, steps, from_run in ((known, "neighbour_steps", source), (longer, "other_steps", of_longer)):
+    if from_run == source:  # a build that asks about fewer features says nothing of a recorded run
+        rival, lead = min(leads(of).items(), key=lambda one: float(one[1]))
+        told = f"swap − {rival}, {of_run[steps]} proposals"
+        rows += [asked("Were the searches too short?", told, lead, above=0)] * (steps == "other_steps")
+        rows.append(asked("Are they nearly equal?", told, lead, within=0.02))
+run.why("tr-swap", *rows, source=source)
 
 # %% tags=["hide-input"]
 run.claim(

@@ -174,7 +174,7 @@ def scored(subject, values, metric, name, **about):
 #
 # Tabu search, the genetic algorithm and annealing draw random numbers. The paper runs its searches several times (appendices D and E).
 # Here they start anew with other random numbers, on the inputs of the first network, with as many forwards each. *Spread* is the
-# standard deviation over the runs on one input, mean over the inputs. A search is *timed* on a few inputs by itself, so that
+# standard deviation over the runs on one input, mean over the inputs. A search is *timed* by itself, on an input or a few, so that
 # nothing is known before that another has asked; its seconds are the clock's, and so are those of whatever runs beside it.
 
 
@@ -234,7 +234,7 @@ tables.prose(shown.fillna("–").reset_index())
 machine = provenance.machine()
 Markdown(
     f"{seeds} runs each, of {seconds['network'].iloc[0]}, from random orders. In brackets: 95 % intervals over the inputs. "
-    f"Seconds: of this build, on {machine['gpu'] or machine['cpu']}, threads: {machine['threads']}; {timed} inputs at a time."
+    f"Seconds: of this build, on {machine['gpu'] or machine['cpu']}, threads: {machine['threads']}; inputs timed: {timed}."
 )
 
 # %% [markdown]

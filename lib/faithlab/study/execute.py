@@ -26,10 +26,6 @@ from faithlab.study.parameters import given as read_parameters
 # Only what another run of the same code would also write stays in an executed copy, so that copies can be compared.
 KEPT_LANGUAGE_INFO = ("name", "file_extension", "mimetype", "pygments_lexer")
 
-MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 29)}
-"""What a kernel's C library is told, unless it is told already: to keep freed memory, up to half a gigabyte, for the
-next tensor. Where it gives every large tensor back at once, new pages for the next one take a third of a forward."""
-
 
 class CellError(RuntimeError):
     """A cell of a notebook raised; the message is its traceback and the place of the partly executed copy."""
@@ -81,7 +77,6 @@ def execute(
     failed = out.with_suffix(f".part-{part[0]}-of-{part[1]}.failed.ipynb" if part else ".failed.ipynb")
     failed.parent.mkdir(parents=True, exist_ok=True)
     failed.unlink(missing_ok=True)
-    os.environ.update(MEMORY | os.environ)
     try:
         said = {"part": part} if part else {}
         announced = provenance.announced(name, known | said) if pipeline else contextlib.nullcontext()

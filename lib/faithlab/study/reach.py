@@ -100,8 +100,9 @@ def notebook(name: str, parameters: Mapping[str, Any]) -> str:
         name: the notebook.
         parameters: all its parameters.
     """
-    files = [f"notebooks/{name}.py", *inputs(name)]
-    return _text(listed(files), _versions(modules(places.script(name))), parameters)
+    reached = modules(places.script(name))
+    files = [f"notebooks/{name}.py", *_inputs(name, reached)]
+    return _text(listed(files), _versions(reached), parameters)
 
 
 def _text(files: str, versions: list[str], parameters: Mapping[str, Any]) -> str:
@@ -166,8 +167,13 @@ def inputs(name: str) -> list[str]:
     Modules, published tables that the script or one of the modules loads by name, its own recorded tables and those of
     pages that it names, what says which networks of its data ship, and a reader's own metrics with their neighbours.
     """
+    return _inputs(name, modules(places.script(name)))
+
+
+def _inputs(name: str, reached: Iterable[str]) -> list[str]:
+    """`inputs`, with the modules that the script reaches."""
     root, script = places.root(), places.script(name)
-    files = _files(modules(script))
+    files = _files(reached)
     named = set().union(*map(_names, [script, *files]))
     files += [path for path in (root / "data" / "published").glob("*.csv") if path.stem in named]
     pages_named = _names(script) | {name}
@@ -180,10 +186,8 @@ def inputs(name: str) -> list[str]:
             if page.relative_to(folder.parent).as_posix() in pages_named
             for table in page.iterdir()
         ]
-    shipped = (root / "data" / "networks").glob("*.json")
-    files += [
-        facts for facts in shipped if any(facts.name.startswith(f"{data}-") for data in profiles.needs(name).data)
-    ]
+    shipped = tuple(f"{data}-" for data in profiles.needs(name).data)
+    files += [facts for facts in (root / "data" / "networks").glob("*.json") if facts.name.startswith(shipped)]
     found = sorted(path.relative_to(root).as_posix() for path in files if path.is_file())
     return found + [
         str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))

@@ -45,9 +45,9 @@ def in_turn(jobs: Mapping[Hashable, Work], repeats: int, *, warm: bool = True) -
     return [(what, number, taken) for number, what, taken in rounds if number >= 0]
 
 
-def table(jobs: Mapping[tuple, Work], repeats: int, names: Sequence[str], *, warm: bool = True) -> pd.DataFrame:
+def table(jobs: Mapping[tuple, Work], repeats: int, names: Sequence[str]) -> pd.DataFrame:
     """`in_turn` as a table: what the parts of a job's name are called, "repeat" from 1, and "seconds"."""
-    rows = [(*what, number + 1, taken) for what, number, taken in in_turn(jobs, repeats, warm=warm)]
+    rows = [(*what, number + 1, taken) for what, number, taken in in_turn(jobs, repeats)]
     return pd.DataFrame(rows, columns=[*names, "repeat", "seconds"])
 
 
