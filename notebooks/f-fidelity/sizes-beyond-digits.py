@@ -404,9 +404,10 @@ for c, name, ranking in ((c, name, own[name]) for c, own in pictured for name in
 each = pd.DataFrame(each)
 run.save(each, "each")
 
-# %% mystnb={"figure": {"caption": "Images read one by one, a row for each kind of data, network and ranking: a point for each image that has a size, and how many have one. Dashed: the known size of the vehicles.", "name": "ff-beyond-each"}, "image": {"alt": "Rows of points along the explanation size, one row for each data set, network and ranking, with the number of images that have a size at the right: few of most rows, and those spread widely."}} tags=["hide-input"]
-which = each["data"] + ", network " + each["training_seed"].astype(str) + ": " + each["ranking"]
-figures.single_sizes(each.assign(which=which), "which", longest, true["truth"].iloc[0])
+# %% mystnb={"figure": {"caption": "Images read one by one, a row for each kind of data, network and ranking: a point for each image that has a size, and how many have one. Dashed: the known size of the vehicles. Of the recorded run where there is one.", "name": "ff-beyond-each"}, "image": {"alt": "Rows of points along the explanation size, one row for each data set, network and ranking, with the number of images that have a size at the right: few of most rows, and those spread widely."}} tags=["hide-input"]
+singly, _, from_run, _ = headlines.best(run, "each", each)
+which = singly["data"] + ", network " + singly["training_seed"].astype(str) + ": " + singly["ranking"]
+figures.single_sizes(singly.assign(which=which), "which", longest, true["truth"].iloc[0])
 
 # %% [markdown]
 # By class the curves of all its inputs are read together, where there are enough. So few would show a sharp end only. *By chance*: the
@@ -424,10 +425,13 @@ for c, name in read.loc[~read["ranking"].isin(controls[1:]), ["of", "ranking"]].
             classes.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
 classes = pd.DataFrame(classes)
 run.save(classes, "classes")
-alone = each[each["ranking"] != "truth"]
+alone = singly[singly["ranking"] != "truth"]
 counted = [
     (what, len(of), of["size"].count(), f"{0.05 * len(of):.1f}")
-    for what, of in (("single images, by the real rankings", alone), ("single classes", classes))
+    for what, of in (
+        (f"single images, by the real rankings ({from_run})", alone),
+        ("single classes (this build)", classes),
+    )
 ]
 tables.prose(pd.DataFrame(counted, columns=["read", "readings", "sizes named", "by chance, up to"]))
 

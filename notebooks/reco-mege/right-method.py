@@ -154,7 +154,7 @@ figures.distance_histograms(scores.where(network=[*models]), row="explainer", co
 #
 # In brackets: 95 % intervals over the pictures, each with all its pairs. That of a single ReCo is too narrow (in simulations it
 # covers in 83 % with 100 pictures and in 88 % with 300); the differences that the claims judge are not. *Random* is a random map of its own for every
-# network, the floor. The table is at the top of the page.
+# network: with enough pairs, the floor. The table is at the top of the page, and how many pairs there are in this build below.
 
 # %% tags=["hide-input", "answer"]
 measured = cross_trained.summary(scores)

@@ -61,7 +61,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 from faithlab import segments, stats
 from faithlab.engine import native_precision
@@ -259,7 +259,9 @@ for cell, _ in stats.summary(told, ["network", "dataset"], metric="SaCo", explai
     counts = pd.DataFrame({name: of.groupby(compared["metric"]).sum() for name, of in outcomes.items()}).loc[names]
     column = f"{cell['network']}, {named(cell['dataset'].split()[0])}"
     known[column] = [", ".join(f"{n} {name}" for name, n in row.items() if n) for _, row in counts.iterrows()]
-tables.prose(pd.DataFrame(known, index=names).rename_axis("metric").reset_index())
+display(
+    tables.prose(pd.DataFrame(known, index=names).rename_axis("metric").reset_index()), Markdown(f"Of the {source}.")
+)
 
 # %% tags=["hide-input"]
 worse = {name: sum("worse" in column[k] for column in known.values()) for k, name in enumerate(names)}

@@ -36,7 +36,7 @@ seed = 0  # of the random attribution
 
 # %% tags=["hide-input"]
 import pandas as pd
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 from faithlab import stats
 from faithlab.claims import better, most
@@ -164,12 +164,13 @@ for rival, reading in (("IG", "the signed sum over the colours"), ("|IG|", "a ma
         )
         for name in ahead
     ]
-    run.claim(
+    judged = run.claim(
         "saco-larger-ig-magnitude" if rival == "|IG|" else "saco-larger-ig-signed",
         f"Table 2, K = {K}",
         f"By ViT-S Integrated Gradients, as {reading}, is less faithful than the {len(ahead)} explainers above it in Table 2.",
         [learned, *parts],
     )
+    display(judged)
 
 # %% [markdown]
 # **Why?** Does the network change Integrated Gradients, or those above it in print? A positive number says that the larger network gives
@@ -186,7 +187,7 @@ def risen(explainer):
 
 for rival, reading in (("IG", "saco-larger-ig-signed"), ("|IG|", "saco-larger-ig-magnitude")):
     level = stats.estimate(known, explainer=rival, **LARGER)
-    run.why(
+    reasons = run.why(
         reading,
         Reason(f"Is {rival} lower by the larger network?", f"{rival}, ViT-S − ViT", risen(rival), below=0),
         Reason("Are the others higher by it?", f"mean of the {len(ahead)}, ViT-S − ViT", risen(ahead), above=0),
@@ -198,6 +199,7 @@ for rival, reading in (("IG", "saco-larger-ig-signed"), ("|IG|", "saco-larger-ig
         ),
         source=source,
     )
+    display(reasons)
 
 # %% tags=["hide-input", "headline"]
 told, _, shown_run, _ = headlines.best(run, "agreement", agreement["this build"])

@@ -109,14 +109,15 @@ scores, curves = Scores.concat(rows), Scores.concat(followed)
 run.save(scores, "scores")
 run.save(curves, "curves")
 
-# %% mystnb={"figure": {"caption": "What each search reaches under each criterion, with 95 % intervals over the images: 1 is the best order found for that criterion, 0 a random one. Columns: the number of patches.", "name": "tr-criteria"}, "image": {"alt": "Dot plots, one per number of patches: five searches, a dot for MoRF and one for LeRF each."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "What each search reaches under each criterion, with 95 % intervals over the images: 1 is the best order found for that criterion, 0 a random one. Columns: the number of patches. Of the recorded run where there is one.", "name": "tr-criteria"}, "image": {"alt": "Dot plots, one per number of patches: five searches, a dot for MoRF and one for LeRF each."}} tags=["hide-input", "answer"]
 BEST = {"MoRF": "TRACE-Mo-p", "LeRF": "TRACE-Le-p"}
 searches = ["TRACE-p", "TRACE-Le-p", "TRACE-Mo-p", "Greedy-Le", "Greedy-Mo"]
-figure, grid = plt.subplots(1, len(patch_sides), figsize=(7.3, 3), sharey=True, squeeze=False)
-for axes, count in zip(grid[0], sorted(scores.labels("level")), strict=True):
+told = headlines.best(run, "scores", scores).table
+figure, grid = plt.subplots(1, len(told.labels("level")), figsize=(7.3, 3), sharey=True, squeeze=False)
+for axes, count in zip(grid[0], sorted(told.labels("level")), strict=True):
     for offset, marker, (criterion, top) in zip((-0.12, 0.12), "os", BEST.items(), strict=True):
         parts = [optimum.part_of_best(criterion, name, top) for name in searches]
-        pooled = [stats.estimate(scores, part, level=count).pooled for part in parts]
+        pooled = [stats.estimate(told, part, level=count).pooled for part in parts]
         value, low, high = torch.tensor([[float(x) for x in of] for of in pooled]).T
         ends = torch.stack([value - low, high - value]).nan_to_num(0).clamp(min=0)
         places = [k + offset for k in range(len(searches))]

@@ -314,7 +314,7 @@ HTML(
 )
 
 
-# %% mystnb={"figure": {"caption": "Attainable share of each explainer, mean over the images with its 95 % interval. With a few photographs the intervals are wide, and say so.", "name": "tr-networks"}, "image": {"alt": "Dot plot with intervals: explainers against the attainable share, one colour per network."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Attainable share of each explainer, mean over the images with its 95 % interval. With a few photographs the intervals are wide, and say so. Of the recorded run where there is one.", "name": "tr-networks"}, "image": {"alt": "Dot plot with intervals: explainers against the attainable share, one colour per network."}} tags=["hide-input", "answer"]
 def shown_groups(scores):
     """The networks with their photographs and references, by what figures call them."""
     cells = [

@@ -135,7 +135,7 @@ for (n, subject), (name, (metric, i)) in itertools.product(enumerate(chosen), SO
         curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
         rows += [scored(subject, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
 
-# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it. Bands: 95 % intervals over the images, of the bound.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it. Bands: 95 % intervals over the images, of the bound. Of the recorded run where there is one.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
 curves = Scores.concat(rows)
 told, *_ = headlines.best(run, "scores", curves)
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))

@@ -56,7 +56,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 from faithlab import search, segments, stats
 from faithlab.claims import better, no_worse
@@ -496,12 +496,12 @@ run.claim(
 why("tr-insertion-refines", insertion_beats(best))
 
 # %% [markdown]
-# Photographs are dear, and so few that they stand by themselves. Why a part of that is open, the second table asks in the same
+# Photographs are dear, and so few that they stand by themselves. Why a part of that is open, a second table asks in the same
 # way, of the recorded run where there is one.
 
 # %% tags=["hide-input"]
 if photograph_networks:
-    run.claim(
+    judged = run.claim(
         "tr-both-ends-photographs",
         "beyond the paper",
         "On photographs and a large network, too, greedy search from both ends finds better orders for LeRF − MoRF than each of the "
@@ -509,6 +509,7 @@ if photograph_networks:
         ends_beat(scores, photographs=True),
         paper="Beyond TRACE",
     )
+    display(judged)
 
 # %% tags=["hide-input"]
 why(photograph_networks and "tr-both-ends-photographs", ends_beat(best, photographs=True))
