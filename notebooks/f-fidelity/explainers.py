@@ -63,7 +63,7 @@ from faithlab.engine import native_precision
 from faithlab.explainers import explain
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
+from faithlab.study import figures, networks, published, tables
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.subject import Subject
@@ -201,8 +201,8 @@ for block in torch.arange(len(more.x)).split(50) if folder else ():  # a killed 
 scores = Scores.concat(parts)
 run.save(scores, "scores")
 
-# %% mystnb={"figure": {"caption": "Accuracy lost when a random part of the pixels that an explainer calls relevant is removed (FFid+, higher is better), and when a part of the others is (FFid\u2212, lower is better), against the explanation size. Bands: 95 % intervals over the images. The scales differ. Of the recorded run where there is one.", "name": "ff-explainers-curves"}, "image": {"alt": "Line charts, settings by scores: explanation size against lost accuracy, one line each for Grad-CAM, the saliency map and three controls."}} tags=["hide-input", "answer"]
-told = headlines.best(run, "scores", scores).table
+# %% mystnb={"figure": {"caption": "Accuracy lost when a random part of the pixels that an explainer calls relevant is removed (FFid+, higher is better), and when a part of the others is (FFid\u2212, lower is better), against the explanation size. Bands: 95 % intervals over the images. The scales differ. Of the recorded run where it has these data.", "name": "ff-explainers-curves"}, "image": {"alt": "Line charts, settings by scores: explanation size against lost accuracy, one line each for Grad-CAM, the saliency map and three controls."}} tags=["hide-input", "answer"]
+_, told = run.covering("scores", "dataset", "explainer", "metric")
 figures.curves(
     told,
     rows={name: {"dataset": of.dataset} for name, of in settings.items()},
