@@ -14,6 +14,7 @@ from faithlab.metrics import METRICS, consistency
 from faithlab.metrics.distance import l1, spearman
 from faithlab.scores import Scores
 from faithlab.study import profiles
+from faithlab.study.results import recorded
 from faithlab.trials import cross_trained, neighbours, subjects
 from faithlab.zoo import datasets, degradation, folds, models, training
 from faithlab.zoo.sets import ImageSet
@@ -324,6 +325,23 @@ def test_the_control_of_the_bound_is_trained_where_a_profile_asks_for_it():
     assert [(r.model, r.fold, r.rate, r.epochs) for r in control] == [
         ("unbounded", r.fold, r.rate, study["unbounded_epochs"]) for r in bounded
     ]
+
+
+def test_what_the_book_says_of_the_bound_is_what_the_recorded_control_shows():
+    """The caveat of the page and the page of the verdict: in ReCo mostly the shape's, in MeGe the bound's, too."""
+    scores = recorded("reco-mege/right-method", "scores").frame
+    bounded, control, resnet = ({"network": name} for name in ("1-Lipschitz", "Unbounded", "ResNet-18"))
+    reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
+
+    def ahead(one, other, of, names):
+        return [bool((stats.paired(scores, one, other, of, explainer=name).low > 0).all()) for name in names]
+
+    gradients = ("IG", "SG", "Saliency", "GradientxInput")
+    assert all(ahead(control, resnet, reco, gradients))
+    assert 2 * sum(ahead(bounded, control, reco, gradients)) < len(gradients)
+    assert all(ahead(bounded, control, mege, (*gradients, "GradCAM", "SHAP")))
+    apart = stats.paired(scores, bounded, control, metric="accuracy")
+    assert bool((apart.pooled.low > -0.08).all() & (apart.pooled.high < 0.08).all()), "they are about as good"
 
 
 def test_only_the_sets_that_are_named_are_trained_anew():

@@ -200,8 +200,9 @@ if "Unbounded" in told.labels("network"):
         for e in gradients
     ]
     bound, shape = (sum(bool((of.low > 0).all()) for of in part) for part in zip(*apart, strict=True))
+    telling = "The bound is not all of it." if bound < len(gradients) and shape else "And the bound?"
     whose_doing = (
-        f" **The bound is not all of it**: its layers without the bound, about as good, are clearly behind it with {bound} of these "
+        f" **{telling}** Its layers without the bound are clearly behind it with {bound} of these "
         f"{len(gradients)} methods, and clearly ahead of ResNet-18 with {shape}."
     )
 Markdown(
