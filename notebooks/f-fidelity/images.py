@@ -45,6 +45,7 @@ roar_fresh = True  # retrain from fresh weights, as the paper does; else from th
 roar_samples = 8  # noisy copies per training image in SG-SQ
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
+counted = None  # test images on which it is counted how many the networks recognise; None: all
 seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
@@ -114,7 +115,7 @@ rows = [
     {
         "images": called,
         "network": name,
-        "recognises, of all test images": ", ".join(f"{accuracy_of(recipe[name]):.1%}" for recipe in recipes),
+        "recognises, of the test images": ", ".join(f"{accuracy_of(recipe[name], counted):.1%}" for recipe in recipes),
         "10 % of the pixels gone at random cost it": f"{tables.points(of)} ({of.images:,} images)",
     }
     for name, of in lost.items()
@@ -164,7 +165,9 @@ for i, recipe in enumerate(recipes):
     start = None if roar_fresh else original
     again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
     chosen[i] = dataclasses.replace(chosen[i], retrained=roar.networks(again, original, explained))
-    whole_images.append({name: accuracy_of(of) for name, of in roar.recipes(again, original, explained).items()})
+    whole_images.append(
+        {name: accuracy_of(of, counted) for name, of in roar.recipes(again, original, explained).items()}
+    )
 Markdown(
     "Of whole test images the retrained networks recognise "
     + "; ".join(f"{', '.join(f'{of[name]:.1%}' for of in whole_images)} ({name})" for name in explainers)

@@ -45,7 +45,7 @@ seed = 0  # of Random and of noise
 
 # %% tags=["hide-input"]
 import itertools
-from functools import partial
+from functools import cache, partial
 
 import pandas as pd
 import torch
@@ -87,13 +87,21 @@ VEHICLES = vehicles.group_indices()
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def photographed(network, dataset, pictures, groups):
-    """The photographs that a network puts into the right one of some groups of its classes; it has these groups for classes."""
-    group_of = {index: number for number, group in enumerate(groups) for index in group}
+GROUPS = {"vehicles": VEHICLES, "superclasses": [BIRDS, DOGS, sorted(itertools.chain(*VEHICLES))]}
+
+
+@cache
+def grouped(network, task):
+    """A pretrained network that has the groups of a task for classes; one for all photographs, as it is prepared once."""
+    return models.Grouped(pretrained.load(network), GROUPS[task]).to(device).eval()
+
+
+def photographed(network, dataset, pictures, task):
+    """The photographs that a network puts into the right group of a task."""
+    group_of = {index: number for number, group in enumerate(GROUPS[task]) for index in group}
     places = torch.tensor([i for i, label in enumerate(pictures.labels.tolist()) if label in group_of])
     group = torch.tensor([group_of[label] for label in pictures.labels[places].tolist()]).to(device)
-    model = models.Grouped(pretrained.load(network), groups).to(device).eval()
-    x = pictures.model_inputs(places).to(device)
+    model, x = grouped(network, task), pictures.model_inputs(places).to(device)
     right = run.kept(f"{network}, {dataset}, recognised", partial(logits, model, x, 64)).argmax(1) == group
     about = {"dataset": dataset, "network": network, "training_seed": 0, "images": places}
     number = engine.native_precision(device) if precision == "bfloat16" else torch.float32
@@ -102,17 +110,16 @@ def photographed(network, dataset, pictures, groups):
 
 
 shipped = datasets.load("imagenet-foolbox", "test")
-wide = photographed(networks[0], "imagenet-foolbox test", shipped, VEHICLES)
+wide = photographed(networks[0], "imagenet-foolbox test", shipped, "vehicles")
 tasks, pictures = [wide.part(torch.arange(min(photographs_judged, len(wide.x))))], shipped
 if folder:
     pictures = datasets.load("imagenet-folder", "test", path=folder)
 for network in networks if folder else ():
     number = more_photographs if network == networks[0] else more_photographs // 3
-    task = photographed(network, "imagenet-folder, vehicles", pictures, VEHICLES)
+    task = photographed(network, "imagenet-folder, vehicles", pictures, "vehicles")
     tasks.append(task.part(subjects.evenly(torch.arange(len(task.x)), number // 4)))
-    groups = [BIRDS, DOGS, sorted(itertools.chain(*VEHICLES))]
-    task = photographed(network, "imagenet-folder, superclasses", pictures, groups)
-    of_groups = [(task.target.cpu() == k).nonzero().flatten() for k in range(len(groups))]
+    task = photographed(network, "imagenet-folder, superclasses", pictures, "superclasses")
+    of_groups = [(task.target.cpu() == k).nonzero().flatten() for k in range(len(GROUPS["superclasses"]))]
     tasks.append(task.part(torch.cat([subjects.evenly(of, number // 4) for of in of_groups])))
 tasks = [task for task in tasks if len(task.x)]
 Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {len(of.x)} photographs") for of in tasks))

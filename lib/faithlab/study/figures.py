@@ -87,7 +87,6 @@ def show(figure: plt.Figure) -> plt.Figure:
     _enlarge(figure)
     for _ in range(3):  # what lies beside the axes, such as a legend, keeps its width
         figure.tight_layout()
-        figure.draw_without_rendering()
         beyond = figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"] - COLUMN
         if beyond <= 0:
             break
@@ -99,6 +98,8 @@ def show(figure: plt.Figure) -> plt.Figure:
 
 def _draw_near(figure: plt.Figure) -> None:
     """Put labels that all panels share beside the panels: the layout leaves a gap there that grows with the figure."""
+    if not any(text.get_text() for text in figure.texts):
+        return
     taken = [axes.get_tightbbox() for axes in figure.axes if axes.get_visible()]
     panels = Bbox.union(taken).transformed(figure.transFigure.inverted())
     middle = Bbox.union([axes.get_position() for axes in figure.axes])
@@ -113,8 +114,7 @@ def _draw_near(figure: plt.Figure) -> None:
 
 
 def _enlarge(figure: plt.Figure) -> None:
-    """Bring small text to the smallest size that a page should show."""
-    figure.draw_without_rendering()
+    """Bring small text of a laid-out figure to the smallest size that a page should show."""
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
         for which in ("major", "minor"):
             if any(label.get_fontsize() < SMALLEST for label in axis.get_ticklabels(which=which) if label.get_text()):

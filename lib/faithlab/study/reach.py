@@ -33,15 +33,22 @@ def _graph() -> grimp.ImportGraph:
 
 def modules(script: Path) -> set[str]:
     """The modules of the library that a script reaches, with the packages that they are in, and others' packages."""
-    asked = provenance.imports(script)
-    nodes = ast.walk(ast.parse(script.read_bytes()))
-    if "faithlab.trials.examine" in asked or any(isinstance(n, ast.Attribute) and n.attr == "examine" for n in nodes):
-        asked |= {"faithlab.trials.examination"}  # which faithlab.trials imports when it is asked for
+    asked = set(_asked(script, script.stat().st_mtime_ns))
     for own in map(Path, provenance.metrics()):
         for file in (own, *provenance.neighbours(own)):
             with contextlib.suppress(OSError, SyntaxError, ValueError):  # the run itself says what is wrong with it
                 asked |= provenance.imports(file)
     return _reached(asked) | {name.partition(".")[0] for name in asked} - {"faithlab"}
+
+
+@functools.cache
+def _asked(script: Path, changed: int) -> set[str]:
+    """What a script imports."""
+    asked, text = provenance.imports(script), script.read_bytes()
+    nodes = ast.walk(ast.parse(text)) if b".examine" in text else ()
+    if "faithlab.trials.examine" in asked or any(isinstance(n, ast.Attribute) and n.attr == "examine" for n in nodes):
+        asked |= {"faithlab.trials.examination"}  # which faithlab.trials imports when it is asked for
+    return asked
 
 
 def _reached(asked: Iterable[str]) -> set[str]:
@@ -65,17 +72,29 @@ def _files(modules: Iterable[str]) -> list[Path]:
 
 
 @functools.cache
-def _distributions() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
+def _distributions() -> Mapping[str, list[metadata.Distribution]]:
+    """What is installed, by the names that can be imported of it.
+
+    As `importlib.metadata.packages_distributions`, which takes a second: an object for each of forty thousand files.
+    """
+    found: dict[str, list[metadata.Distribution]] = {}
+    for one in metadata.distributions():
+        files = one.read_text("RECORD") or one.read_text("top_level.txt") or ""
+        # A folder, or a module beside it: a.py, a.cpython-313-darwin.so.
+        for name in set(re.findall(r"^(\w+)(?=/|$|\.py,|\.[\w.-]*(?:so|pyd),)", files, re.MULTILINE)):
+            found.setdefault(name, []).append(one)
+    return found
 
 
-_version = functools.cache(metadata.version)
+@functools.cache
+def _version(one: metadata.Distribution) -> tuple[str, str]:
+    return one.name, one.version
 
 
 def _versions(modules: Iterable[str]) -> list[str]:
     """Python, and the versions of what is imported of others, as they are installed."""
-    known = {name for module in modules for name in _distributions().get(module.partition(".")[0], [])}
-    found = {f"{name} {_version(name)}" for name in known if name.lower() != "faithlab"}
+    known = {one for module in modules for one in _distributions().get(module.partition(".")[0], [])}
+    found = {f"{name} {version}" for name, version in map(_version, known) if name.lower() != "faithlab"}
     return [f"python {sys.version_info.major}.{sys.version_info.minor}", *sorted(found, key=str.lower)]
 
 
@@ -117,25 +136,44 @@ def listed(files: Iterable[str], docstrings: bool = False) -> str:
         files: from the root of the repository.
         docstrings: the docstrings and comments of modules count, too.
     """
-    root = places.root()
+    root, known = places.root(), len(_statements())
     lines = []
     for file in files:
         path = root / file
         whole = docstrings or not file.startswith("lib/")
         lines.append(f"{_hash(path, whole, path.stat().st_mtime_ns)}  {file}")
+    if len(_statements()) > known:
+        places.write(_statements_file(), json.dumps(_statements()))
     return "\n".join(lines)
 
 
 @functools.cache
 def _hash(path: Path, whole: bool, changed: int) -> str:
     content = path.read_bytes()
-    if not whole:
+    found = hashlib.sha256(content).hexdigest()[:16]
+    if whole:
+        return found
+    if found not in _statements():
         tree = ast.parse(content)
         for node in ast.walk(tree):
             if isinstance(getattr(node, "body", None), list):
                 node.body = [line for line in node.body if not _is_text(line)]
-        content = ast.unparse(tree).encode()
-    return hashlib.sha256(content).hexdigest()[:16]
+        _statements()[found] = hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
+    return _statements()[found]
+
+
+def _statements_file() -> Path:
+    """Where `_statements` are kept, for this Python and this way to find them."""
+    own = hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes()).hexdigest()[:8]
+    return places.build() / f".statements-{own}.json"
+
+
+@functools.cache
+def _statements() -> dict[str, str]:
+    """By hash of a module's text, that of its statements: a build asks it of every module, many times."""
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(_statements_file().read_text(encoding="utf-8"))
+    return {}
 
 
 def _is_text(line: ast.stmt) -> bool:

@@ -336,15 +336,19 @@ def accuracy(network: nn.Module, data: LabelledSet, batch_size: int = 256) -> fl
     return right / len(data)
 
 
-def accuracy_of(recipe: Recipe) -> float:
-    """The fraction of the whole test split that the network of a recipe gets right.
+def accuracy_of(recipe: Recipe, examples: int | None = None) -> float:
+    """The fraction of the test split that the network of a recipe gets right.
 
-    Of one that ships it stands among its facts, where `accuracy` has put it.
+    Of one that ships that of the whole split stands among its facts, where `accuracy` has put it.
+
+    Args:
+        recipe: of the network.
+        examples: so many of the split, where it must be looked at; None: all.
     """
     found = shipped.find(recipe.key())
     if found is not None and "rounding" in found.facts:
         return found.facts["rounding"]["accuracy"][1]
-    return accuracy(trained(recipe), datasets.load(recipe.data, "test", **recipe.data_options))
+    return accuracy(trained(recipe), datasets.load(recipe.data, "test", **recipe.data_options).take(slice(examples)))
 
 
 def keep_orders(orders: Orders, make: Callable[[slice], Tensor], count: int, block: int = 2000) -> None:
