@@ -1,5 +1,6 @@
 """`decide`: its verdicts, its error rate under chance, its power and what it spends; the bounds that it stops at."""
 
+import itertools
 from dataclasses import replace
 from functools import partial
 
@@ -9,7 +10,7 @@ import scipy.stats
 import torch
 from torch import nn
 
-from faithlab import references, stats
+from faithlab import draws, references, stats
 from faithlab.decide import UNDECIDED, Decision, Look, decide
 from faithlab.metrics import METRICS, Metric
 from faithlab.readouts import probability
@@ -191,33 +192,51 @@ FALSE = {normal: 0.05, areas_of_hits: 0.04, skewed: 0.08}
 """How often a verdict is false, as `decide` says: of 2000 simulations each. Skewed differences cost some percent."""
 
 
-def decided(law, effect, runs=400, most=600, seed=0):
+def simulated(law, effect, most=600, seed=0):
+    """Differences of one comparison after another, [most], and how far the explainers truly are apart."""
     rng = np.random.default_rng(seed)
-    size = law(rng, 100_000).std()
-    return [
-        decide(METRIC, subject(most), scores(law(rng, most) + effect * size), scores(np.zeros(most)), growth=1.5)
-        for _ in range(runs)
-    ]
+    truth = effect * law(rng, 100_000).std()
+    while True:
+        yield law(rng, most) + truth, truth
+
+
+def judged(differences):
+    """What `decide` ends with, from the numbers in the order in which it asks for them."""
+    looks = sequential.looks(sequential.FIRST, len(differences), 1.5)
+    blocks = torch.as_tensor(differences).split(np.diff(looks, prepend=0).tolist())
+    return sequential.until_decided(blocks, looks)[-1]
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("effect", [0.0, 0.3])
+def test_what_is_simulated_is_what_decide_does(law, effect):
+    for differences, _ in itertools.islice(simulated(law, effect), 10):
+        nobody = torch.zeros(1, dtype=torch.int64)
+        order = draws.permutations(0, nobody, nobody, len(differences)).flatten()
+        rule = judged(differences[order])
+        zeros = scores(np.zeros_like(differences))
+        found = decide(METRIC, subject(len(differences)), scores(differences), zeros, growth=1.5)
+        assert (found.images, found.value, found.low, found.high) == (rule.images, rule.value, rule.low, rule.high)
+        assert found.verdict == ("a" if rule.low > 0 else "b" if rule.high < 0 else UNDECIDED)
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_under_chance_a_false_verdict_is_as_rare_as_decide_says(law):
-    runs, rate = 400, FALSE[law]
-    false = sum(found.verdict != UNDECIDED for found in decided(law, 0.0, runs))
+    runs, rate = 1000, FALSE[law]
+    false = sum(judged(differences).decided for differences, _ in itertools.islice(simulated(law, 0.0), runs))
     most = scipy.stats.binom.ppf(0.99, runs, rate)
     assert false <= most, false
-    # A rule that erred by four more in a hundred would be found more often than not.
-    assert scipy.stats.binom.sf(most, runs, rate + 0.04) > 0.5
+    # A rule that erred by three more in a hundred would be found more often than not.
+    assert scipy.stats.binom.sf(most, runs, rate + 0.03) > 0.5
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_a_difference_is_found_and_its_interval_covers(law):
-    found = decided(law, 0.3, runs=200)
-    assert sum(one.verdict == "a" for one in found) >= 195
-    assert np.mean([one.images for one in found]) < 250
-    size = law(np.random.default_rng(1), 100_000).std()
-    covered = sum(one.low <= 0.3 * size <= one.high for one in found)
-    assert covered >= (178 if law is not skewed else 170)  # 190 expected, four standard errors
+    runs = [(judged(differences), truth) for differences, truth in itertools.islice(simulated(law, 0.3), 400)]
+    assert sum(one.low > 0 for one, _ in runs) >= 390
+    assert np.mean([one.images for one, _ in runs]) < 250
+    covered = sum(one.low <= truth <= one.high for one, truth in runs)
+    assert covered >= (362 if law is not skewed else 348)  # 380 expected, four standard errors
 
 
 def test_peeking_at_plain_intervals_would_err_more_often():

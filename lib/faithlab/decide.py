@@ -119,7 +119,7 @@ def decide(
 
     The interval is Student's, and speaks of images like these. How far that probability is kept was simulated with
     2000 comparisons of explainers that do not differ, 600 images at most, looks that grow by 1.5 and a level of 5 %
-    (`tests/test_decide.py` simulates 400 of them): 5 % ended with a verdict where the differences were normal, 4 %
+    (`tests/test_decide.py` simulates half as many): 5 % ended with a verdict where the differences were normal, 4 %
     where they were those of shares of 19 hits, and 8 % where they were as skewed as an exponential law. So skewed
     differences are called more often than the level says: where one image in a hundred decides, take a larger first
     look. The middle of the interval is, after an early stop, on average farther from zero than the truth, as after
