@@ -677,11 +677,14 @@ def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:
 def _read(path: Path, checksum: str | None = None) -> dict[str, Tensor] | None:
     """Return the tensors of a cached file, or None where there is none or it is damaged (with a warning).
 
+    A file that has not changed since this process found it whole is not looked through again.
+
     Args:
         path: the file.
         checksum: what the tensors must have; None: what the file itself says they have.
     """
     try:
+        about = path.stat()
         with safe_open(path, "pt") as file:
             tensors = {key: file.get_tensor(key) for key in _ORDER if key in file.keys()}  # noqa: SIM118
             expected = checksum or (file.metadata() or {}).get("sha256")
@@ -690,10 +693,16 @@ def _read(path: Path, checksum: str | None = None) -> dict[str, Tensor] | None:
     except (OSError, SafetensorError) as error:
         warnings.warn(f"{path} is damaged ({error}) and will be made again", stacklevel=4)
         return None
-    if fingerprint(*(tensor.numpy() for tensor in tensors.values())) != expected:
+    state = (path, about.st_ino, about.st_size, about.st_mtime_ns, expected)
+    if state not in _WHOLE and fingerprint(*(tensor.numpy() for tensor in tensors.values())) != expected:
         warnings.warn(f"{path} was changed (its sha256 is not {expected}) and will be made again", stacklevel=4)
         return None
+    _WHOLE.add(state)
     return tensors
+
+
+_WHOLE: set[tuple] = set()
+"""Files that `_read` has found whole, as they were."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
