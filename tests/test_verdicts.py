@@ -236,8 +236,8 @@ def test_the_sentence_names_counts_networks_data_and_images():
     assert verdict.sentence.startswith(
         "2 of 3 parts hold, 1 open, 0 fail. On net 0 and net 1, 200 inputs of digits. Open is 'c': 0.5"
     )
-    assert "]; the claim asks for above 0.5. About " in verdict.sentence
-    assert f"About {verdicts._round(verdict.needed)} inputs would decide it." in verdict.sentence
+    assert "]; the claim asks for above 0.5. Were it as far from the bar as estimated, about " in verdict.sentence
+    assert f", about {verdicts._round(verdict.needed)} inputs would decide it." in verdict.sentence
     assert str(verdict).splitlines()[0] == f"all (Table 1): {CLAIM}"
 
 

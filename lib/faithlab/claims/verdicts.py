@@ -258,9 +258,9 @@ def evidence(frame: pd.DataFrame) -> str:
         if asked < FEW:
             text += f" How many {several} would decide it cannot be told from so few."
         elif needed < FAR_MORE * asked:
-            text += f" About {_round(needed)} {several} would decide it."
+            text += f" Were it as far from the bar as estimated, about {_round(needed)} {several} would decide it."
         elif needed < math.inf:
-            text += f" More than {FAR_MORE} times as many {several} would be needed to decide it."
+            text += f" It is estimated so near the bar that {FAR_MORE} times as many {several} might not decide it."
         else:
             text += f" How many {several} would decide it cannot be told."
     failing = [name for name, of in pooled[pooled["kind"] != COUNTED].groupby("part", sort=False) if _printed_fails(of)]
