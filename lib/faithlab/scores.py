@@ -95,10 +95,7 @@ class Scores:
     """
 
     def __init__(self, blocks: Iterable[Block]):
-        groups: dict[tuple[Label, ...], list[Block]] = {}
-        for block in blocks:
-            groups.setdefault(block.key, []).append(block)
-        self.blocks = tuple(_join(group) for group in groups.values())
+        self.blocks = tuple(map(_join, _alike(blocks)))
         self._places: dict[str, dict[Label, list[int]]] = {}
 
     @classmethod
@@ -164,10 +161,19 @@ class Scores:
     @classmethod
     def concat(cls, tables: Iterable["Scores"]) -> "Scores":
         """All rows of several tables; errors as in `Scores`."""
-        return cls(block for table in tables for block in table.blocks)
+        groups = _alike(block for table in tables for block in table.blocks)
+        # What one table has alone was looked at when that was made.
+        return cls._known(group[0] if len(group) == 1 else _join(group) for group in groups)
+
+    @classmethod
+    def _known(cls, blocks: Iterable[Block]) -> "Scores":
+        """The table of blocks that are known to fit."""
+        table = cls.__new__(cls)
+        table.blocks, table._places = tuple(blocks), {}
+        return table
 
     def __add__(self, other: "Scores") -> "Scores":
-        return Scores([*self.blocks, *other.blocks])
+        return Scores.concat([self, other])
 
     def __len__(self) -> int:
         return sum(len(block.images) for block in self.blocks)
@@ -225,9 +231,7 @@ class Scores:
                 )
         if not found:
             raise ValueError(f"no row has all of {', '.join(f'{name}={value!r}' for name, value in labels.items())}")
-        table = Scores.__new__(Scores)  # the blocks of a table are known to fit
-        table.blocks, table._places = tuple(found), {}
-        return table
+        return Scores._known(found)
 
     def labelled(self, **labels: Label) -> "Scores":
         """The same rows with other labels; None: the label does not apply.
@@ -346,6 +350,14 @@ def _named(labels: Mapping[str, Label]) -> str:
     return ", ".join(f"{name} {value}" for name, value in labels.items())
 
 
+def _alike(blocks: Iterable[Block]) -> Iterable[list[Block]]:
+    """Blocks by their labels."""
+    groups: dict[tuple[Label, ...], list[Block]] = {}
+    for block in blocks:
+        groups.setdefault(block.key, []).append(block)
+    return groups.values()
+
+
 def _join(group: list[Block]) -> Block:
     """One block of those that share all labels."""
     first = group[0]
@@ -364,8 +376,10 @@ def _join(group: list[Block]) -> Block:
             first.sizes,
             None if all(b.errors is None for b in group) else torch.cat(errors),
         )
-    rows = first.images[:, None] if first.pairs is None else torch.stack([first.images, first.pairs], 1)
-    _, counts = rows.unique(dim=0, return_counts=True)
+    if first.pairs is None:
+        _, counts = first.images.unique(return_counts=True)
+    else:
+        _, counts = torch.stack([first.images, first.pairs], 1).unique(dim=0, return_counts=True)
     if bool((counts > 1).any()):
         raise ValueError(
             f"{int((counts > 1).sum())} rows of {_named(first.labels)} are there more than once; "
