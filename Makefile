@@ -15,6 +15,8 @@ export FAITHLAB_BUILD ?= build
 export MALLOC_MMAP_MAX_ ?= 0
 export MALLOC_TOP_PAD_ ?= 268435456
 export MALLOC_TRIM_THRESHOLD_ ?= 4294967296
+# Images of containers set it; each of the hundreds of processes of a build would compile the library for itself.
+unexport PYTHONDONTWRITEBYTECODE
 
 # PyTorch: the build without 4 GB of GPU libraries, where no GPU is found. TORCH=cuda where it is the other machines that have
 # them, such as a cluster's.

@@ -31,8 +31,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jupytext
-
 from faithlab.study import parameters, places
 from faithlab.study.parameters import ParameterError
 
@@ -93,15 +91,22 @@ def defaults(name: str) -> dict[str, Any]:
 # Snakemake asks for these a few hundred times whenever it starts, and it starts once more for every job.
 
 
+_HEAD = re.compile(r"^# %%(?:.*\btags=(\[[^]\n]*\]))?.*$", re.MULTILINE)
+"""The first line of a cell of a script, and its tags."""
+
+
 @functools.cache
 def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
     """The parameters in a script, read again when it has changed."""
-    cells = jupytext.read(path).cells
-    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
+    text = path.read_text(encoding="utf-8")
+    heads = [*_HEAD.finditer(text)]  # jupytext reads a whole script, which takes longer than all else here
+    tagged = [k for k, head in enumerate(heads) if "parameters" in json.loads(head[1] or "[]")]
     if len(tagged) != 1:
         raise ValueError(f"notebooks/{name}.py needs one cell tagged 'parameters', it has {len(tagged)}.")
+    (k,) = tagged
+    cell = text[heads[k].end() : heads[k + 1].start() if k + 1 < len(heads) else None]
     found = {}
-    for statement in ast.parse(tagged[0].source).body:
+    for statement in ast.parse(cell.strip()).body:
         try:
             (target,) = statement.targets if isinstance(statement, ast.Assign) else (statement.target,)
             found[target.id] = ast.literal_eval(statement.value)
