@@ -109,6 +109,11 @@ def photographed(network, dataset, pictures, task):
     return subject.part(right.nonzero().flatten().cpu())
 
 
+def photographs(number):
+    """So many photographs, in words."""
+    return f"{number} photograph{'s' * (number != 1)}"
+
+
 shipped = datasets.load("imagenet-foolbox", "test")
 wide = photographed(networks[0], "imagenet-foolbox test", shipped, "vehicles")
 tasks, pictures = [wide.part(torch.arange(min(photographs_judged, len(wide.x))))], shipped
@@ -122,7 +127,7 @@ for network in networks if folder else ():
     of_groups = [(task.target.cpu() == k).nonzero().flatten() for k in range(len(GROUPS["superclasses"]))]
     tasks.append(task.part(torch.cat([subjects.evenly(of, number // 4) for of in of_groups])))
 tasks = [task for task in tasks if len(task.x)]
-Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {len(of.x)} photographs") for of in tasks))
+Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {photographs(len(of.x))}") for of in tasks))
 
 # %% [markdown]
 # ## Explanations and their fidelity
@@ -202,7 +207,7 @@ figures.dots(told, networks_of, panels=tasks_of, label="Few-class Fidelity")
 # %% tags=["hide-input"]
 counts = {name: stats.estimate(told, **of, explainer="Random").images for name, of in settings(told).items()}
 Markdown(
-    f"The figure at the top of the page: {source}; {headlines.listed([f'{n} photographs of {name}' for name, n in counts.items()])}. Every "
+    f"The figure at the top of the page: {source}; {headlines.listed([f'{photographs(n)} of {name}' for name, n in counts.items()])}. Every "
     "number, beside what the paper prints of ResNet-18 in its Table 1:"
 )
 
@@ -293,7 +298,7 @@ leads = {
     for kind, where in settings(told).items()
 }
 of_pairs = {
-    f"{kind} ({max(e.images for e in of.values())} images)": {name: tables.number(e, 3) for name, e in of.items()}
+    f"{kind} ({photographs(max(e.images for e in of.values()))})": {name: tables.number(e, 3) for name, e in of.items()}
     for kind, of in leads.items()
 }
 tables.prose(pd.DataFrame(of_pairs).rename_axis("pair").reset_index())

@@ -155,7 +155,8 @@ figures.show(figure)
 # %% [markdown]
 # The gap to the bound in this build, mean over the images with its 95 % interval. The column *optimum* is how far the bound itself is from
 # what any order can reach: what a search lacks is only the difference to that column. The last columns count the images for
-# which a search found the optimum, and say how many masked inputs it asked about, mean per image. The paper's greedy
+# which a search found the optimum, and say how many masked inputs it asked about, mean per image; what it asks again counts
+# again, so that a long search may ask more often than there are subsets. The paper's greedy
 # search has none for LeRF − MoRF (TRACE-p, TRACE-y); ours goes [from both ends](../../book/trace/deviations), and then moves one patch after the
 # other to its best place.
 
