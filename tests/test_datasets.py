@@ -323,6 +323,20 @@ def test_an_archive_put_by_hand_is_used_first_and_kept(home, register, tmp_path)
     assert not (tmp_path / "fetched.log").exists()
 
 
+def test_a_file_that_was_found_whole_is_looked_through_again_when_it_has_changed(home, register, tmp_path):
+    archive = pack(tmp_path / "origin.tar.gz")
+    register(tiny(OnDisk(archive, sha256(archive))))
+    path = datasets.fetch("tiny")["train"]
+    datasets.load("tiny")
+    times, flipped = path.stat(), bytearray(path.read_bytes())
+    flipped[-60] ^= 1
+    with path.open("r+b") as file:  # in place, and as old as before
+        file.write(flipped)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.warns(UserWarning, match="was changed"):
+        np.testing.assert_array_equal(datasets.load("tiny").inputs.numpy(), INPUTS)
+
+
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "emptied", "other"])
 def test_a_damaged_cached_file_is_told_and_fetched_again(home, register, tmp_path, damage):
     archive = pack(tmp_path / "origin.tar.gz")

@@ -205,7 +205,7 @@ def test_what_was_counted_is_said_in_box_and_evidence(parts):
     made_up = pd.concat(cases, ignore_index=True).assign(outcome="open", low=-1.0, high=1.0)
     assert forest.spoken_of(made_up)["inputs"] == "20 simulated studies of each of 5: a, b, c, d and 1 more"
     assert "On made up, 20 simulated studies of a, b, c, d and e." in evidence(made_up)
-    assert ", about 900 simulated studies would decide it." in evidence(made_up)
+    assert ", about 900 simulated studies would decide the claim." in evidence(made_up)
     assert "1 simulated study of" in forest.spoken_of(made_up.assign(images=1))["inputs"]
 
 

@@ -1,10 +1,12 @@
 """What an edit makes stale: the notebooks that it reaches, and no other."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -155,6 +157,48 @@ def test_docstrings_comments_and_layout_of_modules_do_not_count(tmp_path, monkey
     assert (before[0] == after[0], before[1] == after[1]) == (True, False)
     (tmp_path / "lib/a.py").write_text("def f(x: int):\n    return x\nA = 2\n")
     assert reach.listed(["lib/a.py"]) != after[0]
+
+
+@pytest.mark.parametrize("damage", ["", "null", "[]", '{"half'])
+def test_what_modules_state_is_kept_and_a_damaged_file_of_it_is_none(tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
+    asked = ["lib/faithlab/masks.py", "lib/faithlab/scores.py"]
+    for forget in (reach._statements, reach._hash):
+        forget.cache_clear()
+    found = reach.listed(asked)
+    (kept,) = (tmp_path / "build").iterdir()
+    assert len(json.loads(kept.read_text())) == 2
+    with monkeypatch.context() as patch:
+        if damage:
+            kept.write_text(damage)
+        else:  # another process reads no module's tree
+            patch.setattr(reach.ast, "parse", None)
+        for forget in (reach._statements, reach._hash):
+            forget.cache_clear()
+        assert reach.listed(asked) == found
+    monkeypatch.setenv("FAITHLAB_BUILD", "/proc/nowhere")  # where nothing can be written
+    for forget in (reach._statements, reach._hash):
+        forget.cache_clear()
+    assert reach.listed(asked) == found
+
+
+def test_what_is_installed_is_found_by_what_can_be_imported_of_it(tmp_path, monkeypatch):
+    about = tmp_path / "developed-2.5.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: developed\nVersion: 2.5\n")
+    (about / "RECORD").write_text("__editable__.developed.pth,,\ndeveloped-2.5.dist-info/METADATA,,\n")
+    (about / "top_level.txt").write_text("under_way\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    reach._distributions.cache_clear()
+    try:
+        found = {name: {one.name for one in of} for name, of in reach._distributions().items()}
+        assert "developed 2.5" in reach._versions(["under_way.part"])
+    finally:
+        reach._distributions.cache_clear()
+    known = metadata.packages_distributions()
+    names = {name for name in known if name.isidentifier()}
+    assert names <= found.keys()
+    assert all(set(known[name]) <= found[name] for name in names)
 
 
 @pytest.fixture

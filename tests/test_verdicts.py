@@ -236,8 +236,8 @@ def test_the_sentence_names_counts_networks_data_and_images():
     assert verdict.sentence.startswith(
         "2 of 3 parts hold, 1 open, 0 fail. On net 0 and net 1, 200 inputs of digits. Open is 'c': 0.5"
     )
-    assert "]; the claim asks for above 0.5. Were it as far from the bar as estimated, about " in verdict.sentence
-    assert f", about {verdicts._round(verdict.needed)} inputs would decide it." in verdict.sentence
+    assert "]; the claim asks for above 0.5. Were the estimates the truth, about " in verdict.sentence
+    assert f", about {verdicts._round(verdict.needed)} inputs would decide the claim." in verdict.sentence
     assert str(verdict).splitlines()[0] == f"all (Table 1): {CLAIM}"
 
 
@@ -443,3 +443,17 @@ def test_an_open_premise_is_not_counted_among_open_parts():
     sentence = claims.Claim("x", "Table 1", "x", parts).verdict.sentence
     assert "Open is 'own'" in sentence
     assert "2 open parts" not in sentence
+
+
+def test_of_several_open_parts_as_many_inputs_are_named_as_decide_all():
+    t = table(((0.55, 0.52), (0.55, 0.52)), noise=1.0)
+    parts = [claims.above(t, 0.5, explainer=e, name=e) for e in t.labels("explainer")]
+    verdict = claims.Claim("both", "Table 1", CLAIM, parts).verdict
+    assert verdict.counts == {OPEN: 2}
+    assert verdict.needed == max(one.needed for one in verdict.judged)
+    told = (
+        f"about {verdicts._round(verdict.needed)} inputs would decide the claim."
+        if verdict.needed < verdicts.FAR_MORE * 200
+        else f"not even {verdicts.FAR_MORE} times as many inputs would decide the claim."
+    )
+    assert verdict.sentence.endswith(f"Were the estimates the truth, {told}")

@@ -33,7 +33,7 @@ steps = 19  # explanation sizes
 draws = 50
 small_width = 16  # of the small network, three convolutions
 loop_images = 1  # images of the loop, whose time grows in proportion to their number
-repeats = 2  # of everything, in turn; the median is reported
+repeats = 2  # of everything, in turn; of seconds the median is reported, of ratios the geometric mean
 batches = [128]  # inputs per forward that are tried for the floor
 other_forms = []  # of the network, which are tried: int8, compiled; to compile takes half a minute
 training = {}  # of the network that is compiled and quantised, where it differs: see faithlab.study.networks
@@ -45,7 +45,6 @@ import warnings
 from functools import partial
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import seaborn as sns
 import torch
@@ -187,7 +186,7 @@ run.save(times, "times")
 summary = times.groupby("what", sort=False)["seconds"].median().to_frame("seconds")
 # Ratios of neighbours in time, so that a machine whose speed drifts does not tilt them.
 paired = times.pivot(index="repeat", columns="what", values="seconds")
-over_floor = np.exp(np.log(paired.div(paired["bare forwards (floor)"], axis=0)).mean())
+over_floor = paired.div(paired["bare forwards (floor)"], axis=0).apply(lambda of: cost.Ratio.over_turns(of).value)
 summary["times the floor"] = over_floor[summary.index]
 summary["inputs per second"] = needed / summary["seconds"]
 run.save(summary.reset_index(), "summary")
@@ -203,7 +202,7 @@ tables.styled(
 
 # %% tags=["hide-input"]
 loop, like = (
-    np.exp(np.log(paired["a loop over images, in float32"] / paired[own]).mean())
+    cost.Ratio.over_turns(paired["a loop over images, in float32"] / paired[own]).value
     for own in ("the engine", "the engine, in float32")
 )
 Markdown(
@@ -392,7 +391,9 @@ if {"compiled", "eager"} <= set(by_form):
         f"{kept['seconds'] / eager:,.0f} forwards of this network."
     )
 if "int8" in forms:
-    text.append(f"Here int8 is {(turns[EAGER] / turns['int8']).median():.2f} times as fast as the engine's form.")
+    text.append(
+        f"Here int8 is {cost.Ratio.over_turns(turns[EAGER] / turns['int8']).value:.2f} times as fast as the engine's form."
+    )
 Markdown(" ".join(text))
 
 # %% [markdown]

@@ -343,7 +343,7 @@ shown.insert(0, "images", {of: f"{factor} times" for of, factor in factors.items
 tables.styled(shown)
 
 # %% tags=["hide-input"]
-bare = float((an_image[LOOP] / an_image[BARE]).median())
+bare = cost.Ratio.over_turns(an_image[LOOP] / an_image[BARE]).value
 Markdown(
     f"The loop takes {bare:.2f} times its bare forwards. In brackets 95 % intervals: over {repeats} repeats on this machine and, of the "
     f"factor of images, over the images of {f'the recorded run ({known.profile})' if known else 'this page'} that it is estimated from. "

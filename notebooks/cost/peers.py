@@ -218,7 +218,7 @@ over |= {"theirs / fast floor": ("theirs", "floor, fast")}
 over |= {"ours, float32 / fast floor": ("ours, float32", "floor, fast")}
 over |= {"ours / fast floor": ("ours, fast", "floor, fast"), "theirs / ours": ("theirs", "ours, fast")}
 ratios = pd.DataFrame({name: paired[one] / paired[other] for name, (one, other) in over.items()})
-ratios = np.exp(np.log(ratios).groupby(level=names, sort=False).mean())
+ratios = ratios.groupby(level=names, sort=False).agg(lambda of: cost.Ratio.over_turns(of).value)
 run.save(ratios, "ratios")
 shown = ratios.drop(columns="ours, float32 / fast floor").map("{:.1f}".format).replace("nan", "–")
 tables.styled(shown.rename_axis([None] * len(names)))

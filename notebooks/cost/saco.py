@@ -128,7 +128,12 @@ times = pd.DataFrame(rows, columns=["network", "what", "repeat", "seconds"])
 run.save(times, "times")
 median = times.groupby(["network", "what"], sort=False)["seconds"].median().unstack(0)
 paired = times.pivot(index=["network", "repeat"], columns="what", values="seconds")
-speedup = paired.rdiv(paired["plain loop, float32"], axis=0).groupby("network").median().T
+speedup = (
+    paired.rdiv(paired["plain loop, float32"], axis=0)
+    .groupby("network")
+    .agg(lambda of: cost.Ratio.over_turns(of).value)
+    .T
+)
 both = {"milliseconds per image": 1000 * median / images, "times as fast as the loop": speedup.loc[median.index]}
 tidy = median.T.melt(var_name="what", value_name="seconds", ignore_index=False).reset_index()
 run.save(tidy.assign(speedup=[speedup.loc[of] for of in zip(tidy["what"], tidy["network"], strict=True)]), "cost")

@@ -45,7 +45,7 @@ roar_fresh = True  # retrain from fresh weights, as the paper does; else from th
 roar_samples = 8  # noisy copies per training image in SG-SQ
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
-counted = None  # test images on which it is counted how many the networks recognise; None: all
+counted = None  # test images on which it is counted how many the networks recognise; None: all. Of those that ship it is known of all
 seed = 0  # of the random subsets and of SG-SQ
 
 # %% tags=["hide-input"]
@@ -115,7 +115,9 @@ rows = [
     {
         "images": called,
         "network": name,
-        "recognises, of the test images": ", ".join(f"{accuracy_of(recipe[name], counted):.1%}" for recipe in recipes),
+        f"recognises, of {counted or len(test):,} test images": ", ".join(
+            f"{accuracy_of(recipe[name], counted):.1%}" for recipe in recipes
+        ),
         "10 % of the pixels gone at random cost it": f"{tables.points(of)} ({of.images:,} images)",
     }
     for name, of in lost.items()

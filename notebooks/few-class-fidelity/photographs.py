@@ -85,14 +85,12 @@ BIRDS = classes("cock", "great grey owl") + classes("black grouse", "black swan"
 DOGS = classes("Chihuahua", "Mexican hairless")
 VEHICLES = vehicles.group_indices()
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
 GROUPS = {"vehicles": VEHICLES, "superclasses": [BIRDS, DOGS, sorted(itertools.chain(*VEHICLES))]}
 
 
 @cache
 def grouped(network, task):
-    """A pretrained network that has the groups of a task for classes; one for all photographs, as it is prepared once."""
+    """A pretrained network that has the groups of a task for classes; kept, so that it is prepared once."""
     return models.Grouped(pretrained.load(network), GROUPS[task]).to(device).eval()
 
 

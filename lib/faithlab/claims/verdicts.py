@@ -258,9 +258,11 @@ def evidence(frame: pd.DataFrame) -> str:
         if asked < FEW:
             text += f" How many {several} would decide it cannot be told from so few."
         elif needed < FAR_MORE * asked:
-            text += f" Were it as far from the bar as estimated, about {_round(needed)} {several} would decide it."
+            text += f" Were the estimates the truth, about {_round(needed)} {several} would decide the claim."
         elif needed < math.inf:
-            text += f" It is estimated so near the bar that {FAR_MORE} times as many {several} might not decide it."
+            text += (
+                f" Were the estimates the truth, not even {FAR_MORE} times as many {several} would decide the claim."
+            )
         else:
             text += f" How many {several} would decide it cannot be told."
     failing = [name for name, of in pooled[pooled["kind"] != COUNTED].groupby("part", sort=False) if _printed_fails(of)]

@@ -91,22 +91,36 @@ def defaults(name: str) -> dict[str, Any]:
 # Snakemake asks for these a few hundred times whenever it starts, and it starts once more for every job.
 
 
-_HEAD = re.compile(r"^# %%(?:.*\btags=(\[[^]\n]*\]))?.*$", re.MULTILINE)
-"""The first line of a cell of a script, and its tags."""
+_HEAD = re.compile(r"^#[ \t]*%%(?=\s|$).*$", re.MULTILINE)
+"""The first line of a cell of a script."""
+_TAGGED = re.compile(r'^# %%.*\btags=\["parameters"\]$')
+"""That of the parameters, as jupytext writes it."""
+
+
+def _parameters(path: Path) -> list[str]:
+    """The cells of a script that are tagged as its parameters."""
+    text = path.read_text(encoding="utf-8")
+    heads = [*_HEAD.finditer(text), None]
+    tagged = [k for k, head in enumerate(heads) if head and _TAGGED.match(head[0])]
+    if len(tagged) == 1 and '"""' not in (cell := _between(text, heads[tagged[0]], heads[tagged[0] + 1])):
+        return [cell]  # jupytext reads whole scripts, for longer than all that Snakemake asks of them else
+    import jupytext
+
+    return [of.source for of in jupytext.reads(text, "py:percent").cells if "parameters" in of.metadata.get("tags", [])]
+
+
+def _between(text: str, head: re.Match, following: re.Match | None) -> str:
+    return text[head.end() : following and following.start()].strip()
 
 
 @functools.cache
 def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
     """The parameters in a script, read again when it has changed."""
-    text = path.read_text(encoding="utf-8")
-    heads = [*_HEAD.finditer(text)]  # jupytext reads a whole script, which takes longer than all else here
-    tagged = [k for k, head in enumerate(heads) if "parameters" in json.loads(head[1] or "[]")]
+    tagged = _parameters(path)
     if len(tagged) != 1:
         raise ValueError(f"notebooks/{name}.py needs one cell tagged 'parameters', it has {len(tagged)}.")
-    (k,) = tagged
-    cell = text[heads[k].end() : heads[k + 1].start() if k + 1 < len(heads) else None]
     found = {}
-    for statement in ast.parse(cell.strip()).body:
+    for statement in ast.parse(tagged[0]).body:
         try:
             (target,) = statement.targets if isinstance(statement, ast.Assign) else (statement.target,)
             found[target.id] = ast.literal_eval(statement.value)

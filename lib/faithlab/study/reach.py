@@ -42,13 +42,13 @@ def modules(script: Path) -> set[str]:
 
 
 @functools.cache
-def _asked(script: Path, changed: int) -> set[str]:
+def _asked(script: Path, changed: int) -> frozenset[str]:
     """What a script imports."""
     asked, text = provenance.imports(script), script.read_bytes()
-    nodes = ast.walk(ast.parse(text)) if b".examine" in text else ()
+    nodes = ast.walk(ast.parse(text)) if b"examine" in text else ()
     if "faithlab.trials.examine" in asked or any(isinstance(n, ast.Attribute) and n.attr == "examine" for n in nodes):
         asked |= {"faithlab.trials.examination"}  # which faithlab.trials imports when it is asked for
-    return asked
+    return frozenset(asked)
 
 
 def _reached(asked: Iterable[str]) -> set[str]:
@@ -75,13 +75,15 @@ def _files(modules: Iterable[str]) -> list[Path]:
 def _distributions() -> Mapping[str, list[metadata.Distribution]]:
     """What is installed, by the names that can be imported of it.
 
-    As `importlib.metadata.packages_distributions`, which takes a second: an object for each of forty thousand files.
+    `importlib.metadata.packages_distributions` takes half a second for it: an object for each of forty thousand files.
     """
     found: dict[str, list[metadata.Distribution]] = {}
     for one in metadata.distributions():
-        files = one.read_text("RECORD") or one.read_text("top_level.txt") or ""
+        # What is installed for development has a list of names alone.
+        files = "\n".join(filter(None, map(one.read_text, ("RECORD", "top_level.txt"))))
         # A folder, or a module beside it: a.py, a.cpython-313-darwin.so.
-        for name in set(re.findall(r"^(\w+)(?=/|$|\.py,|\.[\w.-]*(?:so|pyd),)", files, re.MULTILINE)):
+        names = re.findall(r"^(\w+)(?=/|\s*$|\.py,|\.[\w.-]*(?:so|pyd),)", files, re.MULTILINE)
+        for name in set(names) - {"__pycache__"}:
             found.setdefault(name, []).append(one)
     return found
 
@@ -143,7 +145,8 @@ def listed(files: Iterable[str], docstrings: bool = False) -> str:
         whole = docstrings or not file.startswith("lib/")
         lines.append(f"{_hash(path, whole, path.stat().st_mtime_ns)}  {file}")
     if len(_statements()) > known:
-        places.write(_statements_file(), json.dumps(_statements()))
+        with contextlib.suppress(OSError):  # they are found again
+            places.write(_statements_file(), json.dumps(_statements()))
     return "\n".join(lines)
 
 
@@ -162,18 +165,23 @@ def _hash(path: Path, whole: bool, changed: int) -> str:
     return _statements()[found]
 
 
+_RULE = hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes()).hexdigest()[:8]
+"""This Python, and this way to find what a module states."""
+
+
 def _statements_file() -> Path:
-    """Where `_statements` are kept, for this Python and this way to find them."""
-    own = hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes()).hexdigest()[:8]
-    return places.build() / f".statements-{own}.json"
+    """Where `_statements` are kept."""
+    return places.build() / f".statements-{_RULE}.json"
 
 
 @functools.cache
 def _statements() -> dict[str, str]:
     """By hash of a module's text, that of its statements: a build asks it of every module, many times."""
-    with contextlib.suppress(OSError, ValueError):
-        return json.loads(_statements_file().read_text(encoding="utf-8"))
-    return {}
+    try:
+        found = json.loads(_statements_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none yet, or a damaged one
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _is_text(line: ast.stmt) -> bool:

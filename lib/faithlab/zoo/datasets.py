@@ -693,14 +693,18 @@ def _read(path: Path, checksum: str | None = None) -> dict[str, Tensor] | None:
     except (OSError, SafetensorError) as error:
         warnings.warn(f"{path} is damaged ({error}) and will be made again", stacklevel=4)
         return None
-    state = (path, about.st_ino, about.st_size, about.st_mtime_ns, expected)
-    if state not in _WHOLE and fingerprint(*(tensor.numpy() for tensor in tensors.values())) != expected:
+    # The time of its last change is the system's to set, whoever puts the time of its content back.
+    state, now = ((path, expected, *(getattr(of, f"st_{name}") for name in _STATE)) for of in (about, path.stat()))
+    if (state != now or state not in _WHOLE) and fingerprint(
+        *(tensor.numpy() for tensor in tensors.values())
+    ) != expected:
         warnings.warn(f"{path} was changed (its sha256 is not {expected}) and will be made again", stacklevel=4)
         return None
     _WHOLE.add(state)
     return tensors
 
 
+_STATE = ("dev", "ino", "size", "mtime_ns", "ctime_ns")
 _WHOLE: set[tuple] = set()
 """Files that `_read` has found whole, as they were."""
 

@@ -339,7 +339,8 @@ def accuracy(network: nn.Module, data: LabelledSet, batch_size: int = 256) -> fl
 def accuracy_of(recipe: Recipe, examples: int | None = None) -> float:
     """The fraction of the test split that the network of a recipe gets right.
 
-    Of one that ships that of the whole split stands among its facts, where `accuracy` has put it.
+    Of one that ships that of the whole split stands among its facts, where `accuracy` has put it: it is that, whatever
+    `examples` says.
 
     Args:
         recipe: of the network.
