@@ -91,7 +91,7 @@ def ask(part):
 
 answers = run.by_images("subsets", [subject], ask)
 run.save(answers, "answers")
-known, _, source, _ = headlines.best(run, "answers", answers)
+known, settings, source, _ = headlines.best(run, "answers", answers)
 rows = {int(image): row for block in known for image, row in zip(block.images, block.values, strict=True)}
 whole = [i for i, image in enumerate(subject.images.tolist()) if len(rows.get(image, ())) == 1 << features]
 judged = subject.part(torch.tensor(whole, dtype=torch.long))
@@ -105,7 +105,8 @@ Markdown(
     f"This build asks {named(network)} about {len(numbers):,} subsets of each of {len(subject.x)} photographs. The answers to all "
     f"{1 << features:,} are known for {len(whole)} of them ({source})"
     + (
-        f"; where both have asked, they differ by at most {max(apart):.3f}."
+        f"; where both have asked, they differ by at most {max(apart):.3f}. The recorded forwards were asked for in "
+        f"{settings['precision']}; a processor without it computes in float32."
         if apart and source.startswith("recorded")
         else "."
     )
