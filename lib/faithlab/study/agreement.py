@@ -35,7 +35,7 @@ of them. Those that begin with one are of readings of single inputs, which are i
 APART = (
     *("shown_draws", "more_background", "reason_images", "clothes_sides", "clothes_steps", "longer"),
     *("repeats", "restarts", "subsets", "other_forms", "unbounded_epochs", "explained_by", "growing"),
-    "loop_images",
+    *("loop_images", "counted"),
 )
 """Parameters of figures, tables, networks, data and explainers of their own: no row that a run without them has depends
 on them."""
