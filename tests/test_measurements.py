@@ -4,6 +4,7 @@ import re
 
 import pandas as pd
 
+from faithlab.study import results
 from guides import ROOT, guide
 
 
@@ -18,3 +19,20 @@ def test_a_reader_computes_a_recorded_number_again_from_the_tables(capsys, monke
     recorded = parts.query("claim == 'saco-random-zero' and network == 'pooled'").iloc[0]
     for found, of in ((mean, "value"), (low, "low"), (high, "high")):
         assert abs(found - recorded[of]) < 0.002, "three decimals, and other resamples"
+
+
+def test_what_the_book_says_was_not_run_was_not():
+    text = (ROOT / "book/evidence.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^## What was not run\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    section = " ".join(section.split())
+    records = {record["notebook"]: record for record in results.recorded_runs()}
+    once = {"F-Fidelity's explainers": "explainers", "its sentences": "text", "its public code": "public-code"}
+    pages = [f"f-fidelity/{page}" for words, page in once.items() if words in section]
+    pages += [page for page in records if page.startswith("reco-mege/")]
+    assert len(pages) == 7
+    assert all(records[page]["parameters"]["training_seeds"] == [0] for page in pages)
+    photographs = records["trace/networks"]["parameters"]
+    assert f"of {photographs['more_photographs']} photographs instead of 200" in section
+    assert (photographs["more_of_others"], photographs["photograph_patch"], photographs["more_patch"]) == (0, 56, 32)
+    assert not any(record["gpu"] for record in records.values())
+    assert {record["profile"] for record in records.values()} == {"study"}
