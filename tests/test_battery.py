@@ -171,7 +171,11 @@ def family(entry: str) -> nn.Module:
     library, name, side = entry.split()
     if library == "torchvision":
         options = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
-        network = torchvision.models.get_model(name, weights=None, num_classes=4, **options)
+        with torch.device("meta" if name.startswith("vgg") else "cpu"):
+            network = torchvision.models.get_model(name, weights=None, num_classes=4, **options)
+        if name.startswith("vgg"):  # its head, of 120 million weights, is what is slow about it: a narrow one
+            network.classifier = nn.Sequential(nn.Linear(25088, 32), nn.ReLU(True), nn.Dropout(), nn.Linear(32, 4))
+            network.to_empty(device="cpu").apply(lambda m: m.reset_parameters() if hasattr(m, "weight") else None)
     else:
         try:
             network = timm.create_model(name, num_classes=4, img_size=int(side))

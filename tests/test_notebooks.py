@@ -56,9 +56,9 @@ OF_FOLDER = {
     "f-fidelity/explainers": ((14, 16), {"more_photographs": 2}, {"imagenet-folder test": 2}),
     "trace/networks": ((14, 16), {}, {"imagenet-folder test": 2}),
     "few-class-fidelity/photographs": (
-        (7, 14),
+        (7,),
         {},
-        {"imagenet-folder, vehicles": 1, "imagenet-folder, superclasses": 2},
+        {"imagenet-folder, vehicles": 1, "imagenet-folder, superclasses": 1},
     ),
 }
 """Pages that run with a folder of photographs: which of the shipped ones lie there, what differs from smoke, and how
