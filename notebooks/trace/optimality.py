@@ -27,7 +27,8 @@
 #   known, so that both can be measured against it.
 #
 # The recorded run asks so. To ask about all subsets of two images takes half a minute: the `quick` profile takes the last five patches
-# for one feature, which leaves 4096 subsets of 12, and shorter searches. Its numbers are those of a smaller problem.
+# for one feature, which leaves 4096 subsets of 12, and shorter searches. Its numbers are those of a smaller problem. What a start and the
+# neighbours of a search are worth is [a page of its own](annealing).
 
 # %% [markdown]
 # ## Parameters
@@ -40,9 +41,6 @@ patch = 8  # side of a patch in pixels: 16 patches in the recorded run
 most_features = 12  # the last patches are one feature where there are more; twice the subsets with each
 steps = 1000  # of annealing; the paper takes 5000
 restarts = 1  # chains per image; with more of them, they stand beside the one that the paper has
-other_steps = 300  # when searches are compared with each other
-neighbour_steps = 100  # when neighbours are
-repeats = 4  # searches per image then
 precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
 training_seeds = [0]  # each is a network of its own
 seed = 0  # of the searches
@@ -58,7 +56,7 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import search, segments, stats
-from faithlab.claims import above, below, best, better, counted
+from faithlab.claims import above, below, better, counted
 from faithlab.metrics import METRICS, evaluate, trajectory
 from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
@@ -136,8 +134,9 @@ for (n, subject), (name, (metric, i)) in itertools.product(enumerate(chosen), SO
         rows += [scored(subject, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
 
 # %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it. Bands: 95 % intervals over the images, of the bound. Of the recorded run where there is one.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
-curves = Scores.concat(rows)
-told, *_ = headlines.best(run, "scores", curves)
+scores = Scores.concat(rows)
+run.save(scores, "scores")
+told, *_ = headlines.best(run, "scores", scores)
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))
 looks = {"complete search": {"color": "C0", "linewidth": 3.5, "alpha": 0.5}}
 looks |= {"annealing": {"color": "C1", "linewidth": 1.6}, "greedy": {"color": "C2", "linewidth": 1.6}}
@@ -171,7 +170,7 @@ def optimal(name, explainer):
 part_of_range = stats.Statistic(stats.mean, within=(0.0, 1.0))  # no order is beyond either bound
 shown = []
 for name, (metric, _) in SOUGHT.items():
-    gaps = stats.summary(curves, ["explainer"], part_of_range, metric=f"gap of {name}")
+    gaps = stats.summary(scores, ["explainer"], part_of_range, metric=f"gap of {name}")
     row = {"search": optimum.name(metric)} | {cell["explainer"]: tables.share(gap) for cell, gap in gaps}
     for of in ("annealing", "both ends, insertion"):
         asked = torch.cat([found[n, name, of].asked for n in range(len(chosen))]).double().mean()
@@ -227,81 +226,6 @@ exact = {criterion: torch.cat(parts) for criterion, parts in exact.items()}
 solved = [f"{int(optimal(criterion, 'greedy').sum())} times for {criterion}" for criterion in exact]
 count = sum(len(subject.x) for subject in chosen)
 Markdown(f"On the network itself greedy search finds the optimum {' and '.join(solved)}, of {count} images.")
-
-# %% [markdown]
-# ## Other searches, and time against optimality
-#
-# The paper names a genetic algorithm and tabu search: they are [beside all others](searches). And it names other
-# neighbours than the swap of two patches: one patch moves, a block moves, a block is turned round. A swap of places $i < j$
-# changes only the subsets between them. All four do, so that the price of a search is the number of questions that it asks.
-# Below every search may ask about as many; the objective is LeRF − MoRF of the probability, and 100 % is the exact optimum.
-
-# %% tags=["hide-input"]
-SPENT = [k / 20 for k in range(1, 21)]  # of the questions that annealing with swaps asks
-SHORT = (12, 60, 150)  # proposals: a search of a large network can afford no more
-QUESTIONS, NEIGHBOUR = "part of the optimum by questions", "part of the optimum by neighbours"
-budget = other_steps * 2 * (features + 1) / 3
-ours, tried = METRICS["LeRF - MoRF"], []
-
-
-def by_neighbour(steps):
-    """Rows of annealing with each set of neighbours in so many proposals, several times for each image."""
-    rows = []
-    for subject, (table, _) in zip(chosen, answers, strict=True):
-        score, many = searches.repeated(search.lookup(table), subject.images.to(device), repeats, first=0)
-        begin, top = search.random_orders(many, features, seed=seed)[:, 0], search.optimum(table, "Le-Mo").value
-        how = {**optimum.schedule(ours, steps), "seed": seed, "images": many}
-        for name in search.NEIGHBOURS:
-            reached = search.anneal(score, begin, neighbour=name, **how).value.view(repeats, -1)
-            rows += [scored(subject, of / top, NEIGHBOUR, name, draw=draw) for draw, of in enumerate(reached)]
-    return rows
-
-
-for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
-    lookup, identity = search.lookup(table), subject.images.to(device)
-    start = search.random_orders(identity, features, seed=seed)[:, 0]
-    greedy, top = found[n, "LeRF", "greedy"], found[n, "LeRF - MoRF", "optimum"].value
-    ends = search.greedy(lookup, len(start), features, objective="Le-Mo", device=device)
-    own = {"seed": seed, "images": identity}
-    anneal = partial(search.anneal, lookup, **optimum.schedule(ours, other_steps), **own)
-    insert = partial(search.insert, lookup, steps=max(1, other_steps), **own)
-    paths = {  # each with the search that it starts from
-        "annealing": (anneal(start), None),
-        "annealing from greedy-Le": (anneal(greedy.order), greedy),
-        "insertion": (insert(start), None),
-        "insertion from both ends": (insert(ends.order), ends),
-        "annealing from both ends": (anneal(ends.order), ends),  # what a claim below asks, after the fact
-    }
-    for name, (path, first) in paths.items():
-        reached = searches.by_questions(path, [share * budget for share in SPENT], first)
-        of_later = tried if name == "annealing from both ends" else rows
-        of_later.append(scored(subject, reached / top[:, None], QUESTIONS, name, sizes=SPENT))
-    for short in SHORT:
-        reached = search.anneal(lookup, greedy.order, **optimum.schedule(ours, short), **own).value
-        metric = f"part of the optimum, {short} proposals"
-        rows.append(scored(subject, reached / top, metric, "annealing from greedy-Le"))
-scores = Scores.concat([*rows, *by_neighbour(neighbour_steps)])
-run.save(scores, "scores")
-
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the number of masked inputs asked about. A start that is no random order has been paid for.", "name": "tr-searches"}, "image": {"alt": "Line chart: masked inputs asked about per image against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input"]
-part = stats.Statistic(stats.mean, within=(-1.0, 1.0))  # the reverse of the best order, and that order
-figure, axes = plt.subplots(figsize=(7.2, 3.6))
-for name, style in zip([*paths][:4], ("-", "--", "-.", ":"), strict=True):
-    curve = stats.estimate(scores, part, metric=QUESTIONS, explainer=name)
-    figures.band(axes, [share * budget for share in SPENT], curve, linestyle=style, label=name)
-axes.set(xlabel="masked inputs asked about, per image", ylabel="part of the optimum")
-axes.legend()
-figures.show(figure)
-
-# %% [markdown]
-# **How short is a short search?** On a large network only some proposals after the greedy order can be afforded. A share of
-# what such a search reaches is too high by what it lacks here. Below them is annealing with other *neighbours* from random orders, several
-# for each image; by how much the swap is better on the same images, its claim says.
-
-# %% tags=["hide-input"]
-shown = {f"{short} proposals after greedy-Le": {"metric": f"part of the optimum, {short} proposals"} for short in SHORT}
-shown |= {f"neighbours: {name}": {"metric": NEIGHBOUR, "explainer": name} for name in search.NEIGHBOURS}
-tables.estimates(shown, {"part of the optimum": {"of": part}}, scores, 4)
 
 # %% [markdown]
 # ## Insertion is deletion (Theorem 3.1)
@@ -414,84 +338,6 @@ run.claim(
         for criterion, linear in exact.items()
     ],
 )
-
-
-# %% tags=["hide-input"]
-def after(share):
-    """The part of the optimum after a share of the questions, those for the start included, as a statistic."""
-    return lambda sample: sample.mean()[:, SPENT.index(share)]
-
-
-early = after(0.1)
-start = {"explainer": "annealing from greedy-Le"}, {"explainer": "annealing"}
-run.claim(
-    "tr-greedy-start",
-    "Section 5.2, appendix F",
-    "A start at TRACE-Greedy-Le speeds up annealing: after a tenth of the questions it is ahead.",
-    [better(scores, *start, of=early, metric=QUESTIONS)],
-)
-
-# %% [markdown]
-# **Why?** Is a tenth of the questions too late to see it, is annealing the wrong search to start, being hot at first, or is it the wrong
-# order, greedy for LeRF alone? Insertion, which never leaves what it has for worse, starts from both ends above; annealing from the
-# same order was run with it. A lead is over the same search from a random start, as a part of the optimum.
-
-# %% tags=["hide-input"]
-tried = Scores.concat(tried)
-run.save(tried, "starts")
-# What is compared is of one run: one that is recorded may be older than the third start.
-from_run, started = run.covering("starts")
-started = (known if from_run == source else scores) + started
-
-
-def ahead(name, share=0.1, of=known, start="from both ends"):
-    """The lead of a start over a random one after a share of the questions."""
-    return stats.paired(of, {"explainer": f"{name} {start}"}, {"explainer": name}, after(share), metric=QUESTIONS)
-
-
-told = f"lead of annealing from greedy-Le after {SPENT[0]:.0%}"
-sooner, third = ahead("annealing", SPENT[0], start="from greedy-Le"), ahead("annealing", of=started)
-alone = stats.estimate(known, early, explainer="annealing", metric=QUESTIONS)
-run.why(
-    "tr-greedy-start",
-    asked("Is it ahead sooner?", told, sooner, above=0),
-    asked("Does a start help another search?", "lead of insertion from both ends", ahead("insertion"), above=0),
-    asked("Does another start help annealing?", "lead of annealing from both ends", third, above=0, source=from_run),
-    asked("Is there little to be ahead by?", "annealing from a random order", alone, above=0.9),
-    source=source,
-)
-
-# %% tags=["hide-input"]
-run.claim(
-    "tr-swap",
-    "Section 4, appendix B.4",
-    "The swap of two features is the best neighbour set, better than those for the travelling salesman.",
-    [best(scores, "explainer", "swap", metric=NEIGHBOUR)],
-)
-
-# %% [markdown]
-# **Why?** Were the searches too short, or do the neighbour sets find equally much on so few patches? With more proposals a neighbour
-# set that is slow has time. A difference is a part of the optimum.
-
-
-# %% tags=["hide-input"]
-def leads(scores):
-    """By how much the swap is ahead of each other set of neighbours."""
-    swap, *others = ({"explainer": name} for name in search.NEIGHBOURS)
-    return {other["explainer"]: stats.paired(scores, swap, other, metric=NEIGHBOUR) for other in others}
-
-
-run.save(Scores.concat(by_neighbour(other_steps)), "longer")
-of_longer, longer = run.covering("longer")
-of_run = headlines.best(run, "scores", scores).settings if source == "recorded" else run.parameters
-rows = []
-for of, steps, from_run in ((known, "neighbour_steps", source), (longer, "other_steps", of_longer)):
-    if from_run == source:  # a build that asks about fewer features says nothing of a recorded run
-        rival, lead = min(leads(of).items(), key=lambda one: float(one[1]))
-        told = f"swap − {rival}, {of_run[steps]} proposals"
-        rows += [asked("Were the searches too short?", told, lead, above=0)] * (steps == "other_steps")
-        rows.append(asked("Are they nearly equal?", told, lead, within=0.02))
-run.why("tr-swap", *rows, source=source)
 
 # %% tags=["hide-input"]
 run.claim(
