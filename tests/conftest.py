@@ -23,16 +23,24 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
+@pytest.fixture(scope="session")
+def mark_of_kernels():
+    """What the servers of kernels of all modules are known by, until the last test has run."""
+    from faithlab.study import pipeline
+
+    yield (mark := uuid.uuid4().hex)
+    pipeline.end(mark)
+
+
 @pytest.fixture(scope="module")
-def warm_kernels():
+def warm_kernels(mark_of_kernels):
     """Notebooks that the tests of a module execute start warm, as in a build."""
     from faithlab.study import kernels, pipeline
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(pipeline.MARK, mark := uuid.uuid4().hex)
+        patch.setenv(pipeline.MARK, mark_of_kernels)
         patch.setenv(kernels.WARM, "1")
         yield
-        pipeline.end(mark)
 
 
 def pytest_addoption(parser):

@@ -19,7 +19,7 @@ def estimate(values):
     return stats.estimate(table(values))
 
 
-SPREAD = estimate([0.0, 1.0, 2.0, 3.0, 4.0])  # a mean of 2, Student's interval from 0.04 to 3.96
+SPREAD = estimate([-0.5, 0.5, 1.5, 2.5, 3.5, 4.5])  # a mean of 2, Student's interval from 0.04 to 3.96
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,11 @@ def test_what_has_no_interval_answers_nothing(found, bar):
     assert Reason("?", "one image", found, **bar).answer == "open"
 
 
+def test_fewer_inputs_than_decide_a_claim_answer_nothing():
+    assert float(estimate([1.0, 1.1, 0.9, 1.0, 1.0]).low) > 0.9
+    assert Reason("?", "a mean", estimate([1.0, 1.1, 0.9, 1.0, 1.0]), above=0).answer == "open"
+
+
 @pytest.mark.parametrize("bars", [{}, {"above": 0.0, "below": 1.0}])
 def test_a_question_has_one_bar(bars):
     with pytest.raises(ValueError, match=r"'Why\?' needs one bar"):
@@ -70,8 +75,8 @@ def test_a_table_says_number_inputs_run_and_bar():
     assert list(shown["question"]) == ["Too small?", "", "Too new?"]
     assert list(shown["answer"]) == ["yes, above 0", "no, not below 0\u00a0%", "open: within ±0.5?"]
     number, share, none = shown["found (inputs, run)"]
-    assert (number[:10], number[-14:]) == ("2.000 [0.0", " (5, recorded)")
-    assert (share[:9], share[-16:]) == ("200.0 % [", " (5, this build)")
+    assert (number[:10], number[-14:]) == ("2.000 [0.0", " (6, recorded)")
+    assert (share[:9], share[-16:]) == ("200.0 % [", " (6, this build)")
     assert none == "not asked in that run"
 
 
@@ -91,7 +96,7 @@ def leads(network, values, data="d test"):
 
 
 def test_what_keeps_a_part_open_is_asked_of_its_networks():
-    known = leads("many", [1.0, 1.1, 0.9, 1.0]) + leads("few", [-2.0, 2.0])
+    known = leads("many", [1.0, 1.1, 0.9, 1.0, 1.1, 0.9]) + leads("few", [-2.0, 2.0])
     part = better(known, {"explainer": "winner"}, {"explainer": "rival"}, metric="m", dataset="d test")
     lose, without = reasons.of_networks([part])
     assert lose.asked == "d: lead over “rival”, few"
@@ -102,7 +107,7 @@ def test_what_keeps_a_part_open_is_asked_of_its_networks():
 
 def test_of_what_holds_no_reason_is_asked_and_of_one_network_no_other():
     how = {"x": {"explainer": "winner"}, "y": {"explainer": "rival"}, "metric": "m"}
-    clear, open_ = leads("n", [1.0, 1.1, 0.9, 1.0], "a test"), leads("n", [-1.0, 1.0, 0.5], "b test")
+    clear, open_ = leads("n", [1.0, 1.1, 0.9, 1.0, 1.1, 0.9], "a test"), leads("n", [-1.0, 1.0, 0.5], "b test")
     parts = [better(clear + open_, dataset=data, **how) for data in ("a test", "b test")]
     (lose,) = reasons.of_networks(parts)
     assert lose.asked == "b: lead over “rival”, n"

@@ -430,7 +430,26 @@ def test_of_few_inputs_nobody_tells_how_many_would_decide():
     scores = Scores.of(torch.tensor([1.0, 0.2, 0.9]), images=range(3), dataset="d", network="n", metric="m")
     sentence = claims.Claim("x", "Table 1", "x", [claims.above(scores, 0.5, name="c")]).verdict.sentence
     assert "The one part is open" in sentence
+    assert sentence.endswith("Fewer than 6 inputs decide nothing.")
+    more = Scores.of(torch.tensor([1.0, 0.2, 0.9] * 3), images=range(9), dataset="d", network="n", metric="m")
+    sentence = claims.Claim("x", "Table 1", "x", [claims.above(more, 0.5, name="c")]).verdict.sentence
     assert sentence.endswith("How many inputs would decide it cannot be told from so few.")
+
+
+@pytest.mark.parametrize(("inputs", "outcome"), [(2, "undecided"), (5, "undecided"), (6, "reproduced")])
+def test_fewer_than_six_inputs_decide_nothing(inputs, outcome):
+    def verdict(**networks):
+        scores = Scores.concat(
+            Scores.of(1 + torch.arange(float(n)) / 100, images=range(n), dataset="d", network=name, metric="m")
+            for name, n in networks.items()
+        )
+        part = claims.above(scores, 0.5, name="c")
+        assert float(part.estimate.low) > 0.9
+        return claims.Claim("x", "Table 1", "x", [part]).verdict.outcome
+
+    assert verdict(one=inputs) == outcome
+    assert verdict(one=inputs, other=9) == outcome, "of one of its networks too little is known"
+    assert 2 / 2 ** (verdicts.LEAST - 1) > 0.05 > 2 / 2**verdicts.LEAST
 
 
 def test_an_open_premise_is_not_counted_among_open_parts():

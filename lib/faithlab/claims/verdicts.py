@@ -2,7 +2,8 @@
 
 A part *holds* if the pooled interval and every single network's estimate lie on the claimed side, in all contrasts. It
 *fails* if in one contrast both lie on the other side. It *depends on the network* if one network's interval lies on the
-claimed side and another's on the other. Else it is *open*. The verdict of all parts:
+claimed side and another's on the other. Else it is *open*, and always of fewer than six inputs. The verdict of all
+parts:
 
     reproduced     all parts hold
     contradicted   all parts fail
@@ -54,6 +55,8 @@ FALSE_PARTLY = 0.10
 POWER = 0.8
 FAR_MORE = 100
 """So many times more inputs are more than a study asks."""
+LEAST = 6
+"""Fewer inputs decide nothing: that all five are on one side is chance once in sixteen, whatever an interval says."""
 FEW = 10
 """Of fewer inputs an interval is too odd to say how many more would decide."""
 POOLED, BETWEEN = "pooled", "between networks"
@@ -81,7 +84,7 @@ def _outside(interval: Interval, low: float, high: float) -> Tensor:
 
 
 def outcome(estimate: Estimate, low: float, high: float, parts: int = 1, needed: int | None = None) -> str:
-    """Whether a part holds, fails, depends on the network or is open.
+    """Whether a part holds, fails, depends on the network or is open; of a network with fewer than `LEAST` inputs it is.
 
     Args:
         estimate: of its contrasts, values [contrasts].
@@ -90,6 +93,8 @@ def outcome(estimate: Estimate, low: float, high: float, parts: int = 1, needed:
         parts: how many parts the claim has.
         needed: how many contrasts must lie on the claimed side; None: all.
     """
+    if min(estimate.images_each) < LEAST:
+        return OPEN
     contrasts = len(estimate.value)
     needed = contrasts if needed is None else needed
     spare = contrasts - needed  # may lie on the other side
@@ -253,9 +258,11 @@ def evidence(frame: pd.DataFrame) -> str:
     if len(undecided):
         is_open = pooled[pooled["outcome"] == OPEN]
         claimed = is_open[~is_open["premise"].astype(bool)]
-        text += _open(claimed if len(claimed) else is_open)
         needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
-        if asked < FEW:
+        text += _open(claimed if len(claimed) else is_open)
+        if asked < LEAST:
+            text += f" Fewer than {LEAST} {several} decide nothing."
+        elif asked < FEW:
             text += f" How many {several} would decide it cannot be told from so few."
         elif needed < FAR_MORE * asked:
             text += f" Were the estimates the truth, about {_round(needed)} {several} would decide the claim."

@@ -45,6 +45,9 @@ AT_LOAD = (
 )
 """How environment variables begin whose values are the server's: a build's own, and what is read as libraries load."""
 
+SET_BY_TORCH = "TORCHINDUCTOR_CACHE_DIR"
+"""Set where a part of torch has been loaded, to what it would be anyway: no server of its own for that."""
+
 PATIENCE = 30.0
 """So many seconds a server has to listen, and who asks for a kernel to say which."""
 
@@ -136,7 +139,8 @@ class _Fork:
 
 def _address(environment):
     """Where the server of a build for kernels with such an environment listens: in a folder of this user alone."""
-    read = sorted((name, value) for name, value in environment.items() if name.startswith(AT_LOAD))
+    of_load = (name for name in environment if name.startswith(AT_LOAD) and name != SET_BY_TORCH)
+    read = [(name, environment[name]) for name in sorted(of_load)]
     key = hashlib.sha256(json.dumps([sys.executable, sys.path, read]).encode()).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"faithlab-kernels-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)

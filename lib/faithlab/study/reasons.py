@@ -10,7 +10,7 @@ from pandas.io.formats.style import Styler
 
 from faithlab import stats
 from faithlab.claims import Claim, Part
-from faithlab.claims.verdicts import HOLDS
+from faithlab.claims.verdicts import HOLDS, LEAST
 from faithlab.stats import Estimate
 from faithlab.study import tables
 
@@ -56,11 +56,11 @@ class Reason:
 
     @property
     def answer(self) -> str:
-        """One of `ANSWERS`."""
+        """One of `ANSWERS`; of fewer inputs than decide a part of a claim it is open."""
         if self.found is None:
             return "open"
         _, low, high = map(float, self.found.pooled)
-        if math.isnan(low):  # one image has no interval
+        if math.isnan(low) or min(self.found.images_each) < LEAST:  # one image has no interval
             return "open"
         if self.within is not None:
             inside, outside = -self.within <= low and high <= self.within, low > self.within or high < -self.within
