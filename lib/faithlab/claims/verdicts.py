@@ -84,7 +84,7 @@ def _outside(interval: Interval, low: float, high: float) -> Tensor:
 
 
 def outcome(estimate: Estimate, low: float, high: float, parts: int = 1, needed: int | None = None) -> str:
-    """Whether a part holds, fails, depends on the network or is open; of a network with fewer than `LEAST` inputs it is.
+    """Whether a part holds, fails, depends on the network or is open; with fewer than `LEAST` inputs of one it is.
 
     Args:
         estimate: of its contrasts, values [contrasts].
