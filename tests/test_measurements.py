@@ -35,4 +35,7 @@ def test_what_the_book_says_was_not_run_was_not():
     assert f"of {photographs['more_photographs']} photographs instead of 200" in section
     assert (photographs["more_of_others"], photographs["photograph_patch"], photographs["more_patch"]) == (0, 56, 32)
     assert not any(record["gpu"] for record in records.values())
+    elsewhere = {page for page, record in records.items() if record.get("steps_made_on")}
+    assert elsewhere == {"trace/networks", "few-class-fidelity/photographs"}
+    assert "photographs of TRACE's networks, and those of Few-class Fidelity" in section
     assert {record["profile"] for record in records.values()} == {"study"}

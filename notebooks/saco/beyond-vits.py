@@ -282,7 +282,7 @@ Markdown(
 # as the other four metrics do? Random is left out. The text has three explainers, so that their ranks are coarse. The
 # correlations keep their signs.
 
-# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (grey). Lines: 95 % intervals over the inputs. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six bar charts: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Rank correlation of SaCo with the other four metrics, and the mean among those four (grey). Lines: 95 % intervals over the inputs; a bar without one rests on too few inputs of this build. Top: inputs ranked for each explainer; bottom: explainers ranked for each input.", "name": "saco-beyond-relations"}, "image": {"alt": "Six bar charts: rank correlations of SaCo with AUC, AOPC, LOdds and Comp. for three kinds of data and two ways of ranking."}} tags=["hide-input"]
 better = {name: METRICS[name].better for name in names}
 bars = {name: [("SaCo", name)] for name in names[1:]} | {"others": list(itertools.combinations(names[1:], 2))}
 readings = {"ranking inputs": stats.images_ranked, "ranking explainers": stats.explainers_ranked}
