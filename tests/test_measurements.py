@@ -35,6 +35,20 @@ def test_what_the_book_says_was_not_run_was_not():
     assert f"of {photographs['more_photographs']} photographs instead of 200" in section
     assert (photographs["more_of_others"], photographs["photograph_patch"], photographs["more_patch"]) == (0, 56, 32)
     assert not any(record["gpu"] for record in records.values())
+    smaller = {
+        "f-fidelity/images": {"seeds": [0], "size_step": 0.1},
+        "reco-mege/normal": {"steps": 8, "samples": 8},
+        "reco-mege/fidelity": {"steps": 8, "samples": 8},
+        "reco-mege/right-method": {"steps": 8, "samples": 8},
+        "reco-mege/degraded": {"steps": 4, "samples": 4, "switched": [0.3], "limited": [0.25]},
+        "trace/settings": {"images": 100},
+        "trace/networks": {"images": 100, "annealed_photographs": None},
+        "trace/optimum-of-photographs": {"images": 6},
+        "saco/settings": {"images": 300},
+        "saco/beyond-vits": {"images": 500},
+    }
+    for page, asked in smaller.items():
+        assert {key: records[page]["parameters"][key] for key in asked} == asked, page
     elsewhere = {page for page, record in records.items() if record.get("steps_made_on")}
     assert elsewhere == {"trace/networks", "few-class-fidelity/photographs"}
     assert "photographs of TRACE's networks, and those of Few-class Fidelity" in section
