@@ -55,6 +55,7 @@ from faithlab.readouts import logit, probability
 from faithlab.scores import Scores
 from faithlab.study import figures, headlines, networks, published, tables
 from faithlab.study.names import named
+from faithlab.study.reasons import Reason
 from faithlab.study.results import Run, recorded
 from faithlab.trials import optimum, subjects
 from faithlab.zoo import datasets
@@ -360,8 +361,8 @@ run.claim(
 )
 
 # %% [markdown]
-# **Is there room to rise?** A probability ends at 1, and images that the network recognises begin near it. So here is the gain as a
-# part of what could be gained, the gain on images that the network is less sure of, and that of the logit, which has no end.
+# **Why?** Is there room to rise? A probability ends at 1, and images that the network recognises begin near it. So here is what they lack,
+# the gain on images that the network is less sure of, and that of the logit, which has no end and for which these orders were not sought.
 
 
 # %% tags=["hide-input"]
@@ -370,7 +371,7 @@ def room(sample):
     return 1 - sample.mean()[:, -1]
 
 
-told, _, source, _ = headlines.best(run, "scores", scores)
+source, told = run.covering("scores")
 trace = {"explainer": "TRACE-p", "metric": "probability left, LeRF"}
 SURE = 0.9
 unsure = Scores.concat(
@@ -378,23 +379,16 @@ unsure = Scores.concat(
     for b in told.where(**trace)
     for few in [b.values[:, -1] < SURE]
 )
+some = stats.estimate(unsure, rise, **trace) if sum(len(b.images) for b in unsure) else None
 logits = stats.estimate(told, rise, explainer="TRACE-p", metric="answer left, LeRF of logits")
-lacking, gained = (stats.estimate(told, of, **trace) for of in (room, rise))
-Markdown(
-    f"With nothing removed these images lack {tables.number(lacking)} to a probability of 1, so that no order could gain more on average; the "
-    f"orders found gain {tables.number(gained)}. "
-    + (
-        f"On the {len(torch.cat([b.images for b in unsure]))} images to which the network gives less than {SURE:g} it is "
-        f"{tables.number(stats.estimate(unsure, rise, **trace))}. "
-        if sum(len(b.images) for b in unsure) > 1
-        else ""
-    )
-    + f"The logit, for which these orders were not sought, changes by {tables.number(logits)} ({source}: {logits.images} images). "
-    + (
-        "So how sure the network is of its images decides here what the claim asks for, more than what orders can do."
-        if float(lacking) < 0.1
-        else ""
-    )
+run.why(
+    "tr-rises",
+    Reason(
+        "Is there little room?", "what is missing to a probability of 1", stats.estimate(told, room, **trace), below=0.1
+    ),
+    Reason("Does it rise where there is room?", f"gain of images with less than {SURE:g}", some, above=0.05),
+    Reason("Does the logit rise?", "gain of the logit", logits, above=0),
+    source=source,
 )
 
 # %% tags=["hide-input"]
