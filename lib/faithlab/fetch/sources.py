@@ -69,7 +69,7 @@ class Download:
     """A file of a web site, by its addresses in order of preference."""
 
     name: str
-    checksum: str
+    checksum: str | None  # None where the site makes the file anew from what is in it
     addresses: tuple[str, ...]
 
     def get(self, folder: Path) -> Path:

@@ -286,11 +286,13 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
                 wanted.setdefault((own, json.dumps(options)), []).append(f"{name} ({place})")
     if not wanted:
         return
-    from faithlab.zoo import datasets  # it brings torch
+    from faithlab.zoo import datasets, photographs  # they bring torch
 
     lines = []
     for (own, options), who in wanted.items():
         if reason := datasets.missing(own, **json.loads(options)):
+            if json.loads(options).get("path") == photographs.FOLDER:
+                reason += f". {photographs.HOW}"
             lines.append(f"Missing: {own}, for {', '.join(who)}: {reason}")
     if lines:
         raise ParameterError("\n".join(lines))
