@@ -57,7 +57,7 @@ def fetch(folder: str | os.PathLike[str] = FOLDER) -> Path:
         if fingerprint(target) == SHA256:
             return target
         raise DatasetUnavailable(
-            f"{target} has other photographs ({there}) than the {NUMBER} of the study: name another folder, or move them"
+            f"{target} has other photographs ({there}) than the {NUMBER} of the study: name another, or move them"
         )
     try:
         with cache.scratch(target) as workplace:
