@@ -2,7 +2,8 @@
 
 Both may be edited. Where one was, the other follows it. Where both were, nothing is written and the difference is
 shown. What was edited is told by content, not by time: against the pair as it was when the two last agreed, which is
-noted in the build folder, and against git's last commit.
+noted in the build folder, and against git's last commit. The libraries that read notebooks are imported where one is
+read: Snakemake, which asks in every build whether one was edited, finds that out from the note alone.
 """
 
 import argparse
@@ -13,14 +14,13 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-
-import jupytext
-import nbformat
-from jupytext.cli import jupytext as convert
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING
 
 from faithlab.fetch import origins
 from faithlab.study import places
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 FACES = ("py", "ipynb")
 LINES = 12
@@ -78,6 +78,8 @@ def difference(name: str) -> str:
 
 def take(name: str, face: str) -> None:
     """Make the other face of a notebook follow this one; both are without outputs afterwards."""
+    from jupytext.cli import jupytext as convert
+
     path = places.root() / "notebooks" / f"{name}.{face}"
     script, notebook = path.with_suffix(".py"), path.with_suffix(".ipynb")
     if face == "ipynb":
@@ -90,6 +92,8 @@ def take(name: str, face: str) -> None:
 
 def clear(name: str) -> bool:
     """Remove outputs and counts from the ``.ipynb``; whether there were any."""
+    import nbformat
+
     path = places.root() / "notebooks" / f"{name}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and (cell.outputs or cell.execution_count)]
@@ -145,7 +149,9 @@ def _noted() -> dict[str, dict]:
     return json.loads(_note().read_text(encoding="utf-8")) if _note().is_file() else {}
 
 
-def _read(content: bytes, face: str) -> NotebookNode:
+def _read(content: bytes, face: str) -> "NotebookNode":
+    import jupytext
+
     return jupytext.reads(content.decode(), fmt="py:percent" if face == "py" else "ipynb")
 
 
@@ -158,7 +164,7 @@ def _digest(content: bytes, face: str) -> str:
     return hashlib.sha256(json.dumps(cells, sort_keys=True).encode()).hexdigest()
 
 
-def _written(document: NotebookNode) -> str:
+def _written(document: "NotebookNode") -> str:
     """The cells of a notebook as a script, without its header."""
     cells = [
         f"# %% [{cell.cell_type}] {cell.metadata.get('tags', '')}\n{cell.source.rstrip()}" for cell in document.cells
