@@ -16,14 +16,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-import jupytext
-from nbformat import NotebookNode
+from typing import TYPE_CHECKING, Any
 
 import faithlab
 from faithlab.fetch import origins
 from faithlab.study import places
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 VERSIONED = ("faithlab", "torch", "torchvision", "captum", "numpy", "pandas")
 VARIABLE = "FAITHLAB_RUN"
@@ -36,13 +36,19 @@ class PartMade(Exception):  # noqa: N818, for it is none
     """A job has made its part of a page, and ends; see `faithlab.study.results.Run.by_images`."""
 
 
-def cells(notebook: NotebookNode) -> list[str]:
+def cells(notebook: "NotebookNode") -> list[str]:
     """The code of a notebook: its cells, without empty ones and without what papermill injected."""
     return [
         cell.source.strip()
         for cell in notebook.cells
         if cell.cell_type == "code" and cell.source.strip() and not _tagged(cell, "injected-parameters")
     ]
+
+
+def _read(script: str | os.PathLike[str]) -> "NotebookNode":
+    import jupytext  # here: Snakemake, which asks this module what pages reach, reads none
+
+    return jupytext.read(script)
 
 
 def digest(code: list[str]) -> str:
@@ -62,7 +68,7 @@ def page_identity(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def script_digest(name: str) -> str:
     """`digest` of a notebook as it is in the repository now."""
-    return digest(cells(jupytext.read(places.script(name))))
+    return digest(cells(_read(places.script(name))))
 
 
 def library() -> str:
@@ -270,11 +276,11 @@ def ran(name: str, variables: Mapping[str, Any]) -> list[str] | None:
     kernel = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
     file = variables.get("__file__")
     if file and not (kernel and kernel.user_ns is variables):
-        return cells(jupytext.read(file))
+        return cells(_read(file))
     if not kernel:
         return None
     sent = [text.strip() for text in kernel.history_manager.input_hist_raw[1:] if text.strip()]
-    script = jupytext.read(places.script(name))
+    script = _read(places.script(name))
     own, parameters = cells(script), [cell.source.strip() for cell in script.cells if _tagged(cell, "parameters")]
     # papermill's cell has no tag here, but it follows the parameters. What it assigns is known from the parameters;
     # anything else in such a cell is code like any other.
@@ -308,10 +314,10 @@ def _assigns(line: ast.stmt, known: set[str]) -> bool:
 
 def edited(name: str, code: list[str]) -> bool:
     """Whether code that ran is another than the notebook's script has in its first cells, or in another order."""
-    return code != cells(jupytext.read(places.script(name)))[: len(code)]
+    return code != cells(_read(places.script(name)))[: len(code)]
 
 
-def _tagged(cell: NotebookNode, tag: str) -> bool:
+def _tagged(cell: "NotebookNode", tag: str) -> bool:
     """Whether a cell has a tag."""
     return tag in cell.metadata.get("tags", [])
 
