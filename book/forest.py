@@ -16,7 +16,7 @@ import words
 from judged import CHANGED, COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
 from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
-from faithlab.claims.verdicts import BETWEEN, POOLED, compared, deciding, sureness, unit_of
+from faithlab.claims.verdicts import BETWEEN, LEAST, POOLED, compared, deciding, sureness, unit_of
 from faithlab.study.reasons import LOOKS, once
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
@@ -115,6 +115,8 @@ def stricter(row: pd.Series, comparisons: int = 1) -> str:
     beyond = row["high"] < row["claimed_low"] or row["low"] > row["claimed_high"]
     if row["outcome"] != "open" or not (beyond or inside(row.to_frame().T).item()):
         return ""
+    if row.get("fewest", math.nan) < LEAST:
+        return f"; of fewer than {LEAST} inputs it is open"
     if row["judged_at"] > SHOWN_AT:
         return f"; as one of several it is judged at {row['judged_at']:.2%}, and there it is open"
     if comparisons > 1:

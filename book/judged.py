@@ -17,6 +17,7 @@ import words
 import yaml
 
 from faithlab.claims import VERDICTS, evidence
+from faithlab.claims.verdicts import COUNTS, reopened
 from faithlab.study import places
 from faithlab.study.results import RECORDED_ORDER, Recorded, recorded
 
@@ -144,6 +145,10 @@ def _page(folder: Path, name: str) -> Page:
     claims.loc[known, "changed"] = _changed(claims[known], parts, other, theirs)
     shown = [name for name in SHOWN if name in claims and name in other]
     claims.loc[known, shown] = other[shown].to_numpy()
+    own = theirs[~theirs["premise"]].drop_duplicates(["claim", "part"])
+    for count, outcome in COUNTS.items():  # by the rule of today, as the parts are
+        of_claims = own["claim"][own["outcome"] == outcome].value_counts()
+        claims.loc[known, count] = [of_claims.get(claim, 0) for claim in claims.loc[known, "id"]]
     claims = claims.assign(best=[kept.profile if k else "" for k in known])
     of_other = parts["claim"].isin(claims.loc[known, "id"])
     theirs = theirs[theirs["claim"].isin(claims.loc[known, "id"])]
@@ -213,9 +218,8 @@ def _whole(path: Path | None) -> pd.DataFrame:
     pooled = found["network"].eq("pooled")
     inside = found["value"].gt(found["claimed_low"]) & found["value"].lt(found["claimed_high"])
     counted = inside.where(found["outcome"].eq("holds"), True) & pooled
-    return found.assign(
-        needed=found["needed"].fillna(counted.groupby([found["claim"], found["part"]]).transform("sum"))
-    )
+    needed = found["needed"].fillna(counted.groupby([found["claim"], found["part"]]).transform("sum"))
+    return reopened(found.assign(needed=needed))
 
 
 def folder(paper: str) -> str:

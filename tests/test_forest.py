@@ -127,6 +127,8 @@ def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_cla
     assert forest.stricter(apart.iloc[0]) == "; open, because not every network's own estimate lies there"
     assert forest.stricter(apart.iloc[0], 3) == "; the part has 3 comparisons, judged together, and is open"
     assert forest.stricter(apart.iloc[0].replace("open", "holds")) == ""
+    assert forest.stricter(looks.assign(fewest=5.0).iloc[0], 3) == "; of fewer than 6 inputs it is open"
+    assert "99.00%" in forest.stricter(looks.assign(fewest=6.0).iloc[0])
     both = pd.concat([looks, parts[parts["part"] == "steps"].assign(outcome="open", judged_at=0.99)])
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": UNDECIDED}), both)
     assert "steps, “2” less “3”" in text

@@ -37,6 +37,7 @@ def test_what_the_book_says_was_not_run_was_not():
     assert not any(record["gpu"] for record in records.values())
     smaller = {
         "f-fidelity/images": {"seeds": [0], "size_step": 0.1},
+        "f-fidelity/public-code": {"seeds": [0], "size_step": 0.1},
         "reco-mege/normal": {"steps": 8, "samples": 8},
         "reco-mege/fidelity": {"steps": 8, "samples": 8},
         "reco-mege/right-method": {"steps": 8, "samples": 8},
@@ -49,6 +50,16 @@ def test_what_the_book_says_was_not_run_was_not():
     }
     for page, asked in smaller.items():
         assert {key: records[page]["parameters"][key] for key in asked} == asked, page
+    for said in (
+        "degraded by one seed of noise and judged at 9 sizes",
+        "in 8 steps, of degraded networks in 4 (60",
+        "one level each was trained (30 % and 25 %)",
+        "asked about 100 images of CIFAR-10",
+        "SaCo's settings about 300",
+        "SaCo beyond transformers about 500",
+        "by 16 patches some are, 6 of them with its 5000 proposals",
+    ):
+        assert said in section, said
     elsewhere = {page for page, record in records.items() if record.get("steps_made_on")}
     assert elsewhere == {"trace/networks", "few-class-fidelity/photographs"}
     assert "photographs of TRACE's networks, and those of Few-class Fidelity" in section

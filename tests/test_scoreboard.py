@@ -141,8 +141,13 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
     parts(build, "one", [0.05, 0.0], reason="today's", unit="simulated study")
     parts(record, "one", [0.02, 0.03], reason="yesterday's")
     found = judged.page(build, "saco/one")
-    # Of the claim that the record lacks the counts are the build's, and all stay whole numbers.
-    assert found.claims.set_index("id")["hold"].map(repr).to_dict() == {"a": "3", "b": "1"}
+    # Counts are of the recorded parts; of the claim that the record lacks they are the build's. All stay whole numbers.
+    assert found.claims.set_index("id")["hold"].map(repr).to_dict() == {"a": "1", "b": "1"}
+    parts(record, "one", [0.02, 0.03], reason="yesterday's", images=5)
+    few = judged.page(build, "saco/one")
+    assert set(few.parts["outcome"]) == {"open"}, "by the rule of today"
+    assert few.claims.set_index("id").loc["a", ["hold", "open"]].tolist() == [0, 1]
+    parts(record, "one", [0.02, 0.03], reason="yesterday's")
     assert found.parts["value"].tolist() == 2 * [0.02, 0.03]
     assert set(found.parts["reason"]) == {"today's"}
     evidence = found.claims.set_index("id").loc["a", "evidence"]

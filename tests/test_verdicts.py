@@ -4,6 +4,7 @@ import dataclasses
 import math
 from itertools import product
 
+import pandas as pd
 import pytest
 import scipy.stats
 import torch
@@ -147,7 +148,7 @@ def test_what_students_quantile_adds_for_few_is_no_part_of_the_images_that_would
     few, error = 2, 1.0
     half = error * float(scipy.stats.t.ppf(0.975, few - 1))
     needed = verdicts.images_needed(known([3.0], [half], [[3.0]], images=few), 0, INFINITY)
-    assert needed == few + 1  # by the formula 2.04 * (1.96 / 3)^2 * 2, which is not more than there were
+    assert needed == verdicts.LEAST  # by the formula 2.04 * (1.96 / 3)^2 * 2, which is not more than there were
     needed = verdicts.images_needed(known([0.5], [half], [[0.5]], images=few), 0, INFINITY)
     assert needed == pytest.approx(2.04 * (1.96 / 0.5) ** 2 * few, rel=0.002)
 
@@ -430,7 +431,7 @@ def test_of_few_inputs_nobody_tells_how_many_would_decide():
     scores = Scores.of(torch.tensor([1.0, 0.2, 0.9]), images=range(3), dataset="d", network="n", metric="m")
     sentence = claims.Claim("x", "Table 1", "x", [claims.above(scores, 0.5, name="c")]).verdict.sentence
     assert "The one part is open" in sentence
-    assert sentence.endswith("Fewer than 6 inputs decide nothing.")
+    assert sentence.endswith("The network with fewest has 3; fewer than 6 inputs decide nothing.")
     more = Scores.of(torch.tensor([1.0, 0.2, 0.9] * 3), images=range(9), dataset="d", network="n", metric="m")
     sentence = claims.Claim("x", "Table 1", "x", [claims.above(more, 0.5, name="c")]).verdict.sentence
     assert sentence.endswith("How many inputs would decide it cannot be told from so few.")
@@ -450,6 +451,28 @@ def test_fewer_than_six_inputs_decide_nothing(inputs, outcome):
     assert verdict(one=inputs) == outcome
     assert verdict(one=inputs, other=9) == outcome, "of one of its networks too little is known"
     assert 2 / 2 ** (verdicts.LEAST - 1) > 0.05 > 2 / 2**verdicts.LEAST
+
+
+def test_too_few_inputs_of_a_network_are_named_and_reopen_what_was_judged_before():
+    scores = Scores.concat(
+        Scores.of(base + torch.arange(float(n)) / 1000, images=range(n), dataset="d", network=name, **about)
+        for name, n in {"one": 5, "other": 200}.items()
+        for base, about in ((1.0, {"metric": "m"}), (0.0, {"metric": "rival"}), (0.5, {"metric": "second"}))
+    )
+    best = claims.best(scores, "metric", "m", name="c")
+    claim = claims.Claim("x", "Table 1", "x", [best])
+    sentence = claim.verdict.sentence
+    assert "in 0 of" not in sentence
+    assert sentence.endswith("The network with fewest has 5; fewer than 6 inputs decide nothing.")
+    assert claim.verdict.needed == verdicts.LEAST
+    saved = claim.verdict.frame().assign(outcome="holds")
+    again = verdicts.reopened(saved)
+    assert set(again["outcome"]) == {"open"}
+    assert set(again["fewest"]) == {5.0}
+    assert verdicts.evidence(saved) == sentence
+    counted = claims.Claim("y", "Table 1", "y", [claims.counted("n", torch.tensor([True]))]).verdict.frame()
+    both = verdicts.reopened(pd.concat([saved.assign(images=saved["images"] + 6), counted]))
+    assert set(both["outcome"]) == {"holds"}
 
 
 def test_an_open_premise_is_not_counted_among_open_parts():

@@ -418,7 +418,7 @@ Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing) or 'not
 # %% [markdown]
 # ## What holds
 #
-# These claims are ours. The paper's own are judged with its own searches, on [](optimality).
+# These claims are ours. The paper's own are judged with its own searches, on [](optimality) and [](annealing).
 #
 # Every network, number of features and readout counts as a network of its own, where greedy search from both ends can be afforded.
 #

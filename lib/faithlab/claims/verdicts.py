@@ -42,6 +42,8 @@ from faithlab.stats import Estimate, Interval
 from faithlab.stats.intervals import METHODS, TAIL
 
 HOLDS, FAILS, DEPENDS, OPEN = "holds", "fails", "depends on the network", "open"
+COUNTS = {"hold": HOLDS, "fail": FAILS, "depend": DEPENDS, "open": OPEN}
+"""The columns of a table of claims that count parts, and the outcomes that they count."""
 REPRODUCED, CONTRADICTED, PARTLY, UNDECIDED, UNTESTED = (
     "reproduced",
     "contradicted",
@@ -130,13 +132,16 @@ def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -
         distance = (interval.value - low).abs().minimum((interval.value - high).abs())
         return factor * (half / distance) ** 2 * estimate.images
 
+    least = estimate.images + 1 if min(estimate.images_each) >= LEAST else max(estimate.images + 1, LEAST)
     clear = _inside(pooled, low, high) | _outside(pooled, low, high)
     inside = (pooled.value > low) & (pooled.value < high)
     against = ((each.value > low) & (each.value < high)) != inside
     settled = _inside(each, low, high) | _outside(each, low, high)
     numbers = torch.cat([needed(pooled)[~clear], needed(each)[clear & against & ~settled]])
     # So many were not enough here, whatever the formula says of an interval that is not symmetric.
-    return float(numbers.max().clamp(min=estimate.images + 1)) if len(numbers) else math.nan
+    if not len(numbers):
+        return float(LEAST) if min(estimate.images_each) < LEAST else math.nan
+    return float(numbers.max().clamp(min=least))
 
 
 @dataclass(frozen=True)
@@ -215,12 +220,28 @@ class Claim:
         return max(1, sum(part.gathered is not None and not part.premise for part in self.parts))
 
 
+def reopened(frame: pd.DataFrame) -> pd.DataFrame:
+    """Parts by the rule of today, whenever they were judged: open where a network has fewer than `LEAST` inputs.
+
+    Args:
+        frame: of `Verdict.frame`, or what a run has saved of it.
+
+    Returns:
+        The same with a column `fewest`: the inputs of the network of its part that has fewest; NaN of what is counted.
+    """
+    about = [name for name in ("claim", "part") if name in frame]
+    own = frame[~frame["network"].isin((POOLED, BETWEEN))].groupby(about, as_index=False)["images"].min()
+    fewest = frame[about].merge(own, on=about, how="left")["images"].to_numpy(dtype=float)
+    return frame.assign(fewest=fewest, outcome=frame["outcome"].mask(fewest < LEAST, OPEN))
+
+
 def evidence(frame: pd.DataFrame) -> str:
     """A claim's counts, the networks, data and inputs they speak of, and what would decide it.
 
     Args:
         frame: of `Verdict.frame`, or what a run has saved of it. Premises count where they do not hold.
     """
+    frame = reopened(frame)
     unit, several = unit_of(frame), unit_of(frame, 2)
     pooled = frame[frame["network"] == POOLED]
     parts = pooled.drop_duplicates("part").set_index("part")
@@ -260,8 +281,8 @@ def evidence(frame: pd.DataFrame) -> str:
         claimed = is_open[~is_open["premise"].astype(bool)]
         needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
         text += _open(claimed if len(claimed) else is_open)
-        if asked < LEAST:
-            text += f" Fewer than {LEAST} {several} decide nothing."
+        if (few := parts.loc[undecided.index, "fewest"].min()) < LEAST:
+            text += f" The network with fewest has {few:.0f}; fewer than {LEAST} {several} decide nothing."
         elif asked < FEW:
             text += f" How many {several} would decide it cannot be told from so few."
         elif needed < FAR_MORE * asked:
@@ -328,8 +349,8 @@ def _open(pooled: pd.DataFrame) -> str:
     parts = pooled["part"].nunique()
     text = f" Open is {row['part']!r}" if parts == 1 else f" The least sure of {parts} open parts is {row['part']!r}"
     if len(own) > 1:
-        contrast = compared(row["contrast"])
-        text += f", in {straddles.sum()} of {len(own)} comparisons, {sureness(row)} {contrast}"
+        among = f"in {straddles.sum()} of {len(own)} comparisons, " * bool(straddles.any())
+        text += f", {among}{sureness(row)} {compared(row['contrast'])}"
     named = ("value", "low", "high", "claimed_low", "claimed_high", "printed")
     value, low, high, least, most, printed = (_number(row[name]) for name in named)
     interval = f" [{low}, {high}]" if row["low"] == row["low"] else " without an interval"
@@ -399,14 +420,13 @@ class Verdict:
 
     def row(self) -> dict[str, Any]:
         """The claim as a row of a table: id, where, claim, verdict, evidence, and the counts."""
-        names = {HOLDS: "hold", FAILS: "fail", DEPENDS: "depend", OPEN: "open"}
         return {
             "id": self.claim.id,
             "where": self.claim.where,
             "claim": self.claim.sentence,
             "verdict": self.outcome,
             "evidence": self.sentence,
-            **{names[key]: self.counts[key] for key in names},
+            **{name: self.counts[outcome] for name, outcome in COUNTS.items()},
             "images_needed": self.needed,
         }
 

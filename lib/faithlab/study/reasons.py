@@ -16,6 +16,8 @@ from faithlab.study import tables
 
 ANSWERS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
 """All of the interval lies on the side that the question means, on the other, or it holds the bar; and in words."""
+FEW = f"open: fewer than {LEAST} inputs"
+"""Such an answer is open whatever its interval."""
 LOOKS = "dataframe faithlab-text faithlab-reasons"
 """The classes of their table in the book's style sheet."""
 FOUND = "found (inputs, run)"
@@ -55,12 +57,17 @@ class Reason:
             )
 
     @property
+    def few(self) -> bool:
+        """Whether a network was asked about fewer inputs than decide a part of a claim."""
+        return self.found is not None and min(self.found.images_each) < LEAST
+
+    @property
     def answer(self) -> str:
-        """One of `ANSWERS`; of fewer inputs than decide a part of a claim it is open."""
+        """One of `ANSWERS`; of few inputs it is open."""
         if self.found is None:
             return "open"
         _, low, high = map(float, self.found.pooled)
-        if math.isnan(low) or min(self.found.images_each) < LEAST:  # one image has no interval
+        if math.isnan(low) or self.few:  # one image has no interval
             return "open"
         if self.within is not None:
             inside, outside = -self.within <= low and high <= self.within, low > self.within or high < -self.within
@@ -92,7 +99,7 @@ def frame(*reasons: Reason, source: str) -> pd.DataFrame:
         said = "not asked in that run"
         if reason.found is not None:
             said = f"{reason.said(reason.found)} ({reason.found.images:,}, {reason.source or source})"
-        answer = ANSWERS[reason.answer].format(reason.bar)
+        answer = FEW if reason.few else ANSWERS[reason.answer].format(reason.bar)
         rows.append({"question": reason.question, "what tells": reason.asked, FOUND: said, "answer": answer})
     return pd.DataFrame(rows)
 
