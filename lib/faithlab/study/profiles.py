@@ -291,8 +291,8 @@ def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
     lines = []
     for (own, options), who in wanted.items():
         if reason := datasets.missing(own, **json.loads(options)):
-            if json.loads(options).get("path") == photographs.FOLDER:
-                reason += f". {photographs.HOW}"
+            if photographs.are_lacking(json.loads(options).get("path")):
+                reason = f"{photographs.HOW}, and without them: {reason}"
             lines.append(f"Missing: {own}, for {', '.join(who)}: {reason}")
     if lines:
         raise ParameterError("\n".join(lines))

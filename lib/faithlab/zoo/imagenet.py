@@ -97,6 +97,11 @@ def numbered(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     return np.stack([_read(path, crop) for path in paths]), np.array(labels, np.int64)
 
 
+def images(path: Path) -> list[Path]:
+    """The images in a folder, at any depth, in the order of their paths."""
+    return [file for file in sorted(path.rglob("*")) if _IMAGE.search(file.name) and file.is_file()]
+
+
 def folder(path: Path | str, size: int = 224, limit: int | None = None, seed: int = 0) -> ImageSet:
     """Read a folder of ImageNet photographs.
 
@@ -113,7 +118,7 @@ def folder(path: Path | str, size: int = 224, limit: int | None = None, seed: in
         DatasetUnavailable: there is no such folder, or it has no image whose class can be told.
     """
     path = Path(path).expanduser()
-    found = [(image, _class(image)) for image in sorted(path.rglob("*")) if _IMAGE.search(image.name)]
+    found = [(image, _class(image)) for image in images(path)]
     known = {name: label for label, name in enumerate(wordnet_ids())}
     labelled = [(image, known[name]) for image, name in found if name in known]
     if not labelled:

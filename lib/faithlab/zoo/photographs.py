@@ -9,18 +9,19 @@ import argparse
 import hashlib
 import logging
 import os
-import shutil
 import tarfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from faithlab.fetch import cache
-from faithlab.fetch.sources import DatasetUnavailable, Download, by_hand
+from faithlab.fetch.sources import DatasetUnavailable, Download
+from faithlab.zoo import imagenet
 
 FOLDER = "~/imagenet-sample-images"
 """Where the profile ``study`` looks for them."""
 
-HOW = "python -m faithlab.zoo.photographs fetches them (107 MB)"
+HOW = "python -m faithlab.zoo.photographs fetches the study's (107 MB)"
 """What to do where they are not there."""
 
 COMMIT = "77c04c785f50d838dd2aab21e28bb81846604653"
@@ -35,54 +36,66 @@ SHA256 = "1656025b5dc13f61d508d11c9365113ab058cb70b3c61a11b2c8e7e85327b9fd"
 
 
 def fingerprint(folder: Path) -> str:
-    """Return the sha256 of the names and contents of the photographs (``*.JPEG``) that lie in a folder, by name."""
+    """Return the sha256 of the names and contents of all images in a folder and those below it, by name."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.JPEG"), key=lambda path: path.name):
-        digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    for path in sorted(imagenet.images(folder), key=lambda path: path.relative_to(folder).as_posix()):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     return digest.hexdigest()
 
 
+def are_lacking(folder: str | None) -> bool:
+    """Whether a folder is the one that the profile ``study`` reads, and is not there or empty."""
+    path = Path(folder or "").expanduser()
+    return path == Path(FOLDER).expanduser() and not (path.is_dir() and any(path.iterdir()))
+
+
 def fetch(folder: str | os.PathLike[str] = FOLDER) -> Path:
-    """Put the photographs into a folder, unless they are there, and return it.
+    """Put the photographs into a folder, all at once, unless they are there, and return it.
 
     An archive that lies in the folder `faithlab.fetch.sources.by_hand` of ``imagenet-sample-images`` is taken in place
     of the download.
 
     Raises:
-        DatasetUnavailable: they could not be fetched, are not those of the study, or the folder has other photographs.
+        DatasetUnavailable: they could not be fetched, are not those of the study, or the folder has something else.
     """
-    target = Path(folder).expanduser()
-    there = len([*target.glob("*.JPEG")])
-    if there:
-        if fingerprint(target) == SHA256:
-            return target
-        raise DatasetUnavailable(
-            f"{target} has other photographs ({there}) than the {NUMBER} of the study: name another, or move them"
-        )
+    target, by_hand = Path(folder), cache.folder() / "by-hand" / FOLDER.removeprefix("~/") / ARCHIVE.name
     try:
+        target = target.expanduser().resolve()
+        if target.exists() and not target.is_dir():
+            raise DatasetUnavailable(f"{target} is no folder: name another place")
+        if target.is_dir() and any(target.iterdir()):
+            return _compared(target)
         with cache.scratch(target) as workplace:
-            path = by_hand("imagenet-sample-images") / ARCHIVE.name
-            path = path if path.is_file() else ARCHIVE.get(workplace)
+            path = by_hand if by_hand.is_file() else ARCHIVE.get(workplace)
             with tarfile.open(path) as tar:
                 names = {name for member in tar if (name := Path(member.name).name).endswith(".JPEG")}
-            (found := workplace / "unpacked").mkdir()
-            ARCHIVE.unpack(path, found, names)
+            (unpacked := workplace / "unpacked").mkdir()
             (flat := workplace / "photographs").mkdir()
-            for photograph in found.rglob("*.JPEG"):
+            ARCHIVE.unpack(path, unpacked, names)
+            for photograph in unpacked.rglob("*.JPEG"):
                 photograph.rename(flat / photograph.name)
-            if (sha256 := fingerprint(flat)) != SHA256:
-                raise DatasetUnavailable(
-                    f"{path.name} has {len(names)} photographs with the fingerprint {sha256}, expected {NUMBER} with "
-                    f"{SHA256}: they are not those of the study"
-                )
-            target.mkdir(exist_ok=True)
-            for photograph in flat.iterdir():
-                shutil.move(photograph, target / photograph.name)
-    except (OSError, EOFError, ValueError, tarfile.TarError) as error:
+            if fingerprint(flat) != SHA256:
+                found = len([*flat.iterdir()])
+                raise DatasetUnavailable(f"the {found} photographs in {path} are not the {NUMBER} of the study")
+            flat.rename(target)  # an empty folder gives way; one that another fetch has filled meanwhile does not
+    except (RuntimeError, OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
+        if isinstance(error, DatasetUnavailable):
+            raise
         raise DatasetUnavailable(
-            f"The photographs could not be fetched ({type(error).__name__}: {error}). Put {ARCHIVE.addresses[0]} into "
-            f"{by_hand('imagenet-sample-images')}, or the files of the repository into {target}"
+            f"The photographs could not be fetched ({type(error).__name__}: {error}). Put {ARCHIVE.addresses[0]} to "
+            f"{by_hand}, or the photographs of the repository into {target}"
         ) from error
+    return target
+
+
+def _compared(target: Path) -> Path:
+    """The folder, if it has the photographs of the study and no other image."""
+    if fingerprint(target) != SHA256:
+        raise DatasetUnavailable(
+            f"{target} has {len(imagenet.images(target))} images, and they are not the {NUMBER} of the study: name "
+            "another folder, or move what is in it"
+        )
     return target
 
 
@@ -91,9 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m faithlab.zoo.photographs", description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", nargs="?", default=FOLDER, help=f"where they go (default: {FOLDER})")
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.getLogger("pooch").setLevel(logging.WARNING)  # it would have the archive's own checksum written down
     try:
         print(f"{NUMBER} photographs, verified, {fetch(parser.parse_args(arguments).folder)}")
-    except DatasetUnavailable as error:
+    except (DatasetUnavailable, cache.CacheUnavailable) as error:
         raise SystemExit(f"error: {error}") from None
 
 
