@@ -136,6 +136,8 @@ def test_who_lacks_them_is_told_the_command_first(tmp_path, monkeypatch):
     with pytest.raises(profiles.ParameterError) as said:
         profiles.require_files(asked)
     assert "zoo.photographs" not in str(said.value), "it would refuse"
+    assert not photographs.are_lacking("~no-such-user-here/photographs")
+    assert not photographs.are_lacking(None)
 
 
 def test_the_study_looks_where_they_are_put():

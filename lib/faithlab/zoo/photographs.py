@@ -46,7 +46,7 @@ def fingerprint(folder: Path) -> str:
 
 def are_lacking(folder: str | None) -> bool:
     """Whether a folder is the one that the profile ``study`` reads, and is not there or empty."""
-    path = Path(folder or "").expanduser()
+    path = Path(os.path.expanduser(folder or ""))  # as it is, where there is no such user
     return path == Path(FOLDER).expanduser() and not (path.is_dir() and any(path.iterdir()))
 
 
