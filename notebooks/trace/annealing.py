@@ -76,9 +76,8 @@ for training_seed in training_seeds:
     answers.append(optimum.all_subsets(chosen[-1])[0])
 features, device = segments.count(chosen[0].segments), chosen[0].x.device
 tops = [search.optimum(table, "Le-Mo").value for table in answers]
-Markdown(
-    f"{len(chosen[0].x)} images of {features} features, by each of {len(chosen)} network{'s' * (len(chosen) != 1)}."
-)
+asked = f"{len(chosen)} networks are" if len(chosen) > 1 else "One network is"
+Markdown(f"{asked} asked about {len(chosen[0].x)} images of {features} features.")
 
 # %% [markdown]
 # ## Starts, and time against optimality
