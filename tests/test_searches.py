@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from faithlab import search
+from faithlab.metrics import trajectory
+from faithlab.readouts import probability
 from faithlab.trials import searches
 
 
@@ -74,3 +76,54 @@ def test_what_is_reached_is_told_by_questions_those_for_the_start_included():
     start = search.Trajectory(order, history[:, 0], history[:, :1], torch.tensor([5, 15]))
     assert searches.by_questions(path, [0, 9.9, 10, 25, 1000]).tolist() == [[0, 0, 1, 2, 3], [5, 5, 5, 6, 7]]
     assert searches.by_questions(path, [5, 20, 39], start).tolist() == [[0, 1, 2], [5, 5, 6]]
+
+
+def compared(features=6, most=1e9):
+    answers, images = table(3, features), torch.tensor([4, 0, 9])
+    settings = {"readout": probability, "most": most, "moves": 9, "seed": 1}
+    return answers, images, searches.compare(search.lookup(answers), images, features, **settings)
+
+
+def test_every_search_finds_orders_that_are_no_better_than_the_optimum_and_no_worse_than_its_start():
+    answers, images, found = compared()
+    assert [*found] == [*searches.PAPER, *searches.OURS]
+    optimum = search.optimum(answers, "Le-Mo").value
+    for name, of in found.items():
+        reached = torch.stack([value for _, value in of.path])
+        assert (reached <= optimum + 1e-6).all(), name
+        assert (reached.diff(dim=0) >= -1e-9).all(), f"{name}: what is best so far does not get worse"
+        assert of.path[-1][0] == of.forwards
+    for objective, name in (("Mo", "greedy, MoRF"), ("Le", "greedy, LeRF"), ("Le-Mo", "greedy, both ends")):
+        order = search.greedy(search.lookup(answers), len(images), 6, objective=objective).order
+        curves = trajectory.curves(search.lookup(answers), order)
+        assert len(found[name].path) == 1
+        assert torch.equal(found[name].path[0][1], (curves.lerf - curves.morf).sum(1))
+    assert torch.equal(found["both ends, insertion"].path[0][1], found["greedy, both ends"].path[0][1])
+    assert torch.equal(found["annealing"].path[0][1], found["greedy, LeRF"].path[0][1])
+
+
+def test_none_gains_from_what_another_has_asked():
+    answers, images, found = compared()
+    asked_before = search.Remembered(search.lookup(answers))
+    settings = {"readout": probability, "most": 1e9, "moves": 9, "seed": 1}
+    for _ in range(2):
+        again = searches.compare(asked_before, images, 6, **settings)
+        assert {name: of.forwards for name, of in again.items()} == {name: of.forwards for name, of in found.items()}
+    assert asked_before.forwards < sum(of.forwards for of in found.values()) * len(images)
+
+
+def test_a_search_that_has_no_order_in_its_forwards_is_left_out():
+    *_, found = compared(features=8, most=40)  # of 36 subsets one end needs up to 37, both ends 148
+    assert "greedy, both ends" not in found
+    assert "tabu search" in found
+    assert all(used <= 40 for of in found.values() for used, _ in of.path)
+
+
+def test_before_there_is_an_order_a_search_has_reached_chance():
+    path = [(10.0, torch.tensor([1.0, -2.0])), (20.0, torch.tensor([3.0, -1.0]))]
+    assert [searches.reached(path, spent).tolist() for spent in (9, 10, 19.9, 1000)] == [
+        [0, 0],
+        [1, -2],
+        [1, -2],
+        [3, -1],
+    ]

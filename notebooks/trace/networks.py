@@ -148,7 +148,7 @@ Markdown(
 #
 # The score is LeRF − MoRF of the probability of the class. Annealing starts at TRACE-Greedy-Le, and keeps the best order that
 # it has seen. With few proposals it stays short of the optimum: [](annealing) measures by how much, [](optimum-of-photographs) on photographs, and the attainable shares
-# are too high by as much. Below their figure [a bound on every order](searches) says how much that can be at most. TRACE-y is the order that is sought on logits; like all others it is measured by probabilities here, as in
+# are too high by as much. Below their figure [a bound on every order](best-orders) says how much that can be at most. TRACE-y is the order that is sought on logits; like all others it is measured by probabilities here, as in
 # Table 1.
 
 # %% tags=["hide-input"]

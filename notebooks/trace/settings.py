@@ -150,7 +150,7 @@ figures.dots(headlines.best(run, "scores", scores).table, groups, label="attaina
 
 # %% [markdown]
 # A share is of what the search found. That of the optimum is bounded image by image, by the share of what
-# [no order exceeds](searches). Where an image's share is below 0, a better optimum brings it nearer to 0, so that a mean near 0 may rise.
+# [no order exceeds](best-orders). Where an image's share is below 0, a better optimum brings it nearer to 0, so that a mean near 0 may rise.
 
 # %% tags=["hide-input"]
 said = {

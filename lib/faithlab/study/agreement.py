@@ -58,6 +58,7 @@ NOT_COMPARED = {
     "cost/f-fidelity": "every network that judges is trained anew there, in quick on fewer images",
     "cost/forwards": "the split of the variance has fewer draws in quick",
     "cost/search": "searches have fewer steps in quick",
+    "trace/best-orders": "quick asks one network, and about no subsets that cost much",
     "trace/annealing": "quick asks about all subsets of fewer features",
     "trace/networks": "searches of photographs have fewer steps in quick",
     "trace/optimality": "quick asks about all subsets of fewer features",

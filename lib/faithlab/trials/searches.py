@@ -1,22 +1,33 @@
 """Searches side by side: what each finds for the forwards that it asks for (TRACE: Wang and Wang, 2024).
 
-The paper names tabu search and a genetic algorithm beside its own searches. They serve this comparison alone, and show
-what a search is: a step from a state to the next, which `faithlab.search.chains.run` takes, asking only what is new and
+`compare` lets those of the paper and ours ask the same score about the same inputs, each for as many forwards. The
+paper names tabu search and a genetic algorithm beside its own searches. They serve this comparison alone, and show what
+a search is: a step from a state to the next, which `faithlab.search.chains.run` takes, asking only what is new and
 keeping the best. All others are in `faithlab.search`.
 """
 
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from faithlab import draws, masks
-from faithlab.engine import Score
+from faithlab import draws, masks, search
+from faithlab.engine import Readout, Score
+from faithlab.metrics import METRICS, trajectory
 from faithlab.search import Remembered, Trajectory
 from faithlab.search.chains import Problem, State, run, several
 from faithlab.search.orders import swap, two
+from faithlab.trials import optimum
+
+PAPER = ("greedy, MoRF", "greedy, LeRF", "annealing", "tabu search", "genetic algorithm")
+"""The searches that the paper has or names."""
+
+OURS = ("greedy, both ends", "both ends, annealing", "both ends, insertion")
+"""Those that grow the order from both ends, and may go on from there."""
 
 
 def tabu(
@@ -134,8 +145,90 @@ def _crossed(one: Tensor, other: Tensor, low: Tensor, high: Tensor) -> Tensor:
     return masks.place(torch.where(block, place, rank + torch.where(rank < low[:, None], 0, (high - low + 1)[:, None])))
 
 
+class Way(NamedTuple):
+    """How a search is made: its start, how it goes on, and for how long."""
+
+    start: str | None
+    """The objective of the greedy search that it starts with; None: a random order."""
+    further: Callable[..., Trajectory] | None
+    """The search that goes on from there; None: it ends there."""
+    steps: int
+    """Steps at most."""
+    stride: int
+    """Steps from one look at what it has reached to the next."""
+
+
+class Found(NamedTuple):
+    """What a search has found."""
+
+    path: list[tuple[float, Tensor]]
+    """Where it has an order within its forwards: forwards for each input, and the values of the best orders, [B]."""
+    forwards: float
+    """All that it asked for, for each input."""
+    seconds: float
+    """Of the clock, for each input."""
+
+
+def ways(readout: Readout, moves: int) -> dict[str, Way]:
+    """How each of `PAPER` and `OURS` searches for LeRF - MoRF of a readout, with so many proposals of annealing."""
+    schedule = optimum.schedule(METRICS["LeRF - MoRF"].given(readout=readout), moves)
+    annealing, sweeping = (partial(search.anneal, **schedule), moves, 3), (4 * moves, 1)
+    return {
+        "greedy, MoRF": Way("Mo", None, 0, 0),
+        "greedy, LeRF": Way("Le", None, 0, 0),
+        "annealing": Way("Le", *annealing),
+        "tabu search": Way(None, tabu, *sweeping),
+        "genetic algorithm": Way(None, genetic, *sweeping),
+        "greedy, both ends": Way("Le-Mo", None, 0, 0),
+        "both ends, annealing": Way("Le-Mo", *annealing),
+        "both ends, insertion": Way("Le-Mo", search.insert, *sweeping),
+    }
+
+
+def compare(
+    score: Score, images: Tensor, features: int, *, readout: Readout, most: float, moves: int, seed: int = 0
+) -> dict[str, Found]:
+    """What each search for LeRF - MoRF finds for the same inputs, in as many forwards.
+
+    None knows what another has asked: each remembers its own subsets, and pays for those that are new to it.
+
+    Args:
+        score: of the inputs by `readout`; what it remembers itself saves time and is no search's gain.
+        images: [B] identities of the inputs.
+        features: of each.
+        readout: what `score` reads off the network.
+        most: forwards for each input.
+        moves: proposals of annealing.
+        seed: of the random numbers.
+
+    Returns:
+        By search, what it found; without those that need more forwards before they have an order.
+    """
+    begin, compared = search.random_orders(images, features, seed=seed)[:, 0], {}
+    for name, way in ways(readout, moves).items():
+        own, order, began = Remembered(score), begin, time.perf_counter()
+        if way.start:
+            needed = (features * (features + 1) // 2 + 1) * (4 if way.start == "Le-Mo" else 1)
+            if needed > 2 * most:  # of different subsets there may be fewer
+                continue
+            order = search.greedy(own, len(images), features, objective=way.start, device=images.device).order
+        curves = trajectory.curves(own, order)
+        path = [(own.forwards / len(images), (curves.lerf - curves.morf).sum(1).cpu())]
+        about = {"seed": seed, "images": images}
+        path += by_forwards(way.further, own, order, most, way.steps, way.stride, **about)
+        if affordable := [(used, value) for used, value in path if used <= most]:
+            seconds = (time.perf_counter() - began) / len(images)
+            compared[name] = Found(affordable, own.forwards / len(images), seconds)
+    return compared
+
+
+def reached(path: Sequence[tuple[float, Tensor]], forwards: float) -> Tensor:
+    """The value of each input's best order after so many forwards, [B]; that of chance, 0, before there is an order."""
+    return next((value for used, value in reversed(path) if used <= forwards), torch.zeros_like(path[0][1]))
+
+
 def by_forwards(
-    search: Callable[..., Trajectory],
+    further: Callable[..., Trajectory] | None,
     score: Remembered,
     order: Tensor,
     most: float,
@@ -149,7 +242,7 @@ def by_forwards(
     small problem all subsets are known soon, and no step asks for more.
 
     Args:
-        search: one that can be resumed, such as `faithlab.search.insert`.
+        further: a search that can be resumed, such as `faithlab.search.insert`; None, where no steps are taken.
         score: whose forwards are counted.
         order: [B, F] where it starts.
         most: forwards for each input.
@@ -160,7 +253,7 @@ def by_forwards(
     path, found, taken = [], None, 0
     while score.forwards < most * len(order) and taken < steps:
         taken += stride
-        found = search(score, order, steps=taken, resume=found, **options)
+        found = further(score, order, steps=taken, resume=found, **options)
         path.append((score.forwards / len(order), found.value.cpu()))
     return path
 

@@ -1,0 +1,113 @@
+"""What the pages on searches search: a network by name, so many features of so many inputs, a readout, and how long."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from faithlab import segments
+from faithlab.readouts import logit, probability
+from faithlab.study import networks, profiles
+from faithlab.subject import Subject
+from faithlab.trials import subjects
+from faithlab.zoo import datasets, folds, pretrained
+from faithlab.zoo.training import Recipe
+
+READOUTS = {"p": probability, "y": logit}
+"""By the paper's suffixes."""
+
+PHOTOGRAPHS = "imagenet-foolbox"
+"""The data set that the networks of other makers are asked about."""
+
+_NAMES = {"resnet9": "ResNet-9", "resnet18": "ResNet-18", "vit": "ViT", "lstm": "text", "bilstm": "series"}
+_NAMES["efficientnet-lite0"] = "Lite0"
+
+
+class Case(NamedTuple):
+    """What searches are compared on; in a notebook's parameters a line, such as "resnet9 16 p 24 900 210"."""
+
+    network: str
+    """Of `faithlab.study.networks.RECIPES`; resnet18, of clothes in 28 x 28 pixels; or one that others trained."""
+    features: int
+    """Of an input: square patches of an image, else the input's own."""
+    readout: str
+    """p: the probability of the class; y: its logit."""
+    inputs: int
+    """That the network recognises."""
+    most: int
+    """Forwards for each input."""
+    moves: int
+    """Proposals of annealing: about as many as `most` pays for."""
+
+    @property
+    def maker(self) -> str:
+        """The network as tables and figures call it."""
+        return _NAMES.get(self.network, self.network)
+
+    @property
+    def called(self) -> str:
+        """The network that is asked in this way: each counts as a network of its own."""
+        return f"{self.maker}, {self.features} features, {READOUTS[self.readout].__name__}"
+
+
+def cases(lines: Collection[str]) -> list[Case]:
+    """The cases of a notebook's parameter.
+
+    Raises:
+        ValueError: a line is none.
+    """
+    found = []
+    for line in lines:
+        words = [int(word) if word.isdigit() else word for word in line.split()]
+        kinds = [type(word) for word in words]
+        if kinds != [str, int, str, int, int, int] or words[2] not in READOUTS:
+            raise ValueError(
+                f"expected a network, features, p or y, inputs, forwards for each and proposals of annealing, such as "
+                f"'resnet9 16 p 24 900 210', but got {line!r}"
+            )
+        found.append(Case(*words))
+    return found
+
+
+def subject(
+    case: Case,
+    *,
+    photographed: Collection[str] = (),
+    training: Mapping[str, Any] | None = None,
+    passed_over: int = 0,
+    photographs_passed_over: int = 0,
+    precision: str = "float32",
+) -> Subject:
+    """The network of a case with inputs that it recognises.
+
+    Args:
+        case: which.
+        photographed: networks that others trained, which are asked about `PHOTOGRAPHS`.
+        training: what differs from the recipe of ResNet-9, see `faithlab.study.networks.changed`.
+        passed_over: of the inputs that a network recognises the first, which are not asked about.
+        photographs_passed_over: of photographs.
+        precision: see `faithlab.trials.subjects.subject`.
+
+    Raises:
+        ValueError: the input has another number of features, or the network recognises none beyond those.
+    """
+    if case.network in photographed:
+        data, network = datasets.load(PHOTOGRAPHS, "test"), pretrained.load(case.network)
+        first, about = photographs_passed_over, {"data": data, "dataset": f"{PHOTOGRAPHS} test"}
+        places = subjects.recognised(network, first + case.inputs, data, least=first + 1, batch_size=16)[first:]
+    else:
+        network = networks.changed(_recipes()[case.network], (training or {}) if case.network == "resnet9" else {})
+        about = {}
+        places = subjects.recognised(network, passed_over + case.inputs, least=passed_over + 1)[passed_over:]
+    found = subjects.subject(network, places, name=case.called, precision=precision, **about)
+    if found.x.ndim == 4:
+        side = found.x.shape[-1] // round(case.features**0.5)
+        found = dataclasses.replace(found, segments=segments.patches(*found.x.shape[-2:], side))
+    if (features := segments.count(found.segments)) != case.features:
+        raise ValueError(f"{case.network} has {features} features, not {case.features}")
+    return found
+
+
+@cache
+def _recipes() -> dict[str, Recipe]:
+    return networks.RECIPES | {"resnet18": folds.normal(profiles.defaults("reco-mege/normal"))[0]}

@@ -1,0 +1,267 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: tags,mystnb,-papermill
+#     notebook_metadata_filter: kernelspec,jupytext
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How good is the best order that a search finds?
+#
+# [Which search finds most](searches) is one question; whether that is much is another. How far from the best of all orders is what they
+# find? Would the same search find as much with other random numbers? And how long does it take? The paper answers the second by repeated
+# runs (appendices D and E), the third in seconds (appendix F); the first it cannot, beyond a few patches.
+
+# %% [markdown]
+# ## Parameters
+
+# %% tags=["parameters"]
+profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training_seed = 0  # of ResNet-9; the others have the study's
+compared = [  # network, features, readout, recognised inputs, forwards for each, proposals of annealing: about as many
+    "resnet9 16 p 3 700 160",
+]
+photograph_networks = []  # those among them that others trained, for photographs
+certified = 0  # inputs of each network whose subsets are all asked, or that independent searches ask about; 0: of none
+repeats = 3  # independent searches from random orders, for the estimate
+seeds = 2  # of the searches that are run again, on the first network
+repeated = 2  # inputs of the first network that they are run again on
+timed = 1  # inputs of the first network that searches are timed with, each by itself
+precision = "bfloat16"  # of forwards, where the device computes it natively; else float32
+seed = 0  # of the proposals
+
+# %% tags=["hide-input"]
+import itertools
+from functools import partial
+
+import pandas as pd
+import torch
+from IPython.display import Markdown
+
+from faithlab import search, stats
+from faithlab.scores import Scores
+from faithlab.stats.samples import Statistic
+from faithlab.study import figures, headlines, provenance, searched, tables
+from faithlab.study.results import Run
+from faithlab.trials import optimum, searches
+
+figures.theme()
+run = Run("trace/best-orders", globals())
+
+# %% [markdown]
+# ## How much better could an order be?
+#
+# The eight searches of [the comparison](searches) ask in as many forwards as there, about the first inputs that a network recognises.
+# *Ours* is greedy search from both ends with insertion, *best* the best of all eight. Three answers, of different kinds.
+#
+# - The **optimum**: of up to 16 features all subsets are asked, and the best order is a shortest path through them,
+#   as on [](optimality). Probability and logit are read off the same forwards.
+# - A **bound** holds for every order: all subsets of one feature, and of all but one, are asked, the best counts, and
+#   nothing else is taken for better than certain. So it exists for probabilities alone: a logit has no highest value.
+# - An **estimate**: of independent searches from random orders the best two are apart by a gap, and 19 times that gap
+#   beyond the best is where the best of all would lie with 95 % confidence, were their values spread evenly below it
+#   ({cite:t}`robson1964truncation`). They are not, so that this is no bound; where it lies above the bound, the bound
+#   takes its place.
+#
+# Photographs are too dear for all subsets and for independent searches: they have the bound. To ask about all subsets of one input takes
+# longer than all searches here, so that the `quick` profile asks about none, and has the bound alone.
+
+# %% tags=["hide-input"]
+EXACT, SEARCHED = 16, 64  # features up to which all subsets are asked, and independent searches made
+OPTIMUM, BOUND, ESTIMATE = (f"share of the {of}" for of in ("optimum", "bound", "estimate"))
+own = {"photographed": photograph_networks, "training": {**training, "seed": training_seed}, "precision": precision}
+complete = {}  # by network and features, of both readouts
+
+
+def known(table, score):
+    """A score that looks the first inputs up in a table of all subsets, and asks about the others."""
+    lookup = search.lookup(table)
+
+    def ask(keep, at):
+        found, there = torch.empty(len(at), dtype=table.dtype, device=table.device), at < len(table)
+        found[there] = lookup(keep[there], at[there])
+        found[~there] = score(keep[~there], at[~there]).to(found)
+        return found
+
+    return ask
+
+
+def studied(case):
+    """The rows of a case: how good the best order of the searches is."""
+    subject, readout = searched.subject(case, **own), searched.READOUTS[case.readout]
+    score, device = subject.score(readout), subject.x.device
+    few = subject.part(torch.arange(0 if case.network in photograph_networks else min(certified, len(subject.x))))
+    table = None
+    if len(few.x) and case.features <= EXACT:
+        if case[:2] not in complete:
+            step = f"all subsets of {case.features} features of {len(few.x)} inputs of {case.network}"
+            complete[case[:2]] = run.kept(step, partial(optimum.all_subsets, few, searched.READOUTS.values()))
+        table = complete[case[:2]][[*searched.READOUTS].index(case.readout)]
+    score = search.Remembered(score if table is None else known(table, score))  # by all searches together
+    about = {"readout": readout, "most": case.most, "moves": case.moves, "seed": seed}
+    found = searches.compare(score, subject.images.to(device), case.features, **about)
+    last = {name: searches.reached(of.path, case.most) for name, of in found.items()}
+    last = {"ours": last.get(searches.OURS[-1]), "best": torch.stack([*last.values()]).amax(0)}
+    above = {}  # by kind, what stands above the orders that were found, of the first inputs
+    if table is not None:
+        above[OPTIMUM] = search.optimum(table, "Le-Mo").value.cpu()
+    elif len(few.x) and case.features <= SEARCHED:
+        several, many = searches.repeated(score, few.images.to(device), repeats)
+        start = search.random_orders(many, case.features, seed=seed + 1)[:, 0]
+        again = search.insert(several, start, steps=4 * case.features, seed=seed, images=many).value
+        above[ESTIMATE] = search.limit(torch.cat([again.view(repeats, -1).cpu(), last["best"][None, : len(few.x)]]))
+    if case.readout == "p":
+        above[BOUND] = (
+            search.ceiling(score, len(subject.x), case.features, score_range=(0, 1), device=device).sum(1).cpu()
+        )
+        if ESTIMATE in above:  # beyond what is certain
+            above[ESTIMATE] = above[ESTIMATE].minimum(above[BOUND][: len(few.x)])
+    rows = []
+    for (kind, top), (whose, value) in itertools.product(above.items(), last.items()):
+        if value is not None:
+            part = subject.part(torch.arange(len(top)))
+            labels = {"images": part.images, "reference": "zero", **part.labels}
+            rows.append(Scores.of(value[: len(top)] / top, metric=kind, explainer=whose, **labels))
+    return Scores.concat(rows) if rows else None
+
+
+cases = searched.cases(compared)
+found = [run.kept(str(case), partial(studied, case)) for case in cases]
+shares = Scores.concat([rows for rows in found if rows is not None])
+run.save(shares, "shares")
+
+# %% [markdown]
+# The figure and the tables are of the recorded run, where there is one.
+
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the orders that were found, as a share of the optimum, of an estimate of it, and of a bound that no order exceeds: mean over the inputs with its 95 % interval. 1 would be the optimum. Each row: a network, number of features, readout. Below a bound it is not known whether the order or the bound falls short. Of the recorded run where there is one.", "name": "tr-best-orders"}, "image": {"alt": "Dot plot with intervals, a panel for each of optimum, estimate and bound, a row for each network, number of features and readout: the share that our search and the best of eight searches reach."}} tags=["hide-input", "answer"]
+told, settings, source, machine = headlines.best(run, "shares", shares)
+kinds = {kind.removeprefix("share of the "): {"metric": kind} for kind in (OPTIMUM, ESTIMATE, BOUND)}
+whose = {"ours": {"explainer": "ours"}, "best of eight": {"explainer": "best"}}
+figures.dots(told, whose, row="network", panels=kinds, label="share", marks={1: "nothing is better"})
+
+# %% [markdown]
+# A share of the optimum says it exactly. A share of the bound is the least that it can be. A share above 1 of either would be an error of
+# a search, and is counted. Without an optimum or a bound nothing is certain: not all subsets were asked, and nothing bounds a logit.
+
+
+# %% tags=["hide-input"]
+def of(network, kind, whom):
+    """A share of what is possible, in words."""
+    there = {"network": network, "metric": kind, "explainer": whom}
+    if not (rows := [block for block in told if there.items() <= block.labels.items()]):
+        return "–"
+    values = torch.cat([block.values.flatten() for block in rows])
+    above = int((values > 1 + 1e-3).sum()) if kind != ESTIMATE else 0  # beyond rounding; an estimate may be too low
+    text = f"{tables.share(stats.estimate(Scores(rows), MEAN_SHARE))}, {len(values)} inputs"
+    return text + f"; {above} above 1: an error of the search" * bool(above)
+
+
+MEAN_SHARE = Statistic(stats.mean, within=(float("-inf"), 1.0))  # no share is larger than the whole
+columns = {f"ours, {OPTIMUM}": (OPTIMUM, "ours"), f"best, {OPTIMUM}": (OPTIMUM, "best")}
+columns |= {f"best, {kind}": (kind, "best") for kind in (ESTIMATE, BOUND)}
+asked = [case.called for case in searched.cases(settings["compared"])]
+said = {network: {column: of(network, *which) for column, which in columns.items()} for network in asked}
+tables.prose(pd.DataFrame(said).T.rename_axis("network").reset_index())
+
+# %% [markdown]
+# ## How much is luck?
+#
+# Tabu search, the genetic algorithm and annealing draw random numbers. Here they start anew with other random numbers, on inputs of the
+# first network, with as many forwards each, from random orders. *Spread* is the standard deviation over the runs on one input, mean over
+# the inputs, as a part of the best of all these runs.
+
+
+# %% tags=["hide-input"]
+def again():
+    """The values of every run of the searches that draw, as parts of the best of them all."""
+    case = cases[0]._replace(inputs=repeated)
+    subject, readout = searched.subject(case, **own), searched.READOUTS[case.readout]
+    score, identity = search.Remembered(subject.score(readout)), subject.images.to(subject.x.device)
+    values = {}
+    for name, draw in itertools.product(("annealing", "tabu search", "genetic algorithm"), range(seeds)):
+        way, numbers = searches.ways(readout, case.moves)[name], {"seed": seed + 1000 * (1 + draw), "images": identity}
+        begin = search.random_orders(identity, case.features, seed=numbers["seed"])[:, 0]
+        asking = search.Remembered(score), begin, case.most, 4 * case.moves, way.stride
+        values[name, draw] = searches.by_forwards(way.further, *asking, **numbers)[-1][1]
+    top = torch.stack([*values.values()]).amax(0)
+    top = top.masked_fill(top <= 0, torch.nan)
+    labels = {"images": subject.images, "reference": "zero", **subject.labels}
+    metric = "part of the best of the runs"
+    return Scores.concat(
+        Scores.of(value / top, metric=metric, explainer=name, draw=draw, **labels)
+        for (name, draw), value in values.items()
+    )
+
+
+runs_here = run.kept("the runs with other random numbers", again)
+run.save(runs_here, "repeats")
+runs = headlines.best(run, "repeats", runs_here).table
+luck = {}
+for name in runs.labels("explainer"):
+    values = torch.stack([block.values[:, 0] for block in runs.where(explainer=name)])
+    part = tables.share(stats.estimate(runs, MEAN_SHARE, explainer=name))
+    luck[name] = {"part of the best run": part, "spread of a run": f"{values.std(0, unbiased=True).nanmean():.1%}"}
+tables.prose(pd.DataFrame(luck).T.rename_axis("search").reset_index())
+
+# %% [markdown]
+# ## How long does it take?
+#
+# Each search by itself, on inputs of the first network, so that nothing is known before that another has asked. The seconds are the
+# clock's, and so are those of whatever runs beside it: they are this build's, and say which search is dear, not how dear it is.
+
+
+# %% tags=["hide-input"]
+def clocked():
+    """Forwards and seconds of every search for each input, none of which knows what another has asked."""
+    case = cases[0]._replace(inputs=timed)
+    subject, readout = searched.subject(case, **own), searched.READOUTS[case.readout]
+    score, device = subject.score(readout), subject.x.device
+    score(torch.ones(timed, 1, case.features, dtype=torch.bool, device=device))  # the first call prepares
+    about = {"readout": readout, "most": case.most, "moves": case.moves, "seed": seed}
+    found = searches.compare(score, subject.images.to(device), case.features, **about)
+    rows = [(name, of.forwards, of.seconds) for name, of in found.items()]
+    return pd.DataFrame(rows, columns=["search", "forwards", "seconds"]).assign(network=case.called, inputs=timed)
+
+
+seconds = run.kept("the seconds of every search", clocked)
+run.save(seconds, "seconds")
+shown = seconds[["search"]].assign(
+    **{
+        "forwards an input": seconds["forwards"].map("{:,.0f}".format),
+        "seconds an input": seconds["seconds"].map("{:.2g}".format),
+    }
+)
+tables.prose(shown)
+
+# %% tags=["hide-input"]
+here = provenance.machine()
+Markdown(
+    f"In this build, {seconds['network'].iloc[0]}, on {here['gpu'] or here['cpu']}, threads: {here['threads']}; inputs timed: {timed}."
+)
+
+# %% tags=["hide-input", "headline"]
+kind = next((kind for kind in (OPTIMUM, BOUND) if kind in told.labels("metric")), ESTIMATE)
+parts = {
+    of: stats.estimate(told, MEAN_SHARE, metric=kind, explainer="best", network=of)
+    for of in told.where(metric=kind).labels("network")
+}
+worst, *_, best = 2 * sorted(parts, key=lambda network: float(parts[network]))
+spread = {name: of["spread of a run"] for name, of in luck.items()}
+Markdown(
+    f"**{'Nearly all' if float(parts[worst]) > 0.98 else 'Not all'} that there is to find, where that is known**: the best of eight searches "
+    f"reaches {tables.share(parts[worst])} of the {kind.removeprefix('share of the ')} on {worst}, and {tables.share(parts[best])} on {best}. "
+    f"One run of a search is not another: they differ by {headlines.listed([f'{of} ({name})' for name, of in spread.items()])} ({source})."
+)
+
+# %% tags=["hide-input"]
+run.finish()
