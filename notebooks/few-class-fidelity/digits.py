@@ -38,7 +38,7 @@ architectures = {
 epochs = 3
 rate = 0.005  # peak learning rate
 batch = 64
-images = 5  # test images that every network gets right
+images = 5  # test images that every network of a training gets right
 step = 0.02  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
 noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range
@@ -76,7 +76,7 @@ run = Run("few-class-fidelity/digits", globals())
 # A digit of MNIST in a random colour on black, zoomed until it covers a fixed share of the image. The colour tells nothing,
 # and the background is black everywhere. What can tell the class lies in the digit's pixels, and in where they end.
 #
-# As in the paper only images that every network gets right are used. Each gets its perturbed copy for each network, once, as
+# As in the paper only images that every network gets right are used, for each training by itself. Each gets its perturbed copy for each network, once, as
 # [](perturbations) tells: it is the reference "perturbed" of these images, and the metric asks for it by this name. The noise
 # of SG and SG² is chosen on other images: the level with the highest fidelity of BP with SG.
 

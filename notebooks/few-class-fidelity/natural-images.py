@@ -34,7 +34,7 @@ epochs = 3
 rate = 0.01  # peak learning rate
 batch = 64
 train_limit = None  # training images; None: all
-images = 5  # test images that every network gets right
+images = 5  # test images that every network of a training gets right
 step = 0.02  # replaced share between two points of a curve; the paper has 0.01
 tuning_images = 16  # others, on which the noise of SG is chosen
 noises = [0.02, 0.05, 0.1, 0.2, 0.3]  # its candidates, as shares of an image's range
@@ -82,7 +82,7 @@ run = Run("few-class-fidelity/natural-images", globals())
 # class, because the animal is drawn without a look at it. The box is not what an annotator thought, it is right by
 # construction.
 #
-# As in the paper only images that every network gets right are used. Each gets its perturbed copy once, for all explainers:
+# As in the paper only images that every network gets right are used, for each training by itself. Each gets its perturbed copy once, for all explainers:
 # [](perturbations) tells how. It is the reference "perturbed" of these images, and the metric asks for it by this name. The
 # noise of SG and SG² is chosen for each network on other images, as its authors ask: the candidate with the highest fidelity
 # of BP with SG. The paper found 10 to 20 %.
@@ -126,11 +126,11 @@ for key, subject in chosen.items():
     own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
     plain[key] = refined.explainers(**own, steps=integration_steps, seed=seed)
     explainers = refined.refined(plain[key], samples=smooth_samples, noise=noise[key], seed=seed)
-    regions = test.masks[subject.images]
-    maps[key], asked = refined.judged(metrics, subject, explainers, "IoU", regions, seed=seed)
+    maps[key], asked = refined.judged(metrics, subject, explainers, "IoU", test.masks[subject.images], seed=seed)
     found.append(asked)
 first = next(iter(chosen))
 subject, combinations = chosen[first], list(explainers)
+regions = test.masks[subject.images]
 names = [name for name in plain[first] if name != "Random"]
 
 # %% mystnb={"figure": {"caption": "Some images and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Rows of small pictures: photographs of animals with a smaller vehicle in them, and their maps by plain and refined explainers."}} tags=["hide-input"]
@@ -228,7 +228,7 @@ table_of(table=3, metric="IoU", **pair)
 
 # %% [markdown]
 # The paper's second network is DenseNet-121. Beside what it prints of it, fidelity first and then IoU, stands the second of `architectures`,
-# where the page was asked about two. More than one changes the images, too: those are used that every network gets right.
+# where the page was asked about two. More than one changes the images, too: those are used that every one gets right.
 
 # %% tags=["hide-input"]
 other = {"model": "DenseNet-121", "network": next(iter([*architectures][1:]), None)}

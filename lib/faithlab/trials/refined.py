@@ -130,8 +130,8 @@ def with_noise(
 ) -> tuple[dict[tuple[str, int], Subject], dict[tuple[str, int], Perturbed], dict[tuple[str, int], float], Scores]:
     """Every network with its perturbed images, and the noise of SG and SG², chosen on other images.
 
-    The images are the first that every network gets right. Of these the noise is chosen on the first, so that fewer
-    images that are judged are the first of more.
+    The images are the first that every network of a training gets right. Of these the noise is chosen on the first, so
+    that fewer images that are judged are the first of more, and those of one training are the same beside others.
 
     Args:
         recipes: of the networks, by name and training seed.
@@ -148,14 +148,16 @@ def with_noise(
         By network: its subject, its perturbed images, its noise; and all scores of `noise_levels`.
 
     Raises:
-        ValueError: there are not as many images that every network gets right.
+        ValueError: there are not as many images that every network of a training gets right.
     """
-    chosen, made, noise, tables = {}, {}, {}, []
-    places = recognised(list(recipes.values()), others + count, data, least=others + count)
+    chosen, made, noise, tables, right = {}, {}, {}, [], {}
+    for s in dict.fromkeys(s for _, s in recipes):
+        networks = [recipe for (_, of), recipe in recipes.items() if of == s]
+        right[s] = recognised(networks, others + count, data, least=others + count)
     for (name, s), recipe in recipes.items():
         kept, judged = (
             references.perturbed(subject(recipe, part, name=name, precision=precision, data=data), data)
-            for part in (places[:others], places[others:])
+            for part in (right[s][:others], right[s][others:])
         )
         tried = noise_levels(metrics, kept[0], levels, samples=samples, seed=seed)
         means = {level: float(stats.estimate(tried, level=level)) for level in levels}
