@@ -132,7 +132,6 @@ def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -
         distance = (interval.value - low).abs().minimum((interval.value - high).abs())
         return factor * (half / distance) ** 2 * estimate.images
 
-    least = estimate.images + 1 if min(estimate.images_each) >= LEAST else max(estimate.images + 1, LEAST)
     clear = _inside(pooled, low, high) | _outside(pooled, low, high)
     inside = (pooled.value > low) & (pooled.value < high)
     against = ((each.value > low) & (each.value < high)) != inside
@@ -141,7 +140,7 @@ def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -
     # So many were not enough here, whatever the formula says of an interval that is not symmetric.
     if not len(numbers):
         return float(LEAST) if min(estimate.images_each) < LEAST else math.nan
-    return float(numbers.max().clamp(min=least))
+    return float(numbers.max().clamp(min=max(estimate.images + 1, LEAST)))
 
 
 @dataclass(frozen=True)
