@@ -29,7 +29,7 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # by network, resnet9 and vit: what differs from its recipe in faithlab.study.networks
 tuning = {}  # the same of its fine-tuning on random masks
-images = 100  # test images to explain
+images = 60  # test images to explain
 beta = 0.1
 explainers = ["gradcam", "layercam", "smoothgrad-squared", "saliency", "input-x-gradient"]
 transformer_explainers = ["gradcam-vit"]  # the same of the Vision Transformer
