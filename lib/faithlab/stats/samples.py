@@ -275,8 +275,14 @@ def _means(samples: Sequence[Sample], levels: int, micro: bool) -> Tensor:
     """The mean scores [R, seeds, sizes, levels]; macro: their areas, as one size. Equal ones are equal bit by bit."""
     if not micro and samples[0].sizes is not None:
         samples = [replace(s, values=_area(s.values, s.sizes)[:, None], sizes=None) for s in samples]
-    means = [m if m.ndim == 2 else m[:, None] for m in (sample.mean() for sample in samples)]
-    return torch.stack(means, -1).round(decimals=9).unflatten(-1, (-1, levels)).movedim(2, 1)
+    first = samples[0]
+    if all(sample.images is None and sample.weights is first.weights for sample in samples):  # in one product
+        values = torch.stack([sample.values for sample in samples], -1)  # [images, sizes, samples]
+        means = (first.weights @ values.flatten(1) / first.weights.sum(1, keepdim=True)).unflatten(1, values.shape[1:])
+    else:
+        each = [m if m.ndim == 2 else m[:, None] for m in (sample.mean() for sample in samples)]
+        means = torch.stack(each, -1)
+    return means.round(decimals=9).unflatten(-1, (-1, levels)).movedim(2, 1)
 
 
 def found_order(
