@@ -27,7 +27,7 @@
 # Transformer](f-fidelity/vision-transformer), and what is fine-tuned from a large network for
 # [photographs](f-fidelity/explainers). Large networks of other makers are downloaded: EfficientNet-Lite0 is asked on
 # [](f-fidelity/explainers), [](f-fidelity/sizes-of-photographs), [](few-class-fidelity/photographs), [](trace/networks) and, in
-# larger profiles, [](trace/searches); the paper's own Vision Transformers are asked by the pages of SaCo where they are given them. Of ViT-S
+# larger profiles, [](trace/searches) and [](trace/best-orders); the paper's own Vision Transformers are asked by the pages of SaCo where they are given them. Of ViT-S
 # the matrices are downloaded, and what was trained for CIFAR-10 ships.
 
 # %% tags=["parameters", "hide-cell"]

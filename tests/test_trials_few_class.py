@@ -170,14 +170,18 @@ def test_the_noise_is_the_best_on_images_before_those_that_are_judged(monkeypatc
         about = {"images": of.images, "explainer": "BP + SG", "metric": "m", **of.labels}
         return Scores.concat(Scores.of(torch.full((len(of.x),), -abs(x - 0.2)), level=x, **about) for x in levels)
 
-    right = {("one",): torch.arange(9), ("other",): torch.arange(9).flip(0)}  # of the networks of a training
+    def named(network, places):
+        return dataclasses.replace(subject(data, places), network=network)
+
+    right = {("one",): torch.arange(9), ("other", "another"): torch.arange(9).flip(0)}  # by the networks of a training
     monkeypatch.setattr(refined, "recognised", lambda networks, count, data, least: right[tuple(networks)][:count])
-    monkeypatch.setattr(refined, "subject", lambda recipe, places, **_: subject(data, places))
+    monkeypatch.setattr(refined, "subject", lambda recipe, places, **_: named(recipe, places))
     monkeypatch.setattr(refined, "noise_levels", tried)
     asked = {"samples": 2, "precision": "float32"}
-    trained = {("net", 0): "one", ("net", 1): "other"}
+    trained = {("net", 0): "one", ("net", 1): "other", ("second", 1): "another"}
     chosen, *_ = refined.with_noise(trained, 5, 4, data, METRIC, [0.1, 0.2], **asked)
-    assert chosen["net", 1].images.tolist() == [4, 3, 2, 1, 0]
+    assert chosen["net", 1].images.tolist() == chosen["second", 1].images.tolist() == [4, 3, 2, 1, 0]
+    assert chosen["net", 0].images.tolist() == [4, 5, 6, 7, 8]
     chosen, made, noise, found = refined.with_noise({("net", 0): "one"}, 5, 4, data, METRIC, [0.1, 0.2, 0.3], **asked)
     assert chosen["net", 0].images.tolist() == [4, 5, 6, 7, 8]
     assert len(made["net", 0].fallback) == 5

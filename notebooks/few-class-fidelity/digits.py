@@ -101,9 +101,12 @@ tables.estimates(by_level, {name: {"network": name} for name in architectures}, 
 
 # %% mystnb={"figure": {"caption": "Four images, their perturbed copies for each network with the probability of the right class, and the region that is known.", "name": "fc-digits-images"}, "image": {"alt": "Rows of small pictures: coloured digits on black, the same digits altered until the network is undecided, and their masks in white."}} tags=["hide-input"]
 first, *_, second = chosen.values()
-some = first.images[:4]
-shown = {"image": references.intensities(test, some)} | {f"for {name}": of.images[:4] for (name, _), of in made.items()}
-answers = [references.answer(of.model, test)(made[key].images[:4]) for key, of in chosen.items()]
+some, one_each = (
+    first.images[:4],
+    [(name, training_seeds[0]) for name in architectures],
+)  # of a training: the same images
+shown = {"image": references.intensities(test, some)} | {f"for {key[0]}": made[key].images[:4] for key in one_each}
+answers = [references.answer(chosen[key].model, test)(made[key].images[:4]) for key in one_each]
 said = [[f"{p[label]:.2f}" for p, label in zip(of, test.labels[some], strict=True)] for of in answers]
 shown["region"] = test.masks[some, None].float()
 figures.pictures(list(shown.values()), beside=list(shown), below=[[""] * 4, *said], size=(5.6, 1.5 * len(shown)))

@@ -290,7 +290,7 @@ figures.against(found, "Few-class Fidelity", "IoU")
 # %% tags=["hide-input"]
 kinds = [(metric, variant) for metric in ("Few-class Fidelity", "IoU") for variant in (None, "signed")]
 asked = {f"{metric}, {of or 'magnitude'}": {"metric": metric, "variant": of} for metric, of in kinds}
-of_first = {"dataset": subject.dataset, "network": subject.network}
+of_first = {**subject.labels}
 tables.estimates({name: {"explainer": name} for name in signs}, asked, scores, **of_first)
 
 # %% tags=["hide-input"]

@@ -33,7 +33,7 @@ training = {}  # what differs from the recipe of the small network, such as {"ep
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
-images = 5  # test images to explain
+images = 6  # test images to explain
 groups = 10  # K of SaCo
 steps = 50  # of Integrated Gradients
 

@@ -114,14 +114,14 @@ def outcome(estimate: Estimate, low: float, high: float, parts: int = 1, needed:
 
 
 def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -> float:
-    """How many images would decide an open part with a power of 80 %, were the estimates the truth.
+    """How many images of each network would decide an open part with a power of 80 %, were the estimates the truth.
 
     For a contrast with half-width h at distance d from the bar that is ((z + z_power) / z)^2 (h / d)^2 n, at 95 %
     2.04 (h / d)^2 n; h is as with many images, without what Student's quantile adds for few. The hardest undecided
     contrast counts; where the pooled interval is clear but a network's estimate lies on the other side, that network's
     interval does. Infinite at distance 0, NaN without an interval.
     """
-    level = tail(parts)
+    level, asked = tail(parts), max(estimate.images_each)
     z, stretch = -float(scipy.special.ndtri(level)), estimate.stretch(level)
     factor = ((z + float(scipy.special.ndtri(POWER))) / z * estimate.shrink(level)) ** 2
     pooled, each = estimate.pooled.widened(stretch), estimate.each.widened(stretch)
@@ -130,7 +130,7 @@ def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -
         half = (interval.high - interval.low) / 2
         # To the bar that is nearer; an infinite bar is none.
         distance = (interval.value - low).abs().minimum((interval.value - high).abs())
-        return factor * (half / distance) ** 2 * estimate.images
+        return factor * (half / distance) ** 2 * asked
 
     clear = _inside(pooled, low, high) | _outside(pooled, low, high)
     inside = (pooled.value > low) & (pooled.value < high)
@@ -140,7 +140,7 @@ def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -
     # So many were not enough here, whatever the formula says of an interval that is not symmetric.
     if not len(numbers):
         return float(LEAST) if min(estimate.images_each) < LEAST else math.nan
-    return float(numbers.max().clamp(min=max(estimate.images + 1, LEAST)))
+    return float(numbers.max().clamp(min=max(asked + 1, LEAST)))
 
 
 @dataclass(frozen=True)

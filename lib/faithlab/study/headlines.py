@@ -100,9 +100,11 @@ def undecided(made: Mapping[tuple[str, int], Any], noise: Mapping[tuple[str, int
         made: the perturbed images by network and training seed, of `faithlab.trials.refined.with_noise`.
         noise: likewise.
     """
+    several = len({s for _, s in made}) > 1
     return " ".join(
-        f"{name}: the noise is {noise[name, s]:.0%} of an image's range. {int(of.fallback.sum())} of "
-        f"{len(of.fallback)} images have no candidate under Δ, and fall back to the least decided one."
+        f"{name}{f', training {s}' * several}: the noise is {noise[name, s]:.0%} of an image's range. "
+        f"{int(of.fallback.sum())} of {len(of.fallback)} images have no candidate under Δ, and fall back to the least "
+        "decided one."
         for (name, s), of in made.items()
     )
 

@@ -54,18 +54,20 @@ def cases(lines: Collection[str]) -> list[Case]:
     """The cases of a notebook's parameter.
 
     Raises:
-        ValueError: a line is none.
+        ValueError: there is none; a line is none; two ask the same.
     """
     found = []
     for line in lines:
-        words = [int(word) if word.isdigit() else word for word in line.split()]
+        words = [int(word) if word.isdecimal() else word for word in line.split()]
         kinds = [type(word) for word in words]
-        if kinds != [str, int, str, int, int, int] or words[2] not in READOUTS:
+        if kinds != [str, int, str, int, int, int] or words[2] not in READOUTS or 0 in words:
             raise ValueError(
                 f"expected a network, features, p or y, inputs, forwards for each and proposals of annealing, such as "
                 f"'resnet9 16 p 24 900 210', but got {line!r}"
             )
         found.append(Case(*words))
+    if len({case.called for case in found}) < max(1, len(found)):
+        raise ValueError(f"expected lines of which no two ask the same of a network, but got {[*lines]}")
     return found
 
 
@@ -89,20 +91,30 @@ def subject(
         precision: see `faithlab.trials.subjects.subject`.
 
     Raises:
-        ValueError: the input has another number of features, or the network recognises none beyond those.
+        ValueError: there is no such network; the input has another number of features; the network recognises fewer
+            inputs than the case asks for.
     """
     if case.network in photographed:
         data, network = datasets.load(PHOTOGRAPHS, "test"), pretrained.load(case.network)
         first, about = photographs_passed_over, {"data": data, "dataset": f"{PHOTOGRAPHS} test"}
-        places = subjects.recognised(network, first + case.inputs, data, least=first + 1, batch_size=16)[first:]
+        least = first + case.inputs
+        places = subjects.recognised(network, least, data, least=least, batch_size=16)[first:]
+    elif case.network not in _recipes():
+        raise ValueError(
+            f"there is no network {case.network}: expected one of {', '.join(_recipes())}, or of those that others "
+            f"trained, which photograph_networks has to name (now {', '.join(photographed) or 'none'})"
+        )
     else:
+        least = passed_over + case.inputs
         network = networks.changed(_recipes()[case.network], (training or {}) if case.network == "resnet9" else {})
         about = {}
-        places = subjects.recognised(network, passed_over + case.inputs, least=passed_over + 1)[passed_over:]
+        places = subjects.recognised(network, least, least=least)[passed_over:]
     found = subjects.subject(network, places, name=case.called, precision=precision, **about)
     if found.x.ndim == 4:
-        side = found.x.shape[-1] // round(case.features**0.5)
-        found = dataclasses.replace(found, segments=segments.patches(*found.x.shape[-2:], side))
+        size, across = found.x.shape[-2:], round(case.features**0.5)
+        if across**2 != case.features or any(pixels % across for pixels in size):
+            raise ValueError(f"an image of {size[0]} × {size[1]} pixels has no {case.features} square patches")
+        found = dataclasses.replace(found, segments=segments.patches(*size, size[-1] // across))
     if (features := segments.count(found.segments)) != case.features:
         raise ValueError(f"{case.network} has {features} features, not {case.features}")
     return found

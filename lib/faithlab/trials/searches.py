@@ -203,6 +203,9 @@ def compare(
 
     Returns:
         By search, what it found; without those that need more forwards before they have an order.
+
+    Raises:
+        ValueError: all do.
     """
     begin, compared = search.random_orders(images, features, seed=seed)[:, 0], {}
     for name, way in ways(readout, moves).items():
@@ -219,6 +222,8 @@ def compare(
         if affordable := [(used, value) for used, value in path if used <= most]:
             seconds = (time.perf_counter() - began) / len(images)
             compared[name] = Found(affordable, own.forwards / len(images), seconds)
+    if not compared:
+        raise ValueError(f"in {most:g} forwards an input no search has an order of {features} features: give it more")
     return compared
 
 
