@@ -58,8 +58,10 @@ def test_what_the_book_says_was_not_run_was_not():
         "SaCo's settings about 300",
         "SaCo beyond transformers about 500",
         "by 16 patches some are, 6 of them with its 5000 proposals",
+        "none is searched by 196 patches where all searches are compared",
     ):
         assert said in section, said
+    assert not any(line.split()[1] == "196" for line in records["trace/searches"]["parameters"]["compared"])
     elsewhere = {page for page, record in records.items() if record.get("steps_made_on")}
     assert elsewhere == {"trace/networks", "few-class-fidelity/photographs"}
     assert "photographs of TRACE's networks, and those of Few-class Fidelity" in section
