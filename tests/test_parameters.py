@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import jupytext
+import nbformat
 import papermill
 import pytest
 from hypothesis import given
@@ -664,10 +665,15 @@ print("torch" in sys.modules)
 @pytest.mark.timeout(300)
 def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys):
     script = repository / "notebooks/mine.py"
-    text = script.read_text().replace("computed = True", "import os\n\nos.kill(os.getpid(), 9)")
+    cells = 'print("what was found")\n\n# %% [markdown]\n# More\n\n# %%\nimport os\n\nos.kill(os.getpid(), 9)'
+    text = script.read_text().replace("computed = True", cells)
     script.write_text(text.replace('photographs = "imagenet-foolbox"\n', ""))
     assert execute.main(["mine"]) == 1
     error = capsys.readouterr().err
     assert "mine: its kernel was killed in the cell above, most likely because memory ran out: 4000 MB" in error
     assert "make book CORES=1" in error
     assert "Traceback" not in error
+    (copy,) = places.build().rglob("mine.failed.ipynb")
+    *_, found, _, killed = nbformat.read(copy, as_version=4).cells
+    assert found.outputs[0].text == "what was found\n", "a copy has what came before, whatever ends a run"
+    assert "os.kill" in killed.source
