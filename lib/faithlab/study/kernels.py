@@ -10,6 +10,7 @@ has a server of its own. Where a GPU is handed out, on other systems than Linux 
 
 import argparse
 import contextlib
+import gc
 import hashlib
 import importlib
 import json
@@ -35,7 +36,10 @@ WARM = "FAITHLAB_WARM"
 LIBRARIES = (
     *("torch", "torchvision", "captum.attr", "timm", "pandas", "pyarrow.parquet", "scipy.stats", "scipy.optimize"),
     *("seaborn", "matplotlib.pyplot", "jupytext", "psutil", "safetensors.torch"),
-    *("huggingface_hub", "yaml", "filelock", "pooch", "tabulate", "ipykernel.ipkernel", "ipykernel.kernelapp"),
+    *("huggingface_hub", "yaml", "filelock", "pooch", "tabulate"),
+    # What a kernel itself would load as it starts: half a second, most of it for a debugger.
+    *("ipykernel.ipkernel", "ipykernel.kernelapp", "ipykernel.debugger", "tornado.locks", "tornado.platform.asyncio"),
+    *(f"IPython.core.{module}" for module in ("completerlib", "debugger", "logger", "oinspect")),
 )
 """What a server imports. Nothing of ours: an edited file is read by the next page of a build, as without a server."""
 
@@ -191,6 +195,9 @@ def serve(address: Path) -> list[str] | None:
         for library in LIBRARIES:
             with contextlib.suppress(ImportError):  # a page that needs it says so
                 importlib.import_module(library)
+        # What is loaded stays: a kernel's collector of garbage need not go through all of it, a hundred thousands of
+        # objects, time and again, nor copy the pages of memory that they are on.
+        gc.freeze()
         while time.monotonic() < last + IDLE:
             with contextlib.suppress(ChildProcessError):  # no kernel is left
                 while os.waitpid(-1, os.WNOHANG)[0]:
