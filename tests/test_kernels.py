@@ -22,27 +22,26 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are for
 
 
 @contextlib.contextmanager
-def marked():
-    """The environment of a build, whose processes are ended after it."""
-    mark = uuid.uuid4().hex
+def marked(mark):
+    """The environment of a build."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {pipeline.MARK: mark, kernels.WARM: "1", "FAITHLAB_GPUS": ""}.items():
             patch.setenv(name, value)
+        yield mark
+
+
+@pytest.fixture
+def build():
+    """A build of a test's own, whose processes are ended after it."""
+    with marked(uuid.uuid4().hex) as mark:
         yield mark
         pipeline.end(mark)
 
 
 @pytest.fixture
-def build():
-    """A build of a test's own."""
-    with marked() as mark:
-        yield mark
-
-
-@pytest.fixture(scope="module")
-def long_build():
-    """A build that several tests share: a server takes seconds to load the libraries."""
-    with marked() as mark:
+def long_build(mark_of_kernels):
+    """The build that the notebooks share: a server takes seconds to load the libraries."""
+    with marked(mark_of_kernels) as mark:
         yield mark
 
 
@@ -194,7 +193,7 @@ def test_a_server_without_kernels_ends_by_itself_and_one_with_a_kernel_does_not(
     assert not address.exists()
 
 
-def test_a_page_says_warm_what_it_says_cold(build, tmp_path, monkeypatch):
+def test_a_page_says_warm_what_it_says_cold(long_build, tmp_path, monkeypatch):
     said = {}
     for way in ("", "1"):
         monkeypatch.setenv(kernels.WARM, way)
@@ -212,6 +211,6 @@ def test_a_page_says_warm_what_it_says_cold(build, tmp_path, monkeypatch):
         folder = places.results("template", "smoke")
         tables = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".parquet")}
         said[way] = texts, tables
-    assert servers(build), "the second came from a server"
+    assert servers(long_build), "the second came from a server"
     assert said["1"] == said[""]
     assert said[""][1]
