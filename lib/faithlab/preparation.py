@@ -16,7 +16,7 @@ import types
 import warnings
 import weakref
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -519,7 +519,7 @@ def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
         model: whose modules are looked at.
         weights: put back the values of parameters, too, of which a copy is made.
     """
-    back: list[Callable[[], None]] = []
+    back: list[Callable[[], None] | Collection] = []
     parameters = list(model.parameters())
     seen: set[int] = set() if weights else set(map(id, parameters))
     flags = [(module, module.training) for module in model.modules() if hasattr(module, "training")]
@@ -531,7 +531,7 @@ def keeping(model: nn.Module, weights: bool = False) -> Iterator[None]:
         try:
             with torch.no_grad():
                 for put_back in back:
-                    put_back()
+                    put_back() if callable(put_back) else put_back.clear()
         finally:
             for module, training in flags:
                 module.training = training
@@ -542,17 +542,18 @@ _LIBRARIES = {*sys.stdlib_module_names, "torch", "numpy"} - {"__main__"}
 _CONSTANT = {bool, int, float, str, type(None)}  # most attributes are; a look at them is cheaper than at all kinds
 
 
-def _remember(value: object, back: list[Callable[[], None]], seen: set[int]) -> None:
-    """Add what puts the contents of a value back; `seen` are the values that were added or need not be."""
+def _remember(value: object, back: list[Callable[[], None] | Collection], seen: set[int]) -> None:
+    """Add what puts the contents of a value back, or one that is empty; `seen` were added or need not be."""
     if id(value) in seen:
         return
     if type(value) in _KEPT:
         seen.add(id(value))
+        # Few new objects: thousands a forward wake the collector of garbage, which takes longer than all that is here.
         if not value:  # as most are: the hooks of all modules
-            back.append(value.clear)
+            back.append(value)
             return
         # `copy.copy` of an OrderedDict takes many times as long.
-        contents = list(value.items() if isinstance(value, dict) else value)
+        contents = value.copy() if type(value) is dict else list(value.items() if isinstance(value, dict) else value)
 
         def refill() -> None:
             value.clear()
