@@ -382,6 +382,8 @@ run.save(run.by_images("scores", [subject], ask), "scores")
 def test_parts_of_a_page_are_jobs_that_it_waits_for(tmp_path):
     project = Project(tmp_path)
     project.build_pages_quickly()
+    (tmp_path / "notebooks/part/b.py").unlink()  # this is about one page
+    project.edit("book/_toc.yml", "    sections:\n      - file: notebooks/part/b\n", "")
     project.edit("notebooks/a.py", 'run.download("values")', ASKS)
     project.edit("notebooks/profiles.yml", "a: {data: [digits]}", "a: {data: [digits], parts: {quick: 2}}")
 
