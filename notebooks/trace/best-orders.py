@@ -263,16 +263,16 @@ kind = next((kind for kind in (OPTIMUM, BOUND) if kind in told.labels("metric"))
 networks = told.where(metric=kind).labels("network")
 parts = {of: stats.estimate(told, MEAN_SHARE, metric=kind, explainer="best", network=of) for of in networks}
 order = sorted(parts, key=lambda network: float(parts[network]))
-ends = [f"{tables.share(parts[network])} on {network}" for network in dict.fromkeys((order[0], order[-1]))]
+ends = [f"{tables.share(parts[network])} ({network})" for network in dict.fromkeys((order[0], order[-1]))]
 lead = {
-    OPTIMUM: f"**{'Nearly all' if float(parts[order[0]]) > 0.98 else 'Not everywhere all'} that there is to find, where that is known**",
+    OPTIMUM: f"**{' to '.join(f'{float(parts[network]):.1%}' for network in (order[0], order[-1]))} of the optimum**, where that is known",
     BOUND: "**How good is not known, but how bad at most**",
     ESTIMATE: "**Nothing is certain of these**",
 }[kind]
 spreads = headlines.listed([f"{of['spread of a run']} ({name})" for name, of in luck.items()])
 Markdown(
-    f"{lead}: the best of the searches reaches {' and '.join(ends)}, as a share of the {kind.removeprefix('share of the ')}. One run of a "
-    f"search is not another: their values differ by {spreads}, as a standard deviation over {drawn} ({source})."
+    f"{lead}: the best of the searches reaches {' to '.join(ends)}, as a mean share of the {kind.removeprefix('share of the ')}. One run of "
+    f"a search is not another: their values differ by {spreads}, as a standard deviation over {drawn} ({source})."
 )
 
 # %% tags=["hide-input"]
