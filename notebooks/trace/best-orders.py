@@ -215,7 +215,7 @@ for name in runs_told.labels("explainer"):
     values = torch.stack([block.values[:, 0] for block in runs_told.where(explainer=name)])
     part = tables.share(stats.estimate(runs_told, MEAN_SHARE, explainer=name))
     spread = values.std(0, unbiased=True).nanmean() if len(values) > 1 else torch.nan
-    luck[name] = {"part of the best run": part, "spread of a run": "–" if spread != spread else f"{spread:.1%}"}
+    luck[name] = {"part of the best run": part, "spread of a run": "–" if spread != spread else f"{100 * spread:.1f} %"}
 drawn = (
     f"{len(values)} run{'s' * (len(values) > 1)} of each search on {values.shape[1]} input{'s' * (values.shape[1] > 1)}"
 )
@@ -265,7 +265,7 @@ parts = {of: stats.estimate(told, MEAN_SHARE, metric=kind, explainer="best", net
 order = sorted(parts, key=lambda network: float(parts[network]))
 ends = [f"{tables.share(parts[network])} ({network})" for network in dict.fromkeys((order[0], order[-1]))]
 lead = {
-    OPTIMUM: f"**{' to '.join(f'{float(parts[network]):.1%}' for network in (order[0], order[-1]))} of the optimum**, where that is known",
+    OPTIMUM: f"**{' to '.join(f'{100 * float(parts[network]):.1f} %' for network in (order[0], order[-1]))} of the optimum**, where that is known",
     BOUND: "**How good is not known, but how bad at most**",
     ESTIMATE: "**Nothing is certain of these**",
 }[kind]
