@@ -60,7 +60,7 @@ def boolq():
     return {"train.jsonl": lines(TRAIN), "dev.jsonl": lines(TEST)}
 
 
-FEWER = {"images": 6, "series": 6, "texts": 6, "noise_shares": [0.0, 1.0]}
+FEWER = {"images": 6, "series": 6, "texts": 6, "noise_shares": [0.0, 1.0], "photographs_judged": 1}
 """Of pages that have them: fewer than in smoke, whose claims are judged elsewhere."""
 
 SMALL = {"cifar100": cifar100, "tiny-imagenet": tiny_imagenet, "sst2": sst2, "boolq": boolq}
