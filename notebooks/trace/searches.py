@@ -195,8 +195,8 @@ Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing) or 'not
 #
 # Earlier runs left these claims undecided: of some networks they had asked about two to four inputs, of which nothing is sure. What is
 # compared was then chosen anew, with six inputs and more of each. The inputs that they asked about are passed over, so that fresh ones
-# decide. That run left one part of each claim open, and asked for more series, or could not say how many photographs: of both there are
-# twice as many now.
+# decide. A first such run left one part of each claim open, and asked for more series, or could not say how many photographs: of both
+# there are twice as many now.
 # %% tags=["hide-input"]
 def beats(table, winner, rivals, when, photographs=False, kind=better):
     """A search is better than each of some others, on each data set: on photographs, or on all others."""
