@@ -193,7 +193,7 @@ def test_a_server_without_kernels_ends_by_itself_and_one_with_a_kernel_does_not(
     assert not address.exists()
 
 
-def test_a_page_says_warm_what_it_says_cold(long_build, tmp_path, monkeypatch):
+def test_a_page_says_warm_what_it_says_cold(build, tmp_path, monkeypatch):
     said = {}
     for way in ("", "1"):
         monkeypatch.setenv(kernels.WARM, way)
@@ -211,6 +211,6 @@ def test_a_page_says_warm_what_it_says_cold(long_build, tmp_path, monkeypatch):
         folder = places.results("template", "smoke")
         tables = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".parquet")}
         said[way] = texts, tables
-    assert servers(long_build), "the second came from a server"
+    assert servers(build), "the second came from a server"
     assert said["1"] == said[""]
     assert said[""][1]
