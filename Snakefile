@@ -10,6 +10,7 @@ import functools
 import os
 import shlex
 import sys
+import threading
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -107,6 +108,21 @@ onstart:
         if not ONE:
             print(f"What needs none of these runs alone: make notebook NAME=... PROFILE={PROFILE}", file=sys.stderr)
         sys.exit(2)
+
+
+def forget_timers():
+    """Timers by which Snakemake would have looked for free cores again: its process would wait for them to run out."""
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
+
+
+onsuccess:
+    forget_timers()
+
+
+onerror:
+    forget_timers()
 
 
 wildcard_constraints:

@@ -145,20 +145,20 @@ def _associations(samples: Sequence[Sample]) -> Tensor:
     if any(sample.images is not None or sample.sizes is not None for sample in samples):
         raise ValueError("the correlation over images needs one score of each kind for an image")
     every = samples[0].weights
-    there = (every.amax(0) > 0).nonzero()[:, 0]  # a simulation draws some images never
+    there = every.any(0).nonzero()[:, 0]  # a simulation draws some images never
     scores = torch.stack([sample.values[there, 0] for sample in samples])  # [samples, n]
     ordered, order = scores.sort()
     ends = [torch.searchsorted(ordered, scores, right=right) for right in (False, True)]
     answers = []
     for weights in every.split(64):  # bounds memory
-        own = weights.T[there]  # [n, R]: a value's weights lie side by side
+        own = weights.T.index_select(0, there)  # [n, R]: a value's weights lie side by side
         total = own.sum(0)
         below = own.new_zeros(len(own) + 1, own.shape[1])
         ranks = []
         for by_score, first, last in zip(order, *ends, strict=True):
-            torch.cumsum(own[by_score], 0, out=below[1:])
+            torch.cumsum(own.index_select(0, by_score), 0, out=below[1:])
             # Twice the mean rank of a value in a sample that has each as often as its weight; their mean is total.
-            ranks.append((below[first] + below[last]).sub_(total))
+            ranks.append(below.index_select(0, first).add_(below.index_select(0, last)).sub_(total))
         products = own.new_empty(len(total), len(ranks), len(ranks))
         for k, one in enumerate(ranks):
             weighted = one * own
