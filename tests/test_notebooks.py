@@ -46,8 +46,8 @@ REQUIRED = {
 }
 
 
-SIMULATED, GATE = 40, 8
-"""An error rate of 5 % gives so many or more of 40 simulated studies in one of 1500 cases."""
+SIMULATED, GATE = 20, 6
+"""An error rate of 5 % gives so many or more of 20 simulated studies in one of 3000 cases."""
 JUDGES_RECORDS = "across/rivals"
 """Its claims are about the tables of recorded runs in every profile, so that its record has their error rates."""
 
@@ -119,7 +119,7 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
         rates = tables["error_rates"].set_index("claim")
         assert list(rates.index) == list(tables["claims"]["id"])
         # In fewer than six images cells change places in too few ways: of four, all favour the same one in sixteen.
-        # Images that are drawn anew of six spread too little: the gate would fail in 1.6 % of such claims, of
+        # Images that are drawn anew of six spread too little: the gate would fail in 0.5 % of such claims, of
         # 12 images in 0.1 %.
         parts = tables["parts"][~tables["parts"]["premise"]]
         several = (
