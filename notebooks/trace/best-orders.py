@@ -164,7 +164,10 @@ def short(block):
 
 
 brief = Scores([short(block) for block in told])
-figures.dots(brief, kinds, row="network", label="share", marks={1: "all of it"}, explainer="best")
+MEAN_SHARE = Statistic(stats.mean, within=(float("-inf"), 1.0))  # no share is larger than the whole
+certain = {name: MEAN_SHARE for name, of in kinds.items() if of["metric"] != ESTIMATE}
+look = {"row": "network", "label": "share", "marks": {1: "all of it"}}
+figures.dots(brief, kinds, statistics=certain, **look, explainer="best")
 
 # %% [markdown]
 # A share of the optimum says it exactly. The share of the bound of an order that is better than chance is the least that it can be. A share
@@ -179,11 +182,11 @@ def of(network, kind, whom):
         return "–"
     values = torch.cat([block.values.flatten() for block in rows])
     above = int((values > 1 + 1e-3).sum()) if kind != ESTIMATE else 0  # beyond rounding; an estimate may be too low
-    text = f"{tables.share(stats.estimate(Scores(rows), MEAN_SHARE))}, {len(values)} inputs"
+    mean = stats.estimate(Scores(rows), stats.mean if kind == ESTIMATE else MEAN_SHARE)
+    text = f"{tables.share(mean)}, {len(values)} inputs"
     return text + f"; {above} above 1: an error of the search" * bool(above)
 
 
-MEAN_SHARE = Statistic(stats.mean, within=(float("-inf"), 1.0))  # no share is larger than the whole
 columns = {f"ours, {OPTIMUM}": (OPTIMUM, "ours"), f"best, {OPTIMUM}": (OPTIMUM, "best")}
 columns |= {f"best, {kind}": (kind, "best") for kind in (ESTIMATE, BOUND)}
 asked = [case.called for case in searched.cases(settings["compared"])]

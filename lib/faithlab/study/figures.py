@@ -427,6 +427,7 @@ def dots(
     panels: Mapping[str, Mapping[str, Any]] | None = None,
     marks: Mapping[float, str] | None = None,
     printed: Mapping[str, float] | None = None,
+    statistics: Mapping[str, stats.Statistic] | None = None,
     **labels: Any,
 ) -> plt.Figure:
     """Means with their 95 % intervals over the images, a row for each explainer, the best on top.
@@ -440,10 +441,14 @@ def dots(
             scores in a panel is left out of it.
         marks: values that are marked, and their names.
         printed: a paper's numbers, by row: crosses.
+        statistics: by group, what stands in the place of the mean.
         **labels: of all rows.
     """
+    asked = dict.fromkeys(groups, stats.mean) | dict(statistics or {})
     found = {
-        (panel, group): {cell[row]: e for cell, e in stats.summary(scores, [row], **labels, **of_panel, **own)}
+        (panel, group): {
+            cell[row]: e for cell, e in stats.summary(scores, [row], asked[group], **labels, **of_panel, **own)
+        }
         for panel, of_panel in (panels or {"": {}}).items()
         for group, own in groups.items()
         if not panels or any((of_panel | own).items() <= block.labels.items() for block in scores)
