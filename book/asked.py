@@ -116,7 +116,8 @@ def _answer(of: Mapping[str, Any], claim: pd.Series, parts: pd.DataFrame, result
     pooled = parts[parts["network"] == POOLED]
     each = []
     for row in pooled.to_dict("records"):
-        text = f"for {html.escape(row['part'])} by <strong>{forest.number(row['value'])}</strong> of {of['most']}"
+        text = f"for {html.escape(row['part'])} by <strong>{forest.number(row['value'])}</strong>"
+        text += f" (at most {of['most']})"
         if math.isfinite(row["low"]):
             text += f", 95&nbsp;% interval {forest.number(row['low'])} to {forest.number(row['high'])}"
             text += ", the same in every redrawing of the images" * (row["low"] == row["high"])

@@ -165,7 +165,7 @@ def sentence(claim: pd.Series, parts: pd.DataFrame) -> str:
     text = f"“{html.escape(said)}” is {still}<strong>{verdict}</strong>"
     own = parts[~parts["premise"]].drop_duplicates("part")["outcome"] if len(parts) else parts
     if claim["verdict"] == PARTLY and (own == "fails").sum() > (own == "holds").sum():
-        text += ", and <strong>mostly contradicted</strong>"
+        text += ", and <strong>more of its parts fail than hold</strong>"
     if parts.empty:
         return text + "."
     text += _counts(parts)

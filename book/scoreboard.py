@@ -512,9 +512,10 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
         asked = f"{about}Asked about at most {images} inputs of each network, and {examination.BUILT} about its own."
     forwards = profiles.defaults("across/findings")["forwards"]
     asked += (
-        f" In bold, what we would take with {forwards:,} forwards to spend: of our metrics that fail no trial the one "
-        f"that passes most, and of those the cheapest. It has to pass {TELLING}. {examination.BUILT} has a network "
-        f'of its own; <a href="{BLIND}">numbers that never ask the network</a> pass some of the others, but not it. '
+        f" In bold, what we would take with {forwards:,} forwards to spend: of the metrics computed here that fail no "
+        f"trial the one that passes most, and of those the cheapest. It has to pass {TELLING}. {examination.BUILT} has "
+        f'a network of its own; <a href="{BLIND}">numbers that never ask the network</a> pass some of the others, but not '
+        f"it. "
         f"Metrics of other libraries are named and not taken: "
         f'<a href="{FAULTS}">some have faults</a> that no trial sees.'
     )

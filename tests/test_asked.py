@@ -50,7 +50,8 @@ def pages():
 def test_the_answer_has_its_number_what_it_rests_on_and_one_link(pages):
     text = asked.answers(pages, [QUESTION])
     assert text.startswith("## Is A better?\n")
-    assert "Yes: A is better, for u by <strong>1</strong> of 2, 95&nbsp;% interval 0.9 to 1.1 (printed: 0.25)." in text
+    interval = "95&nbsp;% interval 0.9 to 1.1 (printed: 0.25)."
+    assert f"Yes: A is better, for u by <strong>1</strong> (at most 2), {interval}" in text
     assert "the recorded run, profile study, on 40 inputs of digits test and 1 network (CNN)" in text
     assert "More images would hardly change it; another network might." in text
     assert set(re.findall('href="([^"]*)"', text)) == {"saco/verdict.html#claim-one"}

@@ -162,7 +162,9 @@ run.save(trust, "trust")
 # ## The matrix: can the mean over images be trusted?
 #
 # A metric *passed* where the 95 % interval of $T$ lies above 0.8 and *failed* where it lies below 0.5. Else these images do
-# not decide, and the cell is *open*: more images would tell. The order of the rows: fewest failed trials first, then most
+# not decide, and the cell is *open*: more images would tell; so it is where a network was asked about fewer than six. The interval is over
+# the images alone, and $T$ of three or four explainers takes few values, so that it may have no width. *Truth* has one network for all
+# kinds. The order of the rows: fewest failed trials first, then most
 # passed; rows between two lines are equal in both, and stand in no order. An outline marks the trial of the metric's own
 # paper.
 
@@ -401,10 +403,10 @@ until = (2 * planned["each"] * spent["images"]).mask(planned["each"] == 0, 0.0)
 spent = spent.map("{:.0f}".format)
 until = until.map(whole).mask(np.isinf(until), "not within " + spent["of"] + " images")
 until += " (" + spent["told"] + " of " + spent["pairs"] + (", " + spent["wrong"] + " wrongly") + ")"
-needed = np.ceil(plan[["images", "images_low", "images_high"]]).map(whole)
+needed = np.ceil(planned[["images", "images_low", "images_high"]]).map(whole)
 needed = needed["images"] + " [" + needed["images_low"] + ", " + needed["images_high"] + "]"
-shows = plan[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format)
-plan = pd.concat([plan["each"].map(whole), needed, planned["forwards"].map(whole), until, shows], axis=1)
+shows = planned[["shows_10", "shows_100", "shows_1000"]].map("{:.2f}".format)
+plan = pd.concat([planned["each"].map(whole), needed, planned["forwards"].map(whole), until, shows], axis=1)
 plan = plan.replace({r".*\bnan\b.*": "–", r"\binf\b": "∞"}, regex=True)
 columns = ["forwards each", "images needed", "forwards planned", "forwards until decided"]
 tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"], axis=1))
@@ -415,8 +417,8 @@ tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"
 # networks cost those besides. *Forwards planned* are what that takes. *Forwards until decided* are what it did take: the scores of a
 # pair are looked at after a first few images and after every quarter more, in random order, until the interval of their difference
 # excludes zero, by the rule of {py:func}`faithlab.decide.decide`. Shown is the median over the pairs and networks; in brackets stands
-# how many of them were told apart, and how many the wrong way. Where a larger run is recorded, both are its; images and forwards
-# each are this build's.
+# how many of them were told apart, and how many the wrong way. Where a larger run is recorded, all of it is that run's. The plan may be
+# below what the rule can take: its first look has a price, too.
 
 # %% tags=["hide-input"]
 Markdown(

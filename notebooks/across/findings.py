@@ -155,7 +155,7 @@ Markdown(
         else f"for *{kind}* {none_of[kind]}"
         for kind in here
     )
-    + f". Taken is, of our own metrics, what fails no trial of the examination, and of that what passes most (recorded run, {kept['trust'].profile} profile: "
+    + f". Taken is, of the metrics that this study computes itself, what fails no trial of the examination, and of that what passes most (recorded run, {kept['trust'].profile} profile: "
     f"{len(networks)} networks, at most {networks['explained'].max()} inputs of each)."
 )
 
@@ -175,6 +175,12 @@ counts = (
     .reindex([t for t in examination.TRIALS if t in set(counts["trial"])])
 )
 tables.prose(counts.rename_axis("Trial").reset_index(name="Failed by"))
+
+# %% tags=["hide-input"]
+Markdown(
+    f"R- and F-Fidelity drew {kept['trust'].provenance['parameters']['draws']} subsets of each size there, where their paper draws 50: that "
+    "they fail *Repeat*, which asks them with other draws, says as much of that. *Truth* has a network of its own, one for all kinds."
+)
 
 # %% [markdown]
 # ## And the metrics of other libraries?

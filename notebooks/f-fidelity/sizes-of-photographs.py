@@ -189,11 +189,9 @@ def most_lost(place, ranking):
 
 def said_of(which, size, known, how):
     """What was read of the photograph that is shown, or why nothing was."""
-    which += f" ({how})"
     if size.rows < LEAST_ROWS:
-        return (
-            f"{which} has no size: {size.rows} draws of this photograph are too few, at least {LEAST_ROWS} are needed."
-        )
+        return f"{which} that loses most was not read: {size.rows} draws are too few, at least {LEAST_ROWS} are needed."
+    which += f" ({how})"
     if size.refusal:
         return f"{which} has no size: {size.refusal}."
     text = f"{which} has the size {size.fraction:.2f}, with the interval [{size.low:.2f}, {size.high:.2f}]"
@@ -245,11 +243,14 @@ controls = ["truth", "random", "centre"]
 
 
 def said(of):
-    """How many rankings of explainers have a size, and how many known explanations."""
+    """How many rankings of explainers have a size, and how many known explanations, of what had inputs enough."""
+    of = of[of["inputs"] >= LEAST_ROWS]
+    if of.empty:
+        return f"none has the {LEAST_ROWS} inputs that a reading takes"
     real, true = of[of["truth"].isna() & ~of["ranking"].isin(controls)], of[of["ranking"] == "truth"]
     held = int(holds(true["low"], true["high"], true["truth"]).sum())
     middle = of[of["ranking"] == "centre"]
-    text = f"the known explanation has a named size in {true['size'].count()} of {len(true)} kinds of data (its interval holds "
+    text = f"the known explanation has a named size in {true['size'].count()} of {len(true)} kinds of data that could be read (its interval holds "
     text += f"the true one in {held}), and {real['size'].count()} of {len(real)} rankings by explainers have one where nobody "
     text += f"knows the explanation, {int((real['halves'] == 2).sum())} of them in both halves again"
     if len(middle):
@@ -282,6 +283,7 @@ evidence, _, source, _ = headlines.best(run, "sizes", table)
 evidence = evidence.fillna({"refusal": ""})
 true_ones = evidence[evidence["ranking"] == "truth"]
 unknown = evidence[~evidence["data"].isin(true_ones["data"]) & ~evidence["ranking"].isin(controls)]
+true_ones = true_ones[true_ones["inputs"] >= LEAST_ROWS]
 enough_inputs = unknown[unknown["inputs"] >= LEAST_ROWS]
 sized, again = int(unknown["size"].count()), true_ones[true_ones["halves"] == 2]
 held = [
@@ -294,7 +296,7 @@ Markdown(
     f"**{lead}**: of {len(unknown)} rankings by explainers of inputs whose explanation nobody knows, {answer}"
     + f", and {len(enough_inputs) or 'none'} of the {len(unknown)} had the {LEAST_ROWS} inputs that a reading takes"
     * (len(enough_inputs) < len(unknown))
-    + f". The end of a known explanation is named in {len(held)} of {len(true_ones)} kinds of data"
+    + f". The end of a known explanation is named in {len(held)} of {len(true_ones)} kinds of data that could be read"
     + f" ({'; '.join(held)})" * bool(held)
     + f", and in both halves of the inputs again in {len(again) or 'none'}"
     + (": only of such inputs can the page speak" if len(again) else ": the page can say nothing of the others")

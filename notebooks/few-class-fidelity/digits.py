@@ -158,12 +158,13 @@ figures.maps(pictures, subjects.attributions(few, {name: every[name] for name in
 # other network, Xception, beside ours.
 
 # %% tags=["hide-input"]
-found = refined.table(scores, explainer=combinations, training_seed=training_seeds[0])
+tabled = {name: refined.table(of, explainer=combinations) for name, of in run.beside("scores").items()}
+found = tabled["this build"]
 run.save(found, "summary")
 paper = refined.printed(published.load("fewclass_scores"))
 accuracies = {name: accuracy(trained(recipes[name, training_seeds[0]]), test) for name in architectures}
 apart = {name: refined.apart(of) for name, of in run.beside("scores").items()}
-table_of = partial(tables.refined, run.beside("summary", paper), apart, accuracies)
+table_of = partial(tables.refined, {"published": paper} | tabled, apart, accuracies)
 one, other = {"model": "ResNet-50", "network": first.network}, {"model": "Xception", "network": second.network}
 table_of(table=2, metric="Few-class Fidelity", **one)
 

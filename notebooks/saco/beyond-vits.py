@@ -291,8 +291,8 @@ rows = []
 for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
     for axes, (kind, subject) in zip(of_reading, explained.items(), strict=True):
         own = [stats.estimate(scores, reading(p, shown[kind], better), dataset=subject.dataset) for p in bars.values()]
-        value, low, high = torch.tensor([[float(x) for x in e.pooled] for e in own]).T
-        rows += [(kind, ranked, bar, *map(float, e.pooled)) for bar, e in zip(bars, own, strict=True)]
+        value, low, high = torch.tensor([[float(x) for x in e.shown] for e in own]).T
+        rows += [(kind, ranked, bar, *map(float, e.shown)) for bar, e in zip(bars, own, strict=True)]
         axes.bar(list(bars), value, color=[figures.COLOURS["SaCo"]] * 4 + ["0.65"], width=0.65)
         axes.vlines(list(bars), low, high, color="0.2", linewidth=1.5)
         axes.axhline(0, color="0.3", linewidth=0.8)

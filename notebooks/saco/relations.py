@@ -141,7 +141,7 @@ found = {
     for ranked, reading in readings.items()
     for name, of in asked.items()
 }
-rows = [(*key, *map(float, e.pooled), sum(e.missing)) for key, e in found.items()]
+rows = [(*key, *map(float, e.shown), sum(e.missing)) for key, e in found.items()]
 relations = pd.DataFrame(rows, columns=["ranked", "pair", "mean", "low", "high", "missing"])
 run.save(relations, "relations")
 
@@ -272,7 +272,7 @@ with_signs = with_saco(nearest, [*explainers], absolute=False)
 run.why(
     "saco-weak-magnitude",
     *(Reason("Is it outside 0.08 to 0.32?", f"SaCo, {name}, in magnitude", e, **bar[name]) for name, e in each.items()),
-    Reason("Is it still outside without one?", f"{nearest}, in magnitude, without {most}", without, **bar[nearest]),
+    Reason("Is it outside without one?", f"{nearest}, in magnitude, without {most}", without, **bar[nearest]),
     Reason("Is it outside with signs?", f"{nearest}, with signs", with_signs, **bar[nearest]),
     source=source,
 )

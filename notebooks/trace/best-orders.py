@@ -279,7 +279,15 @@ kind = next((kind for kind in (OPTIMUM, BOUND) if kind in told.labels("metric"))
 networks = told.where(metric=kind).labels("network")
 parts = {of: stats.estimate(told, MEAN_SHARE, metric=kind, explainer="best", network=of) for of in networks}
 order = sorted(parts, key=lambda network: float(parts[network]))
-ends = [f"{tables.share(parts[network])} ({network})" for network in dict.fromkeys((order[0], order[-1]))]
+ends = [
+    f"{tables.share(parts[network])} ({network}; {parts[network].images} inputs)"
+    for network in dict.fromkeys((order[0], order[-1]))
+]
+less = [block for block in told if block.labels["explainer"] == "best" and block.labels["network"] not in networks]
+less = [float(of) for _, of in stats.summary(Scores(less), ["metric", "network"])] if less else []
+elsewhere = (
+    f" Elsewhere it is {100 * min(less):.0f} to {100 * max(less):.0f} % of a bound or of an estimate." if less else ""
+)
 lead = {
     OPTIMUM: f"**{' to '.join(f'{100 * float(parts[network]):.1f} %' for network in (order[0], order[-1]))} of the optimum**, where that is known",
     BOUND: "**How good is not known, but how bad at most**",
@@ -287,7 +295,7 @@ lead = {
 }[kind]
 spreads = headlines.listed([f"{of['spread of a run']} ({name})" for name, of in luck.items()])
 Markdown(
-    f"{lead}: the best of the searches reaches {' to '.join(ends)}, as a mean share of the {kind.removeprefix('share of the ')}. One run of "
+    f"{lead}: the best of the searches reaches {' to '.join(ends)}, as a mean share of the {kind.removeprefix('share of the ')}.{elsewhere} One run of "
     f"a search is not another: their values differ by {spreads}, as a standard deviation over {drawn} ({source})."
 )
 

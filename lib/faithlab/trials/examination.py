@@ -44,6 +44,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from faithlab import arguments, draws, engine, masks, segments, stats
+from faithlab.claims.verdicts import LEAST
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric, evaluate, load, obstacles
 from faithlab.scores import Block, Label, Scores
@@ -833,6 +834,8 @@ SINGLE = Statistic(stats.mean, name="T", bounds=(-1.0, 1.0))
 def judged(asked: Question, table: Scores, size: str = "all images") -> tuple[float, float, float, int, int]:
     """T with the ends of its interval, the images, and on how many of them a score is undefined.
 
+    Of fewer images of a network than `faithlab.claims.verdicts.LEAST`, the interval is all that T can be.
+
     Args:
         asked: the question.
         table: of `turned`.
@@ -851,6 +854,8 @@ def judged(asked: Question, table: Scores, size: str = "all images") -> tuple[fl
     if low != low:  # no resample changes the order of a pair of means, or every image says the same
         sure = size == "all images" and undefined < count and of.images >= FEW
         low, high = (value, value) if sure else _alike(value, of.images)
+    if min(of.images_each) < LEAST:  # they decide nothing
+        low, high = -1.0, 1.0
     return value, max(-1.0, low), min(1.0, high), of.images, undefined
 
 

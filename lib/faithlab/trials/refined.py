@@ -278,6 +278,10 @@ def steadiness(subject: Subject, noise: float, *, seed: int = 0) -> Scores:
     return Scores.of(alike, images=subject.images, explainer="BP", metric="alike under noise", **subject.labels)
 
 
+MEAN = Statistic(stats.mean, name="mean", within=(0.0, 1.0))
+"""Of Few-class Fidelity or of IoU: both lie between 0 and 1."""
+
+
 def table(scores: Scores, **labels: Any) -> pd.DataFrame:
     """The mean of every metric, explainer and refinement with its interval over images.
 
@@ -289,16 +293,16 @@ def table(scores: Scores, **labels: Any) -> pd.DataFrame:
         Tidy: network, metric, name (BP + SG), explainer (BP), refinement (SG), mean, low, high, images, missing.
     """
     rows = []
-    for cell, found in stats.summary(scores, ("network", "metric", "explainer"), **labels):
+    for cell, found in stats.summary(scores, ("network", "metric", "explainer"), MEAN, **labels):
         explainer, _, refinement = cell["explainer"].partition(" + ")
         own = {"name": cell["explainer"], "explainer": explainer, "refinement": refinement or "none"}
-        interval = dict(zip(("mean", "low", "high"), map(float, found.pooled), strict=True))
+        interval = dict(zip(("mean", "low", "high"), map(float, found.shown), strict=True))
         rows.append({**cell, **own, **interval, "images": found.images, "missing": sum(found.missing)})
     return pd.DataFrame(rows)
 
 
 def apart(scores: Scores) -> Callable[[dict, dict], Estimate]:
-    """The difference of two rows of `table` of one network and metric, on the same images, of the first training seed.
+    """The difference of two rows of `table` of one network and metric, on the same images.
 
     Args:
         scores: the long table of the run.
@@ -306,8 +310,8 @@ def apart(scores: Scores) -> Callable[[dict, dict], Estimate]:
 
     def difference(one: dict, other: dict) -> Estimate:
         of = scores.where(network=one["network"], metric=one["metric"], variant=None)
-        first = {label: of.labels(label)[0] for label in ("dataset", "training_seed")}
-        return stats.paired(of, {"explainer": one["name"]}, {"explainer": other["name"]}, **first)
+        dataset = of.labels("dataset")[0]
+        return stats.paired(of, {"explainer": one["name"]}, {"explainer": other["name"]}, dataset=dataset)
 
     return difference
 
