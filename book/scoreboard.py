@@ -514,8 +514,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of the metrics computed here that fail no "
         f"trial the one that passes most, and of those the cheapest. It has to pass {TELLING}. {examination.BUILT} has "
-        f'a network of its own; <a href="{BLIND}">numbers that never ask the network</a> pass some of the others, but not '
-        f"it. "
+        f'a network of its own; <a href="{BLIND}">numbers that never ask the network</a> pass some of the others, but '
+        f"not it. "
         f"Metrics of other libraries are named and not taken: "
         f'<a href="{FAULTS}">some have faults</a> that no trial sees.'
     )
