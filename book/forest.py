@@ -291,7 +291,13 @@ def _tile(claim: Any, page: str, number: str) -> str:
 def counted_verdicts(claims: pd.DataFrame) -> str:
     """How many claims have which verdict, in words."""
     counts = claims["verdict"].value_counts()
-    return ", ".join(f"{counts[v]} {v}" for v in VERDICTS if v in counts)
+    said = {v: f"{counts[v]} {v}" for v in VERDICTS if v in counts}
+    if UNDECIDED in said and {"hold", "depend", "fail"} <= set(claims):
+        failing = (
+            (claims["verdict"] == UNDECIDED) & (claims[["hold", "depend"]] == 0).all(axis=1) & (claims["fail"] > 0)
+        )
+        said[UNDECIDED] += f" ({failing.sum()} of them with parts that fail and none that holds)" * bool(failing.any())
+    return ", ".join(said.values())
 
 
 def overview(claims: pd.DataFrame, numbers: Mapping[str, str] | None = None) -> str:

@@ -136,6 +136,15 @@ def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_cla
     assert "99.00%" not in text
 
 
+def test_of_the_undecided_those_are_counted_that_can_no_longer_hold():
+    outcomes = {"hold": [0, 1, 1], "depend": [0, 0, 0], "fail": [2, 1, 0]}
+    claims = pd.DataFrame({"verdict": ["undecided", "undecided", "reproduced"], **outcomes})
+    said = "1 reproduced, 2 undecided (1 of them with parts that fail and none that holds)"
+    assert forest.counted_verdicts(claims) == said
+    assert forest.counted_verdicts(claims[1:]) == "1 reproduced, 1 undecided"
+    assert forest.counted_verdicts(claims[["verdict"]]) == "1 reproduced, 2 undecided"
+
+
 def test_undecided_says_what_is_settled_where_a_part_fails(parts):
     claim = pd.Series({"claim": "A.", "verdict": UNDECIDED})
     failing = parts[parts["part"].isin(["is it right", "steps", "always"])]
