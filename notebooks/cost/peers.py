@@ -269,6 +269,20 @@ aims = aims.astype({"reached": str, "at most": str})
 run.save(aims, "aims")
 tables.prose(aims.drop(columns="so").assign(aim=aims["aim"].map("{:g}".format)).rename(columns={"form": "in"}))
 
+# %% tags=["hide-input", "headline"]
+told, settings, source, machine = headlines.best(run, "aims", aims)
+told = told.assign(times=told["reached"].astype(str).str.split().str[0].astype(float))
+said = []
+for form, of in told.groupby("form", sort=False):
+    ends = [
+        f"**{row['times']:.1f}** ({row['metric']} of {row['library']})" for _, row in of.sort_values("times").iterrows()
+    ]
+    met = f"the aim of {of['aim'].iloc[0]:g} is reached in {int((of['so'] == 'reached').sum()) or 'none'} of {len(of)}"
+    said.append(f"in {form} {ends[0]} to {ends[-1]} times as long as the engine; {met}")
+Markdown(
+    f"For the same work the metrics of Quantus and captum take, {', and '.join(said)} ({source}: {settings['images']} images, {machine})."
+)
+
 # %% [markdown]
 # ## What the engine's time grows with
 #

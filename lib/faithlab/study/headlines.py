@@ -69,7 +69,7 @@ def on_machines(run: Run, verdicts: Sequence[Verdict]) -> str:
     machines |= {f"the recorded run ({kept.profile})": kept.provenance} if kept else {}
     known = dict(zip(kept.frame["id"], kept.frame["verdict"], strict=True)) if kept else {}
     changed = [
-        f"*{v.claim.id}* ({known[v.claim.id]} there, {v.outcome} here)"
+        f"“{v.claim.sentence.rstrip('.')}” ({known[v.claim.id]} there, {v.outcome} here)"
         for v in verdicts
         if known.get(v.claim.id, v.outcome) != v.outcome
     ]
@@ -77,7 +77,7 @@ def on_machines(run: Run, verdicts: Sequence[Verdict]) -> str:
     text = f"A time is a machine's. The claims on times are judged on {'; '.join(named)}. "
     text += "Another processor may change them. "
     if changed:
-        text += f"Judged otherwise by the two: {listed(changed)}; what they run on differs, "
+        text += f"Judged otherwise by the two: {'; '.join(changed)}; what they run on differs, "
         text += "and so may their numbers of images and repeats."
         return text
     return text + ("The two judge alike." if kept else "No other machine is recorded.")
