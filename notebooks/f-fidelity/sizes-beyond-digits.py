@@ -435,6 +435,19 @@ counted = [
 ]
 tables.prose(pd.DataFrame(counted, columns=["read", "readings", "sizes named", "by chance, up to"]))
 
+# %% tags=["hide-input"]
+named = alone["size"].dropna()
+low, high = (float(end) for end in stats.exact(torch.tensor(len(named) / len(alone)), torch.tensor(len(alone))))
+said = f"Of {len(alone):,} readings of single images {len(named)} name a size: {len(named) / len(alone):.1%} [{low:.1%}, {high:.1%}]"
+if low > 0.05:
+    spread = f"half of them lie between {named.quantile(0.25):.2f} and {named.quantile(0.75):.2f}"
+    said += f". That is more than chance explains, and {spread}, so that no size of the kind follows; why they are more, this page does not tell"
+else:
+    said += ", which chance may explain"
+Markdown(
+    f"{said} ({from_run}). The interval takes the readings of one image by several rankings for readings of several images."
+)
+
 # %% [markdown]
 # ## What to take home
 #
