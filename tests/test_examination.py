@@ -302,6 +302,22 @@ def test_intervals_of_noise_hold_chance_in_nineteen_of_twenty_tables(trial):
     assert all(count >= 0.88 * runs for count in held.values()), held  # 19 in 20, less its binomial noise
 
 
+def test_fewer_than_six_images_of_a_network_decide_nothing():
+    cells = CELLS["Chance"]
+
+    def always_right(images, network="sum"):
+        rows = torch.tensor([[0.0, 0.1, 0.2, 1.0]]).repeat(images, 1) + torch.arange(images)[:, None] / 1000
+        return measured([{**cell, "network": network} for cell in cells], images=images, values=rows)[0]
+
+    for number, verdict in ((5, examination.OPEN), (40, examination.PASSED)):
+        rows = found(always_right(number), LESS).loc["Chance", "m"]
+        assert set(rows["verdict"]) == {verdict}
+        assert rows["T"].tolist() == [1, 1]
+    both_networks = found(always_right(40) + always_right(5, "other"), LESS).loc["Chance", "m"]
+    assert set(both_networks["verdict"]) == {examination.OPEN}
+    assert both_networks[["low", "high"]].to_numpy().tolist() == [[-1, 1], [-1, 1]]
+
+
 def test_an_undefined_score_is_a_tie_and_is_counted():
     rows = torch.tensor([[3.0, 2.0, 1.0]]).repeat(30, 1)
     rows[:10, 0] = torch.nan

@@ -112,7 +112,7 @@ def test_the_sentence_has_the_number_that_speaks_for_the_verdict(parts, verdict,
     assert text.startswith("“A &lt; B”")
 
 
-def test_what_fails_more_than_it_holds_is_mostly_contradicted(parts):
+def test_where_more_parts_fail_than_hold_it_is_said(parts):
     fails = parts[parts["part"] == "first"].assign(part="second", outcome="fails")
     text = forest.sentence(pd.Series({"claim": "A.", "verdict": PARTLY}), pd.concat([parts, fails]))
     said = "<strong>partly reproduced</strong>, and <strong>more of its parts fail than hold</strong>"
@@ -136,7 +136,7 @@ def test_an_open_part_that_looks_decided_says_why_and_does_not_speak_for_the_cla
     assert "99.00%" not in text
 
 
-def test_of_the_undecided_those_are_counted_that_can_no_longer_hold():
+def test_of_the_undecided_those_are_counted_of_which_parts_fail_and_none_holds():
     outcomes = {"hold": [0, 1, 1], "depend": [0, 0, 0], "fail": [2, 1, 0]}
     claims = pd.DataFrame({"verdict": ["undecided", "undecided", "reproduced"], **outcomes})
     said = "1 reproduced, 2 undecided (1 of them with parts that fail and none that holds)"

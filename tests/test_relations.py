@@ -212,6 +212,6 @@ def declared(scores: Scores) -> dict[str, list[claims.Part]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", declared(simulated(images=40)))
 def test_chance_rarely_reproduces_the_claims(claim):
-    """5 % of 50 runs; 7 or more would come of it in 1 % of the suites."""
+    """5 % of 50 runs; 7 or more would come of it in 1 % of such claims."""
     made = claims.Claim(claim, "Figure 2", "x", declared(simulated())[claim])
     assert claims.error_rate(made, 50).reproduced < 7

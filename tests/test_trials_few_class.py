@@ -511,14 +511,28 @@ def test_the_two_curves_end_where_their_areas_say():
         torch.testing.assert_close(block.values, direct.to(block.values))
 
 
-def test_two_rows_of_a_table_are_told_apart_on_the_images_of_their_own_network_and_first_seed():
-    hard = torch.linspace(-1, 1, 200)
-    of = {("a", 0, "BP"): hard, ("a", 0, "BP + SG"): hard + 0.05, ("a", 1, "BP + SG"): hard - 9, ("a", 1, "BP"): hard}
-    of |= {("b", 0, "BP"): hard, ("b", 0, "BP + SG"): hard - 9}
+def test_rows_of_a_table_and_how_they_are_told_apart_are_means_over_the_trainings_of_their_own_network():
+    hard = torch.linspace(0, 0.5, 200)
+    of = {
+        ("a", 0, "BP"): hard,
+        ("a", 0, "BP + SG"): hard + 0.05,
+        ("a", 1, "BP + SG"): hard + 0.25,
+        ("a", 1, "BP"): hard,
+    }
+    of |= {("b", 0, "BP"): hard, ("b", 0, "BP + SG"): hard + 0.5}
     scores = Scores.concat(
         Scores.of(v, images=range(200), dataset="d", network=n, training_seed=s, explainer=name, metric="Dice")
         for (n, s, name), v in of.items()
     )
-    first = refined.table(scores, network="a", training_seed=0)
-    one, other = (first[first["refinement"] == way].to_dict("records")[0] for way in ("SG", "none"))
-    assert [float(end) for end in refined.apart(scores)(one, other).pooled] == pytest.approx([0.05] * 3, abs=1e-6)
+    rows = refined.table(scores, dataset="d").query("network == 'a'").set_index("refinement", drop=False)
+    assert rows["mean"].to_dict() == pytest.approx({"none": 0.25, "SG": 0.4}, abs=1e-6)
+    one, other = (rows.loc[way].to_dict() for way in ("SG", "none"))
+    assert [float(end) for end in refined.apart(scores)(one, other).pooled] == pytest.approx([0.15] * 3, abs=1e-6)
+
+
+def test_a_mean_of_a_table_lies_where_it_can():
+    scores = Scores.of(
+        torch.tensor([0.0, 0.9]), images=[0, 1], dataset="d", network="a", explainer="BP", metric="IoU", training_seed=0
+    )
+    (row,) = refined.table(scores).to_dict("records")
+    assert (row["low"], row["mean"], row["high"]) == (0, pytest.approx(0.45), 1)

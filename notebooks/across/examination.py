@@ -179,7 +179,14 @@ figures.matrix(trust)
 
 # %% tags=["hide-input"]
 features = {kind: segments.count(of[0].subject.segments) for kind, of in asked.items()}
-level = min(noise_shares[1:], key=lambda r: abs(r - 0.4))
+
+
+def nearest(shares):
+    """The share of noise that stands for an explanation with 40 % of it shuffled."""
+    return min(shares[1:], key=lambda share: abs(share - 0.4))
+
+
+level = nearest(noise_shares)
 price = by_kind(lambda kind, of: examination.price(of.scores, metrics, features[kind], level=level))
 run.save(price, "price")
 kept = {"trust": trust, "price": price, "scores": scores, "singles": each}
@@ -393,12 +400,17 @@ tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["
 figures.trust_and_price(trust, price)
 
 # %% tags=["hide-input"]
-decided = by_kind(lambda kind, _: examination.until_decided(scores_of[kind], metrics, level=level))
+of_scores = nearest(best["scores"].settings["noise_shares"])
+decided = by_kind(lambda kind, _: examination.until_decided(scores_of[kind], metrics, level=of_scores))
 run.save(decided, "until_decided")
 # The images are of one run, and so are the forwards for each of them.
 whole = "{:,.0f}".format
-plan = price.sort_values(["kind", "images"]).set_index(keys)
-planned, spent = (of.set_index(keys).reindex(plan.index) for of in (best["price"].table, decided))
+known, added = (of[of["kind"].isin(list(found))].set_index(keys) for of in (best["price"].table, price))
+added = added.loc[
+    added.index.difference(known.index, sort=False)
+]  # what a fork has added, and the record does not know
+planned = pd.concat([known, added]).sort_values(["kind", "images"])
+spent = decided.set_index(keys).reindex(planned.index)
 until = (2 * planned["each"] * spent["images"]).mask(planned["each"] == 0, 0.0)
 spent = spent.map("{:.0f}".format)
 until = until.map(whole).mask(np.isinf(until), "not within " + spent["of"] + " images")
@@ -424,6 +436,8 @@ tables.styled(plan.set_axis([*columns, "10 images show", "100 show", "1000 show"
 Markdown(
     f"Planned and decided: {best['scores'].source}. The first look is after {sequential.FIRST} images, the last after at "
     f"most {decided['of'].max()}. {np.isfinite(decided['images']).sum()} of {len(decided)} rows tell most of their pairs apart."
+    + f" Of this build's few inputs, since the record does not have them: {', '.join(dict.fromkeys(added.index.get_level_values('metric')))}."
+    * bool(len(added))
 )
 
 # %% [markdown]

@@ -36,8 +36,8 @@ import torch
 from IPython.display import Markdown
 
 from faithlab.claims import better
-from faithlab.metrics import evaluate
-from faithlab.study import figures, kinds, profiles, tables
+from faithlab.metrics import METRICS, evaluate
+from faithlab.study import figures, headlines, kinds, profiles, tables
 from faithlab.study.results import Run, recorded
 from faithlab.trials import examination, subjects
 from faithlab.trials.peers import PEERS
@@ -177,10 +177,11 @@ counts = (
 tables.prose(counts.rename_axis("Trial").reset_index(name="Failed by"))
 
 # %% tags=["hide-input"]
-Markdown(
-    f"R- and F-Fidelity drew {kept['trust'].provenance['parameters']['draws']} subsets of each size there, where their paper draws 50: that "
-    "they fail *Repeat*, which asks them with other draws, says as much of that. *Truth* has a network of its own, one for all kinds."
-)
+drawn = kept["trust"].provenance["parameters"]["draws"]
+failing = failed.loc[failed["trial"] == "Repeat", "metric"].unique()
+failing = [name for name in failing if name in METRICS and METRICS[name].family == "F-Fidelity"]
+few = f"{headlines.listed(failing)}, which *Repeat* asks with other draws, had {drawn} of each size there, where the paper draws 50. "
+Markdown(few * (bool(failing) and drawn < 50) + "*Truth* has a network of its own, one for all kinds.")
 
 # %% [markdown]
 # ## And the metrics of other libraries?

@@ -436,17 +436,17 @@ counted = [
 tables.prose(pd.DataFrame(counted, columns=["read", "readings", "sizes named", "by chance, up to"]))
 
 # %% tags=["hide-input"]
-named = alone["size"].dropna()
-low, high = (float(end) for end in stats.exact(torch.tensor(len(named) / len(alone)), torch.tensor(len(alone))))
-said = f"Of {len(alone):,} readings of single images {len(named)} name a size: {len(named) / len(alone):.1%} [{low:.1%}, {high:.1%}]"
-if low > 0.05:
-    spread = f"half of them lie between {named.quantile(0.25):.2f} and {named.quantile(0.75):.2f}"
-    said += f". That is more than chance explains, and {spread}, so that no size of the kind follows; why they are more, this page does not tell"
-else:
-    said += ", which chance may explain"
-Markdown(
-    f"{said} ({from_run}). The interval takes the readings of one image by several rankings for readings of several images."
-)
+lines = []
+for data, of in alone.groupby("data", sort=False):
+    named = of["size"].dropna()
+    rate = of["size"].notna().groupby([of["training_seed"], of["image"]]).mean()  # an image is read by several rankings
+    half = 1.96 * rate.std() / len(rate) ** 0.5
+    more = "more than chance explains" if rate.mean() - half > 0.05 else "no more than chance may explain"
+    text = f"- *{data}*: {len(named)} of {len(of):,} readings name a size, {rate.mean():.1%} ± {half:.1%} of each image's, {more}"
+    if len(named) > 3:
+        text += f"; half of these sizes lie between {named.quantile(0.25):.2f} and {named.quantile(0.75):.2f}"
+    lines.append(text + f" ({from_run}).")
+Markdown("\n".join(lines) + "\n\nWhy there are more, where there are, this page does not tell." * bool(lines))
 
 # %% [markdown]
 # ## What to take home

@@ -290,17 +290,21 @@ held = [
     f"{r.data}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true"
     for r in true_ones.dropna(subset="size").itertuples()
 ]
+ends = ". No known explanation had inputs enough to be read: the page can say nothing of the others"
+if len(true_ones):
+    ends = (
+        f". The end of a known explanation is named in {len(held)} of {len(true_ones)} kinds of data that could be read"
+        + f" ({'; '.join(held)})" * bool(held)
+        + f", and in both halves of the inputs again in {len(again) or 'none'}"
+        + (": only of such inputs can the page speak" if len(again) else ": the page can say nothing of the others")
+    )
 answer = f"{sized} have a size" if sized > 1 else f"{'one' if sized else 'none'} has a size"
 lead = "So few inputs cannot say" if not len(enough_inputs) else "No end is seen" if not sized else "Some have an end"
 Markdown(
     f"**{lead}**: of {len(unknown)} rankings by explainers of inputs whose explanation nobody knows, {answer}"
     + f", and {len(enough_inputs) or 'none'} of the {len(unknown)} had the {LEAST_ROWS} inputs that a reading takes"
     * (len(enough_inputs) < len(unknown))
-    + f". The end of a known explanation is named in {len(held)} of {len(true_ones)} kinds of data that could be read"
-    + f" ({'; '.join(held)})" * bool(held)
-    + f", and in both halves of the inputs again in {len(again) or 'none'}"
-    + (": only of such inputs can the page speak" if len(again) else ": the page can say nothing of the others")
-    + f" ({source}: {evidence['inputs'].min()} to {evidence['inputs'].max()} inputs of a kind)."
+    + f"{ends} ({source}: {evidence['inputs'].min()} to {evidence['inputs'].max()} inputs of a kind)."
 )
 
 # %% [markdown]

@@ -192,7 +192,8 @@ tabled = {name: refined.table(of, **every) for name, of in run.beside("scores").
 found = tabled["this build"]
 run.save(found, "summary")
 paper = refined.printed(published.load("fewclass_scores"))
-accuracies = {name: accuracy(trained(recipes[name, training_seeds[0]]), test) for name in architectures}
+right = {of: accuracy(trained(recipe), test) for of, recipe in recipes.items()}
+accuracies = {name: sum(right[name, s] for s in training_seeds) / len(training_seeds) for name in architectures}
 apart = {name: refined.apart(of) for name, of in run.beside("scores").items()}
 table_of = partial(tables.refined, {"published": paper} | tabled, apart, accuracies)
 pair = {"model": "ResNet-18", "network": subject.network}
@@ -336,7 +337,7 @@ run.claim("fc-sg", "Table 1, Figure 4", "On photographs SG and SG² raise the fi
 
 # %% tags=["hide-input", "answer"]
 source, known = run.covering("scores", "dataset")
-ours = refined.table(known, explainer=combinations, metric=["Few-class Fidelity", "IoU"], **here)
+ours = tabled[source]
 ours = {metric: of.groupby("name")["mean"].mean() for metric, of in ours.groupby("metric")}
 span = ours["Few-class Fidelity"][names].max() - ours["Few-class Fidelity"][names].min()
 typical = [tables.number(stats.estimate(known, refined.typical_gain(way, names), **fidelity), 3) for way in ways]

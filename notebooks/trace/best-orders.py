@@ -165,7 +165,8 @@ def short(block):
 
 brief = Scores([short(block) for block in told])
 MEAN_SHARE = Statistic(stats.mean, within=(float("-inf"), 1.0))  # no share is larger than the whole
-certain = {name: MEAN_SHARE for name, of in kinds.items() if of["metric"] != ESTIMATE}
+of_share = {OPTIMUM: MEAN_SHARE, BOUND: MEAN_SHARE, ESTIMATE: Statistic(stats.mean)}  # an estimate may be too low
+certain = {name: of_share[of["metric"]] for name, of in kinds.items()}
 look = {"row": "network", "label": "share", "marks": {1: "all of it"}}
 figures.dots(brief, kinds, statistics=certain, **look, explainer="best")
 
@@ -182,8 +183,7 @@ def of(network, kind, whom):
         return "–"
     values = torch.cat([block.values.flatten() for block in rows])
     above = int((values > 1 + 1e-3).sum()) if kind != ESTIMATE else 0  # beyond rounding; an estimate may be too low
-    mean = stats.estimate(Scores(rows), stats.mean if kind == ESTIMATE else MEAN_SHARE)
-    text = f"{tables.share(mean)}, {len(values)} inputs"
+    text = f"{tables.share(stats.estimate(Scores(rows), of_share[kind]))}, {len(values)} inputs"
     return text + f"; {above} above 1: an error of the search" * bool(above)
 
 
@@ -277,17 +277,18 @@ Markdown(
 # %% tags=["hide-input", "headline"]
 kind = next((kind for kind in (OPTIMUM, BOUND) if kind in told.labels("metric")), ESTIMATE)
 networks = told.where(metric=kind).labels("network")
-parts = {of: stats.estimate(told, MEAN_SHARE, metric=kind, explainer="best", network=of) for of in networks}
+parts = {of: stats.estimate(told, of_share[kind], metric=kind, explainer="best", network=of) for of in networks}
 order = sorted(parts, key=lambda network: float(parts[network]))
 ends = [
     f"{tables.share(parts[network])} ({network}; {parts[network].images} inputs)"
     for network in dict.fromkeys((order[0], order[-1]))
 ]
-less = [block for block in told if block.labels["explainer"] == "best" and block.labels["network"] not in networks]
-less = [float(of) for _, of in stats.summary(Scores(less), ["metric", "network"])] if less else []
-elsewhere = (
-    f" Elsewhere it is {100 * min(less):.0f} to {100 * max(less):.0f} % of a bound or of an estimate." if less else ""
-)
+others = [block for block in told if block.labels["explainer"] == "best" and block.labels["network"] not in networks]
+found_of = {}
+for cell, of in stats.summary(Scores(others), ["metric", "network"]):
+    found_of.setdefault(cell["metric"].removeprefix("share of the "), []).append(round(100 * float(of)))
+elsewhere = [f"{' to '.join(map(str, sorted({min(of), max(of)})))} % of the {what}" for what, of in found_of.items()]
+elsewhere = f" Elsewhere it is {headlines.listed(elsewhere)}." if elsewhere else ""
 lead = {
     OPTIMUM: f"**{' to '.join(f'{100 * float(parts[network]):.1f} %' for network in (order[0], order[-1]))} of the optimum**, where that is known",
     BOUND: "**How good is not known, but how bad at most**",

@@ -469,7 +469,7 @@ def dots(
                 torch.tensor([float(x) for x in ends]) for ends in zip(*(of[n].shown for n in shown), strict=True)
             )
             at = [names.index(n) + 0.5 * ((number + 0.5) / len(groups) - 0.5) for n in shown]
-            ends = torch.stack([value - low, high - value]).nan_to_num(0)
+            ends = torch.stack([value - low, high - value]).nan_to_num(0).clamp(min=0)  # rounding may pass a limit
             look = {"fmt": "os^vD*"[number % 6], "color": f"C{number}", "capsize": 2, "markersize": 5}
             axes.errorbar(value, at, xerr=ends, label=group, **look)
         there = [name for name in names if name in (printed or {})]
