@@ -323,6 +323,18 @@ def test_dots_put_the_best_on_top():
     assert axes.yaxis_inverted()
 
 
+def test_dots_of_a_statistic_with_a_limit_end_at_it_also_where_rounding_passes_it():
+    limited = stats.Statistic(stats.mean, within=(float("-inf"), 1.0))
+    rounded = [1 + 1.2e-7 * k for k in (0, 1, 2, 3)]
+    found = table(low=[0.2, 0.9, 0.5, 1.0], high=rounded)
+    looks = {"label": "share", "metric": "LeRF - MoRF"}
+    for statistics, ends_at_it in (({"zero": limited}, True), (None, False)):
+        figure = figures.dots(found, {"zero": {"reference": "zero"}}, statistics=statistics, **looks)
+        ((bars,),) = (container[2] for container in figure.axes[0].containers)
+        highest = max(float(segment[:, 0].max()) for segment in bars.get_segments())
+        assert (highest <= 1 + 1e-6) == ends_at_it
+
+
 def test_names_of_marks_do_not_meet_where_the_marks_are_near_each_other():
     wide = table(low=[-60.0, 2.0, 0.0, 1.0], high=[80.0, 6.0, 50.0, 5.5])
     marks = {1: "best order", 0: "chance"}
