@@ -19,7 +19,8 @@
 #
 # *Does an explanation survive when the model had not seen the picture?* And do two models that contradict each other at
 # least give different reasons? Five networks are trained, each on another four fifths of the pictures, and five explainers
-# are asked. This page repeats the paper's Tables 1 and 2; [the next](fidelity) its Table 3.
+# are asked. This page repeats the paper's Tables 1 and 2; [the next](readings) shows what the two scores are made of, and
+# [the one after it](fidelity) repeats Table 3.
 
 # %% [markdown]
 # ## Parameters
@@ -48,17 +49,15 @@ seed = 0  # of what explainers and metrics draw
 # %% tags=["hide-input"]
 import itertools
 
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from IPython.display import Markdown
 
 from faithlab import draws as counter
 from faithlab import stats
 from faithlab.claims import best, better
-from faithlab.metrics import METRICS, consistency
+from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, reasons, tables
+from faithlab.study import figures, headlines, published, tables
 from faithlab.study.reasons import Reason
 from faithlab.study.results import Run
 from faithlab.trials import cross_trained
@@ -78,11 +77,10 @@ run = Run("reco-mege/normal", globals())
 
 # %% tags=["hide-input"]
 test = {data: datasets.load(data, "test", standardised=False).take(slice(test_limit)) for data in sets}
-recipes, chosen = {}, {}
+chosen = {}
 for data, s in itertools.product(sets, training_seeds):
     own = networks.comparable(networks.resnet(data, run.parameters, s), folds, tolerance=tolerance)
     chosen[data, s] = cross_trained.family(own, images, name="ResNet-18", training_seed=s)
-    recipes[data, s] = own
 recognised = Scores.concat(cross_trained.recognised(family, test[data]) for (data, _), family in chosen.items())
 right = {data: stats.estimate(recognised, dataset=f"{data} test") for data in sets}
 Markdown(
@@ -144,113 +142,18 @@ figures.maps(some.networks[0].x.permute(0, 2, 3, 1).cpu(), shown)
 # separates the two sets. Both are statistics of the same saved rows, one for each pair.
 #
 # Neither asks whether a map is faithful. A map that ignores the network, such as the picture itself, has a distance of 0 in
-# every pair: a MeGe of 1 and a ReCo of 0. The control *Class* has 1 in both.
+# every pair: a MeGe of 1 and a ReCo of 0. The control *Class* has 1 in both. [](readings) goes the way from two pictures to the two
+# scores, and measures what other readings of the text would change: signs, the class that is explained, the rates.
 
 # %% tags=["hide-input"]
 metrics = {name: METRICS[name] for name in ("ReCo", "MeGe")}
 scores = recognised + Scores.concat(
     cross_trained.cross_trained(metrics, family, explainers) for family in chosen.values()
 )
-
-# %% [markdown]
-# The whole way from the folds to the numbers, with Grad-CAM: for A, the first picture that all networks recognise, and B, the
-# first one that the network which has not seen it gets wrong and another one right.
-
-# %% mystnb={"figure": {"caption": "From the folds to the numbers, a column for each network. Above: the blocks of pictures that it is trained on (filled), and the one that it leaves out (empty); A and B stand in the blocks of the two pictures. Middle: what it answers, and how Grad-CAM explains that. Below each map: how far it is from the map of the network that has not seen the picture, and the set to which this distance belongs. Below: these distances (points) among those of all pictures. MeGe is made of the mean of S=. ReCo is what the best threshold (dashed) separates.", "name": "rc-procedure"}, "image": {"alt": "A diagram in four rows. Each of several networks leaves another block of pictures out. All explain the same two photographs. Each map is compared with that of the one network that has not seen the photograph: where both are right the distance goes to S=, where one of them is to S\u2260. Below, the histograms of all distances of the two sets, with the mean that makes MeGe and the threshold that makes ReCo."}} tags=["hide-input"]
-about = {"dataset": f"{sets[-1]} train", "explainer": "GradCAM", "training_seed": training_seeds[0]}
-heaps, colours = scores.where(**about), {"S=": "C0", "S≠": "C1"}
-same, different = (torch.cat([b.values[:, 0] for b in heaps.where(metric=name)]).double() for name in colours)
-same, different = same[~same.isnan()], different[~different.isnan()]
-at = consistency.sweep(same, different)
-top = int((at.tpr + at.tnr).argmax())
-gamma, tpr, tnr = (float(of[top]) for of in ((at.below + at.above) / 2, at.tpr, at.tnr))
-told = {"MeGe": 1 / (1 + float(same.mean())), "ReCo": tpr + tnr - 1}
-for measure, number in told.items():  # else the page stops here
-    assert abs(number - float(stats.estimate(heaps, METRICS[measure].summary).value)) < 1e-6, measure
-
-right = family.right
-wrong = ~right.gather(1, family.unseen[:, None])[:, 0]
-two = family.some(torch.stack([right.all(1).byte().argmax(), (wrong & right.any(1)).byte().argmax()]))
-maps = [of["GradCAM"].abs().cpu() for of in cross_trained.attributions(two, {"GradCAM": "gradcam"})]
-examples, table = datasets.load(sets[-1], "train", standardised=False).take(two.networks[0].images), heaps.frame()
-rows = [table[table["image"] == int(image)].set_index("pair") for image in two.networks[0].images]
-
-figure = plt.figure(figsize=(7.2, 6.6))
-grid = figure.add_gridspec(4, folds + 1, height_ratios=[0.55, 1.1, 1.1, 1.7], width_ratios=[1.3] + [1] * folds)
-beside = figure.add_subplot(grid[0, 0])
-beside.axis("off")
-beside.text(0, 0.5, "trained without\none block", va="center", fontsize=10)
-for row, letter in enumerate("AB"):
-    picture = figure.add_subplot(grid[row + 1, 0])
-    picture.imshow(two.networks[0].x[row].permute(1, 2, 0).expand(-1, -1, 3).cpu())
-    picture.set(xticks=[], yticks=[])
-    picture.set_title(f"{letter}: {examples.classes[int(examples.labels[row])]}", fontsize=10, loc="left")
-for i, (subject, of) in enumerate(zip(two.networks, maps, strict=True)):
-    blocks = figure.add_subplot(grid[0, i + 1])
-    for block in range(folds):
-        left_out = {"facecolor": "none", "linestyle": ":"} if block == i else {"facecolor": "0.8"}
-        blocks.add_patch(plt.Rectangle((block, 0), 0.86, 1, edgecolor="0.3", **left_out))
-    homes = two.unseen.tolist()
-    for home in set(homes):
-        letters = "\n".join(letter for letter, own in zip("AB", homes, strict=True) if own == home)
-        blocks.text(home + 0.43, 0.5, letters, ha="center", va="center", fontsize=9)
-    blocks.set(xlim=(-0.1, folds), ylim=(-0.1, 1.1))
-    blocks.set_title(f"network {i + 1}", fontsize=10, fontweight="normal")
-    blocks.axis("off")
-    for row, own in enumerate(rows):
-        drawn = figure.add_subplot(grid[row + 1, i + 1])
-        drawn.imshow(of[row].view(subject.x.shape[-2:]), cmap="magma")
-        drawn.set(xticks=[], yticks=[])
-        answer, mark = examples.classes[int(subject.target[row])], "✓" if two.right[row, i] else "✗"
-        drawn.set_title(f"{answer} {mark}", fontsize=10, fontweight="normal")
-        if i == homes[row]:
-            drawn.set_xlabel("not seen", fontsize=10)
-        elif i in own.index:
-            drawn.set_xlabel(f"{own['value'][i]:.2f}: {own['metric'][i]}", fontsize=10, fontweight="bold")
-        else:
-            drawn.set_xlabel("both wrong", fontsize=10)
-axes, edges = figure.add_subplot(grid[3, :]), torch.linspace(0, 1, 26).double()
-for (name, colour), of, way in zip(colours.items(), (same, different), (1, -1), strict=True):
-    axes.bar(edges[:-1] + 0.02, way * torch.histogram(of, edges)[0] / len(of), 0.034, color=colour, alpha=0.75)
-    own = torch.tensor([v for of_one in rows for v in of_one[of_one["metric"] == name]["value"]])
-    axes.plot(own, torch.full_like(own, 0.015 * way), "o", color=colour, markeredgecolor="black", markersize=6)
-    axes.text(1, 0.5 + 0.4 * way, f"{name}: {len(of)} pairs", ha="right", fontsize=10, transform=axes.transAxes)
-axes.axhline(0, color="0.3", linewidth=1)
-axes.axvline(gamma, color="0.15", linestyle="--")
-low, high = axes.get_ylim()
-axes.set(xlim=(0, 1), ylim=(1.5 * low, 1.1 * high), yticks=[])
-axes.set_xlabel("distance between two explanations of a picture", fontsize=10)
-axes.grid(False)
-numbers = (
-    f"MeGe = 1 / (1 + {same.mean():.2f}, the mean of S=) = {told['MeGe']:.2f}\n"
-    f"ReCo = {tpr:.2f} of S= below the threshold + {tnr:.2f} of S≠ above it − 1 = {told['ReCo']:.2f}"
-)
-axes.set_title(numbers, fontsize=10, fontweight="normal", loc="left")
-figures.show(figure)
+run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "How the distances of the two sets are spread: the share of the pairs at each distance, every panel to its own height. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, explainers by data sets: distances between explanations of S= and S\u2260."}} tags=["hide-input", "answer"]
 figures.distance_histograms(scores, row="explainer", col="dataset")
-
-# %% [markdown]
-# ## Two questions to our reading
-#
-# **Signed or absolute?** The paper does not say whether a map keeps its sign before its pixels are ranked. For Saliency and
-# Grad-CAM, which have none, it makes no difference. For the others the book takes the absolute value; the variant *signed*
-# takes the other.
-#
-# **Whose class?** In $S^{\neq}$ the two networks predict different classes, and each explains its own. So two maps may be
-# apart because the *question* was another one, not because the networks reason in another way. In the variant *true class*
-# every network explains the label.
-
-# %% tags=["hide-input"]
-plain = {name: explainers[name] for name in ("GradientxInput", "GradCAM")}
-signed = {"signed": True, "variant": "signed"}
-for (data, s), own in recipes.items():
-    scores += cross_trained.cross_trained(metrics, chosen[data, s], {"GradientxInput": "input-x-gradient"}, **signed)
-    again = {"networks": [of.model for of in chosen[data, s].networks], "about": "label"}
-    labelled = cross_trained.family(own, images, name="ResNet-18", training_seed=s, **again)
-    scores += cross_trained.cross_trained(metrics, labelled, {"GradCAM": "gradcam"}, variant="true class")
-run.save(scores, "scores")
 
 # %% [markdown]
 # ## ReCo and MeGe (Tables 1 and 2)
@@ -292,7 +195,8 @@ tables.compared(shown, **table)
 
 # %% tags=["hide-input", "headline"]
 told, _, source, _ = headlines.best(run, "scores", scores)
-reco, lines, above_chance, asked_of = METRICS["ReCo"].summary, [], 0, 0
+reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
+lines, above_chance, asked_of = [], 0, 0
 in_both = [data for data in sets if f"{data} train" in told.where(metric="S=").labels("dataset")]
 for data in in_both:
     about = {"dataset": f"{data} train", "variant": None}
@@ -327,59 +231,6 @@ Markdown(
     )
     + ". A pair has no distance where a map is the same everywhere, as Grad-CAM's is when nothing speaks for the class. "
     "The ReCo of *Random* is what the best of all thresholds finds where there is nothing to find."
-)
-
-# %% [markdown]
-# ### Another sign, another class
-
-# %% tags=["hide-input"]
-shown = {"this build": measured[measured["measure"] != "ReCo_printed"].query("explainer in @plain")}
-order = ["normal", "true class", "signed", *table["order"]]
-tables.compared(shown, rows=["dataset", "explainer", "condition"], columns=["measure"], order=order)
-
-# %% [markdown]
-# How much of Grad-CAM's consistency is the question, not the reason? As much as its ReCo loses where all networks are asked about
-# the true class.
-
-# %% tags=["hide-input"]
-reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
-asked_of = {networks.TASKS[data].name: f"{data} train" for data in sets}
-source, known = next(
-    (name, of)
-    for name, of in run.beside("scores").items()
-    if {*asked_of.values()} <= {*of.where(variant="true class").labels("dataset")}
-)
-pair = {"variant": None}, {"variant": "true class"}
-lost = {name: stats.paired(known, *pair, reco, explainer="GradCAM", dataset=of) for name, of in asked_of.items()}
-question, told = "Is some of it the question?", "ReCo, own class − true class"
-reasons.table(*(Reason(question, f"{name}: {told}", of, above=0) for name, of in lost.items()), source=source)
-
-# %% [markdown]
-# ### The printed rates
-#
-# The same pairs with the printed formula, which divides by what lies below and above the threshold
-# ([](why-not-kl) shows what that does). It has no interval: it is not what we judge.
-
-# %% tags=["hide-input"]
-rates = normal(measured, "ReCo", "ReCo_printed").replace({"measure": {"ReCo_printed": "ReCo, printed rates"}})
-tables.compared({"this build": rates}, **table)
-
-# %% [markdown]
-# ## A riddle in the paper's numbers
-#
-# A distance of $1 - \lvert\rho\rvert$ lies between 0 and 1. Then a MeGe, $1 / (1 + \text{mean of } S^=)$, lies between ½
-# and 1. Let us count.
-
-# %% tags=["hide-input"]
-everything = pd.concat([paper, published.load("consistency_degradations").rename(columns={"value": "mean"})])
-everything = everything.drop_duplicates(["measure", "dataset", "model", "condition", "explainer"])
-low = everything.query("measure == 'MeGe' and mean < 0.5")
-unstable = everything.query("measure == 'S_avg'")
-Markdown(
-    f"Of the {(everything['measure'] == 'MeGe').sum()} different MeGe values that the paper prints, **{len(low)}** are below "
-    f"½; the lowest is {low['mean'].min()} ({low.loc[low['mean'].idxmin(), ['dataset', 'condition']].str.cat(sep=', ')}). "
-    f"Of its {len(unstable)} stabilities S_avg, {int((unstable['mean'] > 1).sum())} are above 1. Numbers like these do not "
-    "follow from the distance and the formula in its text. What can be compared is the order of the explainers."
 )
 
 # %% [markdown]
