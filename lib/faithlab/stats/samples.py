@@ -127,10 +127,11 @@ def youden(same: Sample, different: Sample) -> Tensor:
     place = torch.cat([low, high + same.weights.shape[1]])[order]  # of the weight of each value, the two side by side
     counts = [rows.bincount(minlength=same.weights.shape[1]).double() for rows in (low, high)]
     answers = []
-    for one, other in zip(same.weights.split(128), different.weights.split(128), strict=True):  # bounds memory
+    for one, other in zip(same.weights.split(16), different.weights.split(16), strict=True):  # they stay in the cache
         rates = one / (one @ counts[0])[:, None], -other / (other @ counts[1])[:, None]
+        own = torch.cat(rates, 1).T.contiguous()  # [images of both, R]: a value's weights lie side by side
         # A threshold below all distances has rates 0 and 1.
-        best = torch.cat(rates, 1).index_select(1, place).cumsum(1).index_select(1, edge).amax(1)
+        best = own.index_select(0, place).cumsum_(0).index_select(0, edge).amax(0)
         answers.append(torch.where(best.isnan(), best, best.clamp(min=0)))
     return torch.cat(answers)
 
