@@ -8,6 +8,7 @@ A label that does not apply is None (null in the file): an original explanation 
 random draws has no `draw`.
 """
 
+import itertools
 import math
 import numbers
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -334,9 +335,9 @@ def _identities(name: str, given: Tensor | Sequence[int] | None, count: int) -> 
 
 def _sound(block: Block) -> Block:
     """A block as it is; ValueError where its numbers or sizes cannot be."""
-    at = torch.tensor(block.sizes or (), dtype=torch.float64)
-    if not bool((at.diff() > 0).all() & at.isfinite().all()):
-        raise ValueError(f"expected increasing finite sizes, but got {at.tolist()}")
+    at = block.sizes or ()
+    if not (all(map(math.isfinite, at)) and all(low < high for low, high in itertools.pairwise(at))):
+        raise ValueError(f"expected increasing finite sizes, but got {list(at)}")
     if block.values.shape[1] != (1 if block.sizes is None else len(at)):
         raise ValueError(f"expected a score for each of {len(at)} sizes, but got {block.values.shape[1]}")
     if block.hits and bool((block.values > 1).any()):
@@ -422,34 +423,25 @@ def _blocks(table: pa.Table) -> Iterator[Block]:
     """The blocks of an arrow table, whatever the order of its rows."""
     rows = len(table)
     columns = {name: table.column(name).combine_chunks() for name in COLUMNS}
-    plain = {
-        name: (c.dictionary_decode() if name in TEXTS else c).to_pandas()
-        for name, c in columns.items()
-        if name in (*LABELS, "pair")
-    }
     if columns["image"].null_count:
         raise ValueError(f"{columns['image'].null_count} rows have no image")
-    filled = "value", "hits"
-    wrong = sum(columns[name].is_valid().to_numpy(zero_copy_only=False).astype(int) for name in filled) != 1
+    there = {
+        name: columns[name].is_valid().to_numpy(zero_copy_only=False) for name in ("pair", "value", "hits", "error")
+    }
+    wrong = there["value"] == there["hits"]
     if wrong.any():
         raise ValueError(f"{int(wrong.sum())} rows have both or neither of value and hits")
     code = np.zeros(rows, dtype=np.int64)
-    parts = [pd.factorize(plain[name], use_na_sentinel=False)[0] for name in LABELS]
-    parts += [
-        columns[name].is_valid().to_numpy(zero_copy_only=False).astype(np.int64) for name in ("pair", "hits", "error")
-    ]
-    sizes = columns["sizes"].to_pandas().map(lambda row: None if row is None else row.tobytes())
-    parts.append(pd.factorize(sizes, use_na_sentinel=False)[0])
-    for part in parts:
+    parts = [_codes(columns[name]) for name in LABELS] + [there[name] for name in ("pair", "hits", "error")]
+    for part in (*parts, _of_lists(columns["sizes"])):
         code = pd.factorize(code * (int(part.max(initial=0)) + 1) + part)[0].astype(np.int64)
     order = np.argsort(code, kind="stable")
-    for places in np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if rows else []:
+    groups = np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if rows else []
+    firsts = pa.array([int(places[0]) for places in groups], pa.int64())
+    heads = zip(*(columns[name].take(firsts).to_pylist() for name in (*LABELS, "sizes")), strict=True)
+    for places, (*head, sizes) in zip(groups, heads, strict=True):
+        labels = {name: _label(name, value) for name, value in zip(LABELS, head, strict=True) if value is not None}
         first = int(places[0])
-        labels = {}
-        for name in LABELS:
-            value = columns[name][first].as_py()
-            if value is not None:
-                labels[name] = _label(name, value)
         together = places[-1] - first == len(places) - 1  # stable order: then they are neighbours
         piece = {
             name: columns[name].slice(first, len(places)) if together else columns[name].take(pa.array(places))
@@ -458,7 +450,6 @@ def _blocks(table: pa.Table) -> Iterator[Block]:
         given = {
             name: None if piece[name].null_count else _tensor(name, piece[name]) for name in ("value", "hits", "error")
         }
-        sizes = columns["sizes"][first].as_py()
         yield _sound(
             Block(
                 labels,
@@ -469,6 +460,28 @@ def _blocks(table: pa.Table) -> Iterator[Block]:
                 given["error"],
             )
         )
+
+
+def _codes(column: pa.Array) -> np.ndarray:
+    """A number for every value of a column, [rows], the same for equal ones."""
+    if not pa.types.is_dictionary(column.type):
+        return pd.factorize(column.to_pandas(), use_na_sentinel=False)[0]
+    return column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+
+
+def _of_lists(lists: pa.ListArray) -> np.ndarray:
+    """A number for every list, [rows], the same for equal ones. Neighbours are mostly equal, and compared first."""
+    flat, at = lists.flatten().to_numpy(zero_copy_only=False), 0
+    lengths = lists.value_lengths().fill_null(-1).to_numpy(zero_copy_only=False)
+    new = np.ones(len(lists), dtype=bool)
+    changes = np.flatnonzero(lengths[1:] != lengths[:-1]) + 1
+    for first, end in zip([0, *changes], [*changes, len(lists)], strict=True):
+        length = max(lengths[first], 0) if end > first else 0  # in a table without rows there is none
+        own = flat[at : at + (end - first) * length].reshape(end - first, length)
+        new[first + 1 : end] = (own[1:] != own[:-1]).any(1)
+        at += own.size
+    kinds = [None if own is None else own.tobytes() for own in lists.filter(pa.array(new)).to_pandas()]
+    return pd.factorize(np.array(kinds, dtype=object), use_na_sentinel=False)[0][new.cumsum() - 1]
 
 
 def _tensor(name: str, lists: pa.ListArray) -> Tensor:
