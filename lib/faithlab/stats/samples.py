@@ -6,7 +6,8 @@ answers for all resamples at once. Most are functions of weighted means (`mean`,
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -30,15 +31,20 @@ class Sample:
         images: [rows] int64, the column of `weights` that each row belongs to; None: one row per column, in order.
         weights: [R, images] float64, not negative.
         sizes: [K] float64, or None where K is 1.
+        together: what gives the mean [R, K], computed with those of all cells; `replace` leaves it out.
     """
 
     values: Tensor
     images: Tensor | None
     weights: Tensor
     sizes: Tensor | None
+    together: Callable[[], Tensor] | None = field(default=None, init=False, repr=False, compare=False)
 
     def mean(self) -> Tensor:
         """The mean over the rows, each with its image's weight: [R, K], or [R] without sizes. NaN without rows."""
+        if self.together is not None:
+            mean = self.together()
+            return mean if self.sizes is not None else mean[:, 0]
         values, count = self.values, None
         if self.images is not None:
             empty = values.new_zeros(self.weights.shape[1], values.shape[1])
@@ -537,12 +543,27 @@ class Gathered:
                 means = own[0] @ values.flatten(1) / own[0].sum(1, keepdim=True)
                 answers.append(means.unflatten(1, values.shape[1:]))
                 continue
-            cells = [
-                self.statistic.function(*(Sample(r.values, r.images, own[r.dataset], self.sizes) for r in cell))
-                for cell in network
-            ]
+            samples = self._samples(network, own)
+            cells = [self.statistic.function(*(samples[id(r)] for r in cell)) for cell in network]
             answers.append(torch.stack(cells, 1))
         return torch.stack(answers)
+
+    def _samples(self, network: Sequence[Sequence[Rows]], weights: Sequence[Tensor]) -> dict[int, Sample]:
+        """The samples of a network by their rows. Where one is asked for its mean, one product has those of all."""
+        rows = {id(r): r for cell in network for r in cell}
+        samples = {key: Sample(r.values, r.images, weights[r.dataset], self.sizes) for key, r in rows.items()}
+        for dataset, own in enumerate(weights):
+            keys = [key for key, r in rows.items() if r.dataset == dataset and r.images is None]
+
+            @cache
+            def means(keys=tuple(keys), own=own) -> dict[int, Tensor]:
+                found = own @ torch.cat([rows[key].values for key in keys], 1) / own.sum(1, keepdim=True)
+                widths = [rows[key].values.shape[1] for key in keys]
+                return dict(zip(keys, _short(found).split(widths, 1), strict=True))
+
+            for key in keys if len(keys) > 1 else ():
+                object.__setattr__(samples[key], "together", lambda key=key, means=means: means()[key])
+        return samples
 
     def permuted(self, order: Tensor) -> "Gathered":
         """The cells of every image in another order, the same for all networks and samples.
@@ -566,6 +587,12 @@ class Gathered:
                 columns.append(moved)
             rows.append(tuple(zip(*columns, strict=True)))
         return replace(self, rows=tuple(rows))
+
+
+def _short(numbers: Tensor) -> Tensor:
+    """Numbers of 40 binary digits: where a product has the same column twice, rounding must not tell the two apart."""
+    digits = 52 - 40
+    return numbers.view(torch.int64).add(1 << (digits - 1)).bitwise_and(-(1 << digits)).view(torch.float64)
 
 
 def gather(table: Scores, of: Statistic, cells: Sequence[Labels], labels: Labels) -> Gathered:
