@@ -71,7 +71,7 @@ def test_explainers_by_refinements_stand_beside_the_paper_with_both_accuracies()
     assert shown.data.loc["EG", ("none", "published")] == "0.71"
     assert shown.data.loc["EG", ("none", "this build")].startswith("0.9")
     text = shown.to_html()
-    assert "ResNet-18 (published): accuracy 93.5%; net: accuracy 50.0%." in text
+    assert "ResNet-18 (published): accuracy 93.5%; net (this build): accuracy 50.0%." in text
     assert "paired difference" in text
     alone = tables.refined(sources, {"this build": refined.apart(scores)}, {"net": 0.5}, network=None, **asked)
     assert set(alone.data.columns.get_level_values(1)) == {"published"}

@@ -438,11 +438,18 @@ tables.prose(pd.DataFrame(counted, columns=["read", "readings", "sizes named", "
 # %% tags=["hide-input"]
 lines = []
 for data, of in alone.groupby("data", sort=False):
-    named = of["size"].dropna()
-    rate = of["size"].notna().groupby([of["training_seed"], of["image"]]).mean()  # an image is read by several rankings
-    half = 1.96 * rate.std() / len(rate) ** 0.5
-    more = "more than chance explains" if rate.mean() - half > 0.05 else "no more than chance may explain"
-    text = f"- *{data}*: {len(named)} of {len(of):,} readings name a size, {rate.mean():.1%} ± {half:.1%} of each image's, {more}"
+    named, about = of["size"].dropna(), {"dataset": data, "network": "ResNet-9", "metric": "a size is named"}
+    hits = Scores.concat(
+        Scores.of(
+            torch.tensor([*own["size"].notna()]), images=[*own["image"]], explainer=name, training_seed=s, **about
+        )
+        for (name, s), own in of.groupby(["ranking", "training_seed"], sort=False)
+    )
+    rate = stats.estimate(
+        hits, explainer=hits.labels("explainer")
+    )  # over images, each read by several rankings and networks
+    more = "more than chance explains" if rate.low > 0.05 else "no more than chance may explain"
+    text = f"- *{data}*: {len(named)} of {len(of):,} readings name a size, {tables.share(rate)} of each image's, {more}"
     if len(named) > 3:
         text += f"; half of these sizes lie between {named.quantile(0.25):.2f} and {named.quantile(0.75):.2f}"
     lines.append(text + f" ({from_run}).")

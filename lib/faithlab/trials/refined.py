@@ -279,7 +279,7 @@ def steadiness(subject: Subject, noise: float, *, seed: int = 0) -> Scores:
 
 
 MEAN = Statistic(stats.mean, name="mean", within=(0.0, 1.0))
-"""Of Few-class Fidelity or of IoU: both lie between 0 and 1."""
+"""Of Few-class Fidelity, Dice or IoU: all lie between 0 and 1."""
 
 
 def table(scores: Scores, **labels: Any) -> pd.DataFrame:
