@@ -580,8 +580,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
     ]
     passed = single[single["verdict"] == "passed"]["metric"].nunique()
     lines.append(
-        f"The number of a *single* input is known to be right often enough to pass Order for {passed or 'none'} of "
-        f"{single['metric'].nunique()} metrics: read means."
+        f"By its number for one *single* input {passed or 'none'} of {single['metric'].nunique()} metrics "
+        f"pass{'es' * (passed == 1)} Order: compare means over many inputs."
     )
     if not many:
         return " ".join([asked, brackets, *to_use, *lines]) + "\n"

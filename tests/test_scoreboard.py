@@ -463,7 +463,7 @@ def test_the_examination_in_words_says_on_how_many_images_it_rests():
     )
     assert "Order: 1 of the 2 metrics that can be put to it" in text
     assert "it could try 1 of the 1 metrics named above, and 1 of the 1 in bold" in text
-    assert "is known to be right often enough to pass Order for 1 of 2 metrics" in text
+    assert "By its number for one *single* input 1 of 2 metrics passes Order" in text
 
     elsewhere = [row("A", "Truth", "passed", 40), row("A", "Order", "open", 20), *rows[2:]]
     text = scoreboard._examined(pd.DataFrame(elsewhere), price)

@@ -116,7 +116,7 @@ run.save(examination.joined(found), "scores")
 trust = pd.concat([of.trust.assign(kind=kind) for kind, of in found.items()], ignore_index=True)
 run.save(trust, "trust")
 
-# %% mystnb={"figure": {"caption": "Three numbers that never ask the network, by trials, in this build, on the means over the inputs. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these inputs do not decide. Hatched: the trial does not apply.", "name": "co-matrix"}, "image": {"alt": "Heat map of three controls by seven trials, for each kind of network that this build examines: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Three numbers that never ask the network, by trials, in this build, on the means over the inputs. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: neither, or these inputs do not decide. Hatched: the trial does not apply.", "name": "co-matrix"}, "image": {"alt": "Heat map of three controls by seven trials, for each kind of network that this build examines: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
 figures.matrix(trust)
 
 # %% [markdown]
@@ -139,8 +139,8 @@ def of_trials(verdict):
 passed, failed = of_trials("passed"), of_trials("failed")
 never = [trial for trial in failed if trial not in passed]
 Markdown(
-    f"Metrics that never ask the network pass, of so many of {known['kind'].nunique()} kinds of network, "
-    + ("; ".join(f"**{trial}**: {', '.join(who)}" for trial, who in passed.items()) or "no trial")
+    f"Three numbers never ask the network. In brackets, on how many of {known['kind'].nunique()} kinds of network one passes: "
+    + ("; ".join(f"**{trial}** by {headlines.listed(who)}" for trial, who in passed.items()) or "none passes any trial")
     + f". None of them passes, and at least one fails, {' or '.join(f'**{trial}**' for trial in never) or 'any other'} ({source})."
 )
 

@@ -292,14 +292,14 @@ run.why("fi-fifty", *possible, source=drawn_by)
 # %% [markdown]
 # ## What makes a metric good?
 #
-# Some metrics differ in one choice only. What does each choice do, whatever the metric is called?
+# Some metrics differ in one choice, or little more. What does each choice do, whatever the metric is called?
 #
 # | Choice | Pair |
 # |---|---|
 # | **read off** the probability in place of a hit or miss, of the same inputs | AOPC and AUC |
 # | **remove the least** relevant first in place of the most | LeRF and MoRF, Fid− and Fid+ |
 # | **both ends** in place of one | LeRF − MoRF and LeRF |
-# | **stand in** the mean colour in place of zero | AOPC and MoRF |
+# | **stand in** the mean colour in place of zero (and ten steps in place of every feature) | AOPC and MoRF |
 # | **remove some** of the most relevant, at random, in place of all | RFid+ and Fid+, RFid− and Fid− |
 # | **fine-tune** the network for that, and remove at most a tenth | FFid+ and RFid+, FFid− and RFid− |
 
@@ -371,7 +371,8 @@ told = away[away["trial"] != away["home"]]
 def by_side(paper):
     """In how many cells a paper's metric is clearly better and clearly worse than a rival, in words."""
     signs = told[told["home"] == home[paper]]["sign"].value_counts()
-    return f"**{paper}** is better in {signs.get('+', 0)} and worse in {signs.get('−', 0)} of {signs.sum()} comparisons"
+    name = {"F-Fidelity": "F-Fidelity (of two draws)", "TRACE": "LeRF − MoRF (of TRACE's paper)"}.get(paper, paper)
+    return f"**{name}** is better in {signs.get('+', 0)} and worse in {signs.get('−', 0)} of {signs.sum()} comparisons"
 
 
 Markdown(

@@ -207,7 +207,9 @@ loop, like = (
 )
 Markdown(
     f"{needed:,} masked inputs: {images} images, {steps} sizes, {draws} draws, two directions. The plain loop takes **{loop:.1f} times as "
-    f"long as the engine**, which computes in {str(native).removeprefix('torch.')}; with both in float32, {like:.1f} times. What the engine takes "
+    f"long as the engine**, which computes in {str(native).removeprefix('torch.')}"
+    + (f"; with both in float32, {like:.1f} times" if native is not torch.float32 else "")
+    + ". What the engine takes "
     "beyond the floor are masks, random subsets, sorting and bookkeeping; no implementation can gain more than what the loop takes "
     f"beyond it on this processor. The loop was timed on {loop_images} of the images and scaled; it does the same for each."
 )

@@ -75,7 +75,7 @@ run = Run("cost/models", globals())
 # fold would be seen. Then the engine scores masked images, and the network itself is asked about the same images masked by
 # hand, one at a time, in eval mode. The difference is reported as a part of the spread of the logits (largest distance of
 # a logit from its row's mean); the rounding of float32 is about $10^{-7}$ per operation. *Depends* is by how much of the
-# spread the mixture varies with the mask of one image: where this is not far above the difference, nothing is compared.
+# spread the logits vary with the mask of one image: where this is not far above the difference, nothing is compared.
 
 # %% tags=["hide-input"]
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -170,7 +170,7 @@ Markdown(
     "random weights, no interval). Yours is compared in the same way before it is used."
 )
 
-# %% mystnb={"figure": {"caption": "Largest difference between the engine and the network itself, as a part of the spread of the logits, and how much of the spread the answers vary with the mask. One pair of points for each network.", "name": "cost-models"}, "image": {"alt": "Dot plot with a logarithmic axis: for each network the difference between engine and network near one in a million, and far to its right how much the answers depend on the mask."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Largest difference between the engine and the network itself, as a part of the spread of the logits, and how much of the spread the answers vary with the mask. One pair of points for each network.", "name": "cost-models"}, "image": {"alt": "Dot plot with a logarithmic axis: for each network the difference between engine and network, mostly near one in a million, and far to its right how much the answers depend on the mask."}} tags=["hide-input", "answer"]
 figure, axes = plt.subplots(figsize=(3.6, 1 + 0.19 * len(found)))  # as narrow as a phone
 floor = torch.finfo(torch.float32).eps / 8  # where a difference is none
 long = found.melt(["network"], ["difference", "depends"], var_name="what", value_name="part of the spread")

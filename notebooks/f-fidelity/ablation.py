@@ -132,7 +132,7 @@ figures.key(figure, panels[0])
 figures.show(figure)
 
 # %% [markdown]
-# The same as numbers, beside those of this build; each a share of the ideal: 1 is the right order, −1 the reverse.
+# The bars as numbers, beside those of this build; each a share of the ideal: 1 is the right order, −1 the reverse.
 
 # %% tags=["hide-input"]
 of_runs = {
@@ -141,7 +141,7 @@ of_runs = {
 tables.styled(tables.side_by_side(of_runs, rows=["level", "comparison"], columns=["metric"], order=families))
 
 # %% tags=["hide-input"]
-Markdown(f"The figure: {shown_run}.")
+Markdown(f"The bars: {shown_run}. The curves: this build.")
 
 # %% [markdown]
 # ## What reproduced
@@ -203,7 +203,8 @@ Markdown(
         for what, of in effects.items()
     )
     + ". Each is the change in the share of neighbouring degraded explanations in the right order at single sizes, from −1 to 1, first of "
-    f"Fidelity by fine-tuning and then by sampling with a cap ({source}: SG-SQ, {int(known['images'].max()):,} images)."
+    f"Fidelity by fine-tuning and then by sampling with a cap ({source}: SG-SQ, {int(known['images'].max()):,} images). In the other order "
+    "the same additions may do other things: *Why?* below asks what the cap does alone."
 )
 
 # %% [markdown]

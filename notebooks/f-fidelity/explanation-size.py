@@ -369,7 +369,7 @@ known = known.assign(at=at, smooth=known["refusal"].str.contains("smooth decay")
 by = known.groupby("attribution", sort=False)
 knees = by["at"].min().map("{:.0f} to ".format) + by["at"].max().map("{:.0f} %".format)
 rows = {"sizes": by["share"].size(), "named": by["size"].count(), "refused for a smooth decay": by["smooth"].sum()}
-rows[f"best knee, of the digit ({source})"] = knees.mask(by["at"].count() == 0, "–")
+rows[f"best knee, of the digit, on a grid of 0.01 of the image ({source})"] = knees.mask(by["at"].count() == 0, "–")
 tables.prose(pd.DataFrame(rows).reset_index())
 
 # %% [markdown]

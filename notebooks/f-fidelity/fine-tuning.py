@@ -142,7 +142,7 @@ figures.maps(
 #
 # For each image, Spearman's correlation over its pixels between the explanation of the original network and the other
 # explanation. Mean over the images; in brackets 95 % intervals, for the networks at hand. An explanation without any order,
-# such as a Grad-CAM map that is zero everywhere, has no correlation: *missing* counts them. The row *Grad-CAM, ViT* is the Vision
+# such as a Grad-CAM map that is zero everywhere, has no correlation: *missing* counts them, by all trainings together (of three and 1,000 images there are 3,000). The row *Grad-CAM, ViT* is the Vision
 # Transformer's, all others are the ResNet's.
 
 # %% tags=["hide-input"]

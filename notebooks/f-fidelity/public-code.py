@@ -333,7 +333,7 @@ def ranking(table, where):
     said = f"**{where}:** By the macro correlations no difference can be told from none."
     if listed:
         said = f"**{where}:** these differences change the macro correlations, largest first: {listed}. "
-        said += "The others cannot be told from none."
+        said += "By macro correlations the others cannot be told from none."
     said += " Half the width of an interval is in the median "
     said += ", ".join(f"{half[level]:.2f} ({level})" for level in LEVELS)
     if wide:
@@ -364,7 +364,8 @@ Markdown(
     f"**{'Not everywhere' if len(sure) > 0.05 * len(moves) else 'No more is seen than by chance'}**: of {moves['difference'].nunique()} differences between code and paper "
     f"**{count or 'none'}** surely {'moves' if count == 1 else 'move'} the share of the ideal, the mean of three macro correlations: of MoRF and LeRF with "
     "the true order, and with each other"
-    + f": {listed}. The others cannot be told from none" * bool(listed)
+    + f": {listed}. By macro correlations the others cannot be told from none (by micro ones some can, see the last table)"
+    * bool(listed)
     + f", and of {len(moves)} intervals {0.05 * len(moves):.0f} may miss 0 by chance"
     + ". All differences of F-Fidelity together, but for its example for use as a metric (“random top”), change it by "
     + told(together)

@@ -150,6 +150,9 @@ paper = published.load("ffidelity_correlations").query("table == 5")
 sources = {f"published, {name}": of for name, of in paper.groupby("dataset")} | run.beside("correlations")
 tables.beside(sources, "macro_correlation")
 
+# %% tags=["hide-input", "headline"]
+Markdown(headlines.best_order(run, scores))
+
 # %% [markdown]
 # ### Micro correlation
 
@@ -167,6 +170,10 @@ figures.order_by_size(scores, metrics, **trial, size="explanation size (share of
 
 # %% [markdown]
 # ## What reproduced
+#
+# *Perfectly* is judged by the steps of noise, each of which has to move the area in the right direction; the correlations above may be a
+# little below 1 where two levels are nearly level. The claims compare metrics under MoRF, as the paper's sentences do; the sentence at the
+# top of the page takes both directions together.
 #
 # Two premises. The network must recognise the data: at least three in ten, where the paper's recognises 50 % of 100
 # classes. And for the comparison with Fidelity and ROAR, missing pixels must cost the original accuracy, at least five in

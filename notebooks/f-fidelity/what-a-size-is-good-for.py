@@ -278,7 +278,7 @@ elif true["size"].count():
     text += f"of less than {reach.min():.2f} to {reach.max():.2f} would not have been seen."
 sized = sizes_of[sizes_of["size"].notna() & ~sizes_of["ranking"].str.startswith("truth")]
 pairs = sized.merge(sized, on="data", suffixes=("", "_other")).query("overlap < overlap_other")
-text += f" **Between explainers** {len(pairs) or 'no'} pairs on the same data have a size each"
+text += f" **Between explainers** {len(pairs) or 'no'} pairs of explainers have a size each on the same data"
 if len(pairs):
     text += (
         f"; the one that finds less of the truth has the larger size in {(pairs['size'] > pairs['size_other']).sum()}"
@@ -331,8 +331,8 @@ Markdown(
     (
         "- A size tells something of how right a ranking is: see the comparisons of the shuffled truth above."
         if graded
-        else "- Nothing here makes a size a grade. It says where a ranking ends, not how right it is: shuffled, the known explanation's best knee "
-        f"surely moves in {up + down} of {len(worse)} comparisons."
+        else "- Nothing here makes a size a grade: shuffled, the known explanation's best knee surely moves in "
+        f"{up + down} of {len(worse)} comparisons. Where an interval above is wide that says little, and where no size is named even less."
     )
     + """
 - A bend is never refused. That of a known explanation may stand near its size, but every other ranking has one, too. Report a bend

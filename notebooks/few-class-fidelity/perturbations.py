@@ -244,14 +244,14 @@ each = {f"{task}: {name}": {"dataset": where[task], **own} for task in tests for
 tables.estimates({name: {"reference": name} for name in stand_ins}, each, of_stand_in)
 
 # %% [markdown]
-# Black and white are one image for all, and have no interval. The last column asks for more than the one before it: half replaced, an
-# image is a mixture that no blur of a whole image is, and a plain blur is the nearest thing to compare with.
+# Black and white are one image for all, and have no interval. *Can be told* is the chance that a replaced image is farther from the training
+# data than a clean one, by the network's own features (its *novelty*). Half replaced, an image is a mixture that no blur of a whole image is.
 
 # %% [markdown]
 # **The class switch.** The paper's section 3.1 says what few classes change. Among a thousand a replaced image may become any
 # other, which is as good as random. Of two, what one loses the other gets: a "class switch" from the true class to
-# the only other one. Such an answer is no random one, though the accuracy drops. How many images does the network put *surely*,
-# with a probability above one half, into one other class when they are replaced as a whole? With two classes every wrong answer
+# the only other one. Such an answer is no random one, though the accuracy drops. How many images does the network put, with
+# a probability above one half, into one other class when they are replaced as a whole? With two classes every wrong answer
 # is such a switch. The network recognises all of these images as they are. Black is one image for all:
 # where the network is sure of its class, every image of another class switches to it. In brackets: 95 % intervals.
 
@@ -298,7 +298,9 @@ tables.estimates({name: {"variant": name} for name in winning}, of_task, wins)
 
 # %% tags=["hide-input"]
 costs = {"near enough": {"variant": "near enough (exact)"}, "also near a line": {"variant": "near a line"}}
-costs = {f"of {int(different.sum())} that are no repetitions, {name}": of for name, of in costs.items()}
+costs = {
+    f"forwards, of {int(different.sum())} candidates that are no repetitions, {name}": of for name, of in costs.items()
+}
 tables.estimates(costs, of_task, scores, digits=0, metric="forwards")
 
 # %% [markdown]
@@ -376,7 +378,8 @@ run.claim(
 
 # %% [markdown]
 # Where the search has a candidate, the next claim holds by its choice; what is asked is whether the images without one spoil the mean.
-# That fixed values and a plain blur leave the model sure is our reading of Figure 1, and no claim: the table above has their *U*.
+# That fixed values and a plain blur leave the model sure is our reading of Figure 1, and no claim: the table above has their *U*, and how
+# often they do, which is often for digits and seldom for vehicles.
 
 # %% tags=["hide-input"]
 own = {"metric": "U", "reference": "perturbed"}

@@ -313,7 +313,8 @@ def lead(others, **where):
 
 possible = []
 for kind, where in settings(judged).items():
-    others = [name for name in judged.where(**where).labels("explainer") if name in rivals and name != "BP"]
+    blind = ("Random", "BP + XRAI", *refined.controls())
+    others = [name for name in judged.where(**where).labels("explainer") if name not in (*blind, "BP")]
     least = min(others, key=lambda name: float(lead([name], **where)))
     told_of = f"{kind}: {least} − Random, the least of {len(others)}"
     possible.append(Reason("Is it BP alone?", told_of, lead([least], **where), above=0))

@@ -188,7 +188,7 @@ figure
 # Each stand-in ranks the same combinations of explainer and refinement. The rank correlation of two rankings is 1 where both
 # agree. The last row is the alignment with what is known: the box of the vehicle (IoU), the pixels of the digit (Dice).
 
-# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two stand-ins, and with the alignment to the known box or region.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five stand-ins and the alignment measure against each other."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two stand-ins, and with the alignment to the known box or region; of this build's images, without intervals, which the recorded run has.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five stand-ins and the alignment measure against each other."}} tags=["hide-input", "answer"]
 rows = []
 for task, own in here.items():
     kinds = {name: {**fidelity, "reference": name} for name in names} | {"alignment": {"metric": measure[task]}}
@@ -235,7 +235,7 @@ for task, own in here.items():
     of_networks.append(f"{alike(*pair, in_both, **fidelity, reference='perturbed')} on {task}")
 on_tasks = [label[task, next(iter(architectures))] for task in tasks]
 Markdown(
-    f"**The stand-in**: the rankings of one network's explainers under two of {len(names)} stand-ins agree "
+    f"**The stand-in**: the rankings of explainers by {headlines.listed(sorted(set(main.values())))} under two of {len(names)} stand-ins agree "
     f"{headlines.listed(of_pairs)}. **The network**: two architectures agree by {headlines.listed(of_networks)}. "
     f"**The task**: the rankings of {next(iter(architectures))} on {headlines.listed(list(tasks))} agree by "
     f"{alike(*on_tasks, in_both, **fidelity, reference='perturbed')}. These are rank correlations, 1 is the same order "

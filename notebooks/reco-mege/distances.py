@@ -124,7 +124,7 @@ space_falls = largest_fall(space)
 run.save(scaled(space), "wandering")
 run.save(space_falls, "space")
 
-# %% mystnb={"figure": {"caption": "Top: the spot at the start, on its way and at the end. Below: its distance from the start, each as a share of its range. A distance that passes never falls. The paper's Figure 2.", "name": "rc-distances-space"}, "image": {"alt": "A row of six small pictures of a bright spot that moves down a diagonal; below, six curves of distance against the way moved."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Top: the spot at the start, on its way and at the end. Below: its distance from the start, each as a share of its range. A distance that passes never falls more than 2 % of its range below what it had reached. The paper's Figure 2.", "name": "rc-distances-space"}, "image": {"alt": "A row of six small pictures of a bright spot that moves down a diagonal; below, six curves of distance against the way moved."}} tags=["hide-input", "answer"]
 shown = torch.linspace(0, steps - 1, 6).round().long().tolist()
 figure = plt.figure(figsize=(7.2, 5.0))
 grid = figure.add_gridspec(2, 6, height_ratios=[1, 3.2])
@@ -310,7 +310,12 @@ run.claim(
     "rc-distance-space",
     "Section 4.3.1, Figure 2",
     "Every candidate distance grows steadily (here: never falls) as the spot of interest moves away.",
-    [counted(name, (share >= share.cummax() - 0.02).tolist(), reason=never_falls) for name, share in grown],
+    [
+        counted(
+            f"{name}: not below what was reached before", (share >= share.cummax() - 0.02).tolist(), reason=never_falls
+        )
+        for name, share in grown
+    ],
 )
 
 # %% tags=["hide-input"]

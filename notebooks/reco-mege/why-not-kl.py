@@ -234,7 +234,8 @@ tables.styled(
 # %% [markdown]
 # ## What reproduced
 #
-# These are sums about two toy examples and simulated draws: facts that are counted, without an interval.
+# These are sums about two toy examples and simulated draws: facts that are counted, without an interval. Of *a ReCo of 0 means total
+# inconsistency* they ask one half, whether chance has about 0; that a family turned upside down has 0, too, the first example shows.
 
 # %% tags=["hide-input"]
 values = mirrored.set_index(["example", "measure"])

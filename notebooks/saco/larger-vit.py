@@ -207,7 +207,13 @@ at = {(row.reading, row.network): row for row in told.itertuples()}
 nearer, farther = (
     [r for r in READINGS if side * at[r, "ViT-S − ViT"]._asdict()[end] > 0] for side, end in ((1, "low"), (-1, "high"))
 )
-answer = "Yes" if len(nearer) == len(READINGS) else "No" if len(farther) == len(READINGS) else "Not clearly"
+answer = "Yes" if len(nearer) == len(READINGS) else "Not clearly"
+if farther and not nearer:
+    answer = (
+        "No"
+        if len(farther) == len(READINGS)
+        else f"No: farther {headlines.listed(farther)}, not decided in the other reading"
+    )
 
 
 def said(network, sign=""):

@@ -253,7 +253,12 @@ apart = [name for name, change in by_option.items() if change.low > 0 or change.
 most = max(apart, key=lambda name: abs(float(by_option[name])), default="")
 scaled = headlines.best(run, "scale", scale).table
 told = headlines.best(run, "precision", precision).table
-by_weight = scaled.groupby(["weight", "change"])["largest"].max().groupby("weight").max()
+by_change = scaled.groupby(["weight", "change"])["largest"].max()
+by_weight = by_change.groupby("weight").max()
+by_ratio = [
+    ("rounding alone" if moved < 1e-6 else f"up to {moved:.2f}") + f" with scores {change}"
+    for change, moved in by_change["ratio"].sort_values(ascending=False).items()
+]
 beyond = int(((told["low"] > 0) | (told["high"] < 0)).sum())
 changed = told["changed"].mean()
 Markdown(
@@ -267,7 +272,7 @@ Markdown(
     )
     + f" ({settings['images']} images). **Weights: "
     f"{'only ratios' if by_weight['difference'] < 1e-6 < by_weight['ratio'] else 'yes' if by_weight.max() > 1e-6 else 'no'}.** "
-    f"Scores that are multiplied or shifted change a coefficient by up to {by_weight['ratio']:.2f} where pairs count with ratios, and by "
+    f"Where pairs count with ratios, a coefficient changes by {headlines.listed(by_ratio)}, and by "
     + ("rounding alone" if by_weight["difference"] < 1e-6 else f"up to {by_weight['difference']:.2f}")
     + f" where they count with differences (the first {min(FIRST_FEW, settings['images'])}). **Precision: "
     f"{'some' if changed > 0 else 'no'} coefficients, {'the mean of ' + str(beyond) if beyond else 'no mean'}.** bfloat16 changes {changed:.0%} of "

@@ -192,7 +192,7 @@ Markdown(
 # **As many patches as the paper has.** Its Figure 3a cuts one photograph into 16, 49 and 196 patches. A picture of clothes of
 # 28 × 28 pixels can be cut so, too. It is the first test picture that a ResNet-18 recognises. The search is the paper's, from the
 # greedy order, with few proposals. 196 patches take longer than all else on this page: the `quick` profile makes no maps of them, and
-# the numbers below the maps are beside those of the recorded run.
+# the numbers below the maps are those of the recorded run.
 
 # %% tags=["hide-input"]
 recipe = folds.normal(profiles.defaults("reco-mege/normal"))[0]
@@ -316,6 +316,7 @@ run.claim(
     [
         premise(below(scores, 0.5, of=foreign_mo, level=fine, name="with small patches it is bad")),
         better(scores, {"level": coarse}, {"level": fine}, of=foreign_mo, name="better with large patches"),
+        # More than "no longer bad", which is one half: the bar of the claim above, kept from the first record on.
         above(scores, 0.75, of=foreign_mo, level=coarse, name="it loses less than a quarter"),
     ],
 )

@@ -189,7 +189,7 @@ if whole:
     text = (
         f"Of the optimum of {len(whole)} photographs, {few.replace(', ', ' of ')} reaches {reaches(few)}, {many.replace(', ', ' of ')} {reaches(many)}, "
         f"and the search from both ends, refined by insertion, {reaches('both ends, insertion')} with {asks['both ends, insertion'] / asks[many] * 100:.0f} % "
-        f"of the questions ({source}). A share of what a short search found is too high by what it missed."
+        f"of the questions that annealing of {max(steps):,} proposals asks; annealing starts at a greedy order ({source}). A share of what a short search found is too high by what it missed."
     )
 Markdown(text if whole else "Without the recorded answers nothing can be judged here.")
 
