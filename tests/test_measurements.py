@@ -29,7 +29,7 @@ def test_what_the_book_says_was_not_run_was_not():
     once = {"F-Fidelity's explainers": "explainers", "its public code": "public-code"}
     pages = [f"f-fidelity/{page}" for words, page in once.items() if words in section]
     pages += [page for page in records if page.startswith("reco-mege/")]
-    assert len(pages) == 6
+    assert len(pages) == 7
     assert all(records[page]["parameters"]["training_seeds"] == [0] for page in pages)
     photographs = records["trace/networks"]["parameters"]
     assert f"of {photographs['more_photographs']} photographs instead of 200" in section
