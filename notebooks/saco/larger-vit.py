@@ -87,7 +87,7 @@ def ask(subject):
 
 scores = run.by_images("scores", chosen, ask)
 run.save(scores, "scores")
-estimates = tables.summary(scores, ["explainer", "network"])
+estimates = tables.summary(scores, ["explainer", "network"], stats.Statistic(stats.mean, within=(-1.0, 1.0)))
 run.save(estimates, "estimates")
 table2 = published.load("saco_groups").query("groups == @K").rename(columns={"saco": "mean"})
 table2 = table2.assign(network="Table 2")

@@ -385,12 +385,13 @@ for (data, (of, places)), side in itertools.product(chosen.items(), deletion_sid
 deletion = Scores.concat(rows)
 run.save(deletion, "random_deletion")
 most = cut.dataset  # that of the folder, where there is one
+left = stats.Statistic(stats.mean, within=(0.0, 1.0))  # of a probability
 shown = {
     f"{reference}, {share:.0%} removed": {
         f"{side} × {side}": "{:.2f} [{:.2f}, {:.2f}]".format(*found).replace("-", "−")
         for side in deletion_sides
-        for e in [stats.estimate(deletion, level=side, reference=reference, dataset=most)]
-        for found in [[round(float(x[k]), 2) + 0.0 for x in (e.value, e.low, e.high)]]  # no −0.00
+        for e in [stats.estimate(deletion, left, level=side, reference=reference, dataset=most)]
+        for found in [[round(float(x[k]), 2) + 0.0 for x in e.shown]]  # no −0.00
     }
     for reference in metrics
     for k, share in enumerate(deletion_shares)

@@ -179,8 +179,9 @@ figures.show(figure)
 # %% tags=["hide-input", "headline"]
 told, _, source, _ = headlines.best(run, "random_deletion", deletion)
 large, small = (end(told.labels("level")) for end in (max, min))
+of_probability = stats.Statistic(stats.area, within=(0.0, 1.0))
 area = {
-    (by, side): stats.estimate(told, stats.area, reference=by, level=side)
+    (by, side): stats.estimate(told, of_probability, reference=by, level=side)
     for by in ("zero", "blur")
     for side in (large, small)
 }
