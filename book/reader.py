@@ -273,7 +273,8 @@ def _whom(page: Page, headed: bool = False) -> str:
     run = f"recorded run, {p['profile']} profile" if kept else f"this build, {p['profile']} profile"
     found = forest.spoken_of(page.parts, p)
     # What is counted says itself of how many inputs it is, which may be fewer than the page asks about.
-    if "inputs" not in found and not len(page.claims) and (counted := _counted(p)):
+    only_counted = len(page.parts) > 0 and bool((page.parts["kind"] == "counted").all())
+    if "inputs" not in found and not only_counted and (counted := _counted(p)):
         found |= {"inputs": counted}
     known = [html.escape(found[key]) for key in ("networks", "inputs") if key in found]
     said = f"{'The claims speak' if headed else 'Speaks'} of {' · '.join([*known, html.escape(run)])}."

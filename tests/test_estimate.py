@@ -84,6 +84,36 @@ def test_the_order_of_means_is_compared_by_rank():
 
 
 @pytest.mark.parametrize("of", [stats.mean, lambda s: s.mean() ** 2])
+def test_means_of_many_cells_are_those_of_each():
+    g = torch.Generator().manual_seed(3)
+    values = torch.randn(250, 6, generator=g)
+    values[:, 5] = values[:, 1]  # an explainer twice
+    names = [f"e{k}" for k in range(6)]
+    t = Scores.concat(
+        Scores.of(values[:, k], images=range(250), dataset="d", network="n", metric="m", explainer=name)
+        for k, name in enumerate(names)
+    )
+
+    def each(*samples):
+        return torch.stack([replace(sample).mean() for sample in samples], -1)  # without those of the others
+
+    def together(*samples):
+        return torch.stack([sample.mean() for sample in samples], -1)
+
+    over = tuple({"explainer": name} for name in names)
+    one, all_at_once = (stats.estimate(t, stats.Statistic(of, over)).pooled for of in (each, together))
+    for a, b in zip(one, all_at_once, strict=True):
+        torch.testing.assert_close(b, a, rtol=1e-8, atol=1e-10)
+    assert all(bool(end[1] == end[5]) for end in all_at_once)
+
+
+def test_reco_without_rows_of_one_kind_is_undefined():
+    some = Sample(torch.tensor([[0.5]], dtype=torch.float64), torch.tensor([0]), torch.ones(3, 1).double(), None)
+    none = Sample(torch.empty(0, 1, dtype=torch.float64), torch.empty(0, dtype=torch.int64), some.weights, None)
+    assert stats.youden(some, none).isnan().all()
+    assert stats.youden(none, some).isnan().all()
+
+
 def test_a_resample_is_one_set_of_images_for_all_networks_and_cells(of):
     values = normal(2, 2, 120)
     gathered = gather(table(values), statistic(of), [X, Y], {"metric": "m"})

@@ -80,6 +80,23 @@ def test_any_curve_comes_back(tmp_path_factory, values, level):
     assert_equal(Scores.load(path), table)
 
 
+@pytest.mark.parametrize("alternating", [True, False])
+def test_rows_of_other_sizes_may_lie_among_each_other(alternating, tmp_path):
+    at = {2: [0.1, 0.2], 3: [0.1, 0.2, 0.3]}
+    curves = [of(torch.full((40, k), 0.25 * k), sizes=sizes, metric=f"M{k}") for k, sizes in at.items()]
+    other = of(torch.full((40, 2), 0.75), sizes=[0.1, 0.3], metric="M4")  # as long as the first, and elsewhere
+    table = Scores.concat([*curves, other, of(torch.arange(40.0))])
+    rows = table.arrow()
+    order = np.arange(160).reshape(4, 40).T.flatten() if alternating else np.arange(160)
+    pyarrow.parquet.write_table(rows.take(order), tmp_path / "rows.parquet")
+    assert_equal(Scores.load(tmp_path / "rows.parquet"), table)
+
+
+def test_a_table_without_rows_comes_back(tmp_path):
+    Scores([]).save(tmp_path / "none.parquet")
+    assert len(Scores.load(tmp_path / "none.parquet")) == 0
+
+
 def test_a_frame_has_one_row_per_number():
     frame = of([[1.0, 2.0], [3.0, 4.0]], sizes=[0.1, 0.2], images=[5, 6], level=0.5).frame()
     assert frame[["image", "size", "value", "level"]].to_numpy().tolist() == [

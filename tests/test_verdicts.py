@@ -261,6 +261,13 @@ def test_missing_scores_and_failing_printed_numbers_are_said():
     t = Scores.of(values, images=range(200), **t.blocks[0].labels)
     sentence = claims.Claim("x", "Table 1", "x", [claims.above(t, 0.5, printed=0.1)]).verdict.sentence
     assert "; 1 missing score left out." in sentence
+    other = Scores.of(values, images=range(200), **{**t.blocks[0].labels, "metric": "other"})
+    values = values.clone()
+    values[:3] = torch.nan
+    more = Scores.of(values, images=range(200), **{**t.blocks[0].labels, "metric": "more"})
+    for both, said in (([t, other], "; 1 missing"), ([t, more], "; up to 4 missing")):
+        parts = [claims.above(one, 0.5, name=name) for one, name in zip(both, "ab", strict=True)]
+        assert f"{said} score" in claims.Claim("x", "Table 1", "x", parts).verdict.sentence
     assert "The paper's own numbers do not satisfy 1 part: SaCo" not in sentence
     assert "do not satisfy 1 part" in sentence
 

@@ -475,8 +475,9 @@ def _of_lists(lists: pa.ListArray) -> np.ndarray:
     lengths = lists.value_lengths().fill_null(-1).to_numpy(zero_copy_only=False)
     new = np.ones(len(lists), dtype=bool)
     changes = np.flatnonzero(lengths[1:] != lengths[:-1]) + 1
-    for first, end in zip([0, *changes], [*changes, len(lists)], strict=True):
-        length = max(lengths[first], 0) if end > first else 0  # in a table without rows there is none
+    few = len(changes) < len(lists) / 8  # else it is as quick to look at each
+    for first, end in zip([0, *changes], [*changes, len(lists)], strict=True) if few else ():
+        length = max(lengths[first], 0)
         own = flat[at : at + (end - first) * length].reshape(end - first, length)
         new[first + 1 : end] = (own[1:] != own[:-1]).any(1)
         at += own.size

@@ -351,6 +351,8 @@ moves = known[(known["of"] == "change") & (known["level"] == "macro") & known["l
 together, moves = (moves[(moves["difference"] == "all but random top") == yes] for yes in (True, False))
 sure = moves[(moves["low"] > 0) | (moves["high"] < 0)].sort_values("mean", key=abs, ascending=False)
 count = sure["difference"].nunique()
+by_micro = known[(known["of"] == "change") & (known["level"] == "micro") & ((known["low"] > 0) | (known["high"] < 0))]
+by_micro = sorted({*by_micro["difference"]} & {*moves["difference"]} - {*sure["difference"]})
 
 
 def told(of):
@@ -364,8 +366,8 @@ Markdown(
     f"**{'Not everywhere' if len(sure) > 0.05 * len(moves) else 'No more is seen than by chance'}**: of {moves['difference'].nunique()} differences between code and paper "
     f"**{count or 'none'}** surely {'moves' if count == 1 else 'move'} the share of the ideal, the mean of three macro correlations: of MoRF and LeRF with "
     "the true order, and with each other"
-    + f": {listed}. By macro correlations the others cannot be told from none (by micro ones some can, see the last table)"
-    * bool(listed)
+    + f": {listed}. By macro correlations the others cannot be told from none" * bool(listed)
+    + f" (by micro ones {headlines.listed([f'“{name}”' for name in by_micro])} can)" * bool(by_micro)
     + f", and of {len(moves)} intervals {0.05 * len(moves):.0f} may miss 0 by chance"
     + ". All differences of F-Fidelity together, but for its example for use as a metric (“random top”), change it by "
     + told(together)

@@ -195,8 +195,8 @@ tables.styled(
 # The paper judges by macro correlations, which are near their ideal for all its settings. Here this is judged by the steps that such a
 # correlation is made of, for each setting: does every step of noise change the area under the curve in the right direction? A metric that finds no order would
 # not depend on its parameters either; this rule does not let it pass. The paper varies N from 10 to 150, where draws cost most
-# and change least; below, a single draw is among the settings. At sizes above $\\beta / \\alpha$ the cap rules, and what is removed is the
-# same for every $\\alpha$: with the usual $\\beta$ the settings of $\\alpha$ differ at the smallest sizes alone. That the network recognises the digits is a premise.
+# and change least; below, a single draw is among the settings. From the size $\beta / \alpha$ on the cap rules, and what is removed no
+# longer depends on $\alpha$: settings of $\alpha$ of a half and more differ, with the usual $\beta$, at the smallest sizes alone. That the network recognises the digits is a premise.
 #
 # The parts are named after what is changed: *β = 0.2* has the other two as they are, and *usual* is the setting of the parameters
 # above, with nothing changed.

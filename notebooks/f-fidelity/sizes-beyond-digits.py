@@ -445,11 +445,10 @@ for data, of in alone.groupby("data", sort=False):
         )
         for (name, s), own in of.groupby(["ranking", "training_seed"], sort=False)
     )
-    rate = stats.estimate(
-        hits, explainer=hits.labels("explainer")
-    )  # over images, each read by several rankings and networks
+    shared = set.intersection(*({*own["ranking"]} for _, own in of.groupby("training_seed")))  # by all networks
+    rate = stats.estimate(hits, explainer=sorted(shared))
     more = "more than chance explains" if rate.low > 0.05 else "no more than chance may explain"
-    text = f"- *{data}*: {len(named)} of {len(of):,} readings name a size, {tables.share(rate)} of each image's, {more}"
+    text = f"- *{data}*: {len(named)} of {len(of):,} readings name a size, of an image's readings {tables.share(rate)}, {more}"
     if len(named) > 3:
         text += f"; half of these sizes lie between {named.quantile(0.25):.2f} and {named.quantile(0.75):.2f}"
     lines.append(text + f" ({from_run}).")

@@ -262,7 +262,8 @@ table_of = partial(tables.beside, sources, explainer=["IG", of_steps], columns=[
 
 # %% tags=["hide-input", "headline"]
 Markdown(
-    headlines.best_order(run, scores) + " Networks that the claims below leave out, as ArrowHead's, are among them."
+    headlines.best_order(run, scores)
+    + " ArrowHead's networks, which the claims below leave out, are among them." * ("arrow-head" in data)
 )
 
 # %% [markdown]

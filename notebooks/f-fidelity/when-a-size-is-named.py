@@ -165,7 +165,7 @@ known, how, source, _ = headlines.best(run, "scores", scores)
 OUTCOMES = {
     "named": "of {} with an end a size is named in",
     "held": "the interval of a named size holds the true one in",
-    "refused": "of {} without one that the sweep shows a size is refused in",
+    "refused": "of {} in which the sweep shows no end, a size is refused in",
 }
 least = {}  # by outcome: the case that comes out worst, how often it does, and how many cases there are
 for metric in (name for name in OUTCOMES if name in known.labels("metric")):

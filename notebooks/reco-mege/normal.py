@@ -143,7 +143,7 @@ figures.maps(some.networks[0].x.permute(0, 2, 3, 1).cpu(), shown)
 #
 # Neither asks whether a map is faithful. A map that ignores the network, such as the picture itself, has a distance of 0 in
 # every pair: a MeGe of 1 and a ReCo of 0. The control *Class* has 1 in both. [](readings) goes the way from two pictures to the two
-# scores, and measures what other readings of the text would change: signs, the class that is explained, the rates.
+# scores, and measures what other readings of the text would change: signs, and the class that is explained.
 
 # %% tags=["hide-input"]
 metrics = {name: METRICS[name] for name in ("ReCo", "MeGe")}

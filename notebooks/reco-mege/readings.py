@@ -65,7 +65,7 @@ run = Run("reco-mege/readings", globals())
 # %% [markdown]
 # ## From the folds to the numbers
 #
-# The networks and pictures are those of [](normal). The maps of two networks are compared by $1 - \lvert\rho\rvert$ of the ranks of
+# The networks are those of [](normal), and its first pictures; its recorded run has more of them. The maps of two networks are compared by $1 - \lvert\rho\rvert$ of the ranks of
 # their pixels.
 
 # %% tags=["hide-input"]

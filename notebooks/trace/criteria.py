@@ -192,7 +192,7 @@ Markdown(
 # **As many patches as the paper has.** Its Figure 3a cuts one photograph into 16, 49 and 196 patches. A picture of clothes of
 # 28 × 28 pixels can be cut so, too. It is the first test picture that a ResNet-18 recognises. The search is the paper's, from the
 # greedy order, with few proposals. 196 patches take longer than all else on this page: the `quick` profile makes no maps of them, and
-# the numbers below the maps are those of the recorded run.
+# the table below the figure is of the recorded run.
 
 # %% tags=["hide-input"]
 recipe = folds.normal(profiles.defaults("reco-mege/normal"))[0]

@@ -199,8 +199,7 @@ of_best, _, source, _ = headlines.best(run, "limits", limits)
 right = stats.estimate(of_best, metric=RIGHT)
 Markdown(
     f"An upper limit of the optimum, estimated from what five searches found and meant to be right in 95 % of the cases, is not below it in "
-    f"{tables.share(right)} of {sum(right.images_each)} cases ({right.images} images, asked by those of {len(right.networks)} networks that "
-    f"recognise them; {source}), and on average at {tables.share(stats.estimate(of_best, metric=SLACK))} of it. It is an estimate; the "
+    f"{tables.share(right)} of {sum(right.images_each)} cases, of an image and a network ({right.images} images; {source}), and on average at {tables.share(stats.estimate(of_best, metric=SLACK))} of it. It is an estimate; the "
     "complete search is the bound."
 )
 

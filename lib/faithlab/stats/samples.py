@@ -125,6 +125,8 @@ def youden(same: Sample, different: Sample) -> Tensor:
 
     NaN where a resample has no row of one kind. `faithlab.metrics.consistency.reco` is the same without weights.
     """
+    if not len(same.values) or not len(different.values):
+        return same.weights.new_full((len(same.weights),), torch.nan)
     values = torch.cat([same.values, different.values]).flatten()
     values, order = values.sort()
     edge = torch.cat([values[1:] != values[:-1], values.new_ones(1, dtype=torch.bool)])  # no threshold between ties
@@ -590,8 +592,8 @@ class Gathered:
 
 
 def _short(numbers: Tensor) -> Tensor:
-    """Numbers of 40 binary digits: where a product has the same column twice, rounding must not tell the two apart."""
-    digits = 52 - 40
+    """Numbers of 30 binary digits: where a product has one column twice, rounding hardly ever tells the two apart."""
+    digits = 52 - 30
     return numbers.view(torch.int64).add(1 << (digits - 1)).bitwise_and(-(1 << digits)).view(torch.float64)
 
 
