@@ -83,7 +83,6 @@ def test_the_order_of_means_is_compared_by_rank():
     assert stats.ranked_alike(*samples).item() == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("of", [stats.mean, lambda s: s.mean() ** 2])
 def test_means_of_many_cells_are_those_of_each():
     g = torch.Generator().manual_seed(3)
     values = torch.randn(250, 6, generator=g)
@@ -114,6 +113,7 @@ def test_reco_without_rows_of_one_kind_is_undefined():
     assert stats.youden(none, some).isnan().all()
 
 
+@pytest.mark.parametrize("of", [stats.mean, lambda s: s.mean() ** 2])
 def test_a_resample_is_one_set_of_images_for_all_networks_and_cells(of):
     values = normal(2, 2, 120)
     gathered = gather(table(values), statistic(of), [X, Y], {"metric": "m"})

@@ -272,7 +272,7 @@ def evidence(frame: pd.DataFrame) -> str:
         span = f"{images[0]}" if len(images) == 1 else f"{images[0]} to {images[-1]}"
         text += f". On {_listed(networks)}, {span} {several if images[-1] != 1 else unit} of {_listed(datasets)}"
         lost = int(estimated["missing"].max())  # many parts lack the same scores
-        most = "up to " * (estimated["missing"].nunique() > 1)
+        most = "up to " if lost > estimated["missing"].min() else ""
         text += f"; {most}{lost} missing score{'s' * (lost > 1)} left out" * (lost > 0)
     text += "."
     undecided = parts.loc[(parts["outcome"] == OPEN) & (parts["kind"] != COUNTED), "images_needed"]
