@@ -195,7 +195,7 @@ between = [f"{of_apart['mean'].min():.2f}", f"{of_apart['mean'].max():.2f}"]
 verdict = "Little" if surely == len(of_tuned) > 0 else "That depends on the explainer" if surely else "It may"
 Markdown(
     f"**{verdict}**: the maps of the original and of the fine-tuned network surely share at least half of their order (a rank correlation "
-    f"above {half_kept:g}) for {surely or 'none'} of {len(of_tuned)} explainers. "
+    f"above {half_kept:g}) for {surely or 'none'} of {len(of_tuned)} explainers (Grad-CAM of each network is one). "
     + (
         f"The correlation is {' to '.join(dict.fromkeys([said[-1], said[0]]))}"
         if said

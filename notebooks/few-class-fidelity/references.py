@@ -162,7 +162,9 @@ def of_stand_in(labels):
     task, *cells = each[labels["column"]]
     own = {"reference": labels["reference"], **fidelity, **here[task]}
     pair = [{"explainer": cell} for cell in cells]
-    return stats.paired(scores, *pair, **own) if len(pair) > 1 else stats.estimate(scores, **pair[0], **own)
+    return (
+        stats.paired(scores, *pair, **own) if len(pair) > 1 else stats.estimate(scores, refined.MEAN, **pair[0], **own)
+    )
 
 
 under = {name: {"reference": name} for name in names}
