@@ -155,7 +155,7 @@ Markdown(
     " ".join(lines)
     + " The loop and the engine compute the same coefficients but for rounding, which can turn the sign of two losses that are nearly "
     "equal. These networks have random weights, and their losses are nearer to each other than those of trained ones, of which "
-    "[](../saco/settings) says what bfloat16 does. Here "
+    "the page on SaCo's settings says what bfloat16 does. Here "
     + "; ".join(
         f"on {name} {far} of {len(of)} differ{'s' * (far == 1)} by more than 0.001, on a scale from −1 to 1 (the median "
         f"difference is {float(of.median()):.4f}, the largest {float(of.max()):.2f})"
