@@ -26,7 +26,7 @@ from faithlab.metrics import METRICS
 from faithlab.metrics.size import holds
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import figures, places, profiles, provenance, published
-from faithlab.study.agreement import INPUTS
+from faithlab.study.agreement import INPUTS, NOT_COMPARED
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.study.tables import SOURCES
 from faithlab.trials import examination
@@ -64,7 +64,7 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
         results: the results of a build, `<notebook>/<table>.csv`.
         target: a folder, made if need be: `asked.md`, `claims.md`, `claims-<paper>.md`, `choices-<paper>.md`,
             `answer.svg`, `matrix.md`, `examination.md`, `sizes.md`, `ones.md`, `robustness.md`, `reco-rates.md`,
-            `recorded.md`, `columns.md`, `measurements.md`, `error-rates.md`, `metrics.md`.
+            `recorded.md`, `columns.md`, `measurements.md`, `error-rates.md`, `not-compared.md`, `metrics.md`.
         pages: the pages that judge claims, in the order of the book, where they are known; None: they are read.
     """
     figures.theme()
@@ -75,6 +75,9 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
     (target / "recorded.md").write_text(_recorded(runs), encoding="utf-8")
     (target / "columns.md").write_text(_columns(), encoding="utf-8")
     (target / "measurements.md").write_text(_measurements(runs), encoding="utf-8")
+
+    apart = [f"- [](../notebooks/{name}): {why}.\n" for name, why in NOT_COMPARED.items()]
+    (target / "not-compared.md").write_text("".join(apart), encoding="utf-8")
 
     declared = yaml.safe_load((places.root() / "book" / "choices.yml").read_text(encoding="utf-8"))
     for paper, of in (declared or {}).items():

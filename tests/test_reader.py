@@ -240,6 +240,13 @@ def test_a_page_without_claims_says_that_a_larger_run_is_recorded(tmp_path, monk
     assert "stand those of a recorded run, study profile, 2,000 images." in said
 
 
+def test_where_all_is_counted_the_box_leaves_the_number_of_inputs_to_the_claims():
+    estimated = dataclasses.replace(page(images=64), parts=part(0.7, 0.6, 0.8).assign(images=math.nan))
+    counted = dataclasses.replace(estimated, parts=estimated.parts.assign(kind="counted"))
+    assert "64 images" in reader.box(estimated)
+    assert "images" not in reader.box(counted)
+
+
 def test_where_a_recorded_run_heads_the_box_says_of_what_the_figures_below_are():
     recorded = dataclasses.replace(page(RESULTS.assign(best="study"), images=64), provenance={"profile": "study"})
     assert "recorded run, study profile. Figures and tables below are of this build" in reader.box(recorded)
