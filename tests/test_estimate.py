@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from faithlab import stats
 from faithlab.metrics import consistency
 from faithlab.scores import Scores
+from faithlab.stats import samples
 from faithlab.stats.intervals import METHODS, resampled
 from faithlab.stats.samples import Sample, gather, statistic
 
@@ -104,6 +105,21 @@ def test_means_of_many_cells_are_those_of_each():
     for a, b in zip(one, all_at_once, strict=True):
         torch.testing.assert_close(b, a, rtol=1e-8, atol=1e-10)
     assert all(bool(end[1] == end[5]) for end in all_at_once)
+
+
+@pytest.mark.parametrize("different", [3, 40])
+def test_reco_of_many_distances_is_looked_for_in_pieces(monkeypatch, different):
+    g = torch.Generator().manual_seed(different)
+    a, b = (torch.randint(0, different, (50,), generator=g).double() / 8 for _ in range(2))  # alike in many places
+    b += 0.5
+    weights = torch.randint(0, 3, (40, 50), generator=g)
+    found = []
+    for piece in (1, 7, 4096):
+        monkeypatch.setattr(samples, "_PIECE", piece)
+        found.append(stats.youden(of_weights(a, weights), of_weights(b, weights)))
+    expected = [consistency.reco(a.repeat_interleave(w), b.repeat_interleave(w)) for w in weights]
+    for of in found:
+        assert of.tolist() == pytest.approx([float(one) for one in expected])
 
 
 def test_reco_without_rows_of_one_kind_is_undefined():

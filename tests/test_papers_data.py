@@ -1,20 +1,23 @@
 """The profile `paper` has the papers' own data: fetched first, and the pages run on small files of the same format."""
 
+import dataclasses
 import io
 import json
 import tarfile
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 from faithlab.fetch import cache
-from faithlab.study import execute, places, profiles
-from faithlab.zoo import datasets, imagenet
-from test_imagenet import picture, tiny_archive
+from faithlab.study import execute, names, places, profiles
+from faithlab.zoo import datasets, imagenet, series
+from test_imagenet import eurosat_archive, picture, tiny_archive
 from test_texts import expect, place
 
-TRAIN, TEST = 160, 70
+TRAIN, TEST, OF_EUROSAT = 160, 70, 20
 GENERATOR = np.random.default_rng(0)
 WORDS = ["a", "film", "that", "is", "long", "dull", "short", "bright", "good", "bad", "old", "new", "and", "actors"]
 
@@ -60,10 +63,40 @@ def boolq():
     return {"train.jsonl": lines(TRAIN), "dev.jsonl": lines(TEST)}
 
 
+def split_of_three():
+    return [np.arange(TRAIN), np.array([TRAIN]), np.arange(TRAIN + 1, TRAIN + 1 + TEST)]
+
+
+def pam():
+    values, number = GENERATOR.normal(1, 2, (TRAIN + TEST + 1, 600, 17)), np.arange(TRAIN + TEST + 1)
+    values[number % 2 == 1, :, :5] += 1
+    parts = np.empty(3, object)
+    parts[:] = split_of_three()
+    arrays = (values, np.stack([number, number % 2], 1).astype(float), parts)
+    files = {}
+    for name, array in zip(series.PAM_FILES, arrays, strict=True):
+        np.save(stream := io.BytesIO(), array, allow_pickle=True)
+        files[name] = stream.getvalue()
+    return files
+
+
+def boiler():
+    rows = pd.DataFrame(GENERATOR.normal(size=(TRAIN + TEST + 6, 20)))
+    rows["label"] = np.arange(len(rows)) // 3 % 2
+    rows.iloc[:, :5] += rows[["label"]].to_numpy()
+    rows.insert(0, "time", np.arange(len(rows)) / 2)
+    torch.save(tuple(part.tolist() for part in split_of_three()), stream := io.BytesIO())
+    return dict(zip(series.BOILER_FILES, (rows.to_csv().encode(), stream.getvalue()), strict=True))
+
+
+def eurosat():
+    return {"EuroSAT.zip": eurosat_archive(each=OF_EUROSAT)}
+
+
 FEWER = {"images": 6, "series": 6, "texts": 6, "noise_shares": [0.0, 1.0], "photographs_judged": 1}
 """Of pages that have them: fewer than in smoke, whose claims are judged elsewhere."""
 
-SMALL = {"cifar100": cifar100, "tiny-imagenet": tiny_imagenet, "sst2": sst2, "boolq": boolq}
+SMALL = {of.__name__.replace("_", "-"): of for of in (cifar100, tiny_imagenet, sst2, boolq, pam, boiler, eurosat)}
 """By set: its official archives, with a few made-up examples in them."""
 
 
@@ -81,12 +114,14 @@ def test_what_only_the_profile_paper_asks_about_is_fetched_before_it_runs(name):
     assert not set(needs.data) & set(needs.papers)
 
 
-def own(paper, smoke):
+def own(paper, smoke, papers):
     """The parameters of smoke, with the data of the paper, and what of a network depends on them."""
     found = {}
     for key, value in paper.items():
         if isinstance(value, dict):
-            found |= {key: {**smoke.get(key, {}), **own(value, smoke.get(key, {}))}}
+            found |= {key: {**smoke.get(key, {}), **own(value, smoke.get(key, {}), papers)}}
+        elif key == "sets" or (key == "data" and isinstance(value, list)):
+            found[key] = [name for name in value if name in papers]
         elif key in ("data", "text_set", "classes", "size"):
             found[key] = value
     return {key: value for key, value in found.items() if value}
@@ -108,11 +143,20 @@ def test_a_notebook_runs_on_the_papers_data(name, tmp_path, monkeypatch):
         if path.name.split(".")[0] not in SMALL and path.exists():
             (mine / path.relative_to(known)).symlink_to(path)
     for data in profiles.needs(name).papers:
-        expect(monkeypatch, data, files := SMALL[data]())
-        place(data, files)
+        place(data, files := SMALL[data]())
+        if data == "eurosat":  # which files belong to a split follows from their number
+            monkeypatch.setattr(datasets, "_EUROSAT", dict.fromkeys(datasets._EUROSAT, OF_EUROSAT))
+            members = {split: datasets._eurosat(split) for split in ("train", "test")}
+            (first,) = datasets.COLLECTIONS[data].sources
+            changed = dataclasses.replace(
+                datasets.COLLECTIONS[data], sources=(dataclasses.replace(first, members=members),)
+            )
+            monkeypatch.setitem(datasets.COLLECTIONS, data, changed)
+        if data not in ("pam", "boiler"):  # whose copies differ, so that there is nothing to compare
+            expect(monkeypatch, data, files)
         datasets.fetch(data)  # into the cache, where the notebook's own process finds it
     overrides = {key: value for key, value in FEWER.items() if key in profiles.defaults(name)}
-    overrides |= own(profiles.resolve(name, "paper"), profiles.resolve(name, "smoke"))
+    overrides |= own(profiles.resolve(name, "paper"), profiles.resolve(name, "smoke"), profiles.needs(name).papers)
     if "attained_patch" in profiles.defaults(name) and "tiny-imagenet" in profiles.needs(name).papers:
         overrides["attained_patch"] = 32  # four patches, as of smaller images
     execute.execute(name, "smoke", overrides=overrides)
@@ -120,5 +164,8 @@ def test_a_notebook_runs_on_the_papers_data(name, tmp_path, monkeypatch):
     told = json.loads((folder / name / "provenance.json").read_text())
     assert set(profiles.needs(name).papers) <= named(told["parameters"])
     (page,) = (tmp_path / "build").glob(f"smoke*/executed/{name}.ipynb")
-    called = {"cifar100": "CIFAR-100", "tiny-imagenet": "Tiny-ImageNet", "sst2": "SST2", "boolq": "BoolQ"}
-    assert all(called[data] in page.read_text() or name.startswith("saco") for data in profiles.needs(name).papers)
+    called = {"tiny-imagenet": "Tiny-ImageNet", "sst2": "SST2"}
+    assert all(
+        called.get(data, names.SETS[data]) in page.read_text() or name.startswith("saco")
+        for data in profiles.needs(name).papers
+    )

@@ -472,6 +472,23 @@ run.claim(
 )
 
 # %% [markdown]
+# **Why?** Is it those rivals alone? Then each would lead all others: the strongest of them is asked.
+
+# %% tags=["hide-input"]
+others = [name for name in rivals if not name.startswith(("IG(min)", "EG"))]
+strongest = max(others, key=lambda name: float(stats.estimate(known, explainer=name, **dice).pooled[0]))
+possible = [
+    Reason(
+        "Does it lead the others, which do not know the region?",
+        f"{name} − {strongest}",
+        stats.paired(known, {"explainer": name}, {"explainer": strongest}, **dice),
+        above=0,
+    )
+    for name in those
+]
+run.why("fc-dice-best", *possible, source=source)
+
+# %% [markdown]
 # *Would a trivial control have passed?* Averaging BP over squares is judged as if it were a refinement, against plain BP: where
 # it gains as much as XRAI, the gain says that smooth maps score higher, not that regions matter.
 

@@ -120,6 +120,10 @@ def mege(same: Sample) -> Tensor:
     return 1 / (1 + same.mean())
 
 
+_PIECE = 4096
+"""Distances, in their order, whose rates under sixteen resamples stay in a processor's cache."""
+
+
 def youden(same: Sample, different: Sample) -> Tensor:
     """ReCo with balanced rates (Fel and Vigouroux, 2020, eq. 7): the largest TPR + TNR - 1 over all thresholds.
 
@@ -130,17 +134,26 @@ def youden(same: Sample, different: Sample) -> Tensor:
     values = torch.cat([same.values, different.values]).flatten()
     values, order = values.sort()
     edge = torch.cat([values[1:] != values[:-1], values.new_ones(1, dtype=torch.bool)])  # no threshold between ties
-    edge = edge.nonzero()[:, 0]
     low, high = (torch.arange(len(of.values)) if of.images is None else of.images for of in (same, different))
     place = torch.cat([low, high + same.weights.shape[1]])[order]  # of the weight of each value, the two side by side
     counts = [rows.bincount(minlength=same.weights.shape[1]).double() for rows in (low, high)]
+    pieces = [
+        (of, None if bool(last.all()) else last.nonzero()[:, 0])
+        for of, last in zip(place.split(_PIECE), edge.split(_PIECE), strict=True)
+    ]
     answers = []
-    for one, other in zip(same.weights.split(16), different.weights.split(16), strict=True):  # they stay in the cache
+    for one, other in zip(same.weights.split(16), different.weights.split(16), strict=True):
         rates = one / (one @ counts[0])[:, None], -other / (other @ counts[1])[:, None]
         own = torch.cat(rates, 1).T.contiguous()  # [images of both, R]: a value's weights lie side by side
-        # A threshold below all distances has rates 0 and 1.
-        best = own.index_select(0, place).cumsum_(0).index_select(0, edge).amax(0)
-        answers.append(torch.where(best.isnan(), best, best.clamp(min=0)))
+        best = so_far = own.new_zeros(own.shape[1])  # a threshold below all distances has rates 0 and 1
+        for of, last in pieces:
+            above = own.index_select(0, of)
+            above[0] += so_far
+            above.cumsum_(0)
+            so_far = above[-1]
+            at = above if last is None else above.index_select(0, last)
+            best = torch.maximum(best, at.amax(0)) if len(at) else best
+        answers.append(best)
     return torch.cat(answers)
 
 
