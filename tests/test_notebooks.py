@@ -46,8 +46,8 @@ REQUIRED = {
 }
 
 
-SIMULATED, GATE = 20, 6
-"""An error rate of 5 % gives so many or more of 20 simulated studies in one of 3000 cases, one of 30 % in six of ten.
+SIMULATED, GATE = 14, 5
+"""An error rate of 5 % gives so many or more of 14 simulated studies in one of 2300 cases, one of 50 % in nine of ten.
 Those of the records, of 300 studies each, are looked at more closely below."""
 JUDGES_RECORDS = "across/rivals"
 """Its claims are about the tables of recorded runs in every profile, so that its record has their error rates."""
