@@ -26,7 +26,7 @@ from faithlab.metrics import METRICS
 from faithlab.metrics.size import holds
 from faithlab.scores import COLUMNS, Scores
 from faithlab.study import figures, places, profiles, provenance, published
-from faithlab.study.agreement import INPUTS, NOT_COMPARED
+from faithlab.study.agreement import INPUTS, LEFT_OUT, NOT_COMPARED
 from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
 from faithlab.study.tables import SOURCES
 from faithlab.trials import examination
@@ -42,6 +42,9 @@ CALLED = {
     "test_limit": "test pictures",
 }
 """What the page of recorded runs calls inputs that a parameter counts, where its name does not say it by itself."""
+
+RESTS_ON = {"steps": "what a search finds", "roar_limit": "what ROAR's networks answer"}
+"""What of a page depends on a parameter of which a build has another value."""
 
 TELLING = f"{examination.BUILT} and one of {', '.join(examination.TELLING[:-1])} and {examination.TELLING[-1]}"
 """The trials that a metric has to pass to be used, in words."""
@@ -77,6 +80,7 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
     (target / "measurements.md").write_text(_measurements(runs), encoding="utf-8")
 
     apart = [f"- [](../notebooks/{name}): {why}.\n" for name, why in NOT_COMPARED.items()]
+    apart += [f"- [](../notebooks/{name}), of {RESTS_ON[key]}.\n" for name, (key,) in LEFT_OUT.items()]
     (target / "not-compared.md").write_text("".join(apart), encoding="utf-8")
 
     declared = yaml.safe_load((places.root() / "book" / "choices.yml").read_text(encoding="utf-8"))

@@ -87,7 +87,7 @@ MARKERS = {"fresh weights": "o", "fine-tuned": "s", "one of five folds": "D", "f
 KINDS = NETWORKS | {
     "strided": "strided CNN",
     "unbounded": "three-layer CNN without the bound",
-    "pretrained": "fine-tuned from EfficientNet-Lite0",
+    "pretrained": "fine-tuned from a large network",
 }  # as a reader knows them; as words of a text they would be other things
 
 
@@ -298,9 +298,9 @@ else:
 # ## Networks that do not ship
 #
 # What ships was to fit into 60 MB and ten hours of training; the hours were passed. The recorded study trained the networks below as well,
-# further trainings of a kind of which one ships, for most of them. A build trains what it asks of them anew, and names them in the
-# provenance at the end of each page: its rows are compared with the record as any others, but for those of ROAR. Where two networks of a
-# kind that ships stand here, their page was recorded with earlier weights of the same recipe.
+# most of them further trainings of a kind of which one ships. A build trains what it asks of them anew, and names them in the provenance at
+# the end of each page; on pages that are compared with the record its rows are compared as any others, but for those of ROAR. *With other
+# weights*: the recipe ships since, and a build takes it from there; the page was recorded before.
 
 # %% tags=["hide-input"]
 weights = {network.facts["sha256"] for network in shipped.every()}
@@ -310,20 +310,27 @@ trained = [
     for used in record["networks"]
     if used["kind"] == "network" and used["sha256"] not in weights and record["profile"] == "study"
 ]
-elsewhere = pd.DataFrame(trained, columns=["name", "sha256", "page", "minutes"])
-run.save(elsewhere, "not-shipped")
-kinds = elsewhere["name"].str.rsplit("-", n=1).str[0].str.rsplit("-", n=1)  # a file is data-kind-key
-of = {"data": kinds.str[0].map(readable), "network": kinds.str[1].map(of_reader)}
-by_kind = elsewhere.assign(**of).groupby(["data", "network"])
-table = pd.DataFrame(
-    {
-        "trainings": by_kind["sha256"].nunique(),
-        "minutes": [each.drop_duplicates("sha256")["minutes"].sum() for _, each in by_kind],
-        "pages": by_kind["page"].unique().map(", ".join),
+if trained:
+    elsewhere = pd.DataFrame(trained)
+    run.save(elsewhere, "not-shipped")
+    kinds = elsewhere["name"].str.rsplit("-", n=1).str[0].str.rsplit("-", n=1)  # a file is data-kind-key
+    of = {
+        "data": kinds.str[0].map(readable),
+        "network": kinds.str[1].map(of_reader),
+        "recipe": elsewhere["name"].isin(keys).map({True: "ships, with other weights", False: "does not ship"}),
     }
-)
-table["minutes"] = table["minutes"].map("{:.0f}".format)
-tables.prose(table.astype(str).reset_index())
+    by_kind = elsewhere.assign(**of).groupby([*of])
+    table = pd.DataFrame(
+        {
+            "trainings": by_kind["sha256"].nunique(),
+            "minutes": [each.drop_duplicates("sha256")["minutes"].sum() for _, each in by_kind],
+            "pages": by_kind["page"].unique().map(", ".join),
+        }
+    )
+    table["minutes"] = table["minutes"].map("{:.0f}".format)
+    display(tables.prose(table.astype(str).reset_index()))
+else:
+    display(Markdown("No recorded run has trained another."))
 
 # %% tags=["hide-input"]
 run.finish()

@@ -111,7 +111,7 @@ def test_means_of_many_cells_are_those_of_each():
 def test_reco_of_many_distances_is_looked_for_in_pieces(monkeypatch, different):
     g = torch.Generator().manual_seed(different)
     a, b = (torch.randint(0, different, (50,), generator=g).double() / 8 for _ in range(2))  # alike in many places
-    b += 0.5
+    b += different / 16
     weights = torch.randint(0, 3, (40, 50), generator=g)
     found = []
     for piece in (1, 7, 4096):

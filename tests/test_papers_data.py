@@ -110,7 +110,7 @@ PAGES = (
     *("f-fidelity/images", "f-fidelity/vision-transformer", "f-fidelity/explainers"),
     *("f-fidelity/text", "f-fidelity/time-series"),
 )
-"""One page for each kind of network and set; what others would fetch is looked at above."""
+"""A page for each set; what others would fetch is looked at above."""
 READ = {"pam", "eurosat"}
 """Sets whose examples are too long, or too hard to learn, for a page here: only their readers are tested."""
 
