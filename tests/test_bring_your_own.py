@@ -1,9 +1,7 @@
 """The guide to one's own model, explanation and metric, executed from top to bottom: what it says is what comes."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
@@ -161,14 +159,15 @@ def test_what_is_examined_by_one_command_has_a_page_and_rows(clone):
     assert own["name"] == "network"
     assert {of["metric"] for of in own["trials"] if of["verdict"] != "does not apply"} >= {"SaCo", "Fid+"}
     assert {of["kind"] for of in own["trials"]} == {"yours"}
-    wrong = clone / "wrong.py"
+
+
+def test_what_is_wrong_with_a_metric_is_said_before_the_page_is_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(examine.execute, "execute", lambda *_, **__: pytest.fail("it runs"))
+    wrong = tmp_path / "wrong.py"
     wrong.write_text("def mine(score, attribution):\n    return attribution\n")
-    environment = os.environ | {"PYTHONPATH": str(clone / "lib"), "FAITHLAB_ROOT": str(clone)}
-    words = [sys.executable, "-m", "faithlab.study.examine", "--metric", f"{wrong}:mine"]
-    ran = subprocess.run(words, cwd=clone, env=environment, capture_output=True, text=True)
-    assert ran.returncode == 2
-    assert "the metric 'mine' fails on a random explanation of a few inputs: expected a number for each" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert examine.main(["--metric", f"{wrong}:mine"]) == 2
+    said = capsys.readouterr().err
+    assert "the metric 'mine' fails on a random explanation of a few inputs: expected a number for each" in said
 
 
 def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):

@@ -1,7 +1,6 @@
 """Files are whole or not there, whatever kills their maker."""
 
 import errno
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -143,22 +142,45 @@ def test_the_lock_admits_one_thread_at_a_time(tmp_path):
     assert most == [1]
 
 
-def _count_up(path: Path) -> None:
-    for _ in range(20):
-        with cache.lock(path):
-            number = int(path.read_text()) if path.exists() else 0
-            with cache.write_atomically(path) as temporary:
-                temporary.write_text(str(number + 1))
+BOTH = """
+import sys
+import time
+from pathlib import Path
+
+from faithlab.fetch import cache
+
+path, *more = map(Path, sys.argv[1:])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def in_two_processes(script: str, *paths: Path) -> None:
+    """Run a script twice at once, when both have imported the cache, which takes no second, and nothing else."""
+    command = [sys.executable, "-c", BOTH + script, *map(str, paths)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    for worker in workers:
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+    for worker in workers:
+        worker.communicate()
+        assert worker.returncode == 0
+
+
+COUNT_UP = """
+for _ in range(20):
+    with cache.lock(path):
+        number = int(path.read_text()) if path.exists() else 0
+        with cache.write_atomically(path) as temporary:
+            temporary.write_text(str(number + 1))
+"""
 
 
 def test_processes_that_share_a_file_lose_nothing(tmp_path):
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_count_up, args=(tmp_path / "count",)) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        assert worker.exitcode == 0
+    in_two_processes(COUNT_UP, tmp_path / "count")
     assert (tmp_path / "count").read_text() == "40"
 
 
@@ -282,25 +304,19 @@ def test_a_file_that_is_never_whole_is_an_error(tmp_path):
         cache.once(tmp_path / "file", lambda: sealed(tmp_path / "file"), lambda content: None)
 
 
-def _make_once(path: Path, made: Path, together) -> None:
-    def make() -> None:
-        with made.open("a") as file:
-            file.write("x")
-        time.sleep(1)  # for the other one to look, and find no whole file
-        sealed(path)
+MAKE_ONCE = """
+def make():
+    with more[0].open("a") as file:
+        file.write("x")
+    time.sleep(1)  # for the other one to look, and find no whole file
+    with cache.write_with_checksum(path) as temporary:
+        temporary.write_text("content")
 
-    together.wait()
-    assert cache.once(path, make, bytes.decode) == "content"
+assert cache.once(path, make, bytes.decode) == "content"
+"""
 
 
 def test_two_processes_make_a_damaged_file_once(tmp_path):
     sealed(tmp_path / "file", "other").write_text("damaged")
-    context = multiprocessing.get_context("spawn")
-    job = (tmp_path / "file", tmp_path / "made", context.Barrier(2))
-    workers = [context.Process(target=_make_once, args=job) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        assert worker.exitcode == 0
+    in_two_processes(MAKE_ONCE, tmp_path / "file", tmp_path / "made")
     assert (tmp_path / "made").read_text() == "x"

@@ -64,24 +64,78 @@ FAULTS = {
 }
 
 
-@pytest.fixture
-def book(tmp_path):
-    """A book of two sound pages."""
-    folder = tmp_path / "html"
+def written(folder, pages: dict[str, str]):
+    """A book in a folder: pages by their names, which are their titles, too, and what they lead to."""
     (folder / "book").mkdir(parents=True)
-    (folder / "book/page.html").write_text(PAGE.format(SOUND))
-    (folder / "book/other.html").write_text(PAGE.replace("<title>t", "<title>o").format('<h1 id="there">B</h1>'))
+    for name, body in {"other": '<h1 id="there">B</h1>', **pages}.items():
+        (folder / f"book/{name}.html").write_text(PAGE.replace("<title>t", f"<title>{name}").format(body))
     (folder / "book/table.csv").write_text("a\n1\n")
     (folder / "favicon.ico").write_text("")
     return folder
 
 
-def test_a_sound_book_has_no_faults_and_leaves_screenshots(book):
-    assert check_book.check(book) == []
-    assert (book.parent / "screenshots/light/book/page.png").stat().st_size
+WORDS = "<p>an instance of information, nan-safe, level 1e, in 0 of 10 cases <code>nan 1e-05</code></p>"
+OUTPUT = '<div class="cell_output"><table><tr><td>1e-05</table></div>'
+SCROLLS = '<div class="faithlab-scrolls" tabindex="0" style="overflow-x: auto">{}</div>'
+WIDE = "<style>@media screen { td.w { min-width: 2900px } }</style><table><tr><td class=w>broad</table>"
+BROAD = '<table><tr><td style="min-width: 900px">broad</td></tr></table>'
+FITS = "<style>@media print { td { min-width: 0 !important } }</style>"
+DARK = "<style>@media (prefers-color-scheme: dark) { body { background: #222; color: #333 } }</style>"
 
 
-def test_every_fault_is_found(book):
+def turned(x: int, degrees: int) -> str:
+    return f"<text font-size=%2212%22 transform=%22translate({x} 40) rotate({degrees})%22>label</text>"
+
+
+LABELS = "".join(turned(*of) for of in ((12, -90), (26, -90), (42, -60), (56, -60)))
+LINES = "".join(f"<text x=%2270%22 y=%22{y}%22 font-size=%2212%22>line</text>" for y in (15, 27))
+
+PAGES = {
+    "sound": "",
+    "words": WORDS + OUTPUT,
+    "scrolls": SCROLLS.format(WIDE),
+    "faint": '<p style="color: #ddd; background: #fff">faint</p>',
+    "dark": DARK + "<p>gone</p>",
+    "phone": '<div style="width: 700px">x</div>',
+    "cut": SCROLLS.format(BROAD),
+    "fits": SCROLLS.format(FITS + BROAD),
+    "labels": DRAWING.format(LABELS + LINES),
+}
+"""What each page has besides `SOUND`."""
+
+
+def found_first(book, name: str) -> None:
+    """Give a book the page of its search, which says that it finds a page first whatever is typed."""
+    link = f'<div id="search-results"><ul class="search"><li><a href="{name}">x</a></ul></div>'
+    (book / "search.html").write_text(PAGE.replace("<title>t", "<title>s").format("<h1>S</h1>" + link))
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """A book of all `PAGES`, whose search finds what it should."""
+    pages = {name: SOUND + body for name, body in PAGES.items()} | {"bring-your-own": "<h1>B</h1>"}
+    folder = written(tmp_path_factory.mktemp("book") / "html", pages)
+    found_first(folder, "book/bring-your-own.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wrong(book) -> dict[str, list[str]]:
+    """What is wrong, by page: all are opened in one go, as to start a browser takes as long as a few pages."""
+    found = {f"book/{name}.html": [] for name in PAGES}
+    for line in check_book.check(book):
+        name, _, what = line.partition(": ")
+        found.setdefault(name, []).append(what)
+    return {name.removeprefix("book/").removesuffix(".html"): lines for name, lines in found.items()}
+
+
+def test_what_is_sound_has_no_faults_and_leaves_screenshots(book, wrong):
+    assert {name for name, lines in wrong.items() if lines} <= {"faint", "dark", "phone", "cut"}
+    assert (book.parent / "screenshots/light/book/sound.png").stat().st_size
+
+
+def test_every_fault_is_found(tmp_path):
+    book = written(tmp_path / "html", {})
     (book / "book/other.html").write_text(PAGE.format('<h1 id="there">B</h1>'))
     (book / "book/page.html").write_text(PAGE.format(SOUND + "".join(FAULTS.values())))
     heavy = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><!-- {} --></svg>'
@@ -94,70 +148,47 @@ def test_every_fault_is_found(book):
     assert any("notebooks/run.html: 0 provenance stamps and 0 tables" in line for line in wrong)
 
 
-def test_words_code_and_what_a_library_writes_are_no_odd_numbers(book):
-    words = "<p>an instance of information, nan-safe, level 1e, in 0 of 10 cases <code>nan 1e-05</code></p>"
-    table = '<div class="cell_output"><table><tr><td>1e-05</table></div>'
-    (book / "book/page.html").write_text(PAGE.format(SOUND + words + table))
-    assert check_book.check(book) == []
+def test_words_code_and_what_a_library_writes_are_no_odd_numbers(wrong):
+    assert wrong["words"] == []
 
 
-def test_what_scrolls_in_a_box_that_shows_it_is_not_cut(book):
-    table = "<style>@media screen { td.w { min-width: 2900px } }</style><table><tr><td class=w>broad</table>"
-    box = f'<div class="faithlab-scrolls" tabindex="0" style="overflow-x: auto">{table}</div>'
-    (book / "book/page.html").write_text(PAGE.format(SOUND + box))
-    assert check_book.check(book) == []
+def test_what_scrolls_in_a_box_that_shows_it_is_not_cut(wrong):
+    assert wrong["scrolls"] == []
 
 
-def test_a_serious_fault_of_accessibility_is_found(book):
+def test_a_serious_fault_of_accessibility_is_found(wrong):
     pytest.importorskip("axe_playwright_python")
-    faint = '<p style="color: #ddd; background: #fff">faint</p>'
-    (book / "book/page.html").write_text(PAGE.format(SOUND + faint))
-    assert any("accessibility: color-contrast, 1 times" in line for line in check_book.check(book))
+    assert any("accessibility: color-contrast, 1 times" in line for line in wrong["faint"])
 
 
-def test_what_can_be_read_in_the_light_must_be_read_in_the_dark(book):
+def test_what_can_be_read_in_the_light_must_be_read_in_the_dark(book, wrong):
     pytest.importorskip("axe_playwright_python")
-    dark = "<style>@media (prefers-color-scheme: dark) { body { background: #222; color: #333 } }</style>"
-    (book / "book/page.html").write_text(PAGE.format(SOUND + dark + "<p>gone</p>"))
-    wrong = check_book.check(book)
-    assert [line for line in wrong if "in the dark: accessibility: color-contrast" in line] == wrong != []
-    assert check_book.check(book, dark=True), "and where the dark alone is asked for"
+    dark = [line for line in wrong["dark"] if line.startswith("in the dark: accessibility: color-contrast")]
+    assert dark == wrong["dark"] != []
+    assert check_book.check(book, dark=True, only="book/dark"), "and where the dark alone is asked for"
 
 
-def test_what_fits_a_screen_must_fit_a_phone(book):
-    (book / "book/page.html").write_text(PAGE.format(SOUND + '<div style="width: 700px">x</div>'))
-    (line,) = check_book.check(book)
-    assert line.startswith("book/page.html: on a phone: wider than the screen: 7")
+def test_what_fits_a_screen_must_fit_a_phone(wrong):
+    (line,) = wrong["phone"]
+    assert line.startswith("on a phone: wider than the screen: 7")
 
 
-def test_what_scrolls_on_a_screen_is_cut_on_paper_where_it_is_not_made_to_fit(book):
-    table = '{}<table><tr><td style="min-width: 900px">broad</table></div>'
-    table = '<div class="faithlab-scrolls" tabindex="0" style="overflow-x: auto">' + table
-    (book / "book/page.html").write_text(PAGE.format(SOUND + table.format("")))
-    assert check_book.check(book) == ["book/page.html: on paper: cut: broad"]
-    fits = "<style>@media print { td { min-width: 0 !important } }</style>"
-    (book / "book/page.html").write_text(PAGE.format(SOUND + table.format(fits)))
-    assert check_book.check(book) == []
+def test_what_scrolls_on_a_screen_is_cut_on_paper_where_it_is_not_made_to_fit(wrong):
+    assert wrong["cut"] == ["on paper: cut: broad"]
+    assert wrong["fits"] == []
 
 
-def test_a_search_finds_the_page_on_what_is_ones_own_first(book):
-    link = '<div id="search-results"><ul class="search"><li><a href="{}">x</a></ul></div>'
-    (book / "book/bring-your-own.html").write_text(PAGE.replace("<title>t", "<title>b").format("<h1>B</h1>"))
-    for first, wrong in (("book/bring-your-own.html", 0), ("book/other.html", len(check_book.SOUGHT))):
-        page = PAGE.replace("<title>t", "<title>s").format("<h1>S</h1>" + link.format(first))
-        (book / "search.html").write_text(page)
-        found = check_book.check(book)
-        assert len(found) == wrong
-        assert all("finds first book/other.html, not book/bring-your-own.html" in line for line in found)
+def test_a_search_finds_the_page_on_what_is_ones_own_first(tmp_path, wrong):
+    assert "search" not in wrong, "there it does"
+    book = written(tmp_path / "html", {"bring-your-own": "<h1>B</h1>"})
+    found_first(book, "book/other.html")
+    found = check_book.check(book, only="search")
+    assert len(found) == len(check_book.SOUGHT)
+    assert all("finds first book/other.html, not book/bring-your-own.html" in line for line in found)
 
 
-def test_labels_side_by_side_upright_or_slanted_are_not_on_each_other(book):
-    turned = "<text font-size=%2212%22 transform=%22translate({} 40) rotate({})%22>label</text>"
-    upright = "".join(turned.format(x, -90) for x in (12, 26))
-    slanted = "".join(turned.format(x, -60) for x in (42, 56))
-    lines = "".join(f"<text x=%2270%22 y=%22{y}%22 font-size=%2212%22>line</text>" for y in (15, 27))
-    (book / "book/page.html").write_text(PAGE.format(SOUND + DRAWING.format(upright + slanted + lines)))
-    assert check_book.check(book) == []
+def test_labels_side_by_side_upright_or_slanted_are_not_on_each_other(wrong):
+    assert wrong["labels"] == []
 
 
 def test_a_folder_without_a_book_is_an_error_that_says_what_to_do(tmp_path):

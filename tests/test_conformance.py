@@ -9,7 +9,7 @@ import math
 import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import pytest
@@ -217,6 +217,7 @@ def ask_analytic(image: int):
     return lambda kept: 1 / (1 + math.exp(-sum(WEIGHTS[image, f].item() for f in kept)))
 
 
+@cache
 def network(channels: int) -> tuple[torch.nn.Module, Tensor]:
     """A convolutional network with BatchNorm statistics of its own, and its inputs."""
     torch.manual_seed(0)

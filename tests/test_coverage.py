@@ -12,7 +12,7 @@ from torch import Tensor
 from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats.intervals import intervals, resampled
-from faithlab.stats.samples import Rows, gather, statistic
+from faithlab.stats.samples import Gathered, Rows, gather, statistic
 
 BOTH = torch.tensor([[1.0, 0.0], [1.0, -1.0]])
 """One explainer alone, and its paired difference from another."""
@@ -23,8 +23,30 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def coverage(draw, truth, runs, *, hits=False, sizes=None, of=stats.mean, cells=None, contrasts=BOTH) -> Tensor:
-    """The share of runs in which the interval of each contrast holds the truth.
+AT_ONCE = 25
+"""Simulated tables that are asked about in one call: one alone is mostly the overhead of calls."""
+
+
+def mould(values, hits, sizes, of) -> Gathered:
+    """What is gathered of one table, into which the others are put: building 1000 is slow."""
+    table = Scores.concat(
+        Scores.of(
+            torch.as_tensor(values[n, e], dtype=torch.uint8) if hits else values[n, e],
+            images=torch.arange(values.shape[2]),
+            sizes=sizes,
+            dataset="d",
+            network=str(n),
+            explainer=str(e),
+            metric="m",
+        )
+        for n in range(len(values))
+        for e in range(values.shape[1])
+    )
+    return gather(table, statistic(of), [{"explainer": str(e)} for e in range(values.shape[1])], {})
+
+
+def coverage(draw, truth, runs, *, hits=False, sizes=None, of=stats.mean) -> Tensor:
+    """The share of runs in which the interval of each contrast of `BOTH` holds the truth.
 
     Args:
         draw: generator -> scores [networks, cells, images] or [..., sizes].
@@ -33,41 +55,18 @@ def coverage(draw, truth, runs, *, hits=False, sizes=None, of=stats.mean, cells=
         hits: whether the scores are 0 or 1.
         sizes: of the last dimension.
         of: the statistic.
-        cells: labels of the cells; None: explainer 0, 1, ...
-        contrasts: [contrasts, cells].
     """
     g = torch.Generator().manual_seed(0)
-    held = torch.zeros(len(contrasts))
-    gathered = None
-    for _ in range(runs):
-        values = draw(g)
-        if gathered is None:  # one table as a mould: building 1000 is slow
-            table = Scores.concat(
-                Scores.of(
-                    torch.as_tensor(values[n, e], dtype=torch.uint8) if hits else values[n, e],
-                    images=torch.arange(values.shape[2]),
-                    sizes=sizes,
-                    dataset="d",
-                    network=str(n),
-                    explainer=str(e),
-                    metric="m",
-                )
-                for n in range(len(values))
-                for e in range(values.shape[1])
-            )
-            cells = [{"explainer": str(e)} for e in range(values.shape[1])] if cells is None else cells
-            gathered = gather(table, statistic(of), cells, {})
-        v = values.double() if sizes is not None else values.double()[..., None]
-        rows = tuple(
-            tuple(
-                tuple(Rows(v[n, int(own.get("explainer", c))], None, 0) for own in gathered.statistic.over)
-                for c in range(len(cells))
-            )
-            for n in range(len(v))
-        )
-        filled = replace(gathered, rows=rows)
-        e = intervals(filled, resampled(filled), contrasts)
-        held += (e.low <= truth) & (torch.as_tensor(truth) <= e.high)
+    tables = [draw(g) for _ in range(runs)]
+    empty = mould(tables[0], hits, sizes, of)
+    held = torch.zeros(len(BOTH))
+    for some in torch.stack(tables).double().split(AT_ONCE):
+        values = some if sizes is not None else some[..., None]
+        networks = values.transpose(0, 1).flatten(1, 2)  # the cells of all tables side by side
+        filled = replace(empty, rows=tuple(tuple((Rows(v, None, 0),) for v in cells) for cells in networks))
+        e = intervals(filled, resampled(filled), torch.kron(torch.eye(len(some)), BOTH))
+        low, high = (end.view(len(some), len(BOTH)) for end in (e.low, e.high))
+        held += ((low <= truth) & (truth <= high)).sum(0)
     return held / runs
 
 
@@ -140,10 +139,11 @@ def test_contrasts_of_correlations():
         r = torch.tensor([strong, weak])[:, None]
         return torch.cat([x, r * x + (1 - r**2) ** 0.5 * noise], 1)
 
-    of = stats.Statistic(
-        lambda x, y, z: torch.stack([stats.association(x, y), stats.association(x, y) - stats.association(x, z)], 1),
-        tuple({"explainer": e} for e in "012"),
-    )
+    def correlations(x, y, z):
+        first = stats.association(x, y)
+        return torch.stack([first, first - stats.association(x, z)], 1)
+
+    of = stats.Statistic(correlations, tuple({"explainer": e} for e in "012"))
     rank = torch.tensor([6 / torch.pi * torch.asin(torch.tensor(r / 2)) for r in (strong, weak)])  # of normal variables
     truth = torch.stack([rank[0], rank[0] - rank[1]])[None]
     g = torch.Generator().manual_seed(0)

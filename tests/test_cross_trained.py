@@ -39,9 +39,21 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A family of networks, which many tests ask and none changes, and the cache that has them."""
+    with pytest.MonkeyPatch.context() as patch:
+        own = tmp_path_factory.mktemp("trained")
+        patch.setenv("FAITHLAB_CACHE", str(own))
+        patch.setattr(datasets, "load", lambda name, split="train", **options: images())
+        return own, cross_trained.family(folds.comparable(RECIPE, K, tolerance=1.0), 50, name="net")
+
+
 @pytest.fixture
-def family(folder):
-    return cross_trained.family(folds.comparable(RECIPE, K, tolerance=1.0), 50, name="net")
+def family(trained, folder, monkeypatch):
+    own, found = trained
+    monkeypatch.setenv("FAITHLAB_CACHE", str(own))
+    return found
 
 
 BOTH = {name: METRICS[name] for name in ("MeGe", "ReCo")}

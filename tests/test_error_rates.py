@@ -140,7 +140,6 @@ def verdict_rate(truths, wanted, runs=400) -> float:
 
 MANY = {
     "one strong, 19 at the bar": [[9.0]] + [[0.0]] * 19,
-    "ten strong, ten at the bar": [[9.0]] * 10 + [[0.0]] * 10,
     "all at the bar": [[0.0]] * 20,
     "strong in one network, at the bar in two": [[9.0, 0.0, 0.0]] * 20,
     "four parts, three at the bar": [[9.0]] + [[0.0]] * 3,
@@ -154,8 +153,8 @@ def test_false_partly_is_rarer_than_one_in_ten(truths):
 
 def test_without_the_higher_level_it_would_not_be(monkeypatch):
     monkeypatch.setattr(verdicts, "tail", lambda parts, networks=1: 0.025)
-    assert verdict_rate(MANY["one strong, 19 at the bar"], PARTLY) > 0.3
-    assert verdict_rate(MANY["strong in one network, at the bar in two"], PARTLY) > 0.3
+    assert verdict_rate(MANY["one strong, 19 at the bar"], PARTLY, 100) > 0.3
+    assert verdict_rate(MANY["strong in one network, at the bar in two"], PARTLY, 100) > 0.3
 
 
 def test_a_clear_claim_of_many_parts_is_still_reproduced():

@@ -11,8 +11,23 @@ from packaging.requirements import Requirement
 from faithlab.study import places, reach
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-ABSENT = "import sys\nsys.modules.update(dict.fromkeys({absent!r}))\n"
-"""To import what is None is an error, as if it were not installed."""
+FORKS = """
+import os
+import sys
+
+import torch
+
+for number, (source, absent) in enumerate({asked!r}):
+    child = os.fork()
+    if not child:
+        for own, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(name + str(number), os.O_WRONLY | os.O_CREAT), own)
+        sys.modules.update(dict.fromkeys(absent))  # to import what is None is an error, as if it were not installed
+        exec(source, {{"__name__": "__main__"}})
+        sys.exit()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    open("code" + str(number), "w").write(str(code))
+"""
 ASKED = """
 import torch
 from faithlab import claims, engine, search, segments, stats
@@ -37,34 +52,47 @@ def beyond(*extras: str) -> set[str]:
     return {MODULES.get(name, name.replace("-", "_")) for name in names}
 
 
-def run(source: str, absent: set[str]) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", ABSENT.format(absent=absent) + source], capture_output=True, text=True)
+MISSING = {
+    ("explainers", "captum"): "explainers",
+    ("zoo.training", "deel"): "explainers,study",
+    ("study", "seaborn"): "explainers,study",
+}
+"""By module and by what is absent: the extras that it asks for."""
 
 
-def test_a_metric_is_asked_without_any_extra():
-    done = run(ASKED, beyond())
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip() == "4"
-
-
-@pytest.mark.parametrize(
-    ("module", "absent", "extra"),
-    [
-        ("explainers", "captum", "explainers"),
-        ("zoo.training", "deel", "explainers,study"),
-        ("study", "seaborn", "explainers,study"),
-    ],
-)
-def test_what_needs_an_extra_says_which(module, absent, extra):
-    done = run(f"import faithlab.{module}", {absent})
-    assert done.returncode
-    assert f"needs {absent}, which is not installed: pip install 'faithlab[{extra}]'" in done.stderr
-
-
-def test_what_a_notebook_imports_comes_with_the_study():
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> dict[object, subprocess.CompletedProcess]:
+    """How these sources end: each in a process of its own, a fork of one that has loaded torch, which all need."""
     reached = set().union(*(reach.modules(places.script(name)) for name in places.notebooks()))
-    asked = sorted(name for name in reached if name.startswith("faithlab"))
-    assert "faithlab.study.results" in asked
-    # What runs the cells is there, in a notebook.
-    done = run("".join(f"import {name}\n" for name in asked), beyond("book", "peers") - {"ipykernel"})
-    assert done.returncode == 0, done.stderr[-2000:]
+    imports = sorted(name for name in reached if name.startswith("faithlab"))
+    assert "faithlab.study.results" in imports
+    asked = {key: (f"import faithlab.{key[0]}", {key[1]}) for key in MISSING} | {
+        "a metric": (ASKED, beyond()),
+        # What runs the cells is there, in a notebook.
+        "all notebooks": ("".join(f"import {name}\n" for name in imports), beyond("book", "peers") - {"ipykernel"}),
+    }
+    folder = tmp_path_factory.mktemp("done")
+    subprocess.run([sys.executable, "-c", FORKS.format(asked=[*asked.values()])], cwd=folder, check=True)
+    said = [[(folder / f"{of}{number}").read_text() for of in ("code", "out", "err")] for number in range(len(asked))]
+    return {
+        key: subprocess.CompletedProcess([], int(code), out, err)
+        for key, (code, out, err) in zip(asked, said, strict=True)
+    }
+
+
+def test_a_metric_is_asked_without_any_extra(done):
+    found = done["a metric"]
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert found.stdout.strip() == "4"
+
+
+@pytest.mark.parametrize("what", MISSING)
+def test_what_needs_an_extra_says_which(what, done):
+    _, absent = what
+    assert done[what].returncode
+    assert f"needs {absent}, which is not installed: pip install 'faithlab[{MISSING[what]}]'" in done[what].stderr
+
+
+def test_what_a_notebook_imports_comes_with_the_study(done):
+    found = done["all notebooks"]
+    assert found.returncode == 0, found.stderr[-2000:]

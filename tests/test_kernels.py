@@ -9,12 +9,16 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 
 import nbformat
+import papermill
 import psutil
 import pytest
+from nbclient.exceptions import DeadKernelError
+from traitlets.config import Config
 
 from faithlab.study import execute, kernels, pipeline, places
 
@@ -56,17 +60,15 @@ def servers(mark):
     return found
 
 
-def page(folder, *cells, **options):
-    """A notebook of these cells, executed as `faithlab.study.execute` does it; the outputs' texts."""
+def page(folder, *cells):
+    """Execute a notebook of these cells as `faithlab.study.execute` does it; the outputs of the first."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(of) for of in cells])
-    nbformat.write(notebook, folder / "page.ipynb")
-    command = (
-        "import papermill, sys; from traitlets.config import Config; from faithlab.study import kernels;"
-        "config = Config(KernelManager={'transport': 'ipc', 'ip': 'kernel'});"
-        "papermill.execute_notebook('page.ipynb', 'out.ipynb', kernel_name='python3', progress_bar=False,"
-        " config=config, kernel_manager_class=kernels.Manager)"
-    )
-    return subprocess.Popen([sys.executable, "-c", command], cwd=folder, **options)
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    with tempfile.TemporaryDirectory() as sockets:
+        config = Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"})
+        options = {"kernel_name": "python3", "cwd": str(folder), "shutdown_kernel": "immediate", "progress_bar": False}
+        options |= {"config": config, "kernel_manager_class": kernels.Manager}
+        return papermill.execute_notebook(notebook, None, **options).cells[0].outputs
 
 
 SAYS = """
@@ -78,15 +80,22 @@ print(torch.get_num_threads(), int(signal.getsignal(signal.SIGTERM)), __name__, 
 """
 
 
-def test_a_kernel_is_a_fork_with_the_page_s_own_folder_and_environment(build, tmp_path, monkeypatch):
+@pytest.fixture
+def few_libraries(tmp_path_factory, monkeypatch):
+    """Servers that load torch, and of the rest what takes no seconds."""
+    folder = tmp_path_factory.mktemp("few")
+    large = ("captum", "timm", "torchvision", "scipy", "pandas", "matplotlib.pyplot")
+    (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({large}))\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+
+def test_a_kernel_is_a_fork_with_the_page_s_own_folder_and_environment(build, few_libraries, tmp_path, monkeypatch):
     for name, threads in (("one", "1"), ("two", "1"), ("three", "2")):
         folder = tmp_path / name
         folder.mkdir()
         monkeypatch.setenv("OF_THIS_PAGE", name)
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        assert page(folder, SAYS).wait(timeout=240) == 0
-        (cell,) = nbformat.read(folder / "out.ipynb", as_version=4).cells
-        first, second = "".join(output["text"] for output in cell.outputs).splitlines()
+        first, second = "".join(output["text"] for output in page(folder, SAYS)).splitlines()
         assert first == f"True False {folder} {name}"
         assert second == f"{threads} {int(signal.SIG_DFL)} __main__ -f"
     assert len(servers(build)) == 2, "one for each number of threads"
@@ -99,9 +108,15 @@ def test_a_kernel_is_a_fork_with_the_page_s_own_folder_and_environment(build, tm
 
 
 def test_a_kernel_ends_with_who_asked_for_it(long_build, tmp_path):
-    process = page(
-        tmp_path, "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(600)"
+    waits = "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(600)"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(waits)])
+    command = (
+        f"import sys; sys.path[:] = {sys.path};"  # else it has another server
+        "import nbclient, nbformat; from faithlab.study import kernels;"
+        "manager = kernels.Manager(kernel_name='python3', transport='ipc', ip='kernel');"
+        "nbclient.NotebookClient(nbformat.reads(sys.argv[1], 4), km=manager).execute()"
     )
+    process = subprocess.Popen([sys.executable, "-c", command, nbformat.writes(notebook)], cwd=tmp_path)
     deadline = time.monotonic() + 240
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         assert process.poll() is None
@@ -121,29 +136,26 @@ def test_a_kernel_that_dies_is_noticed_whatever_it_has_started(long_build, tmp_p
         "import os, pathlib, time; pathlib.Path('parent').write_text(str(os.getppid()));"
         "os.fork() or (time.sleep(600), os._exit(0)); os._exit(3)"
     )
-    with (tmp_path / "says").open("w") as says:
-        assert page(tmp_path, dies, stderr=says).wait(timeout=240) != 0
-    assert "DeadKernelError" in (tmp_path / "says").read_text()
+    with pytest.raises(DeadKernelError):
+        page(tmp_path, dies)
     assert int((tmp_path / "parent").read_text()) in {of.pid for of in servers(long_build)}, "it was a fork"
 
 
 def test_a_figure_is_inline(long_build, tmp_path):
     draws = "import os; import matplotlib.pyplot as plt; print(os.getppid()); figure = plt.figure(); plt.plot([1, 2])"
-    assert page(tmp_path, draws).wait(timeout=240) == 0
-    (cell,) = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells
-    assert [output.output_type for output in cell.outputs][-1] == "display_data"
-    assert "image/png" in cell.outputs[-1]["data"]
-    assert int(cell.outputs[0]["text"]) in {of.pid for of in servers(long_build)}, "it was a fork"
+    says, *_, shows = page(tmp_path, draws)
+    assert shows.output_type == "display_data"
+    assert "image/png" in shows["data"]
+    assert int(says["text"]) in {of.pid for of in servers(long_build)}, "it was a fork"
 
 
 def test_where_no_server_can_be_had_a_kernel_starts_cold(build, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"faithlab-kernels-{os.getuid()}").mkdir(mode=0o755)  # others may look into it
     folder = tmp_path / "page"
     folder.mkdir()
-    assert page(folder, "import sys; print('torch' in sys.modules)").wait(timeout=240) == 0
-    (cell,) = nbformat.read(folder / "out.ipynb", as_version=4).cells
-    assert cell.outputs[0]["text"] == "False\n"
+    (says,) = page(folder, "import sys; print('torch' in sys.modules)")
+    assert says["text"] == "False\n"
     assert not servers(build)
 
 
@@ -154,18 +166,18 @@ def test_kernels_start_cold_outside_a_build_and_where_a_gpu_is_handed_out(build,
     assert not kernels.wanted()
 
 
-def test_what_a_server_imports_is_what_pages_import():
+def test_what_a_server_imports_is_what_pages_import(long_build, tmp_path):
     code = (
-        "import sys, importlib; from faithlab.study import kernels;"
-        "[importlib.import_module(l) for l in kernels.LIBRARIES];"
-        "before = {m.split('.')[0] for m in sys.modules};"
+        "import os, sys; before = {m.split('.')[0] for m in sys.modules};"
         "import faithlab.study.figures, faithlab.study.results, faithlab.trials.transformers, faithlab.explainers;"
         "after = {m.split('.')[0] for m in sys.modules};"
-        "print(sorted(after - before))"
+        "print(os.getppid(), sorted(after - before))"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240)
-    more = ast.literal_eval(ran.stdout.splitlines()[-1])
-    assert not {"torch", "torchvision", "timm", "captum", "seaborn", "scipy", "pandas", "sympy", "IPython"} & set(more)
+    parent, _, more = "".join(output["text"] for output in page(tmp_path, code)).partition(" ")
+    assert int(parent) in {of.pid for of in servers(long_build)}, "it was a fork"
+    more = set(ast.literal_eval(more))
+    assert "faithlab" in more
+    assert not {"torch", "torchvision", "timm", "captum", "seaborn", "scipy", "pandas", "sympy", "IPython"} & more
 
 
 def test_a_server_without_kernels_ends_by_itself_and_one_with_a_kernel_does_not(build, tmp_path):
@@ -174,7 +186,7 @@ def test_a_server_without_kernels_ends_by_itself_and_one_with_a_kernel_does_not(
     code = (
         "import time; from pathlib import Path; from faithlab.study import kernels;"
         f"kernels.IDLE = 2.0; kernels.LIBRARIES = (); kernel = kernels.serve(Path({str(address)!r}));"
-        "time.sleep(6 if kernel else 0)"
+        "time.sleep(4 if kernel else 0)"
     )
     server = subprocess.Popen([sys.executable, "-c", code])
     deadline = time.monotonic() + 60
@@ -189,12 +201,19 @@ def test_a_server_without_kernels_ends_by_itself_and_one_with_a_kernel_does_not(
     asked.sendall(request[1:].encode() + b"\n")
     assert int(asked.recv(64))
     assert server.wait(timeout=60) == 0
-    assert time.monotonic() - begin > 6
+    assert time.monotonic() - begin > 4
     assert not address.exists()
 
 
-def test_a_page_says_warm_what_it_says_cold(build, tmp_path, monkeypatch):
-    said = {}
+def test_a_page_says_warm_what_it_says_cold(long_build, tmp_path, monkeypatch):
+    said, forks = {}, []
+
+    class Fork(kernels._Fork):
+        def __init__(self, *of):
+            super().__init__(*of)
+            forks.append(self.pid)
+
+    monkeypatch.setattr(kernels, "_Fork", Fork)
     for way in ("", "1"):
         monkeypatch.setenv(kernels.WARM, way)
         monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / f"warm{way}"))
@@ -210,7 +229,7 @@ def test_a_page_says_warm_what_it_says_cold(build, tmp_path, monkeypatch):
         ]
         folder = places.results("template", "smoke")
         tables = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".parquet")}
-        said[way] = texts, tables
-    assert servers(build), "the second came from a server"
+        said[way] = [texts, tables, len(forks)]
+    assert (said[""].pop(), said["1"].pop()) == (0, 1), "the second came from a server"
     assert said["1"] == said[""]
     assert said[""][1]

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import linecache
+import os
 import shutil
 import subprocess
 import sys
@@ -25,20 +26,36 @@ PLAIN = Recipe("cifar10", "resnet9", epochs=3)
 TUNED = dataclasses.replace(PLAIN, augment=True, mask_share=0.1, fold=(0, 2), start=PLAIN)
 
 
+@pytest.fixture(scope="module")
+def read():
+    """Reads a file as lineage does, and what is in many copies of it once."""
+    known, original = {}, lineage._read.__wrapped__
+
+    def read(path: Path, name: str):
+        key = path.name, name, path.read_bytes()
+        if key not in known:
+            known[key] = original(path, name)
+        return known[key]
+
+    return read
+
+
 @pytest.fixture
-def copied(tmp_path, monkeypatch):
+def copied(tmp_path, monkeypatch, read):
     """A copy of the library to edit: from the first edit on, keys are of the copy."""
     root = tmp_path / "copy"
-    shutil.copytree(LIBRARY, root / "faithlab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(LIBRARY, root / "faithlab", ignore=shutil.ignore_patterns("__pycache__"), copy_function=os.symlink)
     original = lineage.of
 
     def edit(file: str, old: str, new: str) -> None:
         path = root / "faithlab" / file
         text = path.read_text()
         assert old in text, f"{file} has no {old!r} any more: this test needs another place to edit"
+        path.unlink()  # a link to the library's own
         path.write_text(text.replace(old, new))
         monkeypatch.setattr(lineage, "of", partial(original, root=root))
 
+    monkeypatch.setattr(lineage, "_read", read)
     edit.root = root / "faithlab"
     return edit
 

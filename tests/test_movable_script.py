@@ -22,18 +22,24 @@ STYLE = ROOT / "book/_static/faithlab.css"
 SCRIPT = ROOT / "book/_static/movable.js"
 
 
-@pytest.fixture
-def browser():
+@pytest.fixture(scope="module")
+def chromium():
     found = next(filter(None, map(shutil.which, check_book.BROWSERS)), None)
     if not found:
         pytest.skip("no Chromium on the PATH")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=found, args=check_book.FLAGS)
-        page = chromium.new_page()
-        wrong = []
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        yield page
-        chromium.close()
+        launched = playwright.chromium.launch(executable_path=found, args=check_book.FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def browser(chromium):
+    """A page of a context of its own."""
+    page, wrong = chromium.new_page(), []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page
+    page.close()
     assert not wrong
 
 

@@ -23,12 +23,14 @@ PAGE = f"""<!doctype html><html lang="en" data-theme="light"><meta charset="utf-
 <div class="cell tag_parameters">{FOLD}</div></article></html>"""
 
 
-@pytest.fixture
-def served(tmp_path: Path):
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A browser and the address of the page; each test opens it in a context of its own."""
+    folder = tmp_path_factory.mktemp("served")
     for name in ("faithlab.css", "faithlab.js"):
-        shutil.copy(places.root() / "book/_static" / name, tmp_path)
-    (tmp_path / "page.html").write_text(PAGE)
-    with check_book.served(tmp_path) as origin, sync_playwright() as playwright:
+        shutil.copy(places.root() / "book/_static" / name, folder)
+    (folder / "page.html").write_text(PAGE)
+    with check_book.served(folder) as origin, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=check_book.FLAGS)
         yield browser, f"{origin}/page.html"
         browser.close()

@@ -172,46 +172,44 @@ def simulated(*, images=100) -> Scores:
     return Scores.concat(found)
 
 
-def declared(scores: Scores) -> dict[str, list[claims.Part]]:
-    """The shapes of the claims of the SaCo pages."""
-    names = ["IG", "LRP", "Rollout", "ATTCAT", "MM"]
-    better = dict.fromkeys(("SaCo", "AUC", "AOPC", "LOdds", "Comp."), 1)
-    pairs = list(itertools.combinations(better, 2))
-    ours, theirs = (
-        stats.images_ranked([p for p in pairs if ("SaCo" in p) == with_it], names, better) for with_it in (True, False)
-    )
-    random = {"explainer": "Random"}
-    told = [claims.better(scores, {"explainer": name}, random, metric="SaCo") for name in names]
-    beaten = {
-        m: [claims.better(scores, random, {"explainer": name}, metric=m) for name in names] for m in list(better)[1:]
-    }
-    return {
-        "saco-weak": [
-            claims.agrees(
-                scores,
-                (0.18, 0.22),
-                margin=0.1,
-                reason="declared",
-                name=m,
-                of=stats.images_ranked([("SaCo", m)], names, better),
-            )
-            for m in list(better)[1:]
-        ],
-        "saco-others-agree": [
-            claims.agrees(scores, 0.48, margin=0.1, reason="declared", of=theirs, name="about 0.48"),
-            claims.above(scores, 0.1, of=stats.difference(theirs, ours), name="more than SaCo"),
-        ],
-        "saco-random-zero": [
-            claims.within(scores, {"explainer": "Random"}, metric="SaCo", margin=0.1, reason="declared")
-        ],
-        "saco-tells": [claims.most(told, "most")],
-        "saco-random-real": [claims.some(parts, m) for m, parts in beaten.items()],
-    }
+NAMES = ["IG", "LRP", "Rollout", "ATTCAT", "MM"]
+OTHERS = ["AUC", "AOPC", "LOdds", "Comp."]
+HIGHER = dict.fromkeys(["SaCo", *OTHERS], 1)
+OURS, THEIRS = (
+    stats.images_ranked([p for p in itertools.combinations(HIGHER, 2) if ("SaCo" in p) == with_it], NAMES, HIGHER)
+    for with_it in (True, False)
+)
+RANDOM = {"explainer": "Random"}
+DECLARED = {
+    "saco-weak": lambda scores: [
+        claims.agrees(
+            scores,
+            (0.18, 0.22),
+            margin=0.1,
+            reason="declared",
+            name=m,
+            of=stats.images_ranked([("SaCo", m)], NAMES, HIGHER),
+        )
+        for m in OTHERS
+    ],
+    "saco-others-agree": lambda scores: [
+        claims.agrees(scores, 0.48, margin=0.1, reason="declared", of=THEIRS, name="about 0.48"),
+        claims.above(scores, 0.1, of=stats.difference(THEIRS, OURS), name="more than SaCo"),
+    ],
+    "saco-random-zero": lambda scores: [claims.within(scores, RANDOM, metric="SaCo", margin=0.1, reason="declared")],
+    "saco-tells": lambda scores: [
+        claims.most([claims.better(scores, {"explainer": name}, RANDOM, metric="SaCo") for name in NAMES], "most")
+    ],
+    "saco-random-real": lambda scores: [
+        claims.some([claims.better(scores, RANDOM, {"explainer": name}, metric=m) for name in NAMES], m) for m in OTHERS
+    ],
+}
+"""The shapes of the claims of the SaCo pages: scores -> their parts."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("claim", declared(simulated(images=40)))
+@pytest.mark.parametrize("claim", DECLARED)
 def test_chance_rarely_reproduces_the_claims(claim):
     """5 % of 50 runs; 7 or more would come of it in 1 % of such claims."""
-    made = claims.Claim(claim, "Figure 2", "x", declared(simulated())[claim])
+    made = claims.Claim(claim, "Figure 2", "x", DECLARED[claim](simulated()))
     assert claims.error_rate(made, 50).reproduced < 7

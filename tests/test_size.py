@@ -1,5 +1,6 @@
 """The explanation size: named where there is one, refused where there is none, on curves whose truth is known."""
 
+import functools
 import math
 
 import numpy as np
@@ -14,6 +15,7 @@ from faithlab.metrics.size import (
     SETTINGS,
     SIZES,
     Setting,
+    Size,
     explanation_size,
     law,
     read,
@@ -29,6 +31,12 @@ from faithlab.trials.plateaus import FEATURES, Plateau
 F = FEATURES
 
 
+@functools.cache
+def study(plateau: Plateau, number: int) -> Size:
+    """What is read in a study, which several tests look at."""
+    return plateau.read(number)
+
+
 NAMED = {
     "perfect": Plateau(),
     "a tenth of the ranking is noise": Plateau(noise=0.1, response="square"),
@@ -42,7 +50,7 @@ NAMED = {
 @pytest.mark.parametrize("case", NAMED)
 def test_a_true_size_is_named_and_covered(case):
     """The goal is 90 % of each. A rate of 95 % leaves more than two of eight out in 0.6 % of the suites."""
-    found = [NAMED[case].read(number) for number in range(8)]
+    found = [study(NAMED[case], number) for number in range(8)]
     named = [size for size in found if not size.refusal]
     assert len(named) >= 6, [size.refusal for size in found]
     assert sum(size.low - 1e-9 <= 0.2 <= size.high + 1e-9 for size in named) >= len(named) - 2
@@ -75,7 +83,7 @@ def test_the_recorded_studies_meet_the_goals_and_are_those_of_today():
             assert held.mean() >= 0.9, case
     for case, plateau in {"perfect ranking": Plateau(), "a second, weaker tier": Plateau("unequal")}.items():
         for number in range(2):
-            found, before = plateau.read(number), kept.loc[case].iloc[number]
+            found, before = study(plateau, number), kept.loc[case].iloc[number]
             assert (found.fraction, found.low, found.high) == pytest.approx(
                 tuple(before[["size", "low", "high"]]), abs=0.02
             )
@@ -133,7 +141,7 @@ def test_what_cannot_be_simulated_is_an_error():
 
 
 def test_what_is_found_is_told():
-    size = Plateau().read(0)
+    size = study(Plateau(), 0)
     low, high = size.block
     assert str(size) == f"{size.fraction:.2f} [{size.low:.2f}, {size.high:.2f}]"
     assert size.low <= size.fraction <= size.high
@@ -152,7 +160,7 @@ def test_what_is_found_is_told():
 
 
 def test_panels_show_what_is_read_and_which_story_misses_the_dots():
-    sizes = {"an end": Plateau().read(0), "none": read(Plateau().curves(0)[:, :, [0] * 20], SIZES, SETTINGS, F)}
+    sizes = {"an end": study(Plateau(), 0), "none": read(Plateau().curves(0)[:, :, [0] * 20], SIZES, SETTINGS, F)}
     figure = figures.plateaus(sizes | {"again": sizes["an end"]}, truth={"an end": 0.2})
     assert [a.get_title() for a in figure.axes[:2]] == [f"an end\n{sizes['an end']}", "none\nno size"]
     assert [a.axison for a in figure.axes] == [True, True, True, False]

@@ -22,31 +22,37 @@ MERGED = """<table class="dataframe"><thead><tr><th></th><th></th><th colspan="2
 LONG = pd.DataFrame({"n": range(60)}, index=[f"row {i}" for i in range(60)])
 
 
-@pytest.fixture
-def browser(tmp_path):
-    """Pages from files, as a reader has them who downloads the book."""
+@pytest.fixture(scope="module")
+def chromium():
+    """To start it takes longer than any test: each has a context of its own in the same one."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=BROWSER, args=check_book.FLAGS)
+        started = playwright.chromium.launch(executable_path=BROWSER, args=check_book.FLAGS)
+        yield started
+        started.close()
 
-        def show(body: str, theme: str = "light", scripts: bool = True):
-            links = "".join(
-                f'<link rel="stylesheet" href="{STATIC / f"{name}.css"}">' for name in ("faithlab", "print")
-            )
-            links += "".join(
-                f'<script defer src="{STATIC / f"{name}.js"}"></script>' for name in ("faithlab", "tables")
-            )
-            path = tmp_path / "page.html"
-            path.write_text(
-                f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8"><title>t</title>{links}'
-                f'<article class="bd-article"><div class="cell_output">{body}</div></article></html>'
-            )
-            page = chromium.new_context(java_script_enabled=scripts).new_page()
-            page.on("pageerror", lambda error: pytest.fail(str(error)))
-            page.goto(path.as_uri())
-            return page
 
-        yield show
-        chromium.close()
+@pytest.fixture
+def browser(chromium, tmp_path):
+    """Pages from files, as a reader has them who downloads the book."""
+    contexts = []
+
+    def show(body: str, theme: str = "light", scripts: bool = True):
+        links = "".join(f'<link rel="stylesheet" href="{STATIC / f"{name}.css"}">' for name in ("faithlab", "print"))
+        links += "".join(f'<script defer src="{STATIC / f"{name}.js"}"></script>' for name in ("faithlab", "tables"))
+        path = tmp_path / "page.html"
+        path.write_text(
+            f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8"><title>t</title>{links}'
+            f'<article class="bd-article"><div class="cell_output">{body}</div></article></html>'
+        )
+        contexts.append(chromium.new_context(java_script_enabled=scripts))
+        page = contexts[-1].new_page()
+        page.on("pageerror", lambda error: pytest.fail(str(error)))
+        page.goto(path.as_uri())
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
 
 
 def names(page) -> list[str]:

@@ -10,6 +10,8 @@ from faithlab.study import networks, places, profiles, train
 from faithlab.zoo import training
 
 PAGE = "reco-mege/degraded"
+SHARING = [name for name in places.notebooks() if profiles.needs(name).shares]
+USERS = ["f-fidelity/images", *(name for name in SHARING if profiles.needs(name).shares == "f-fidelity/images")]
 
 
 @pytest.fixture
@@ -19,6 +21,18 @@ def asked(monkeypatch):
     monkeypatch.setenv("FAITHLAB_NETWORKS", "")
     monkeypatch.setattr(training, "trained", lambda recipe: found.append(recipe.key()))
     return found
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """What Snakemake says that it would do for the pages that are asked about here, in the build of a whole book."""
+    build = tmp_path_factory.mktemp("build")
+    pages = [f"{os.path.relpath(build, places.root())}/paper/executed/{name}.ipynb" for name in (PAGE, *USERS)]
+    command = [sys.executable, "-m", "snakemake", "-n", "--cores", "1", *pages, "--config", "profile=paper"]
+    environment = {"FAITHLAB_BUILD": str(build), "FAITHLAB_NETWORKS": ""}
+    return subprocess.run(
+        command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
+    ).stdout
 
 
 def test_the_parts_together_are_all_networks_and_none_is_trained_twice(asked):
@@ -58,18 +72,10 @@ def test_a_notebook_without_networks_to_train_ahead_is_an_error(asked, capsys):
     assert not asked
 
 
-def test_the_pipeline_trains_the_parts_before_the_notebook_runs(tmp_path):
-    command = [sys.executable, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=paper", "--cores", "1"]
-    environment = {"FAITHLAB_BUILD": str(tmp_path), "FAITHLAB_NETWORKS": ""}
-    planned = subprocess.run(
-        command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
-    ).stdout
+def test_the_pipeline_trains_the_parts_before_the_notebook_runs(planned):
     parts = profiles.needs(PAGE).jobs["paper"]
     positions = [planned.index(f"part {part} of {parts}") for part in range(parts)]
     assert max(positions) < planned.index(f"notebook {PAGE}")
-
-
-SHARING = [name for name in places.notebooks() if profiles.needs(name).shares]
 
 
 def test_notebooks_wait_only_for_networks_that_are_trained_ahead():
@@ -86,13 +92,8 @@ def test_a_notebook_that_shares_networks_would_train_the_same(name):
     assert [recipe.key() for recipe in networks.resnets(profiles.resolve(name))] == expected
 
 
-def test_a_build_trains_shared_networks_before_any_notebook_that_uses_them(tmp_path):
-    command = [sys.executable, "-m", "snakemake", "-n", "--config", "profile=quick", "--cores", "1"]
-    environment = {"FAITHLAB_BUILD": str(tmp_path), "FAITHLAB_NETWORKS": ""}
-    planned = subprocess.run(
-        command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
-    ).stdout
+def test_a_build_trains_shared_networks_before_any_notebook_that_uses_them(planned):
     first = planned.index("networks of f-fidelity/images")
-    assert profiles.needs("f-fidelity/images").jobs["quick"]
-    users = [name for name in SHARING if profiles.needs(name).shares == "f-fidelity/images"]
-    assert all(first < planned.index(f"notebook {name} ") for name in ["f-fidelity/images", *users])
+    assert profiles.needs("f-fidelity/images").jobs["paper"]
+    assert len(USERS) > 1
+    assert all(first < planned.index(f"notebook {name} ") for name in USERS)

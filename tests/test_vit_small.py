@@ -18,15 +18,20 @@ from faithlab.zoo import datasets, models, shipped, training, vit_small
 from faithlab.zoo.vit_small import DEPTH, HEADS, WIDTH
 
 
-@pytest.fixture
-def invented(monkeypatch):
-    """Weights of the package's shapes, drawn at random, in the place of those that have to be fetched."""
+@pytest.fixture(scope="module")
+def drawn() -> list[torch.Tensor]:
+    """22 million numbers at random, in the package's shapes."""
     shapes = {"cls_token": (1, 1, WIDTH), "pos_embed": (1, 1 + 37 * 37, WIDTH)}
     shapes |= {"patch_embed.proj.weight": (WIDTH, 3, 14, 14), "patch_embed.proj.bias": (WIDTH,)}
     with torch.device("meta"):
         layers = {name: tuple(p.shape) for name, p in models.build("vit_small").named_parameters()}
     generator = torch.Generator().manual_seed(0)
-    drawn = [0.02 * torch.randn(shapes.get(name, layers[name]), generator=generator) for name, _ in vit_small._named()]
+    return [0.02 * torch.randn(shapes.get(name, layers[name]), generator=generator) for name, _ in vit_small._named()]
+
+
+@pytest.fixture
+def invented(drawn, monkeypatch):
+    """Weights drawn at random, in the place of those that have to be fetched."""
     packaged = dataclasses.replace(vit_small.BACKBONE)
     monkeypatch.setattr(type(packaged), "tensors", lambda self: [tensor.clone() for tensor in drawn])
     monkeypatch.setattr(vit_small, "BACKBONE", packaged)
