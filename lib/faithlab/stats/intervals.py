@@ -136,11 +136,11 @@ class Estimate:
 
     def stretch(self, tail: float) -> float:
         """How much wider an interval with this share outside at each end is, by Student's quantiles."""
-        return _quantile(self._freedom, tail) / _quantile(self._freedom, TAIL)
+        return float(scipy.special.stdtrit(self._freedom, tail) / scipy.special.stdtrit(self._freedom, TAIL))
 
     def shrink(self, tail: float) -> float:
         """How much narrower an interval with this share outside at each end would be, were the spread known."""
-        return float(scipy.special.ndtri(tail)) / _quantile(self._freedom, tail)
+        return float(scipy.special.ndtri(tail) / scipy.special.stdtrit(self._freedom, tail))
 
     @property
     def _freedom(self) -> int:
@@ -154,12 +154,6 @@ class Estimate:
             return f"{self.value.numel()} values of {self.images} images"
         value, low, high = (float(x.flatten()[0]) for x in self.pooled)
         return f"{value:.3g} (no interval)" if low != low else f"{value:.3g} [{low:.3g}, {high:.3g}]"
-
-
-@lru_cache(maxsize=1024)  # verdicts of simulated studies ask for the same few time and again
-def _quantile(freedom: int, tail: float) -> float:
-    """Student's quantile."""
-    return float(scipy.special.stdtrit(freedom, tail))
 
 
 def estimate(
