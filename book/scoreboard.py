@@ -79,8 +79,10 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
     (target / "columns.md").write_text(_columns(), encoding="utf-8")
     (target / "measurements.md").write_text(_measurements(runs), encoding="utf-8")
 
-    apart = [f"- [](../notebooks/{name}): {why}.\n" for name, why in NOT_COMPARED.items()]
-    apart += [f"- [](../notebooks/{name}), of {RESTS_ON[key]}.\n" for name, (key,) in LEFT_OUT.items()]
+    said = {name: f": {why}" for name, why in NOT_COMPARED.items()}
+    said |= {name: f", of {RESTS_ON[key]}" for name, (key,) in LEFT_OUT.items()}
+    # Not as Markdown: a fork may have a book without these pages.
+    apart = [f'- <a href="../notebooks/{name}.html">{name}</a>{what}.\n' for name, what in said.items()]
     (target / "not-compared.md").write_text("".join(apart), encoding="utf-8")
 
     declared = yaml.safe_load((places.root() / "book" / "choices.yml").read_text(encoding="utf-8"))

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import judged
 import pandas as pd
@@ -16,7 +17,7 @@ from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
 from faithlab.study import places
-from faithlab.study.agreement import INPUTS
+from faithlab.study.agreement import INPUTS, LEFT_OUT, NOT_COMPARED
 from faithlab.study.results import Recorded, recorded_runs
 from faithlab.trials import examination
 
@@ -263,6 +264,14 @@ def test_a_claim_that_only_a_larger_run_judges_is_shown_while_the_page_makes_it(
     text = (tmp_path / "out/claims-saco.md").read_text()
     assert "Claim not-made-now" not in text
     assert "<dd>It does not ask what this claim is judged on.</dd>" in text
+
+
+def test_pages_that_a_build_does_not_compare_are_named(tmp_path, results):
+    scoreboard.write(results, tmp_path / "out")
+    text = (tmp_path / "out/not-compared.md").read_text()
+    named = re.findall(r'<a href="\.\./notebooks/(\S+)\.html">', text)
+    assert sorted(named) == sorted([*NOT_COMPARED, *LEFT_OUT])
+    assert all((Path(__file__).parents[1] / f"notebooks/{name}.py").is_file() for name in named)
 
 
 def test_recorded_runs_are_listed_with_what_they_came_from(results, tmp_path):
