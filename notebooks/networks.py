@@ -222,7 +222,7 @@ if rows:
         f"{judged['data'].nunique()} data sets. They are right on {of_ends[0]} to {of_ends[1]} of their test examples, the median on "
         f"{judged['accuracy'].median():.0%}"
         + (
-            f"; {roar} more were retrained for ROAR on masked images, which pages ask and do not explain"
+            f"; {roar} more that ship were retrained for ROAR on masked images, which pages ask and do not explain"
             if roar
             else ""
         )
@@ -288,7 +288,7 @@ if anew:
     text += f"percentage points. {same} explain as before, to three digits."
     if same < len(retrained):
         text += f" Least alike are the explanations of {of_reader(least['network'])} on {readable(least['data'])}, whose accuracy moved by "
-        text += f"{100 * moved[alike.idxmin()]:.2f} points: their maps have a rank correlation of **{alike.min():.2f}** with those that "
+        text += f"{100 * moved[alike.idxmin()]:.2f} points: their maps, of the kind that is less alike, have a rank correlation of **{alike.min():.2f}** with those that "
         text += "ship. So what is measured on explanations is measured on one network, and the networks ship."
     display(Markdown(text), shown(retrained, formats), Markdown(f"Trained anew: {places(retrained)}."))
 else:
@@ -327,7 +327,7 @@ if trained:
             "pages": by_kind["page"].unique().map(", ".join),
         }
     )
-    table["minutes"] = table["minutes"].map("{:.0f}".format)
+    table["minutes"] = table["minutes"].map("{:.1f}".format)
     display(tables.prose(table.astype(str).reset_index()))
 else:
     display(Markdown("No recorded run has trained another."))

@@ -170,7 +170,9 @@ def why(verdict):
     said = groups["outcome"].value_counts().unstack(fill_value=0)
     said = said[[of for of in ("holds", "fails", "open", "depends on the network") if of in said]]
     said.insert(0, "mean difference of T", groups["value"].mean().map("{:+.2f}".format).str.replace("-", "−"))
-    return tables.prose(said.loc[[name for name, _ in groups]].astype(str).reset_index())
+    shown = tables.prose(said.loc[[name for name, _ in groups]].astype(str).reset_index())
+    shares = ", ".join(f"{of} {part / cells['value'].var():.0%}" for of, part in spread.items())
+    return tables.noted(shown, f"Of the variance of these differences goes with the {shares}") if shares else shown
 
 
 f_fidelity = run.claim(

@@ -458,7 +458,7 @@ for variant, question in questions.items():
 run.why("fc-near-random-dice", *possible, source=source)
 
 # %% [markdown]
-# On black IG(min) is the region by construction, and EG, whose background is mostly black, nearly so: the next claim meets rivals
+# On black IG(min) is the region by construction, and EG, whose background is mostly black, is helped by it: the next claim meets rivals
 # here that know the answer, and its verdict speaks of this task alone.
 
 # %% tags=["hide-input"]
@@ -472,14 +472,15 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why?** Is it those rivals alone? Then each would lead all others: the strongest of them is asked.
+# **Why?** Is it those rivals alone? Then each would lead all others: the strongest of them is asked. IG(min) + XRAI starts from the
+# region, so that its own lead says little.
 
 # %% tags=["hide-input"]
 others = [name for name in rivals if not name.startswith(("IG(min)", "EG"))]
 strongest = max(others, key=lambda name: float(stats.estimate(known, explainer=name, **dice).pooled[0]))
 possible = [
     Reason(
-        "Does it lead the others, which do not know the region?",
+        "Does it lead the others, IG(min) and EG aside?",
         f"{name} − {strongest}",
         stats.paired(known, {"explainer": name}, {"explainer": strongest}, **dice),
         above=0,

@@ -89,7 +89,7 @@ Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 #
 # TRACE-Mo wants the answer to fall when its first patches go. TRACE-Le wants it to stay when its last patches go. Each is
 # also measured by the other criterion. On the scale below 1 is the best order for that criterion, and 0 a random order. An
-# order that names what matters should do well by both.
+# order that names what matters should do well by both. *-p* in a name says that the answer is the probability of the class.
 
 # %% tags=["hide-input"]
 sought = {name: METRICS[name] for name in ("MoRF", "LeRF", "LeRF - MoRF")}
@@ -259,7 +259,8 @@ display(tables.prose(table), Markdown(f"Correlations, {source_of_maps}."))
 
 # %% [markdown]
 # The scale of the next claims goes from a random order (0) to the best order for the criterion (1). *Bad* is here less than
-# half of the way, *good* more than half, and *slightly* less than a quarter of it lost. The paper prints curves only.
+# half of the way, *good* more than half, and *slightly* less than a quarter of it lost, which the claim on large patches is held to,
+# too. The paper prints curves only.
 
 # %% tags=["hide-input"]
 coarse, fine = (end(scores.labels("level")) for end in (min, max))
@@ -277,7 +278,7 @@ run.claim(
 
 # %% [markdown]
 # **Why is one not good by the other?** Is it the number of patches: is an order more than half as good by the other criterion
-# with some number of them? And how much of an order does LeRF need? Once so few patches are kept that the answer is as good as
+# with one of these numbers? And how much of an order does LeRF need? Once so few patches are kept that the answer is as good as
 # with all, the order of the others costs LeRF nothing, and MoRF begins with the few.
 
 # %% tags=["hide-input"]
@@ -338,8 +339,8 @@ run.claim(
 )
 
 # %% [markdown]
-# **Why not with large patches either?** Do the patches whose removal hurts most suffice by themselves? Then the class would still have more
-# than half of the probability with a quarter of the patches, those that come first in an order.
+# **Why not with large patches either?** Do the patches whose removal hurts most suffice by themselves? Then the class would still have a
+# probability above one half with a quarter of the patches, those that come first in the order. TRACE-Le's are beside them.
 
 # %% tags=["hide-input"]
 coarsest = min(told.where(metric="LeRF").labels("level"))
@@ -348,7 +349,7 @@ possible = []
 for name in ("TRACE-Mo-p", "TRACE-Le-p"):
     left_over = stats.estimate(followed_best, quarter, metric="probability left, LeRF", explainer=name, level=coarsest)
     asked_of = f"{name}: probability with a quarter of {coarsest:.0f} patches"
-    possible.append(Reason("Do its first patches suffice?", asked_of, left_over, above=0.5))
+    possible.append(Reason("Do the first patches suffice?", asked_of, left_over, above=0.5))
 run.why("tr-coarse-mo", *possible, source=of_curves)
 
 # %% tags=["hide-input"]
