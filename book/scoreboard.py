@@ -80,7 +80,7 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
     (target / "measurements.md").write_text(_measurements(runs), encoding="utf-8")
 
     said = {name: f": {why}" for name, why in NOT_COMPARED.items()}
-    said |= {name: f", of {RESTS_ON[key]}" for name, (key,) in LEFT_OUT.items()}
+    said |= {name: f", of {' and '.join(RESTS_ON[key] for key in keys)}" for name, keys in LEFT_OUT.items()}
     # Not as Markdown: a fork may have a book without these pages.
     apart = [f'- <a href="../notebooks/{name}.html">{name}</a>{what}.\n' for name, what in said.items()]
     (target / "not-compared.md").write_text("".join(apart), encoding="utf-8")
