@@ -282,8 +282,13 @@ for kind, where in settings(judged).items():
     apart = stats.paired(judged, {"explainer": "BP"}, {"explainer": "Random"}, **where)
     of_bp, of_chance = means.round(3)[["BP", "Random"]]
     possible += [
-        Reason("Is BP higher than in print?", f"{kind}: BP; in print {of_bp}", bp, above=of_bp),
-        Reason("Is Random lower than in print?", f"{kind}: Random; in print {of_chance}", chance, below=of_chance),
+        Reason("Is BP higher than in print?", f"{kind}: BP; in print, of vehicles, {of_bp}", bp, above=of_bp),
+        Reason(
+            "Is Random lower than in print?",
+            f"{kind}: Random; in print, of vehicles, {of_chance}",
+            chance,
+            below=of_chance,
+        ),
     ]
     possible += [Reason("Is BP more than Random, by however little?", f"{kind}: BP − Random", apart, above=0)]
 run.why("fc-bp-photographs", *possible, source=source)

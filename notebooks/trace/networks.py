@@ -34,7 +34,7 @@ patch = 8  # side of a patch of these, in pixels
 steps = 50  # of annealing on ResNet-9
 photographs = "imagenet-foolbox"  # or imagenet-folder
 photographs_path = None  # of imagenet-folder: the folder that they lie in
-photographs_judged = 2  # recognised photographs; 200 in the paper
+photographs_judged = 1  # recognised photographs; 200 in the paper
 networks = ["efficientnet-lite0"]  # pretrained on ImageNet
 references = ["zero"]  # or mean, blur
 photograph_patch = 56  # side of a patch of these: 16 patches; 32 (49 patches) in the paper
@@ -139,7 +139,8 @@ for subject in [s for s in subjects_of if s.network in networks and folder]:
 every = [*subjects_of, *more]
 Markdown(
     "\n".join(
-        named(f"- *{s.network}*: {len(s.x)} images of {s.dataset}, {segments.count(s.segments)} patches") for s in every
+        f"- *{named(s.network)}*: {len(s.x)} image{'s' * (len(s.x) != 1)} of {named(s.dataset)}, {segments.count(s.segments)} patches"
+        for s in every
     )
 )
 
