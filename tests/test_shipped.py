@@ -513,8 +513,8 @@ PAGE = "f-fidelity/images"
 def some(tmp_path, monkeypatch):
     """Ships, by name alone, the networks of a page that are asked for."""
 
-    def make(count: int) -> list[Recipe]:
-        recipes = networks.resnets(profiles.resolve(PAGE, "quick"))
+    def make(count: int | None, profile: str = "quick") -> list[Recipe]:
+        recipes = networks.resnets(profiles.resolve(PAGE, profile))
         for recipe in recipes[:count]:
             facts = dict.fromkeys(("recipe", "sha256", "source", "layers", "commit", "seconds"), "")
             (tmp_path / f"{recipe.key()}.json").write_text(json.dumps({"key": recipe.key(), **facts}))
@@ -535,8 +535,9 @@ def test_a_network_that_ships_needs_no_job(count, some, monkeypatch):
 
 
 def test_the_pipeline_plans_no_job_for_networks_that_ship(some, tmp_path):
-    some(2)
-    command = [sys.executable, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=quick", "--cores", "1"]
+    assert profiles.needs(PAGE).jobs["study"]
+    some(None, "study")
+    command = [sys.executable, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=study", "--cores", "1"]
     environment = os.environ | {"FAITHLAB_BUILD": str(tmp_path / "build")}
     planned = subprocess.run(command, cwd=places.root(), env=environment, capture_output=True, text=True).stdout
     assert f"notebook {PAGE}" in planned
