@@ -54,8 +54,16 @@ JUDGES_RECORDS = "across/rivals"
 
 
 OF_FOLDER = {
-    "f-fidelity/explainers": ((14, 16), {"more_photographs": 2}, {"imagenet-folder test": 2}),
-    "trace/networks": ((14, 16), {}, {"imagenet-folder test": 2}),
+    "f-fidelity/explainers": (
+        (14, 16),
+        {"more_photographs": 2, "photographs_judged": 1},
+        {"imagenet-folder test": 2},
+    ),
+    "trace/networks": (
+        (14, 16),
+        {"photographs_judged": 1, "deletion_photographs": 1},
+        {"imagenet-folder test": 2},
+    ),
     "few-class-fidelity/photographs": (
         (7,),
         {},
