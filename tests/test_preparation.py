@@ -760,6 +760,15 @@ def test_a_model_that_holds_what_cannot_be_looked_at_is_prepared_every_time(unse
     assert len(made) == 2
 
 
+def test_a_model_whose_state_is_saved_in_its_own_way_is_prepared_once(monkeypatch):
+    model, made = Net(), copies(monkeypatch)
+    model.register_state_dict_post_hook(lambda module, state, *_: state.pop("fc.weight"))
+    model.register_load_state_dict_pre_hook(lambda module, state, *_: state.setdefault("fc.weight", model.fc.weight))
+    scorer(model)
+    scorer(model)
+    assert len(made) == 1
+
+
 def test_a_change_outside_of_the_model_reaches_its_copy_too(monkeypatch):
     """A global that a function of the model reads, and the forward of its class."""
     model = Net(global_answer)

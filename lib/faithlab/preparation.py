@@ -300,6 +300,13 @@ _PLAIN = (
 )
 
 
+_OF_STATES = (
+    *("_state_dict_hooks", "_state_dict_pre_hooks"),
+    *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
+)
+"""Where a module keeps hooks that see its state when that is saved or loaded, and no input."""
+
+
 class _UnseenError(Exception):
     """Something that a model's answers may depend on cannot be looked at."""
 
@@ -335,7 +342,10 @@ def _see(value: object, leaves: list[object], known: dict[int, int]) -> None:
         if isinstance(value, torch.jit.ScriptModule) or any(vars(value).get(hooks) for hooks in HOOKS):
             raise _UnseenError
         leaves.append(id(kind.forward))
-        _see(vars(value), leaves, known)
+        for name, part in vars(value).items():
+            if name not in _OF_STATES:
+                leaves.append(name)
+                _see(part, leaves, known)
     elif kind in (Tensor, nn.Parameter, nn.Buffer) and value.layout is torch.strided:
         leaves.append(value)
     elif kind in (dict, OrderedDict, defaultdict):

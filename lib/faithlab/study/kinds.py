@@ -8,7 +8,7 @@ import traceback
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +72,19 @@ class Asked:
         seed: it was trained with.
         subject: the inputs, the network and its companions.
         explainers: by name.
-        right: how many test examples the network recognises, and how many its fine-tuned companion; what is known.
+        count: what gives `right`, which takes seconds and is not asked for everywhere.
     """
 
     kind: Kind
     seed: int
     subject: Subject
     explainers: Mapping[str, subjects.Chosen]
-    right: tuple[stats.Estimate, ...]
+    count: Callable[[], tuple[stats.Estimate, ...]]
+
+    @cached_property
+    def right(self) -> tuple[stats.Estimate, ...]:
+        """How many test examples the network recognises, and how many its fine-tuned companion; what is known."""
+        return self.count()
 
     @property
     def row(self) -> dict[str, Any]:
@@ -134,8 +139,11 @@ def asked(network: str, parameters: Mapping[str, Any]) -> Asked:
         blur = partial(references.blur, sigma=data.inputs.shape[-1] / 8)
         subject = replace(subject, references={**subject.references, "blur": blur})
     found = {name: explainer(name, parameters["steps"]) for name in parameters["explainers"][model]}
-    right = tuple(recognised(of, data, subject) for of in (subject.model, subject.tuned))
-    return Asked(kind, seed, subject, found, right)
+
+    def count() -> tuple[stats.Estimate, ...]:
+        return tuple(recognised(of, data, subject) for of in (subject.model, subject.tuned))
+
+    return Asked(kind, seed, subject, found, count)
 
 
 def sample(model: str) -> Subject:
@@ -322,7 +330,7 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
         right = (stats.estimate(Scores.of(hits, images=subject.images, metric="accuracy", **subject.labels)),)
     about = f"{name} of yours; {'squares of pixels' if x.ndim == 4 else 'time steps'}"
     known = {n: explainer(n, parameters["steps"]) for n in parameters["explainers"]["yours"]}
-    return Asked(Kind("yours", name, about, networks.RESNET9), 0, subject, known, right)
+    return Asked(Kind("yours", name, about, networks.RESNET9), 0, subject, known, lambda: right)
 
 
 def source(data: str) -> Callable | None:
