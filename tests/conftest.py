@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import subprocess
+import sys
 import uuid
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +15,12 @@ from hypothesis import settings
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from warm import server
+
+# Images of containers set it; each of the hundreds of processes of the suite would compile the library for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # A busy machine must not fail a property, and a failure must come back on the next run.
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("suite")
@@ -22,6 +29,16 @@ settings.load_profile("suite")
 # those of the processes that tests start: a notebook with two threads on a full core took eight times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory):
+    """A folder of programs for a path, which start warm; one server for all workers. None: here they start cold."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with server(shared / "warm") as programs:
+        yield programs
 
 
 @pytest.fixture(scope="session")
