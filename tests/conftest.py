@@ -1,6 +1,7 @@
 """What the whole suite shares: reproducible property tests, the rounding of another processor, what needs a GPU."""
 
 import gc
+import json
 import os
 import shutil
 import subprocess
@@ -39,6 +40,36 @@ def warm(tmp_path_factory):
         shared = shared.parent
     with server(shared / "warm") as programs:
         yield programs
+
+
+@pytest.fixture(scope="session")
+def python(warm) -> str:
+    """Python, started warm."""
+    return str(warm / "python") if warm else sys.executable
+
+
+@pytest.fixture(scope="session")
+def path_of_programs(warm) -> str:
+    """The environment variable PATH of a user, by which Python and what it installs start warm."""
+    return os.pathsep.join([*([str(warm)] if warm else []), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.fixture(scope="session")
+def jupyter_path(tmp_path_factory, warm) -> Path | None:
+    """A folder of Jupyter's whose Python 3 starts warm: to load its libraries takes a page seconds."""
+    if not warm:
+        return None
+    spec = (folder := tmp_path_factory.mktemp("jupyter")) / "kernels/python3/kernel.json"
+    kernel = [str(warm / "python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.parent.mkdir(parents=True)
+    spec.write_text(json.dumps({"argv": kernel, "display_name": "Python 3", "language": "python"}))
+    return folder
+
+
+@pytest.fixture
+def programs(path_of_programs, jupyter_path) -> dict[str, str]:
+    """Environment variables by which commands, and the kernels that these start, start warm."""
+    return {"PATH": path_of_programs} | ({"JUPYTER_PATH": str(jupyter_path)} if jupyter_path else {})
 
 
 @pytest.fixture(scope="session")

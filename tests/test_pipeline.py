@@ -195,21 +195,9 @@ class Project:
         return sorted(named, key=lambda job: (job == "book", job))
 
 
-@pytest.fixture(scope="module")
-def jupyter(tmp_path_factory, warm):
-    """A folder of Jupyter's whose Python 3 starts warm: to load its libraries takes a page seconds."""
-    if not warm:
-        return None
-    spec = (folder := tmp_path_factory.mktemp("jupyter")) / "kernels/python3/kernel.json"
-    kernel = [str(warm / "python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec.parent.mkdir(parents=True)
-    spec.write_text(json.dumps({"argv": kernel, "display_name": "Python 3", "language": "python"}))
-    return folder
-
-
 @pytest.fixture
-def project(tmp_path, warm, jupyter):
-    return Project(tmp_path, warm, jupyter)
+def project(tmp_path, warm, jupyter_path):
+    return Project(tmp_path, warm, jupyter_path)
 
 
 def test_only_what_is_stale_is_made_again(project, tmp_path):

@@ -47,6 +47,8 @@ LIBRARIES = {
         *("matplotlib.pyplot", "jupytext", "sphinx_book_theme", "sphinxcontrib.bibtex"),
     ),
     "build.py": (*ALL, *PAGE),
+    "faithlab.study.examine": (*ALL, *PAGE, "nbconvert", "papermill"),
+    "sphinx": ("sphinx.cmd.build",),
     "faithlab.study.execute": ("papermill", "jupytext", "nbclient", "pyarrow", "yaml", "filelock", "psutil"),
     "ipykernel_launcher": (*KERNEL, *ALL, "jupytext"),
 }
