@@ -40,7 +40,7 @@ KERNEL = (
     *(f"IPython.core.{module}" for module in ("completerlib", "debugger", "logger", "oinspect")),
 )
 LIBRARIES = {
-    "snakemake": ("snakemake.cli", "snakemake.executors.local", "jupytext", "grimp", "scipy.stats"),
+    "snakemake": ("snakemake.cli", "snakemake.executors.local", "jupytext", "grimp", "torch", "safetensors.torch"),
     "papermill": ("papermill.cli", "jupytext"),
     "jupyter-book": (
         *("jupyter_book.cli.main", "sphinx.cmd.build", "myst_nb.sphinx_ext", "sphinxext.opengraph"),
