@@ -72,6 +72,13 @@ def programs(path_of_programs, jupyter_path) -> dict[str, str]:
     return {"PATH": path_of_programs} | ({"JUPYTER_PATH": str(jupyter_path)} if jupyter_path else {})
 
 
+@pytest.fixture
+def kernel_starts_warm(monkeypatch, programs):
+    """A notebook that a test executes has a kernel that starts warm."""
+    for name, value in programs.items():
+        monkeypatch.setenv(name, value)
+
+
 @pytest.fixture(scope="session")
 def mark_of_kernels():
     """What the servers of kernels of all modules are known by, until the last test has run."""

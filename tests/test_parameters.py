@@ -274,13 +274,6 @@ def repository(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def warm_kernel(monkeypatch, programs):
-    """A notebook that is executed here has a kernel that starts warm."""
-    for name, value in programs.items():
-        monkeypatch.setenv(name, value)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -322,7 +315,7 @@ def test_the_defaults_are_checked_too(repository):
         ({"image": 8}, "mine has no parameter 'image' (asked for by papermill). Did you mean 'images'? Known: images,"),
     ],
 )
-def test_papermill_alone_stops_before_anything_is_computed(repository, given, message, warm_kernel):
+def test_papermill_alone_stops_before_anything_is_computed(repository, given, message, kernel_starts_warm):
     with pytest.raises(PapermillExecutionError) as caught:
         papermill.execute_notebook(
             repository / "notebooks/mine.ipynb", repository / "out.ipynb", parameters=given, progress_bar=False
@@ -669,7 +662,7 @@ print("torch" in sys.modules)
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys, warm_kernel):
+def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys, kernel_starts_warm):
     script = repository / "notebooks/mine.py"
     cells = 'print("what was found")\n\n# %% [markdown]\n# More\n\n# %%\nimport os\n\nos.kill(os.getpid(), 9)'
     text = script.read_text().replace("computed = True", cells)
