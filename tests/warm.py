@@ -140,7 +140,7 @@ def serve(address: str) -> list[str]:
                 del running[ended]
                 asked.close()
                 os.close(ended)
-            else:
+            elif one in there:  # else it has just ended
                 there.remove(one)
                 with contextlib.suppress(OSError, ValueError):
                     first, files, *_ = socket.recv_fds(one, 1, 3)
