@@ -1,9 +1,11 @@
 """What the whole suite shares: reproducible property tests, the rounding of another processor, what needs a GPU."""
 
 import gc
+import json
 import os
 import shutil
 import subprocess
+import sys
 import uuid
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +16,12 @@ from hypothesis import settings
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from warm import server
+
+# Images of containers set it; each of the hundreds of processes of the suite would compile the library for itself.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # A busy machine must not fail a property, and a failure must come back on the next run.
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("suite")
@@ -22,6 +30,53 @@ settings.load_profile("suite")
 # those of the processes that tests start: a notebook with two threads on a full core took eight times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory):
+    """A folder of programs for a path, which start warm; one server for all workers. None: here they start cold."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with server(shared / "warm") as programs:
+        yield programs
+
+
+@pytest.fixture(scope="session")
+def python(warm) -> str:
+    """Python, started warm."""
+    return str(warm / "python") if warm else sys.executable
+
+
+@pytest.fixture(scope="session")
+def path_of_programs(warm) -> str:
+    """The environment variable PATH of a user, by which Python and what it installs start warm."""
+    return os.pathsep.join([*([str(warm)] if warm else []), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.fixture(scope="session")
+def jupyter_path(tmp_path_factory, warm) -> Path | None:
+    """A folder of Jupyter's whose Python 3 starts warm: to load its libraries takes a page seconds."""
+    if not warm:
+        return None
+    spec = (folder := tmp_path_factory.mktemp("jupyter")) / "kernels/python3/kernel.json"
+    kernel = [str(warm / "python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.parent.mkdir(parents=True)
+    spec.write_text(json.dumps({"argv": kernel, "display_name": "Python 3", "language": "python"}))
+    return folder
+
+
+@pytest.fixture
+def programs(path_of_programs, jupyter_path) -> dict[str, str]:
+    """Environment variables by which commands, and the kernels that these start, start warm."""
+    return {"PATH": path_of_programs} | ({"JUPYTER_PATH": str(jupyter_path)} if jupyter_path else {})
+
+
+@pytest.fixture
+def kernel_starts_warm(monkeypatch, programs):
+    """A notebook that a test executes has a kernel that starts warm."""
+    for name, value in programs.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="session")

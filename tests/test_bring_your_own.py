@@ -142,13 +142,13 @@ def test_the_page_is_in_the_book_and_found_by_its_headings():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_what_is_examined_by_one_command_has_a_page_and_rows(clone):
+def test_what_is_examined_by_one_command_has_a_page_and_rows(clone, programs):
     """The guide's commands for a metric and for a network, as one: they are arguments of the same."""
     for file in ("my_metrics.py", "my_network.py"):
         (clone / file).write_text(GUIDE.holding("python", f"# {file}"))
     (metric, *_), (*_, network) = (GUIDE.holding("bash", "make examine").splitlines() for _ in range(2))
     small = [*metric.split(), *network.split()[2:], "VENV=none", "PROFILE=smoke"]
-    said = command(*small, folder=clone)
+    said = command(*small, folder=clone, **programs)
     page, row = (Path(re.search(rf"{what}: (.*)", said)[1]) for what in ("The page", "Its row, as JSON"))
     shown, found = page.read_text(encoding="utf-8"), json.loads(row.read_text(encoding="utf-8"))
     assert "first_feature" in shown
@@ -196,10 +196,10 @@ def test_a_metric_with_settings_is_examined_with_them(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_metric_is_one_file_and_passes_the_tests_of_all(clone):
+def test_a_metric_is_one_file_and_passes_the_tests_of_all(clone, programs):
     text = GUIDE.holding("python", "# my_metrics.py")
     assert len(text.splitlines()) <= 25
     (clone / "my_metrics.py").write_text(text)
     export, tests = GUIDE.holding("bash", "FAITHLAB_METRICS").splitlines()
-    said = command("bash", "-c", f"{export}\n{tests}", folder=clone)
+    said = command("bash", "-c", f"{export}\n{tests}", folder=clone, **programs)
     assert int(re.search(r"(\d+) passed", said)[1]) >= 2

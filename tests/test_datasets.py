@@ -382,9 +382,9 @@ def child(action, cache_folder, archive, seconds):
     print(action, int(datasets.load("tiny").inputs.sum()), flush=True)
 
 
-def start(*arguments):
+def start(*arguments, python=sys.executable):
     script = "import sys; sys.path.insert(0, sys.argv[1]); import test_datasets as t; t.child(*sys.argv[2:])"
-    command = [sys.executable, "-c", script, str(Path(__file__).parent), *map(str, arguments)]
+    command = [python, "-c", script, str(Path(__file__).parent), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -395,9 +395,9 @@ def wait_for(path):
         time.sleep(0.02)
 
 
-def test_two_processes_fetch_once(home, tmp_path):
+def test_two_processes_fetch_once(home, tmp_path, python):
     archive = pack(tmp_path / "origin.tar.gz")
-    loaders = [start("loaded", home, archive, 1) for _ in range(2)]
+    loaders = [start("loaded", home, archive, 1, python=python) for _ in range(2)]
     assert [loader.communicate(timeout=120)[0] for loader in loaders] == [f"loaded {INPUTS.sum()}\n"] * 2
     assert (tmp_path / "fetched.log").read_text() == "once\n"
     assert files(home) == WHOLE

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import nbformat
 import pytest
@@ -34,7 +33,7 @@ def test_the_guides_folder_is_that_of_its_command():
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
+def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone, python, programs):
     (clone / "my_metrics.py").write_text(OWN.holding("python", "# my_metrics.py"))
     additions = {
         "explainers/gradient.py": (OWN, "gradient-squared"),
@@ -48,7 +47,7 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
         path.write_text(path.read_text(encoding="utf-8") + "\n\n" + body, encoding="utf-8")
     copy, *_ = GUIDE.holding("bash", "sed s/template/mine/").splitlines()
     command("bash", "-c", copy, folder=clone)
-    command("make", "VENV=none", "sync", folder=clone)
+    command("make", "VENV=none", "sync", folder=clone, **programs)
     assert (clone / "notebooks/mine.ipynb").is_file()
     page = clone / "notebooks/mine.py"
     text = page.read_text(encoding="utf-8")
@@ -63,8 +62,8 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
     profiles = clone / "notebooks/profiles.yml"
     profiles.write_text(profiles.read_text() + "\nmine:\n  smoke: {train: 500, images: 16}\n")
     (clone / "book/_toc.yml").write_text("format: jb-book\nroot: book/evidence\nchapters:\n  - file: notebooks/mine\n")
-    metrics = str(clone / "my_metrics.py")
-    command(*("make", "VENV=none", "notebook", "NAME=mine", "PROFILE=smoke"), folder=clone, FAITHLAB_METRICS=metrics)
+    own = programs | {"FAITHLAB_METRICS": str(clone / "my_metrics.py")}
+    command(*("make", "VENV=none", "notebook", "NAME=mine", "PROFILE=smoke"), folder=clone, **own)
     executed = nbformat.read(clone / "build/smoke/executed/mine.ipynb", as_version=4)
     shown = "".join(str(output) for cell in executed.cells for output in cell.get("outputs", []))
     assert "First feature" in shown, "a reader's metric is asked by itself"
@@ -73,7 +72,7 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone):
     assert [network["name"] for network in used if network["name"].startswith("stripes-perceptron-")]
     claims = (clone / "build/smoke/results/mine/claims.csv").read_text()
     assert "mine-ig" in claims
-    command(sys.executable, "book/build.py", "--profile", "smoke", folder=clone, FAITHLAB_METRICS=metrics)
+    command(python, "book/build.py", "--profile", "smoke", folder=clone, **own)
     html = (clone / "build/smoke/html/notebooks/mine.html").read_text(encoding="utf-8")
     assert 'id="mine-curves"' in html
     assert places.script("template").is_file()

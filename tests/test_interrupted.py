@@ -11,7 +11,6 @@ from urllib.parse import unquote
 
 import psutil
 import pytest
-from snakemake import cli
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.timeout(120)
@@ -115,6 +114,8 @@ def test_a_second_build_is_told_which_is_running(project):
 
 @pytest.mark.parametrize("text", ["label='a; b'", 'label="a: b"  # why', "'", "$(touch gone)", "`touch gone`", "a\\b"])
 def test_what_is_written_reaches_snakemake_as_it_is_and_no_shell(project, text):
+    from snakemake import cli  # takes seconds, which every worker would wait as it looks for tests
+
     shutil.copy(ROOT / "Makefile", project["FAITHLAB_ROOT"])
     (Path(project["FAITHLAB_ROOT"]) / "snakemake").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     project["PATH"] = (

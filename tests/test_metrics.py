@@ -317,17 +317,15 @@ register("Worst", worst, source="a reader", chance=0.0)
 '''
 
 
-def test_a_readers_file_is_loaded(tmp_path):
+def test_a_readers_file_is_loaded(tmp_path, python):
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "other.py").write_text(MINE.replace("Worst", "Worse"))
     both = os.pathsep.join([str(tmp_path / "mine.py"), str(tmp_path / "other.py")])
     code = "from faithlab.metrics import METRICS; print(list(METRICS)[-2:], METRICS['Worst'].forwards(9))"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {metrics.FILES: both}, capture_output=True, text=True
-    )
+    ran = subprocess.run([python, "-c", code], env=os.environ | {metrics.FILES: both}, capture_output=True, text=True)
     assert ran.stdout.strip() == "['Worst', 'Worse'] 2", ran.stderr
     ran = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {metrics.FILES: "nowhere.py"}, capture_output=True, text=True
+        [python, "-c", code], env=os.environ | {metrics.FILES: "nowhere.py"}, capture_output=True, text=True
     )
     assert "FAITHLAB_METRICS names nowhere.py, which is no file" in ran.stderr
 

@@ -315,7 +315,7 @@ def test_the_defaults_are_checked_too(repository):
         ({"image": 8}, "mine has no parameter 'image' (asked for by papermill). Did you mean 'images'? Known: images,"),
     ],
 )
-def test_papermill_alone_stops_before_anything_is_computed(repository, given, message):
+def test_papermill_alone_stops_before_anything_is_computed(repository, given, message, kernel_starts_warm):
     with pytest.raises(PapermillExecutionError) as caught:
         papermill.execute_notebook(
             repository / "notebooks/mine.ipynb", repository / "out.ipynb", parameters=given, progress_bar=False
@@ -370,13 +370,12 @@ def test_names_that_a_reader_sets_in_a_notebook_are_no_parameters(repository):
         ("precision='bfloat16' seeds=[0, 1] images=0", ["images must be"]),
     ],
 )
-def test_make_says_it_before_snakemake_says_anything(given, messages, tmp_path):
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+def test_make_says_it_before_snakemake_says_anything(given, messages, tmp_path, path_of_programs):
     ran = subprocess.run(
         ["make", "VENV=none", "notebook", f"NAME={NAME}", f"PARAMS={given}"],
         cwd=places.root(),
         # as from a shell, also where make runs the tests
-        env=os.environ | {"FAITHLAB_BUILD": str(tmp_path), "PATH": path, "MAKEFLAGS": "", "MAKELEVEL": "0"},
+        env=os.environ | {"FAITHLAB_BUILD": str(tmp_path), "PATH": path_of_programs, "MAKEFLAGS": "", "MAKELEVEL": "0"},
         capture_output=True,
         text=True,
     )
@@ -663,7 +662,7 @@ print("torch" in sys.modules)
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys):
+def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys, kernel_starts_warm):
     script = repository / "notebooks/mine.py"
     cells = 'print("what was found")\n\n# %% [markdown]\n# More\n\n# %%\nimport os\n\nos.kill(os.getpid(), 9)'
     text = script.read_text().replace("computed = True", cells)

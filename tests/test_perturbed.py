@@ -276,12 +276,13 @@ def test_all_candidates_of_a_small_image_are_asked_in_one_pass():
 MEASURE = """
 import resource, sys, torch
 from faithlab.references import perturbed
+perturbed.BUDGET = perturbed.BUDGET // 4  # for a quarter of the pixels, which take a quarter of the time
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 def answer(images):
     assert len(images) == 804
     p = torch.cat([part.flatten(1).std(1) for part in images.split(64)])
     return torch.stack([p, 1 - p], 1)
-x = torch.rand(1, 3, 224, 224, generator=torch.Generator().manual_seed(0))
+x = torch.rand(1, 3, 112, 112, generator=torch.Generator().manual_seed(0))
 found = perturbed.search(x, answer, prune=False)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print((peak - before) * (1 if sys.platform == "darwin" else 1024))
@@ -292,7 +293,7 @@ def test_all_candidates_of_a_photograph_are_made_at_once_within_the_memory_bound
     assert perturbed.BUDGET >= 804 * 3 * 224 * 224
     ran = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
     # The candidates, in float32, the blurred sources, and what comparing them with the image takes.
-    assert int(ran.stdout) < 6 * 4 * perturbed.BUDGET
+    assert int(ran.stdout) < 6 * 4 * perturbed.BUDGET // 4
 
 
 # What cannot be

@@ -94,49 +94,14 @@ FILES = {
         """,
     "requirements.lock": "",
 }
-# A server of kernels for all builds of this module, which `faithlab.study.kernels` has for one: others' libraries are
-# loaded once, and a fork finds the library of the project that asks for it.
-SERVER = """
-import os
-import sys
-
-import jinja2, nbformat, pandas, pyarrow.parquet, scipy.special, scipy.stats, torch
-
-from faithlab.study import kernels
-
-
-def serve(address, serve=kernels.serve):
-    kernel = serve(address)
-    sys.path.insert(0, os.environ["PYTHONPATH"])
-    return kernel
-
-
-kernels.serve = serve
-kernels.LIBRARIES = tuple(name for name in kernels.LIBRARIES if name.startswith(("ipykernel", "IPython", "tornado")))
-kernels.main()
-"""
-
-# In the place of a kernel: asks the server for one and ends when that has ended. Where it is killed, so is the kernel.
-KERNEL = """
-import json, os, socket, sys
-
-asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-asked.connect(sys.argv[1])
-request = json.dumps({"arguments": sys.argv[2:], "folder": os.getcwd(), "environment": dict(os.environ)}) + "\\n"
-socket.send_fds(asked, [request[:1].encode()], [1, 2])
-asked.sendall(request[1:].encode())
-while asked.recv(64):
-    pass
-"""
-
 COPIED = ("Makefile", "Snakefile", "_config.yml", "CHANGELOG.md", "book", "lib/faithlab")
 
 
 class Project:
     """A small project with the real Makefile, Snakefile, configuration and library."""
 
-    def __init__(self, folder: Path, jupyter: Path | None = None):
-        self.folder, self.jupyter = folder, jupyter
+    def __init__(self, folder: Path, warm: Path | None = None, jupyter: Path | None = None):
+        self.folder, self.warm, self.jupyter = folder, warm, jupyter
         for name in COPIED:
             if (ROOT / name).is_dir():
                 ignore = shutil.ignore_patterns("*.md", "_toc.yml")  # with what is compiled of it
@@ -165,9 +130,11 @@ class Project:
         assert old in text
         self.write(name, text.replace(old, new))
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, *, cold: bool = False) -> dict[str, str]:
+        warm = [str(self.warm)] if self.warm and not cold else []
+        path = [str(self.folder / "bin"), *warm, str(Path(sys.executable).parent), os.environ["PATH"]]
         return {k: v for k, v in os.environ.items() if not k.startswith(("FAITHLAB_", "MAKE"))} | {
-            "PATH": os.pathsep.join([str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": os.pathsep.join(path),
             "PYTHONPATH": str(self.folder / "lib"),
             "FAITHLAB_GPUS": "",
             **({"JUPYTER_PATH": str(self.jupyter)} if self.jupyter else {}),
@@ -185,13 +152,18 @@ class Project:
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
     def start(
-        self, profile: str = "quick", goal: tuple[str, ...] = ("book",), where: tuple[str, ...] = ()
+        self,
+        profile: str = "quick",
+        goal: tuple[str, ...] = ("book",),
+        where: tuple[str, ...] = (),
+        *,
+        cold: bool = False,
     ) -> subprocess.Popen:
         return subprocess.Popen(
             # Pages that import nothing are done before a server of kernels has loaded its libraries.
             ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2", "WARM=", *where],
             cwd=self.folder,
-            env=self.environment(),
+            env=self.environment(cold=cold),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -223,29 +195,9 @@ class Project:
         return sorted(named, key=lambda job: (job == "book", job))
 
 
-@pytest.fixture(scope="module")
-def jupyter(tmp_path_factory):
-    """A folder of Jupyter's whose Python 3 is a fork of what has loaded the libraries, which takes a page seconds."""
-    if sys.platform != "linux":
-        yield None
-        return
-    folder = tmp_path_factory.mktemp("jupyter")
-    address, spec = folder / "socket", folder / "kernels/python3/kernel.json"
-    kernel = [sys.executable, "-S", "-c", KERNEL, str(address), "-f", "{connection_file}"]
-    spec.parent.mkdir(parents=True)
-    spec.write_text(json.dumps({"argv": kernel, "display_name": "Python 3", "language": "python"}))
-    server = subprocess.Popen([sys.executable, "-c", SERVER, str(address)])
-    while not address.exists():
-        assert server.poll() is None
-        time.sleep(0.1)
-    yield folder
-    server.terminate()
-    server.wait()
-
-
 @pytest.fixture
-def project(tmp_path, jupyter):
-    return Project(tmp_path, jupyter)
+def project(tmp_path, warm, jupyter_path):
+    return Project(tmp_path, warm, jupyter_path)
 
 
 def test_only_what_is_stale_is_made_again(project, tmp_path):
@@ -384,7 +336,7 @@ def test_a_notebook_must_finish_the_run_that_the_pipeline_asked_for(project, tmp
 def test_a_build_goes_on_after_an_interrupt_and_after_a_failure(project, tmp_path):
     project.build_pages_quickly()
     project.edit("notebooks/profiles.yml", "alone: true,", "alone: true, quick: {seconds: 600},")
-    process = project.start()
+    process = project.start(cold=True)  # a signal reaches each process, as it does a user's
     log = tmp_path / "ran.log"
     deadline = time.monotonic() + 120
     while not (log.exists() and "part/b" in log.read_text()):
@@ -441,7 +393,7 @@ def test_parts_of_a_page_are_jobs_that_it_waits_for(project, tmp_path):
 
     # One part waits, and is killed; the others are made, and nothing is published.
     project.write("waits", "")
-    process = project.start()
+    process = project.start(cold=True)  # a signal reaches each process, as it does a user's
     log = tmp_path / "ran.log"
     made = [tmp_path / f"build/quick/asked/a/{part}-of-2" for part in (0, 1)]
     deadline = time.monotonic() + 300

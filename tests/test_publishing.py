@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import sys
 import tomllib
 from pathlib import Path
 
@@ -185,7 +184,7 @@ def test_the_guide_for_contributors_names_what_is_there():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
-def test_the_api_shows_a_constant_s_value_where_it_can_be_read(tmp_path):
+def test_the_api_shows_a_constant_s_value_where_it_can_be_read(tmp_path, python):
     (tmp_path / "shelf.py").write_text(
         'FEW = {"a": 1}\n"""Few."""\n\nMANY = dict.fromkeys(range(999), 1)\n"""Many."""\n'
     )
@@ -193,9 +192,7 @@ def test_the_api_shows_a_constant_s_value_where_it_can_be_read(tmp_path):
         f"import sys\nsys.path[:0] = [{str(ROOT / 'book')!r}, {str(tmp_path)!r}]\nextensions = ['docstrings']\n"
     )
     (tmp_path / "index.rst").write_text(".. automodule:: shelf\n   :members:\n")
-    built = command(
-        sys.executable, "-m", "sphinx", "-q", "-b", "text", str(tmp_path), str(tmp_path / "out"), folder=ROOT
-    )
+    built = command(python, "-m", "sphinx", "-q", "-b", "text", str(tmp_path), str(tmp_path / "out"), folder=ROOT)
     text = (tmp_path / "out/index.txt").read_text()
     assert "FEW = {'a': 1}" in text.replace("shelf.", ""), (text, built)
     assert "MANY" in text

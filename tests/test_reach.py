@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -202,7 +201,7 @@ def test_what_is_installed_is_found_by_what_can_be_imported_of_it(tmp_path, monk
 
 
 @pytest.fixture
-def built(clone) -> Path:
+def built(clone, programs) -> Path:
     """A clone in which everything is up to date, as far as the build folder tells.
 
     Without what Snakemake takes seconds for and is nothing here: the notebooks' other faces, and networks as jobs.
@@ -223,7 +222,7 @@ def built(clone) -> Path:
     for network in {n for name in PAGES for n in weights.named(name, profiles.resolve(name))}:
         (build / "pretrained").mkdir(exist_ok=True)
         (build / "pretrained" / network).touch()
-    stale(clone)
+    stale(clone, programs)
     for path in [path for path in (build / "wanted").rglob("*") if path.is_file()]:
         made = build / path.relative_to(build / "wanted")
         made.parent.mkdir(parents=True, exist_ok=True)
@@ -234,15 +233,14 @@ def built(clone) -> Path:
     return clone
 
 
-def stale(clone: Path) -> set[str]:
+def stale(clone: Path, programs: dict[str, str]) -> set[str]:
     """The notebooks that Snakemake wants to run, and `book`."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("FAITHLAB_", "MAKE"))}
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    known = {"PATH": path, "PYTHONPATH": str(clone / "lib"), "FAITHLAB_ROOT": str(clone)}
+    known = {"PYTHONPATH": str(clone / "lib"), "FAITHLAB_ROOT": str(clone)}
     ran = subprocess.run(
         ["snakemake", "-n", "--cores", "2", "--config", "profile=quick"],
         cwd=clone,
-        env=environment | known,
+        env=environment | known | programs,
         capture_output=True,
         text=True,
     )
@@ -285,7 +283,7 @@ def test_an_edit_reaches_the_pages_that_use_it_and_no_other(clone, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_what_is_stale_is_decided_by_content(built):
+def test_what_is_stale_is_decided_by_content(built, programs):
     for path in built.rglob("*"):  # as after a clone: new times, the same content
         if path.is_file() and not {"build", ".snakemake"} & set(path.parts):
             path.touch()
@@ -302,4 +300,4 @@ def test_what_is_stale_is_decided_by_content(built):
     for name in ("provenance.json", "estimates.parquet"):
         (folder / name).write_text("0")
         os.utime(folder / name, (1_600_000_000,) * 2)
-    assert stale(built) == {"f-fidelity/images", "saco/groups", "book"}
+    assert stale(built, programs) == {"f-fidelity/images", "saco/groups", "book"}

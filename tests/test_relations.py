@@ -158,7 +158,7 @@ def test_parts_that_do_not_fit_are_not_joined(levels):
 # How often the claims of the pages would be wrong
 
 
-def simulated(*, images=100) -> Scores:
+def simulated(*, images=60) -> Scores:
     """Five metrics of five explainers and Random, with an effect of each image; "SaCo" differs by explainer."""
     g = torch.Generator().manual_seed(0)
     image = torch.randn(images, generator=g)

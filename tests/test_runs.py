@@ -464,7 +464,7 @@ def test_a_run_of_another_library_than_the_repositorys_is_dirty(repository, caps
 
 
 @pytest.mark.slow
-def test_the_pipeline_says_that_it_runs_another_library(repository, capsys):
+def test_the_pipeline_says_that_it_runs_another_library(repository, capsys, kernel_starts_warm):
     script = repository / "notebooks/part/one.py"
     script.write_text(script.read_text() + RUNS)
     (repository / "lib/faithlab").mkdir(parents=True)

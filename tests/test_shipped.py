@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -534,10 +533,10 @@ def test_a_network_that_ships_needs_no_job(count, some, monkeypatch):
     assert asked == recipes[count:]
 
 
-def test_the_pipeline_plans_no_job_for_networks_that_ship(some, tmp_path):
+def test_the_pipeline_plans_no_job_for_networks_that_ship(some, tmp_path, python):
     assert profiles.needs(PAGE).jobs["study"]
     some(None, "study")
-    command = [sys.executable, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=study", "--cores", "1"]
+    command = [python, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=study", "--cores", "1"]
     environment = os.environ | {"FAITHLAB_BUILD": str(tmp_path / "build")}
     planned = subprocess.run(command, cwd=places.root(), env=environment, capture_output=True, text=True).stdout
     assert f"notebook {PAGE}" in planned

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -24,11 +23,11 @@ def asked(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory):
+def planned(tmp_path_factory, python):
     """What Snakemake says that it would do for the pages that are asked about here, in the build of a whole book."""
     build = tmp_path_factory.mktemp("build")
     pages = [f"{os.path.relpath(build, places.root())}/paper/executed/{name}.ipynb" for name in (PAGE, *USERS)]
-    command = [sys.executable, "-m", "snakemake", "-n", "--cores", "1", *pages, "--config", "profile=paper"]
+    command = [python, "-m", "snakemake", "-n", "--cores", "1", *pages, "--config", "profile=paper"]
     environment = {"FAITHLAB_BUILD": str(build), "FAITHLAB_NETWORKS": ""}
     return subprocess.run(
         command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
