@@ -33,10 +33,10 @@ torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 @pytest.fixture(scope="session")
-def warm(tmp_path_factory):
+def warm(tmp_path_factory, pytestconfig):
     """A folder of programs for a path, which start warm; one server for all workers. None: here they start cold."""
     shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if hasattr(pytestconfig, "workerinput"):  # of pytest-xdist
         shared = shared.parent
     with server(shared / "warm") as programs:
         yield programs

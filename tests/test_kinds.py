@@ -56,8 +56,8 @@ def test_every_kind_has_explainers_and_can_be_fine_tuned():
 
 
 def test_networks_of_a_kind_stand_together_and_once():
-    one, other = (kinds.Asked(KINDS["resnet9"], seed, None, {}, ()) for seed in (0, 1))
-    text = kinds.Asked(KINDS["lstm"], 0, None, {}, ())
+    one, other = (kinds.Asked(KINDS["resnet9"], seed, None, {}, tuple) for seed in (0, 1))
+    text = kinds.Asked(KINDS["lstm"], 0, None, {}, tuple)
     assert kinds.by_kind([one, text, other]) == {KINDS["resnet9"].name: [one, other], KINDS["lstm"].name: [text]}
     with pytest.raises(ValueError, match=r"ResNet-9, seed 0, is named twice"):
         kinds.by_kind([one, one])

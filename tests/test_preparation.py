@@ -769,6 +769,15 @@ def test_a_model_whose_state_is_saved_in_its_own_way_is_prepared_once(monkeypatc
     assert len(made) == 1
 
 
+def test_an_attribute_that_moves_to_another_module_is_a_change():
+    parent, child = nn.Module(), nn.Module()
+    parent.child, parent.scale = child, 2.0
+    before = preparation.seen(parent)
+    del parent.scale
+    child.scale = 2.0
+    assert preparation.seen(parent) != before
+
+
 def test_a_change_outside_of_the_model_reaches_its_copy_too(monkeypatch):
     """A global that a function of the model reads, and the forward of its class."""
     model = Net(global_answer)

@@ -1,15 +1,19 @@
 """Processes of Python that start warm: forks of a server that has loaded the libraries of others.
 
-A test of what a command does waits seconds for the imports of each Python that the command starts, and nobody doubts
-these. So it may find in its path a `python` and scripts such as `snakemake` that hand what they were asked over to a
-server. That answers with a fork of itself, in which nothing of ours is loaded, with the folder, environment, arguments
-and files of who asked. Who asked passes on how it ends; and where who asked is killed, so is the fork.
+A test of what a command does waits seconds for the imports of each Python that the command starts. So it may find in
+its path a `python` and scripts such as `snakemake` that hand what they were asked over to a server. That answers with
+a fork of itself, in which nothing of ours is loaded, with the folder, environment, arguments and files of who asked.
+Who asked passes on how it ends; and where who asked is killed, so is the fork.
 
-A signal to who asked, other than one that kills, does not reach the fork: what is about signals starts cold.
+What a fork has that a command of a user has not: one seed of hashes for all, the environment of the server as the
+libraries were loaded, and modules that nobody imported. So what must not differ between processes, such as what is
+stale, is asked cold, too. A signal to who asked, other than one that kills, does not reach the fork: what is about
+signals starts cold.
 """
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -54,24 +58,31 @@ LIBRARIES = {
 }
 """What is loaded when a program is first asked for; `ALL` for another."""
 
+PR_SET_PDEATHSIG = 1
 LONGEST = 100
 """Of the address of a socket: Linux takes 107 bytes, with what the server adds to it."""
 
 # Hands itself over: a Python that loads next to nothing.
 ASKS = """#!{python} -IS
-import json, os, signal, socket, sys
+import json, os, select, signal, socket, sys
 
 python, address, folder = {python!r}, {address!r}, os.path.dirname({python!r})
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
 if name != "python":
     words = [os.path.join(folder, name), *words]
-elif words[:2] == ["-m", "faithlab.study.pipeline"] or not (words[0] in ("-m", "-c") or words[0].endswith(".py")):
-    os.execv(python, [python, *words])  # the former is about processes: whose child it is, and how these end
+elif not words or not (words[0] in ("-m", "-c") or words[0].endswith(".py")):
+    os.execv(python, [python, *words])
+elif words[:2] == ["-m", "faithlab.study.pipeline"]:  # it is about processes: whose child it is, and how these end
+    os.execv(python, [python, *words])
 asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 asked.connect(address)
 request = json.dumps({{"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}}) + "\\n"
 socket.send_fds(asked, [request[:1].encode()], [0, 1, 2])
 asked.sendall(request[1:].encode())
+parent = os.getppid()
+while not select.select([asked], [], [], 1)[0]:
+    if os.getppid() != parent:
+        os._exit(1)  # nobody waits for it any more, and the fork ends with it
 ended = int(asked.recv(16) or -signal.SIGKILL)
 if ended < 0:
     if ended != -signal.SIGKILL:
@@ -87,7 +98,7 @@ def server(folder: Path) -> Iterator[Path | None]:
 
     The server ends with the last of them.
     """
-    address, process = folder / "socket", None
+    address = folder / "socket"
     if sys.platform != "linux" or len(os.fsencode(address)) > LONGEST:
         yield None
         return
@@ -98,20 +109,18 @@ def server(folder: Path) -> Iterator[Path | None]:
                 stays.connect(str(address))
             except OSError:
                 address.unlink(missing_ok=True)
-                process = subprocess.Popen([sys.executable, "-I", __file__, address], stdin=subprocess.DEVNULL)
+                command = [sys.executable, "-I", __file__, address]
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
                 while not address.exists():
                     assert process.poll() is None
                     time.sleep(0.05)
                 stays.connect(str(address))
-            for name in ("python", *SCRIPTS):
-                program = folder / "bin" / name
-                program.parent.mkdir(exist_ok=True)
-                if not program.exists():
+                for name in ("python", *SCRIPTS):
+                    program = folder / "bin" / name
+                    program.parent.mkdir(exist_ok=True)
                     program.write_text(ASKS.format(python=sys.executable, address=str(address)))
                     program.chmod(0o755)
         yield folder / "bin"
-    if process:
-        process.wait()  # for those of other workers, too
 
 
 def named(words: list[str]) -> str:
@@ -145,25 +154,28 @@ def serve(address: str) -> list[str]:
                 os.close(ended)
             elif one in there:  # else it has just ended
                 there.remove(one)
-                with contextlib.suppress(OSError, ValueError):
+                files, request = [], None
+                with contextlib.suppress(OSError, ValueError):  # who asked was killed as it did
                     first, files, *_ = socket.recv_fds(one, 1, 3)
-                    if not first:
-                        one.close()
-                        continue
-                    request = json.loads(first + one.makefile("rb").readline())
-                    for library in LIBRARIES.get(named(request["words"]), ALL):
-                        with contextlib.suppress(ImportError):
-                            importlib.import_module(library)
-                    gc.freeze()
-                    child = os.fork()
-                    if not child:
-                        for other in {one, *there, *(asked for asked, *_ in running.values())}:
-                            other.close()
-                        return become(request, files)
+                    request = json.loads(first + one.makefile("rb").readline()) if first else None
+                if request is None:
+                    one.close()
                     for file in files:
                         os.close(file)
-                    ended = os.pidfd_open(child)
-                    running[one] = running[ended] = one, child, ended
+                    continue
+                for library in LIBRARIES.get(named(request["words"]), ALL):
+                    with contextlib.suppress(ImportError):
+                        importlib.import_module(library)
+                gc.freeze()
+                child = os.fork()
+                if not child:
+                    for other in {one, *there, *(asked for asked, *_ in running.values())}:
+                        other.close()
+                    return become(request, files)
+                for file in files:
+                    os.close(file)
+                ended = os.pidfd_open(child)
+                running[one] = running[ended] = one, child, ended
         if len(there) == 1 and not running:
             with filelock.FileLock(Path(address).with_name("lock")):
                 if last := not select.select([listener], [], [], 0)[0]:
@@ -173,6 +185,7 @@ def serve(address: str) -> list[str]:
 
 def become(request, files):
     """Be the process that was asked for: its session, files, folder, environment and path."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # without the server nobody watches it
     os.setsid()
     for own, file in enumerate(files):
         os.dup2(file, own)
@@ -202,6 +215,7 @@ def run(start: str, *rest: str) -> None:
 
 
 if __name__ == "__main__":
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # as ipykernel has it, whoever asks first
     words, status = serve(sys.argv[1]), 0
     try:
         run(*words)

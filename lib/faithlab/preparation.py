@@ -316,7 +316,7 @@ def seen(model: nn.Module) -> list[object] | None:
 
     Looked at are the attributes of all modules, and what is in them: dense tensors, arrays, numbers, texts, functions
     without a closure, containers of such and weak references to them. None where there is anything else, such as a hook
-    or an object of some other kind, which may change without a trace.
+    of a forward or an object of some other kind, which may change without a trace.
     """
     leaves: list[object] = [torch.get_float32_matmul_precision()]
     try:
@@ -342,10 +342,11 @@ def _see(value: object, leaves: list[object], known: dict[int, int]) -> None:
         if isinstance(value, torch.jit.ScriptModule) or any(vars(value).get(hooks) for hooks in HOOKS):
             raise _UnseenError
         leaves.append(id(kind.forward))
-        for name, part in vars(value).items():
-            if name not in _OF_STATES:
-                leaves.append(name)
-                _see(part, leaves, known)
+        parts = [(name, part) for name, part in vars(value).items() if name not in _OF_STATES]
+        leaves.append(len(parts))  # so that what ends one module does not begin another
+        for name, part in parts:
+            leaves.append(name)
+            _see(part, leaves, known)
     elif kind in (Tensor, nn.Parameter, nn.Buffer) and value.layout is torch.strided:
         leaves.append(value)
     elif kind in (dict, OrderedDict, defaultdict):

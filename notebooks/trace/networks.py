@@ -19,7 +19,7 @@
 #
 # *Does TRACE win on real photographs and larger networks, too?* The paper's Table 1 has six networks of ImageNet. Here are a
 # ResNet-9 on CIFAR-10 and a network that others trained on ImageNet, on photographs of ImageNet. A search on a large network
-# is dear: the `quick` profile takes a few photographs, 16 patches and a few proposals after the greedy order. The `study`
+# is dear: the `quick` profile takes one photograph, 16 patches and a few proposals after the greedy order. The `study`
 # profile takes more photographs and three sizes of that network, and photographs of a folder with the paper's 49 patches; the
 # `paper` profile the paper's networks and 5000 proposals.
 
@@ -315,7 +315,7 @@ HTML(
 )
 
 
-# %% mystnb={"figure": {"caption": "Attainable share of each explainer, mean over the images with its 95 % interval. With a few photographs the intervals are wide, and say so. Of the recorded run where there is one.", "name": "tr-networks"}, "image": {"alt": "Dot plot with intervals: explainers against the attainable share, one colour per network."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Attainable share of each explainer, mean over the images with its 95 % interval. With few photographs the intervals are wide, and with one there is none. Of the recorded run where there is one.", "name": "tr-networks"}, "image": {"alt": "Dot plot with intervals: explainers against the attainable share, one colour per network."}} tags=["hide-input", "answer"]
 def shown_groups(scores):
     """The networks with their photographs and references, by what figures call them."""
     cells = [
@@ -349,7 +349,7 @@ tables.prose(pd.DataFrame(said).fillna("–").rename_axis("explainer").reset_ind
 # %% [markdown]
 # ## What TRACE sees in photographs
 
-# %% mystnb={"figure": {"caption": "Photographs, and what TRACE, TRACE-Greedy-Le and two explainers call relevant in them (rank squared, brighter is more relevant).", "name": "tr-photographs"}, "image": {"alt": "Grid of pictures: photographs, and maps of TRACE, of greedy search, of Grad-CAM and of Integrated Gradients."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Searched photographs, and what TRACE, TRACE-Greedy-Le and two explainers call relevant in each (rank squared, brighter is more relevant).", "name": "tr-photographs"}, "image": {"alt": "Grid of pictures: photographs, and maps of TRACE, of greedy search, of Grad-CAM and of Integrated Gradients."}} tags=["hide-input"]
 own = maps[networks[0], references[0]]
 ranks = {name: search.heat_map(trajectory.trajectory(own[name])) for name in ("TRACE-p", "Greedy-Le", "GradCAM", "IG")}
 coarse = first.segments[::4, ::4].flatten().to(device)
