@@ -356,6 +356,7 @@ coarse = first.segments[::4, ::4].flatten().to(device)
 figures.maps(
     pictures.inputs[first.images[:5]].permute(0, 2, 3, 1)[:, ::4, ::4],
     {name: of[:, coarse] for name, of in ranks.items()},
+    across=len(first.images) < 3,
 )
 
 # %% [markdown]
