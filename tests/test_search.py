@@ -235,7 +235,7 @@ def test_annealing_of_sixteen_patches_is_within_one_percent_of_the_complete_sear
     bounds = {objective: search.bound(table, objective).sum(1) for objective in ("Mo", "Le")}
     for objective, bound in bounds.items():
         found = search.anneal(
-            search.lookup(table), starts(16, torch.arange(4)), objective=objective, steps=1500, temperature=temperature
+            search.lookup(table), starts(16, torch.arange(4)), objective=objective, steps=3000, temperature=temperature
         )
         best = search.optimum(table, objective).value
         assert (better(objective) * (bound - best) >= -1e-9).all()
