@@ -215,7 +215,8 @@ def distance(x: Tensor, candidates: Tensor) -> Tensor:
             f"{len(flat)} of {len(x)} images are constant (first: image {flat[0]}): their range is zero and S is "
             "undefined; drop and count them"
         )
-    return ((candidates - x[:, None]) ** 2).flatten(2).mean(-1) / ((high - low) ** 2)[:, None]
+    changed = candidates - x[:, None]
+    return changed.square_().flatten(2).mean(-1) / ((high - low) ** 2)[:, None]
 
 
 def candidates(x: Tensor, which: tuple[int, ...] = tuple(range(len(CANDIDATES)))) -> Tensor:
@@ -239,16 +240,15 @@ def candidates(x: Tensor, which: tuple[int, ...] = tuple(range(len(CANDIDATES)))
         )
     made = x.new_empty(len(x), len(which), *x.shape[1:])
     mean = x.mean(dim=(2, 3), keepdim=True)  # [B, C, 1, 1]
-    blurred: dict[str, Tensor] = {}
-    for chain, members in _by_chain(which):
-        operate = _OPERATIONS[chain.operation]
-        source = chain.operation if chain.place == "before" else "none"
-        if source not in blurred:
-            blurred[source] = _blur(_OPERATIONS[source](x, mean))  # [B, widths, C, H, W]
-        altered = blurred[source][:, [CANDIDATES[which[i]].width for i in members]]
-        if chain.place == "after":
-            altered = operate(altered, mean[:, None])
-        made[:, members] = _adjust(altered, x, chain.adjustment)
+    for source, chains in itertools.groupby(sorted(_by_chain(which), key=_source), _source):
+        chains = [*chains]
+        widths = sorted({CANDIDATES[which[i]].width for _, members in chains for i in members})
+        blurred = _blur(_OPERATIONS[source](x, mean), widths)  # [B, widths, C, H, W]
+        for chain, members in chains:
+            altered = blurred[:, [widths.index(CANDIDATES[which[i]].width) for i in members]]
+            if chain.place == "after":
+                altered = _OPERATIONS[chain.operation](altered, mean[:, None])
+            made[:, members] = _adjust(altered, x, chain.adjustment)
     return made
 
 
@@ -412,6 +412,11 @@ def _least_uncertainty(answers: Tensor, known: Tensor) -> Tensor:
     return torch.where(between, unsure.clamp(min=0), 0)
 
 
+def _source(chain: tuple[Candidate, list[int]]) -> str:
+    """The operation on the image that a chain blurs."""
+    return chain[0].operation if chain[0].place == "before" else "none"
+
+
 def _by_chain(which: tuple[int, ...]) -> Iterator[tuple[Candidate, list[int]]]:
     """The chains among some candidates (the width of the key means nothing), each with its members' places."""
     chains: dict[Candidate, list[int]] = {}
@@ -420,9 +425,9 @@ def _by_chain(which: tuple[int, ...]) -> Iterator[tuple[Candidate, list[int]]]:
     yield from chains.items()
 
 
-def _blur(x: Tensor) -> Tensor:
-    """Gaussian blurs of all `WIDTHS`, the image mirrored at its borders: [B, C, H, W] -> [B, widths, C, H, W]."""
-    rows, columns = (torch.from_numpy(_kernels(size, min(x.shape[-2:]))).to(x) for size in x.shape[-2:])
+def _blur(x: Tensor, widths: list[int]) -> Tensor:
+    """Gaussian blurs of some of `WIDTHS`, the image mirrored at its borders: [B, C, H, W] -> [B, widths, C, H, W]."""
+    rows, columns = (torch.from_numpy(_kernels(size, min(x.shape[-2:]))[widths]).to(x) for size in x.shape[-2:])
     down = torch.einsum("sij,bcjk->bscik", rows, x)
     return torch.einsum("bscik,slk->bscil", down, columns)
 
