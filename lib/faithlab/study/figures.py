@@ -7,12 +7,15 @@ import itertools
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
 import torch
+from IPython import get_ipython
+from IPython.core.pylabtools import print_figure
 from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib.text import Text
@@ -56,7 +59,15 @@ def theme() -> None:
             "svg.hashsalt": "faithlab",  # the same figure is the same file
         },
     )
-    set_matplotlib_formats("svg", metadata={"Date": None})
+    set_matplotlib_formats("svg")
+    if shell := get_ipython():
+        shell.display_formatter.formatters["image/svg+xml"].for_type(plt.Figure, _svg)
+
+
+def _svg(figure: plt.Figure) -> str:
+    """A figure as IPython has it, drawn once: what `show` has laid out and measured is not drawn to be measured."""
+    figure.set_layout_engine(None)
+    return print_figure(figure, "svg", _BOXES.get(figure, "tight"), metadata={"Date": None})
 
 
 def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1.0) -> None:
@@ -77,21 +88,28 @@ SMALLEST = 9.0
 """The smallest text of a figure, in points."""
 COLUMN = 704 / 96
 """What the column of a page is wide on a screen of 1280 pixels, in inches; wider figures would be shown smaller."""
+WIDEST = COLUMN + 0.15
+"""What a figure is wide at most: the layout leaves a margin, which is cut off."""
+_BOXES: WeakKeyDictionary[plt.Figure, Bbox] = WeakKeyDictionary()
+"""What of a figure is shown, in inches: as far as there is something on it."""
 
 
 def show(figure: plt.Figure) -> plt.Figure:
     """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`."""
-    for text in figure.findobj(Text):
+    texts = figure.findobj(Text)
+    for text in texts:
         text.set_text(named(text.get_text()))
+    _enlarge(figure, texts)
+    figure.set_figwidth(width := min(figure.get_figwidth(), WIDEST))
     figure.tight_layout()
-    _enlarge(figure)
-    for _ in range(3):  # what lies beside the axes, such as a legend, keeps its width
-        figure.tight_layout()
-        beyond = figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"] - COLUMN
-        if beyond <= 0:
+    for _ in range(4):  # what lies beside the axes, such as a legend, keeps its width
+        figure.set_figwidth(width)
+        figure.tight_layout()  # the layout before has changed the ticks
+        _draw_near(figure)
+        box = _BOXES[figure] = figure.get_tightbbox().padded(plt.rcParams["savefig.pad_inches"])
+        if box.width <= COLUMN:
             break
-        figure.set_figwidth(figure.get_figwidth() - beyond - 0.01)
-    _draw_near(figure)
+        width -= box.width - COLUMN + 0.01
     plt.close(figure)
     return figure
 
@@ -113,14 +131,14 @@ def _draw_near(figure: plt.Figure) -> None:
             text.set(x=x, y=y, horizontalalignment="right", verticalalignment="center")
 
 
-def _enlarge(figure: plt.Figure) -> None:
-    """Bring small text of a laid-out figure to the smallest size that a page should show."""
+def _enlarge(figure: plt.Figure, texts: Sequence[Text]) -> None:
+    """Bring small text of a figure to the smallest size that a page should show."""
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        for which in ("major", "minor"):
-            if any(label.get_fontsize() < SMALLEST for label in axis.get_ticklabels(which=which) if label.get_text()):
+        for which, ticks in {"major": axis.majorTicks, "minor": axis.minorTicks}.items():
+            if any(tick.label1.get_fontsize() < SMALLEST for tick in ticks):
                 axis.set_tick_params(which=which, labelsize=SMALLEST)  # of ticks that are still to come, too
-    for text in figure.findobj(Text):
-        if text.get_text() and text.get_fontsize() < SMALLEST:
+    for text in texts:
+        if text.get_fontsize() < SMALLEST:
             text.set_fontsize(SMALLEST)
 
 
