@@ -36,7 +36,8 @@ class CellError(RuntimeError):
 class _Engine(NBClientEngine):
     """Writes the copy when a cell of code begins, with all that is before it, and at the end.
 
-    papermill's own writes it when a cell ends, too, and for every cell of text: all of it, four times as often.
+    papermill's own writes it when a cell ends, too, and for every cell of text: all of it, four times as often, and
+    each time copies and validates it and lays it out in lines.
     """
 
     NAME = "faithlab"
@@ -45,12 +46,15 @@ class _Engine(NBClientEngine):
     def execute_managed_notebook(cls, nb_man, kernel_name, **options):
         started, completed = nb_man.cell_start, nb_man.cell_complete
 
+        def save(**_):
+            Path(nb_man.output_path).write_text(json.dumps(nb_man.nb), encoding="utf-8")
+
         def unsaved(step, *arguments, **named):
             nb_man.save = lambda **_: None
             try:
                 step(*arguments, **named)
             finally:
-                del nb_man.save
+                nb_man.save = save
 
         def start(cell, cell_index=None, **named):
             if cell.cell_type == "code":
@@ -58,7 +62,7 @@ class _Engine(NBClientEngine):
             else:
                 unsaved(started, cell, cell_index, **named)
 
-        nb_man.cell_start, nb_man.cell_complete = start, functools.partial(unsaved, completed)
+        nb_man.save, nb_man.cell_start, nb_man.cell_complete = save, start, functools.partial(unsaved, completed)
         super().execute_managed_notebook(nb_man, kernel_name, **options)
 
 
