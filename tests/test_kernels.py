@@ -84,7 +84,8 @@ print(torch.get_num_threads(), int(signal.getsignal(signal.SIGTERM)), __name__, 
 def few_libraries(tmp_path_factory, monkeypatch):
     """Servers that load torch, and of the rest what takes no seconds."""
     folder = tmp_path_factory.mktemp("few")
-    large = ("captum", "timm", "torchvision", "scipy", "pandas", "matplotlib.pyplot")
+    plots = ("matplotlib.pyplot", "matplotlib.mathtext", "matplotlib.backends")
+    large = ("captum", "deel", "timm", "torchvision", "scipy", "pandas", *plots)
     (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({large}))\n")
     monkeypatch.setenv("PYTHONPATH", str(folder))
 

@@ -35,7 +35,8 @@ WARM = "FAITHLAB_WARM"
 
 LIBRARIES = (
     *("torch", "torchvision", "captum.attr", "timm", "pandas", "pyarrow.parquet", "scipy.stats", "scipy.optimize"),
-    *("seaborn", "matplotlib.pyplot", "jupytext", "psutil", "safetensors.torch"),
+    *("seaborn", "matplotlib.pyplot", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "jupytext"),
+    *("pandas.io.formats.style", "pyarrow.dataset", "deel.torchlip", "psutil", "safetensors.torch"),
     *("huggingface_hub", "yaml", "filelock", "pooch", "tabulate"),
     # What a kernel itself would load as it starts: half a second, most of it for a debugger.
     *("ipykernel.ipkernel", "ipykernel.kernelapp", "ipykernel.debugger", "tornado.locks", "tornado.platform.asyncio"),
@@ -195,6 +196,8 @@ def serve(address: Path) -> list[str] | None:
         for library in LIBRARIES:
             with contextlib.suppress(ImportError):  # a page that needs it says so
                 importlib.import_module(library)
+        if formulas := sys.modules.get("matplotlib.mathtext"):
+            formulas.MathTextParser("path").parse("$x$")  # first it makes its grammar, which takes half a second
         # What is loaded stays: a kernel's collector of garbage need not go through all of it, a hundred thousands of
         # objects, time and again, nor copy the pages of memory that they are on.
         gc.freeze()
