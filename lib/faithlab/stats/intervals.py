@@ -48,6 +48,8 @@ RARE = 20
 """A rate with fewer images than this on its rarer side is near 0 or 1."""
 BIASED = 0.25
 """A bias of less than this share of the standard error is left alone."""
+_IN_CACHE = 1 << 16
+"""So many numbers are drawn at once: more go through memory at every step."""
 METHODS = ("bootstrap", "Student", "Clopper and Pearson", "Bonett and Price", "none", "bounds")
 
 
@@ -226,10 +228,9 @@ def resampled(
         seed: of the bootstrap.
         picks: for simulations: of each data set, the images [n] that a new data set of the same size consists of.
     """
-    weights = (
-        _jackknife(gathered.images, picks) if _few(gathered) else _bootstrap(gathered.images, resamples, seed, picks)
-    )
-    return gathered(weights)
+    few = _few(gathered)
+    weights = _jackknife(gathered.images, picks) if few else _bootstrap(gathered.images, resamples, seed, picks)
+    return gathered(weights, (few, gathered.images, resamples, seed) if picks is None else None)
 
 
 def _few(gathered: Gathered) -> bool:
@@ -380,8 +381,11 @@ def _nan_std(values: Tensor) -> Tensor:
 @lru_cache(maxsize=8)
 def _indices(count: int, resamples: int, seed: int) -> Tensor:
     """Which of `count` images each resample picks, [resamples, count] int64."""
-    uniform = draws.uniform(seed, torch.arange(resamples), torch.zeros(1, dtype=torch.int64), count)[:, 0]
-    return (uniform * count).long()
+    picks = torch.empty(resamples, count, dtype=torch.int64)
+    rows = max(1, _IN_CACHE // count)
+    for of, some in zip(torch.arange(resamples).split(rows), picks.split(rows), strict=True):
+        some.copy_(draws.uniform(seed, of, torch.zeros(1, dtype=torch.int64), count)[:, 0].mul_(count))  # rounds down
+    return picks
 
 
 @lru_cache(maxsize=4)

@@ -5,9 +5,11 @@ answers for all resamples at once. Most are functions of weighted means (`mean`,
 `association` look at the rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property, wraps
 
 import torch
 from torch import Tensor
@@ -32,6 +34,7 @@ class Sample:
         weights: [R, images] float64, not negative.
         sizes: [K] float64, or None where K is 1.
         together: what gives the mean [R, K], computed with those of all cells; `replace` leaves it out.
+        drawn: what tells the weights from all others; None: nobody can tell. `replace` leaves it out.
     """
 
     values: Tensor
@@ -39,6 +42,14 @@ class Sample:
     weights: Tensor
     sizes: Tensor | None
     together: Callable[[], Tensor] | None = field(default=None, init=False, repr=False, compare=False)
+    drawn: Hashable = field(default=None, init=False, repr=False, compare=False)
+
+    @cached_property
+    def key(self) -> Hashable:
+        """What tells the rows and their weights from all others; None: nobody can tell."""
+        if self.drawn is None:
+            return None
+        return self.drawn, self.values.shape, _digest(self.values), _digest(self.images)
 
     def mean(self) -> Tensor:
         """The mean over the rows, each with its image's weight: [R, K], or [R] without sizes. NaN without rows."""
@@ -58,8 +69,42 @@ class Sample:
         return self.weights if self.images is None else self.weights[:, self.images]
 
 
+def _digest(numbers: Tensor | None) -> bytes | None:
+    return None if numbers is None else hashlib.blake2b(numbers.contiguous().numpy(), digest_size=16).digest()
+
+
 Function = Callable[..., Tensor]
 """Samples -> [R] or [R, K]."""
+
+_ANSWERS: OrderedDict[Hashable, Tensor] = OrderedDict()
+_LATEST = 512
+"""Answers of long statistics that are kept, a number of each resample. Pages ask about the same rows again and again:
+of a cell, of its difference from each of the others, and of the saved table when its claims are judged."""
+
+
+def _known(asked: tuple[Hashable, ...]) -> Tensor | None:
+    """An answer that is kept, by the function and the keys of its samples."""
+    return None if None in asked else _ANSWERS.get(asked)
+
+
+def _keep(asked: tuple[Hashable, ...], answer: Tensor) -> Tensor:
+    if None not in asked:
+        _ANSWERS[asked] = answer
+        if len(_ANSWERS) > _LATEST:
+            _ANSWERS.popitem(last=False)
+    return answer
+
+
+def _remembered(function: Function) -> Function:
+    """A long function of samples, which is not asked twice about the same rows under the same weights."""
+
+    @wraps(function)
+    def answer(*samples: Sample) -> Tensor:
+        asked = (function, *(sample.key for sample in samples))
+        found = _known(asked)
+        return _keep(asked, function(*samples)) if found is None else found
+
+    return answer
 
 
 @dataclass(frozen=True)
@@ -124,6 +169,7 @@ _PIECE = 4096
 """Distances, in their order, whose rates under sixteen resamples stay in a processor's cache."""
 
 
+@_remembered
 def youden(same: Sample, different: Sample) -> Tensor:
     """ReCo with balanced rates (Fel and Vigouroux, 2020, eq. 7): the largest TPR + TNR - 1 over all thresholds.
 
@@ -135,16 +181,19 @@ def youden(same: Sample, different: Sample) -> Tensor:
     values, order = values.sort()
     edge = torch.cat([values[1:] != values[:-1], values.new_ones(1, dtype=torch.bool)])  # no threshold between ties
     low, high = (torch.arange(len(of.values)) if of.images is None else of.images for of in (same, different))
-    place = torch.cat([low, high + same.weights.shape[1]])[order]  # of the weight of each value, the two side by side
-    counts = [rows.bincount(minlength=same.weights.shape[1]).double() for rows in (low, high)]
+    images = same.weights.shape[1]
+    place = torch.cat([low, high + images])[order]  # of the weight of each value, the two side by side
+    totals = [of.weights @ rows.bincount(minlength=images).double() for of, rows in ((same, low), (different, high))]
     pieces = [
         (of, None if bool(last.all()) else last.nonzero()[:, 0])
         for of, last in zip(place.split(_PIECE), edge.split(_PIECE), strict=True)
     ]
     answers = []
-    for one, other in zip(same.weights.split(16), different.weights.split(16), strict=True):
-        rates = one / (one @ counts[0])[:, None], -other / (other @ counts[1])[:, None]
-        own = torch.cat(rates, 1).T.contiguous()  # [images of both, R]: a value's weights lie side by side
+    some = (numbers.split(16) for numbers in (same.weights, different.weights, *totals))
+    for one, other, up, down in zip(*some, strict=True):
+        own = one.new_empty(2 * images, len(one))  # [images of both, R]: a value's weights lie side by side
+        torch.div(one.T, up, out=own[:images])
+        torch.div(other.T, -down, out=own[images:])
         best = so_far = own.new_zeros(own.shape[1])  # a threshold below all distances has rates 0 and 1
         for of, last in pieces:
             above = own.index_select(0, of)
@@ -159,11 +208,21 @@ def youden(same: Sample, different: Sample) -> Tensor:
 
 def association(x: Sample, y: Sample) -> Tensor:
     """Spearman's correlation over the images between two scores of each; NaN where one is constant."""
-    return _associations([x, y])[:, 0, 1]
+    return _associations([(x, y)])[0]
 
 
-def _associations(samples: Sequence[Sample]) -> Tensor:
-    """Spearman's correlations over the images between all scores of each, [R, samples, samples]."""
+def _associations(pairs: Sequence[tuple[Sample, Sample]]) -> list[Tensor]:
+    """Spearman's correlation over the images between the two scores of each pair, [R], those of one table at a time."""
+    asked = [(association, x.key, y.key) for x, y in pairs]
+    found = [*map(_known, asked)]
+    new = [pair for pair, r in zip(pairs, found, strict=True) if r is None]
+    answers = iter(_correlated(new) if new else ())
+    return [_keep(key, next(answers)) if r is None else r for key, r in zip(asked, found, strict=True)]
+
+
+def _correlated(pairs: Sequence[tuple[Sample, Sample]]) -> Tensor:
+    """What `_associations` knows of no pair, [pairs, R]."""
+    samples = list({id(sample): sample for pair in pairs for sample in pair}.values())
     if any(sample.images is not None or sample.sizes is not None for sample in samples):
         raise ValueError("the correlation over images needs one score of each kind for an image")
     every = samples[0].weights
@@ -176,21 +235,17 @@ def _associations(samples: Sequence[Sample]) -> Tensor:
         own = weights.T.index_select(0, there)  # [n, R]: a value's weights lie side by side
         total = own.sum(0)
         below = own.new_zeros(len(own) + 1, own.shape[1])
-        ranks = []
-        for by_score, first, last in zip(order, *ends, strict=True):
+        ranks = {}
+        for sample, by_score, first, last in zip(samples, order, *ends, strict=True):
             torch.cumsum(own.index_select(0, by_score), 0, out=below[1:])
             # Twice the mean rank of a value in a sample that has each as often as its weight; their mean is total.
-            ranks.append(below.index_select(0, first).add_(below.index_select(0, last)).sub_(total))
-        products = own.new_empty(len(total), len(ranks), len(ranks))
-        for k, one in enumerate(ranks):
-            weighted = one * own
-            for j, other in enumerate(ranks[: k + 1]):
-                products[:, k, j] = products[:, j, k] = (weighted * other).sum(0)
-        each = products.diagonal(dim1=1, dim2=2)
-        spread = each[:, :, None] * each[:, None]
-        r = products / spread.sqrt()
-        answers.append(torch.where(spread > 16e-9 * total[:, None, None] ** 6, r, torch.nan))
-    return torch.cat(answers)
+            twice = below.index_select(0, first).add_(below.index_select(0, last)).sub_(total)
+            ranks[id(sample)] = twice, twice * own
+        squares = {of: (twice * weighted).sum(0) for of, (twice, weighted) in ranks.items()}
+        spread = torch.stack([squares[id(x)] * squares[id(y)] for x, y in pairs])
+        products = torch.stack([(ranks[id(x)][0] * ranks[id(y)][1]).sum(0) for x, y in pairs])
+        answers.append(torch.where(spread > 16e-9 * total**6, products / spread.sqrt(), torch.nan))
+    return torch.cat(answers, 1)
 
 
 def ranked_alike(*samples: Sample) -> Tensor:
@@ -457,8 +512,9 @@ def images_ranked(
     def correlation(*samples: Sample) -> Tensor:
         found = []
         for start in range(0, len(samples), len(metrics)):
-            r = _associations(samples[start : start + len(metrics)])
-            found += [better[a] * better[b] * r[:, metrics.index(a), metrics.index(b)] for a, b in pairs]
+            own = dict(zip(metrics, samples[start : start + len(metrics)], strict=True))
+            each = _associations([(own[a], own[b]) for a, b in pairs])
+            found += [better[a] * better[b] * r for (a, b), r in zip(pairs, each, strict=True)]
         return (torch.stack(found).abs() if absolute else torch.stack(found)).nanmean(0)
 
     return Statistic(correlation, over, "correlation over images", within=(0.0 if absolute else -1.0, 1.0))
@@ -541,11 +597,12 @@ class Gathered:
         """How many images count, [networks, data sets]."""
         return torch.tensor([[len(kept) for kept in network] for network in self.kept])
 
-    def __call__(self, weights: Sequence[Tensor]) -> Tensor:
+    def __call__(self, weights: Sequence[Tensor], drawn: Hashable = None) -> Tensor:
         """The statistic of every network and cell: [networks, R, cells] or [networks, R, cells, K].
 
         Args:
             weights: of each data set, [R, images].
+            drawn: what tells the weights from all others; None: nobody can tell.
         """
         answers = []
         of_image = _OF_AN_IMAGE.get(self.statistic.function) if len(self.statistic.over) == 1 else None
@@ -558,15 +615,20 @@ class Gathered:
                 means = own[0] @ values.flatten(1) / own[0].sum(1, keepdim=True)
                 answers.append(means.unflatten(1, values.shape[1:]))
                 continue
-            samples = self._samples(network, own)
+            known = [drawn and (drawn, number, _digest(columns)) for number, columns in enumerate(kept)]
+            samples = self._samples(network, own, known)
             cells = [self.statistic.function(*(samples[id(r)] for r in cell)) for cell in network]
             answers.append(torch.stack(cells, 1))
         return torch.stack(answers)
 
-    def _samples(self, network: Sequence[Sequence[Rows]], weights: Sequence[Tensor]) -> dict[int, Sample]:
+    def _samples(
+        self, network: Sequence[Sequence[Rows]], weights: Sequence[Tensor], drawn: Sequence[Hashable]
+    ) -> dict[int, Sample]:
         """The samples of a network by their rows. Where one is asked for its mean, one product has those of all."""
         rows = {id(r): r for cell in network for r in cell}
         samples = {key: Sample(r.values, r.images, weights[r.dataset], self.sizes) for key, r in rows.items()}
+        for key, r in rows.items():
+            object.__setattr__(samples[key], "drawn", drawn[r.dataset])
         for dataset, own in enumerate(weights):
             keys = [key for key, r in rows.items() if r.dataset == dataset and r.images is None]
 
