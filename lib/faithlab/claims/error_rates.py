@@ -19,9 +19,12 @@ from torch import Tensor
 
 from faithlab import draws
 from faithlab.claims.parts import PAIRED, Part
-from faithlab.claims.verdicts import HOLDS, REPRODUCED, VERDICTS, Claim, judge_part, outcome, rule
+from faithlab.claims.verdicts import HOLDS, REPRODUCED, VERDICTS, Claim, judge_part, outcomes, rule
 from faithlab.stats import Estimate
 from faithlab.stats.intervals import intervals, resampled
+
+TOGETHER = 50
+"""Simulations whose intervals are taken at once: one by one each step's price is that of a call."""
 
 
 @dataclass(frozen=True)
@@ -83,50 +86,50 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
         return ErrorRates(claim.id, runs, 0, Counter(), None, None, True)
 
     @cache  # the same images for chance and for the printed effect, which only move what was found
-    def redrawn(k: int, run: int) -> Estimate:
-        return _redrawn(tested[k], seed, run, resamples)
+    def redrawn(k: int, block: range) -> Estimate:
+        return _redrawn(tested[k], seed, block, resamples)
 
-    def moved_to(truth: Tensor, part: Part, run: int) -> Estimate:
+    def moved_to(truth: Tensor, part: Part, block: range) -> Estimate:
         """As if the table's own value were `truth` for every network."""
-        found, own = redrawn(next(k for k, known in enumerate(tested) if known is part), run), part.estimate
-        return replace(
-            found, pooled=found.pooled.shifted(truth - own.value), each=found.each.shifted(truth - own.each.value)
-        )
+        found, own = redrawn(next(k for k, known in enumerate(tested) if known is part), block), part.estimate
+        pooled, each = (truth - own.value)[:, None], (truth - own.each.value)[..., None]
+        return replace(found, pooled=found.pooled.shifted(pooled), each=found.each.shifted(each))
 
     fixed = [part for part in claim.parts if part.premise or part.gathered is None]
     premises, counted = (
         [judge_part(part, claim.size).outcome for part in fixed if part.premise == which] for which in (True, False)
     )
 
-    def verdict(estimated: Callable[[Part, int], Estimate], run: int) -> str:
-        # The outcome alone: how many images an open one needs takes as long.
-        own = [outcome(estimated(part, run), part.low, part.high, claim.size, part.needed) for part in tested]
-        return rule([*counted, *own], premises)
+    def verdicts(estimated: Callable[[Part, range], Estimate], block: range) -> list[str]:
+        # The outcomes alone: how many images an open one needs takes as long.
+        own = [outcomes(estimated(part, block), part.low, part.high, claim.size, part.needed) for part in tested]
+        return [rule([*counted, *one], premises) for one in zip(*own, strict=True)]
 
-    def simulate(estimated: Callable[[Part, int], Estimate], count: int) -> Counter:
+    def simulate(estimated: Callable[[Part, range], Estimate], count: int) -> Counter:
         if set(premises) <= {HOLDS}:
-            return Counter(verdict(estimated, run) for run in range(count))
-        return Counter({verdict(estimated, 0): count})  # the premises alone decide, so that one tells of all
+            blocks = (range(start, min(start + TOGETHER, count)) for start in range(0, count, TOGETHER))
+            return Counter(verdict for block in blocks for verdict in verdicts(estimated, block))
+        return Counter(verdicts(estimated, range(1)) * count)  # the premises alone decide, so that one tells of all
 
-    def chance(part: Part, run: int) -> Estimate:
+    def chance(part: Part, block: range) -> Estimate:
         if part.kind in PAIRED and len(part.gathered.datasets) == 1:  # cells change places in an image
-            order = _order(part.gathered.images[0], part.matrix.shape[1], seed, run)
-            moved = part.gathered.permuted(order)
-            return intervals(moved, resampled(moved, resamples), part.matrix)
+            orders = _orders(part.gathered.images[0], part.matrix.shape[1], seed, block).unbind(1)
+            moved = [resampled(part.gathered.permuted(order), resamples) for order in orders]
+            return intervals(part.gathered, torch.stack(moved, -1), part.matrix)
         value = part.estimate.value
         edges = torch.tensor([edge for edge in (part.low, part.high) if abs(edge) != float("inf")], dtype=torch.float64)
         nearest = edges[(value[:, None] - edges).abs().nan_to_num(0).argmin(1)]
-        return moved_to(nearest, part, run)
+        return moved_to(nearest, part, block)
 
-    def stable(part: Part, run: int) -> Estimate:
+    def stable(part: Part, block: range) -> Estimate:
+        values, cells = part.resampled[..., None], part.matrix.shape[1]
         if part.kind not in PAIRED:
-            return part.estimate
-        cells = torch.arange(part.matrix.shape[1])
-        one = draws.permutations(seed + 1, torch.zeros(1, dtype=torch.int64), torch.tensor([run]), len(cells))[0, 0]
-        return intervals(part.gathered, part.resampled, part.matrix[:, one])
+            return intervals(part.gathered, values.expand(*values.shape[:-1], len(block)), part.matrix)
+        orders = _orders(1, cells, seed + 1, block)[0].argsort(1)  # a cell's column goes to where the matrix has it
+        return intervals(part.gathered, part.resampled[:, :, orders].mT, part.matrix)
 
-    def printed(part: Part, run: int) -> Estimate:
-        return moved_to(torch.tensor(part.printed, dtype=torch.float64), part, run)
+    def printed(part: Part, block: range) -> Estimate:
+        return moved_to(torch.tensor(part.printed, dtype=torch.float64), part, block)
 
     orders = min(runs, 100)
     compared = any(part.kind in PAIRED for part in tested)
@@ -143,15 +146,14 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
 
 
 @lru_cache(maxsize=16)  # of the parts of a claim many have as many images and cells
-def _order(images: int, cells: int, seed: int, run: int) -> Tensor:
-    """A permutation of the cells for every image, [images, cells]."""
-    return draws.permutations(seed, torch.arange(images), torch.tensor([run]), cells)[:, 0]
+def _orders(images: int, cells: int, seed: int, block: range) -> Tensor:
+    """Of every image and simulation, a permutation of the cells, [images, simulations, cells]."""
+    return draws.permutations(seed, torch.arange(images), torch.tensor(block), cells)
 
 
-def _redrawn(part: Part, seed: int, run: int, resamples: int) -> Estimate:
-    """The estimate from images drawn anew."""
-    picks = [
-        (draws.uniform(seed + 2 + d, torch.tensor([run]), torch.zeros(1, dtype=torch.int64), n)[0, 0] * n).long()
-        for d, n in enumerate(part.gathered.images)
-    ]
-    return intervals(part.gathered, resampled(part.gathered, resamples, picks=picks), part.matrix)
+def _redrawn(part: Part, seed: int, block: range, resamples: int) -> Estimate:
+    """The estimates from images drawn anew for each simulation."""
+    runs, once = torch.tensor(block), torch.zeros(1, dtype=torch.int64)
+    picks = [(draws.uniform(seed + 2 + d, runs, once, n)[:, 0] * n).long() for d, n in enumerate(part.gathered.images)]
+    values = [resampled(part.gathered, resamples, picks=own) for own in zip(*picks, strict=True)]
+    return intervals(part.gathered, torch.stack(values, -1), part.matrix)

@@ -28,7 +28,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -95,22 +95,28 @@ def outcome(estimate: Estimate, low: float, high: float, parts: int = 1, needed:
         parts: how many parts the claim has.
         needed: how many contrasts must lie on the claimed side; None: all.
     """
+    pooled, each = (Interval(*(x[..., None] for x in interval)) for interval in (estimate.pooled, estimate.each))
+    return outcomes(replace(estimate, pooled=pooled, each=each), low, high, parts, needed)[0]
+
+
+def outcomes(estimate: Estimate, low: float, high: float, parts: int = 1, needed: int | None = None) -> list[str]:
+    """The `outcome` of a part in each of R simulations, values [contrasts, R]; arguments as there."""
+    contrasts, runs = estimate.value.shape
     if min(estimate.images_each) < LEAST:
-        return OPEN
-    contrasts = len(estimate.value)
+        return [OPEN] * runs
     needed = contrasts if needed is None else needed
     spare = contrasts - needed  # may lie on the other side
     wide = estimate.stretch(tail(parts) / (spare + 1)), estimate.stretch(tail(parts) / needed)
     each = estimate.each.value
     on, off = (each > low) & (each < high), (each < low) | (each > high)
-    if int((_inside(estimate.pooled.widened(wide[0]), low, high) & on.all(0)).sum()) >= needed:
-        return HOLDS
-    if int((_outside(estimate.pooled.widened(wide[1]), low, high) & off.all(0)).sum()) > spare:
-        return FAILS
+    holds = (_inside(estimate.pooled.widened(wide[0]), low, high) & on.all(0)).sum(0) >= needed
+    fails = (_outside(estimate.pooled.widened(wide[1]), low, high) & off.all(0)).sum(0) > spare
     own = tail(parts, len(estimate.networks))
-    holds = _inside(estimate.each.widened(estimate.stretch(own / (spare + 1))), low, high).sum(1) >= needed
-    fails = _outside(estimate.each.widened(estimate.stretch(own / needed)), low, high).sum(1) > spare
-    return DEPENDS if bool(holds.any() and fails.any()) else OPEN
+    one_holds = _inside(estimate.each.widened(estimate.stretch(own / (spare + 1))), low, high).sum(1) >= needed
+    one_fails = _outside(estimate.each.widened(estimate.stretch(own / needed)), low, high).sum(1) > spare
+    depends = one_holds.any(0) & one_fails.any(0)
+    told = zip(holds.tolist(), fails.tolist(), depends.tolist(), strict=True)
+    return [HOLDS if a else FAILS if b else DEPENDS if c else OPEN for a, b, c in told]
 
 
 def images_needed(estimate: Estimate, low: float, high: float, parts: int = 1) -> float:
