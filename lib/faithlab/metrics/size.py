@@ -341,18 +341,20 @@ def read(
     p = {}
     for null in ("smooth", "flat"):
         better = misfit[best[null]] - misfit[best["knee"]]
-        regenerated = fit.again(fit.fitted(best[null]), deviation, apart)  # [M, R]
-        by_chance = regenerated[models.families[null]].min(0) - regenerated[knee].min(0)
+        by_chance, as_knee = (
+            fit.again(fit.fitted(best[null]), deviation, apart, of).min(0) for of in (models.families[null], knee)
+        )
+        by_chance -= as_knee
         p[null] = (1 + (by_chance >= better).sum()) / (1 + resamples)
     anyhow = knee | (models.family == "stairs")  # two relevant tiers widen the interval, they do not make a knee
     i = np.flatnonzero(anyhow)[misfit[anyhow].argmin()]
-    again = fit.again(fit.fitted(i), deviation, apart)[anyhow]
+    again = fit.again(fit.fitted(i), deviation, apart, anyhow)
     sizes, own = np.unique(models.c[anyhow], return_inverse=True)
     profile = np.array([misfit[anyhow][own == k].min() for k in range(len(sizes))])
     chance = np.stack([again[own == k].min(0) for k in range(len(sizes))])
     allowed = np.quantile(chance[own[np.flatnonzero(anyhow) == i][0]] - chance.min(0), 0.95)
     inside = sizes[profile - profile.min() <= allowed]
-    resampled = models.c[anyhow][fit.again(fit.curves, deviation, apart)[anyhow].argmin(0)]
+    resampled = models.c[anyhow][fit.again(fit.curves, deviation, apart, anyhow).argmin(0)]
     low, high = np.quantile(resampled, [0.025, 0.975])
     low, high = min(inside.min(), low), max(inside.max(), high)
     fits_badly = float((again.min(0) >= misfit[i]).mean())
@@ -546,10 +548,13 @@ class _Fit:
         z = apart / np.sqrt(variance)
         alike = np.clip(((z.sum(1) ** 2).sum() / (z**2).sum() - 1) / (points - 1), 0, 0.95)
         each, together = (1 - alike) ** -0.5, (1 - alike + alike * points) ** -0.5
-        self.whiten = (each * np.eye(points) + (together - each) / points) * np.sqrt(n / variance)
+        scale, shared = np.sqrt(n / variance), (together - each) / points
+        self.whiten = (each * np.eye(points) + shared) * scale
         self.unit = np.sqrt(variance.mean() / n * (1 - alike))
         self.curves = self.whiten @ mean
-        self._basis = _basis(self.whiten @ models.designs)
+        designs = models.designs * scale[:, None]
+        # The designs in these units; as products with `whiten` they would take most of the time of a reading.
+        self._basis = _basis(each * designs + shared * designs.sum(1, keepdims=True))
         self.inside = np.einsum("mjp,j->mp", self._basis, self.curves)
         self._rows = self._basis.transpose(0, 2, 1).reshape(-1, points).astype(np.float32)
 
@@ -566,11 +571,12 @@ class _Fit:
         project = self.project(deviation)
         return (deviation**2).sum(0) - np.einsum("mpr,mpr->mr", project, project)
 
-    def again(self, centre: np.ndarray, deviation: np.ndarray, apart: np.ndarray) -> np.ndarray:
-        """The misfit [M, R] of every model to curves `centre` [JK] + `deviation` [JK, R], itself `apart`."""
-        own = np.einsum("mjp,j->mp", self._basis, centre)
-        rest = centre - (self._basis @ own[..., None])[..., 0]  # [M, JK]
-        return (rest**2).sum(1)[:, None] + 2 * rest @ deviation + apart
+    def again(self, centre: np.ndarray, deviation: np.ndarray, apart: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """The misfit [m, R] of some models to curves `centre` [JK] + `deviation` [JK, R], itself `apart` [M, R]."""
+        basis = self._basis[which]
+        own = np.einsum("mjp,j->mp", basis, centre)
+        rest = centre - (basis @ own[..., None])[..., 0]  # [m, JK]
+        return (rest**2).sum(1)[:, None] + 2 * rest @ deviation + apart[which]
 
 
 def _basis(designs: np.ndarray) -> np.ndarray:
