@@ -1,7 +1,6 @@
 """A metric alone needs torch and little else; what needs more says what to install."""
 
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -22,7 +21,9 @@ for number, (source, absent) in enumerate({asked!r}):
     if not child:
         for own, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(name + str(number), os.O_WRONLY | os.O_CREAT), own)
-        sys.modules.update(dict.fromkeys(absent))  # to import what is None is an error, as if it were not installed
+        # To import what is None is an error, as if it were not installed.
+        loaded = [name for name in sys.modules if name.partition(".")[0] in absent]
+        sys.modules.update(dict.fromkeys([*absent, *loaded]))
         exec(source, {{"__name__": "__main__"}})
         sys.stdout.flush()
         os._exit(0)  # to free all that is loaded takes half a second
@@ -62,7 +63,7 @@ MISSING = {
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory) -> dict[object, subprocess.CompletedProcess]:
+def done(tmp_path_factory, python) -> dict[object, subprocess.CompletedProcess]:
     """How these sources end: each in a process of its own, a fork of one that has loaded torch, which all need."""
     reached = set().union(*(reach.modules(places.script(name)) for name in places.notebooks()))
     imports = sorted(name for name in reached if name.startswith("faithlab"))
@@ -73,7 +74,7 @@ def done(tmp_path_factory) -> dict[object, subprocess.CompletedProcess]:
         "all notebooks": ("".join(f"import {name}\n" for name in imports), beyond("book", "peers") - {"ipykernel"}),
     }
     folder = tmp_path_factory.mktemp("done")
-    subprocess.run([sys.executable, "-c", FORKS.format(asked=[*asked.values()])], cwd=folder, check=True)
+    subprocess.run([python, "-c", FORKS.format(asked=[*asked.values()])], cwd=folder, check=True)
     said = [[(folder / f"{of}{number}").read_text() for of in ("code", "out", "err")] for number in range(len(asked))]
     return {
         key: subprocess.CompletedProcess([], int(code), out, err)
