@@ -64,6 +64,18 @@ def test_chance_is_rarely_reproduced(kind, images, hits):
     assert rates.reproduced < GATE, str(rates)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_simulations_say_together_what_they_say_alone(kind, monkeypatch):
+    own = claim(
+        KINDS[kind](table([1.0, 0.5, 0.0], images=30)),
+        claims.best(table([0.3, 0.0], images=110), "explainer", "a", name="many"),
+    )
+    together = claims.error_rate(own, 20)
+    monkeypatch.setattr("faithlab.claims.error_rates.NUMBERS", 1)
+    monkeypatch.setattr("faithlab.claims.error_rates.TOGETHER", 1)
+    assert claims.error_rate(own, 20) == together
+
+
 def test_the_simulation_sees_a_rule_that_errs(monkeypatch):
     """The sign of the estimate is no evidence: under chance it agrees with a claim half of the time."""
 

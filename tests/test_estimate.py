@@ -1,5 +1,6 @@
 """`estimate` against loops that draw images with replacement, and against scipy."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -463,7 +464,7 @@ def test_reco_takes_an_image_with_all_its_pairs():
 @pytest.mark.parametrize("pairs", [False, True])
 def test_permuting_cells_moves_an_image_as_a_whole(pairs):
     g = torch.Generator().manual_seed(0)
-    order = torch.stack([torch.randperm(3, generator=g) for _ in range(6)])
+    orders = torch.rand(6, 2, 3, generator=g).argsort(-1)
     images = torch.arange(6).repeat_interleave(2) if pairs else torch.arange(6)
     extra = {"pairs": torch.arange(12) % 2} if pairs else {}
     values = normal(2, 3, len(images))
@@ -472,13 +473,35 @@ def test_permuting_cells_moves_an_image_as_a_whole(pairs):
         for n in range(2)
         for e in range(3)
     )
-    moved = gather(rows, statistic(stats.mean), [{"explainer": str(e)} for e in range(3)], {}).permuted(order)
-    for n in range(2):
-        for i in range(6):
-            for e in range(3):
-                target = moved.rows[n][order[i, e]][0]
-                got = target.values[target.images == i] if pairs else target.values[i]
-                assert sorted(got.flatten().tolist()) == pytest.approx(sorted(values[n, e, images == i].tolist()))
+    moved = gather(rows, statistic(stats.mean), [{"explainer": str(e)} for e in range(3)], {}).permuted(orders)
+    for n, i, o, e in itertools.product(range(2), range(6), range(2), range(3)):
+        target = moved.rows[n][3 * o + int(orders[i, o, e])][0]
+        got = target.values[target.images == i] if pairs else target.values[i]
+        assert sorted(got.flatten().tolist()) == pytest.approx(sorted(values[n, e, images == i].tolist()))
+
+
+def test_a_long_statistic_is_asked_once_about_the_same_rows_and_weights(monkeypatch):
+    monkeypatch.setattr(samples, "_ANSWERS", {})
+    asked, correlated = [], samples._correlated
+    monkeypatch.setattr(samples, "_correlated", lambda pairs: asked.append(len(pairs)) or correlated(pairs))
+    values, ranked = normal(1, 3, 120), stats.Statistic(stats.association, (X, Y))
+    first = stats.estimate(table(values), ranked)
+    again = stats.estimate(table(values), ranked)
+    beside = stats.estimate(
+        table(values), stats.difference(ranked, stats.Statistic(stats.association, (X, {"explainer": "z"})))
+    )
+    assert asked == [1, 1]  # of the difference one side was known
+    assert again.pooled == first.pooled
+    other = values.clone()
+    other[0, 0, 7] += 3
+    changed = [
+        stats.estimate(table(values), ranked, seed=1),
+        stats.estimate(table(values), ranked, resamples=1200),
+        stats.estimate(table(values[..., :110]), ranked),
+        stats.estimate(table(other), ranked),
+    ]
+    assert asked == [1] * 6
+    assert len({float(of.low) for of in (first, beside, *changed)}) == 6
 
 
 def test_estimates_do_not_depend_on_the_order_of_rows_or_on_earlier_ones():

@@ -9,7 +9,7 @@ import torch
 
 from faithlab import claims, stats
 from faithlab.scores import Scores
-from faithlab.stats.intervals import resampled
+from faithlab.stats.intervals import weights
 from faithlab.stats.samples import gather
 
 BETTER = {"SaCo": 1, "AUC": -1, "AOPC": 1}
@@ -77,7 +77,8 @@ def test_explainers_are_ranked_as_scipy_does(noise):
 def test_a_resample_is_the_table_with_its_images_repeated(noise, reading):
     of = reading(PAIRS, EXPLAINERS, BETTER)
     picks = torch.randint(30, (30,), generator=torch.Generator().manual_seed(1))
-    drawn = resampled(gather(table(noise), of, [{}], {}), 1000, picks=[picks])[0, 0, 0]
+    gathered = gather(table(noise), of, [{}], {})
+    drawn = gathered(weights(gathered, picks=[picks]))[0, 0, 0]
     again = table(lambda n, e, m, i: noise(n, e, m, int(picks[i])))
     assert float(drawn) == pytest.approx(float(stats.estimate(again, of)))
 

@@ -21,10 +21,12 @@ from faithlab import draws
 from faithlab.claims.parts import PAIRED, Part
 from faithlab.claims.verdicts import HOLDS, REPRODUCED, VERDICTS, Claim, judge_part, outcomes, rule
 from faithlab.stats import Estimate
-from faithlab.stats.intervals import intervals, resampled
+from faithlab.stats.intervals import intervals, weights
 
 TOGETHER = 50
 """Simulations whose intervals are taken at once: one by one each step's price is that of a call."""
+NUMBERS = 1 << 21
+"""So many numbers are in memory, at most, of the resamples of several simulations."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
 
     def chance(part: Part, block: range) -> Estimate:
         if part.kind in PAIRED and len(part.gathered.datasets) == 1:  # cells change places in an image
-            orders = _orders(part.gathered.images[0], part.matrix.shape[1], seed, block).unbind(1)
-            moved = [resampled(part.gathered.permuted(order), resamples) for order in orders]
-            return intervals(part.gathered, torch.stack(moved, -1), part.matrix)
+            return _permuted(part, seed, block, resamples)
         value = part.estimate.value
         edges = torch.tensor([edge for edge in (part.low, part.high) if abs(edge) != float("inf")], dtype=torch.float64)
         nearest = edges[(value[:, None] - edges).abs().nan_to_num(0).argmin(1)]
@@ -151,9 +151,30 @@ def _orders(images: int, cells: int, seed: int, block: range) -> Tensor:
     return draws.permutations(seed, torch.arange(images), torch.tensor(block), cells)
 
 
+def _permuted(part: Part, seed: int, block: range, resamples: int) -> Estimate:
+    """The estimates where the cells of every image change places."""
+    gathered, cells = part.gathered, part.matrix.shape[1]
+    own = weights(gathered, resamples)
+    width = sum(r.values.shape[1] for network in gathered.rows for cell in network for r in cell)
+    orders = _orders(gathered.images[0], cells, seed, block).split(_together(width * max(own[0].shape)), 1)
+    values = [gathered.permuted(some)(own).unflatten(2, (-1, cells)) for some in orders]
+    return intervals(gathered, torch.cat(values, 2).mT, part.matrix)
+
+
 def _redrawn(part: Part, seed: int, block: range, resamples: int) -> Estimate:
-    """The estimates from images drawn anew for each simulation."""
-    runs, once = torch.tensor(block), torch.zeros(1, dtype=torch.int64)
-    picks = [(draws.uniform(seed + 2 + d, runs, once, n)[:, 0] * n).long() for d, n in enumerate(part.gathered.images)]
-    values = [resampled(part.gathered, resamples, picks=own) for own in zip(*picks, strict=True)]
-    return intervals(part.gathered, torch.stack(values, -1), part.matrix)
+    """The estimates from images drawn anew."""
+    gathered, once = part.gathered, torch.zeros(1, dtype=torch.int64)
+    width = max(sum(gathered.images), len(gathered.rows) * max(part.matrix.shape))
+    step, values = _together(width * max(resamples, *gathered.images)), []
+    for runs in torch.tensor(block).split(step):
+        drawn = [draws.uniform(seed + 2 + d, runs, once, n)[:, 0] for d, n in enumerate(gathered.images)]
+        picks = [(of * of.shape[1]).long() for of in drawn]
+        each = [weights(gathered, resamples, picks=own) for own in zip(*picks, strict=True)]
+        found = gathered([torch.cat(of) for of in zip(*each, strict=True)])
+        values.append(found.unflatten(1, (len(runs), -1)))
+    return intervals(gathered, torch.cat(values, 1).permute(0, 2, 3, 1), part.matrix)
+
+
+def _together(numbers: int) -> int:
+    """How many simulations of so many numbers each are computed at once."""
+    return max(1, NUMBERS // numbers)

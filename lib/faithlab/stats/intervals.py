@@ -215,10 +215,22 @@ def paired(
     return estimate(table, of, cells=[one, other], contrasts=torch.tensor([[1.0, -1.0]]), **labels)
 
 
-def resampled(
-    gathered: Gathered, resamples: int = 1000, seed: int = 0, picks: Sequence[Tensor] | None = None
-) -> Tensor:
+def resampled(gathered: Gathered, resamples: int = 1000, seed: int = 0) -> Tensor:
     """The statistic of the images as they are and of every resample: [networks, 1 + R, cells, ...].
+
+    Args:
+        gathered: the rows.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+    """
+    drawn = _few(gathered), gathered.images, resamples, seed
+    return gathered(weights(gathered, resamples, seed), drawn)
+
+
+def weights(
+    gathered: Gathered, resamples: int = 1000, seed: int = 0, picks: Sequence[Tensor] | None = None
+) -> list[Tensor]:
+    """Of each data set, how often each image is in the table and in every resample: [1 + R, images].
 
     The resamples are the bootstrap's from `FEW` images on, below the jackknife's, one for each image.
 
@@ -228,9 +240,9 @@ def resampled(
         seed: of the bootstrap.
         picks: for simulations: of each data set, the images [n] that a new data set of the same size consists of.
     """
-    few = _few(gathered)
-    weights = _jackknife(gathered.images, picks) if few else _bootstrap(gathered.images, resamples, seed, picks)
-    return gathered(weights, (few, gathered.images, resamples, seed) if picks is None else None)
+    if _few(gathered):
+        return _jackknife(gathered.images, picks)
+    return _bootstrap(gathered.images, resamples, seed, picks)
 
 
 def _few(gathered: Gathered) -> bool:

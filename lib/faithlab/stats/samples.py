@@ -226,7 +226,7 @@ def _correlated(pairs: Sequence[tuple[Sample, Sample]]) -> Tensor:
     if any(sample.images is not None or sample.sizes is not None for sample in samples):
         raise ValueError("the correlation over images needs one score of each kind for an image")
     every = samples[0].weights
-    there = every.any(0).nonzero()[:, 0]  # a simulation draws some images never
+    there = every.sum(0).nonzero()[:, 0]  # a simulation draws some images never
     scores = torch.stack([sample.values[there, 0] for sample in samples])  # [samples, n]
     ordered, order = scores.sort()
     ends = [torch.searchsorted(ordered, scores, right=right) for right in (False, True)]
@@ -642,26 +642,27 @@ class Gathered:
                 object.__setattr__(samples[key], "together", lambda key=key, means=means: means()[key])
         return samples
 
-    def permuted(self, order: Tensor) -> "Gathered":
-        """The cells of every image in another order, the same for all networks and samples.
+    def permuted(self, orders: Tensor) -> "Gathered":
+        """The cells of every image in other orders, the same for all networks and samples; those of each order in turn.
 
         Args:
-            order: [images, cells] int64; what was in cell c of image i goes to cell order[i, c].
+            orders: [images, orders, cells] int64; what was in cell c of image i goes to cell orders[i, o, c].
         """
         rows = []
         for network, (kept,) in zip(self.rows, self.kept, strict=True):
-            own, columns = order[kept], []
+            own, columns = orders[kept], []
             for argument in zip(*network, strict=True):  # one sample of the statistic in every cell
                 if argument[0].images is None:
                     values = torch.stack([r.values for r in argument], 1)  # [images, cells, K]
-                    values = values.scatter(1, own[..., None].expand_as(values), values).unbind(1)
-                    columns.append([Rows(v, None, 0) for v in values])
+                    values = values[:, None].expand(-1, orders.shape[1], -1, -1)
+                    moved = values.scatter(2, own[..., None].expand_as(values), values).flatten(1, 2).unbind(1)
+                    columns.append([Rows(v, None, 0) for v in moved])
                     continue
                 # Rows with pairs: an image may have another number of them in each cell.
-                target = torch.cat([own[r.images, c] for c, r in enumerate(argument)])
                 values, images = torch.cat([r.values for r in argument]), torch.cat([r.images for r in argument])
-                moved = [Rows(values[target == c], images[target == c], 0) for c in range(len(argument))]
-                columns.append(moved)
+                cells = torch.arange(len(argument)).repeat_interleave(torch.tensor([len(r.values) for r in argument]))
+                there = [target == c for target in own[images, :, cells].unbind(1) for c in range(len(argument))]
+                columns.append([Rows(values[here], images[here], 0) for here in there])
             rows.append(tuple(zip(*columns, strict=True)))
         return replace(self, rows=tuple(rows))
 
