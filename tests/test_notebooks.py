@@ -84,6 +84,11 @@ def photographs(folder, chosen):
     return str(folder)
 
 
+def figure_of(cell):
+    """What a page says about the figure that a cell shows."""
+    return cell.metadata.get("mystnb", {}).get("figure")
+
+
 @pytest.mark.parametrize("name", places.notebooks())
 def test_a_notebook_runs(name, tmp_path, monkeypatch):
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
@@ -96,6 +101,8 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
     executed = nbformat.read(execute.execute(name, "smoke", overrides=overrides), as_version=4)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code if cell.source.strip())
+    shown = [cell for cell in code if {"answer", "headline"} & {*cell.metadata.get("tags", [])} or figure_of(cell)]
+    assert all(cell.outputs for cell in shown), "a cell shows its last expression, and none that is in an `if`"
     (injected,) = [cell for cell in code if "injected-parameters" in cell.metadata.get("tags", [])]
     assert 'profile = "smoke"' in injected.source
     assert "papermill" not in executed.metadata
