@@ -85,7 +85,7 @@ def few_libraries(tmp_path_factory, monkeypatch):
     """Servers that load torch, and of the rest what takes no seconds."""
     folder = tmp_path_factory.mktemp("few")
     plots = ("matplotlib.pyplot", "matplotlib.mathtext", "matplotlib.backends")
-    large = ("captum", "deel", "timm", "torchvision", "scipy", "pandas", *plots)
+    large = ("captum", "deel", "timm", "torchvision", "scipy", "pandas", "pyarrow", *plots)
     (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({large}))\n")
     monkeypatch.setenv("PYTHONPATH", str(folder))
 
