@@ -20,13 +20,13 @@ from torch import Tensor
 from faithlab import draws
 from faithlab.claims.parts import PAIRED, Part
 from faithlab.claims.verdicts import HOLDS, REPRODUCED, VERDICTS, Claim, judge_part, outcomes, rule
-from faithlab.stats import Estimate
+from faithlab.stats import Estimate, Interval
 from faithlab.stats.intervals import intervals, weights
 
 TOGETHER = 50
-"""Simulations whose intervals are taken at once: one by one each step's price is that of a call."""
+"""Simulations that are judged at once, at most: one by one each step's price is that of a call."""
 NUMBERS = 1 << 21
-"""So many numbers are in memory, at most, of the resamples of several simulations."""
+"""So many resampled numbers of a part are held at once, at most, if one simulation does not have more."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,10 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
 
     def simulate(estimated: Callable[[Part, range], Estimate], count: int) -> Counter:
         if set(premises) <= {HOLDS}:
-            blocks = (range(start, min(start + TOGETHER, count)) for start in range(0, count, TOGETHER))
+            step = min(
+                TOGETHER, *(_together(len(part.gathered.rows) * resamples * max(part.matrix.shape)) for part in tested)
+            )
+            blocks = (range(start, min(start + step, count)) for start in range(0, count, step))
             return Counter(verdict for block in blocks for verdict in verdicts(estimated, block))
         return Counter(verdicts(estimated, range(1)) * count)  # the premises alone decide, so that one tells of all
 
@@ -122,10 +125,14 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
         return moved_to(nearest, part, block)
 
     def stable(part: Part, block: range) -> Estimate:
-        values, cells = part.resampled[..., None], part.matrix.shape[1]
         if part.kind not in PAIRED:
-            return intervals(part.gathered, values.expand(*values.shape[:-1], len(block)), part.matrix)
-        orders = _orders(1, cells, seed + 1, block)[0].argsort(1)  # a cell's column goes to where the matrix has it
+            same, few = part.estimate, len(block)
+            pooled, each = (
+                Interval(*(x[..., None].expand(*x.shape, few) for x in of)) for of in (same.pooled, same.each)
+            )
+            return replace(same, pooled=pooled, each=each)
+        # A cell's column goes to where the matrix has it.
+        orders = _orders(1, part.matrix.shape[1], seed + 1, block)[0].argsort(1)
         return intervals(part.gathered, part.resampled[:, :, orders].mT, part.matrix)
 
     def printed(part: Part, block: range) -> Estimate:
@@ -145,7 +152,7 @@ def error_rate(claim: Claim, runs: int = 300, *, seed: int = 0, resamples: int =
     )
 
 
-@lru_cache(maxsize=16)  # of the parts of a claim many have as many images and cells
+@lru_cache(maxsize=4)  # of the parts of a claim many have as many images and cells
 def _orders(images: int, cells: int, seed: int, block: range) -> Tensor:
     """Of every image and simulation, a permutation of the cells, [images, simulations, cells]."""
     return draws.permutations(seed, torch.arange(images), torch.tensor(block), cells)

@@ -581,9 +581,9 @@ class _Fit:
 
 def _basis(designs: np.ndarray) -> np.ndarray:
     """Orthonormal columns [M, JK, P] that span each design; zero where a piece of h is never reached."""
-    q, r = np.linalg.qr(designs)
-    size = np.abs(np.diagonal(r, axis1=1, axis2=2))
-    return q * (size > 1e-6 * size.max(1, keepdims=True))[:, None]
+    # Pieces that are nearly the same lie side by side: `qr` leaves it to rounding which of them are kept.
+    u, size, _ = np.linalg.svd(designs, full_matrices=False)
+    return u * (size > 1e-6 * size.max(1, keepdims=True))[:, None]
 
 
 def _checked(

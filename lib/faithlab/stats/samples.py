@@ -84,12 +84,13 @@ of a cell, of its difference from each of the others, and of the saved table whe
 
 def _known(asked: tuple[Hashable, ...]) -> Tensor | None:
     """An answer that is kept, by the function and the keys of its samples."""
-    return None if None in asked else _ANSWERS.get(asked)
+    found = None if None in asked else _ANSWERS.get(asked)
+    return None if found is None else found.clone()  # whoever asks may change it
 
 
 def _keep(asked: tuple[Hashable, ...], answer: Tensor) -> Tensor:
     if None not in asked:
-        _ANSWERS[asked] = answer
+        _ANSWERS[asked] = answer.clone()
         if len(_ANSWERS) > _LATEST:
             _ANSWERS.popitem(last=False)
     return answer
@@ -213,6 +214,8 @@ def association(x: Sample, y: Sample) -> Tensor:
 
 def _associations(pairs: Sequence[tuple[Sample, Sample]]) -> list[Tensor]:
     """Spearman's correlation over the images between the two scores of each pair, [R], those of one table at a time."""
+    if any(of.images is not None or of.sizes is not None for pair in pairs for of in pair):
+        raise ValueError("the correlation over images needs one score of each kind for an image")
     asked = [(association, x.key, y.key) for x, y in pairs]
     found = [*map(_known, asked)]
     new = [pair for pair, r in zip(pairs, found, strict=True) if r is None]
@@ -223,8 +226,6 @@ def _associations(pairs: Sequence[tuple[Sample, Sample]]) -> list[Tensor]:
 def _correlated(pairs: Sequence[tuple[Sample, Sample]]) -> Tensor:
     """What `_associations` knows of no pair, [pairs, R]."""
     samples = list({id(sample): sample for pair in pairs for sample in pair}.values())
-    if any(sample.images is not None or sample.sizes is not None for sample in samples):
-        raise ValueError("the correlation over images needs one score of each kind for an image")
     every = samples[0].weights
     there = every.sum(0).nonzero()[:, 0]  # a simulation draws some images never
     scores = torch.stack([sample.values[there, 0] for sample in samples])  # [samples, n]

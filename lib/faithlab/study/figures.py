@@ -66,8 +66,10 @@ def theme() -> None:
 
 def _svg(figure: plt.Figure) -> str:
     """A figure as IPython has it, drawn once: what `show` has laid out and measured is not drawn to be measured."""
-    figure.set_layout_engine(None)
-    return print_figure(figure, "svg", _BOXES.get(figure, "tight"), metadata={"Date": None})
+    box = _BOXES.get(figure, "tight")
+    if figure in _BOXES:
+        figure.set_layout_engine(None)
+    return print_figure(figure, "svg", box, metadata={"Date": None})
 
 
 def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1.0) -> None:
@@ -95,7 +97,10 @@ _BOXES: WeakKeyDictionary[plt.Figure, Bbox] = WeakKeyDictionary()
 
 
 def show(figure: plt.Figure) -> plt.Figure:
-    """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`."""
+    """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`.
+
+    It is measured here: what is put outside of it later is cut off.
+    """
     texts = figure.findobj(Text)
     for text in texts:
         text.set_text(named(text.get_text()))
