@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -65,11 +65,16 @@ def theme() -> None:
 
 
 def _svg(figure: plt.Figure) -> str:
-    """A figure as IPython has it, drawn once: what `show` has laid out and measured is not drawn to be measured."""
-    box = _BOXES.get(figure, "tight")
-    if figure in _BOXES:
-        figure.set_layout_engine(None)
-    return print_figure(figure, "svg", box, metadata={"Date": None})
+    """A figure as IPython has it, drawn once: what `show` has laid out is measured and not drawn to be measured."""
+    if figure not in _LAID_OUT:
+        return print_figure(figure, "svg", metadata={"Date": None})
+    figure.set_layout_engine(None)
+    return print_figure(figure, "svg", _box(figure), metadata={"Date": None})
+
+
+def _box(figure: plt.Figure) -> Bbox:
+    """What of a figure is shown, in inches: as far as there is something on it, also what was marked after `show`."""
+    return figure.get_tightbbox().padded(plt.rcParams["savefig.pad_inches"])
 
 
 def mark(axes: Axes, at: float, text: str, *, axis: str = "x", height: float = 1.0) -> None:
@@ -92,15 +97,12 @@ COLUMN = 704 / 96
 """What the column of a page is wide on a screen of 1280 pixels, in inches; wider figures would be shown smaller."""
 WIDEST = COLUMN + 0.15
 """What a figure is wide at most: the layout leaves a margin, which is cut off."""
-_BOXES: WeakKeyDictionary[plt.Figure, Bbox] = WeakKeyDictionary()
-"""What of a figure is shown, in inches: as far as there is something on it."""
+_LAID_OUT: WeakSet[plt.Figure] = WeakSet()
+"""What `show` has laid out, and nothing need draw to know how large it is."""
 
 
 def show(figure: plt.Figure) -> plt.Figure:
-    """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`.
-
-    It is measured here: what is put outside of it later is cut off.
-    """
+    """A laid-out figure to end a cell with, drawn once: not wider than `COLUMN`, no text smaller than `SMALLEST`."""
     texts = figure.findobj(Text)
     for text in texts:
         text.set_text(named(text.get_text()))
@@ -111,10 +113,11 @@ def show(figure: plt.Figure) -> plt.Figure:
         figure.set_figwidth(width)
         figure.tight_layout()  # the layout before has changed the ticks
         _draw_near(figure)
-        box = _BOXES[figure] = figure.get_tightbbox().padded(plt.rcParams["savefig.pad_inches"])
-        if box.width <= COLUMN:
+        beyond = _box(figure).width - COLUMN
+        if beyond <= 0:
             break
-        width -= box.width - COLUMN + 0.01
+        width -= beyond + 0.01
+    _LAID_OUT.add(figure)
     plt.close(figure)
     return figure
 
