@@ -553,7 +553,7 @@ class _Fit:
         self.unit = np.sqrt(variance.mean() / n * (1 - alike))
         self.curves = self.whiten @ mean
         designs = models.designs * scale[:, None]
-        # The designs in these units; as products with `whiten` they would take most of the time of a reading.
+        # The designs in these units, without a product with `whiten` for each of thousands of models.
         self._basis = _basis(each * designs + shared * designs.sum(1, keepdims=True))
         self.inside = np.einsum("mjp,j->mp", self._basis, self.curves)
         self._rows = self._basis.transpose(0, 2, 1).reshape(-1, points).astype(np.float32)
