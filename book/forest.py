@@ -27,7 +27,7 @@ DECIDES = {
     UNDECIDED: ("fails", "open"),
     UNTESTED: ("fails", "depends on the network"),
 }
-"""Which part speaks for a verdict: the first with the first of these outcomes. Of what is not tested, a premise."""
+"""Which parts speak for a verdict: those with the first of these outcomes. Of what is not tested, a premise."""
 TESTS = {
     "above": "a value beyond a bar",
     "below": "a value below a bar",
@@ -125,7 +125,10 @@ def stricter(row: pd.Series, comparisons: int = 1) -> str:
 
 
 def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
-    """The pooled rows of the part of a claim that speaks for its verdict; where it is open, of one that looks so."""
+    """The pooled rows of the part of a claim that speaks for its verdict.
+
+    Where all parts have to agree it is the least sure of them; where it is open, one that looks so; else the first.
+    """
     pooled = parts[parts["network"] == POOLED]
     rows = pooled[pooled["premise"]] if verdict == UNTESTED else pooled[~pooled["premise"]]
     rows = pooled if rows.empty else rows
@@ -141,6 +144,9 @@ def speaking(verdict: str, parts: pd.DataFrame) -> pd.DataFrame:
                 break
         if (rows["outcome"] == "open").all() and not rows["kind"].eq("counted").any():
             return rows[rows["part"] == deciding(rows)["part"]]
+    if verdict in (REPRODUCED, CONTRADICTED) and not rows["kind"].eq("counted").any():  # of all parts the least sure
+        each = pd.DataFrame([deciding(of) for _, of in rows.groupby("part", sort=False)])
+        return rows[rows["part"] == deciding(each.assign(outcome="open"))["part"]]
     return rows[rows["part"] == rows["part"].iloc[0]]
 
 
@@ -224,14 +230,14 @@ def spoken_of(parts: pd.DataFrame, run: Mapping[str, Any] | None = None) -> dict
     each = parts[~parts["network"].isin((POOLED, BETWEEN, ""))]
     names = words.networks((one for name in each["network"] for one in name.split(" and ")), run)
     sets = list(dict.fromkeys(one for name in parts["datasets"] if name for one in JOINED.split(words.plain(name))))
-    asked = parts.loc[parts["kind"] != "counted", "images"].dropna()
+    asked = parts.loc[(parts["kind"] != "counted") & parts["network"].eq(POOLED), "images"].dropna()
     asked = sorted(asked[asked > 0].astype(int).unique()) if len(asked) else []
     found = {}
     if names:
         found["networks"] = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     if asked:
         span = f"{asked[0]:,}" if len(asked) == 1 else f"{asked[0]:,} to {asked[-1]:,}"
-        shown = ", ".join(sets[:4])
+        shown = ("; " if any("," in name for name in sets[:4]) else ", ").join(sets[:4])
         if len(sets) > 4:
             one_each = not parts["datasets"].str.contains(JOINED).any()
             shown = f"each of {len(sets)}: " * one_each + f"{shown} and {len(sets) - 4} more"

@@ -92,9 +92,9 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
     pages = judged.pages(results) if pages is None else pages
     claims = pd.concat([page.claims for page in pages], ignore_index=True) if pages else pd.DataFrame({"paper": []})
     # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
-    claims = claims[[(places.root() / "book" / judged.folder(p) / "verdict.md").is_file() for p in claims["paper"]]]
     simulated = [kept.frame for name in places.pages() if (kept := recorded(name, "error_rates"))]
     (target / "error-rates.md").write_text(_simulated(simulated, claims), encoding="utf-8")
+    claims = claims[[_has_verdicts(paper) for paper in claims["paper"]]]
     if len(claims):
         (target / "claims.md").write_text(forest.overview(claims, forest.deciding_numbers(pages)), encoding="utf-8")
         (target / "asked.md").write_text(asked.answers(pages, results=results), encoding="utf-8")
@@ -170,9 +170,10 @@ def _recorded(runs: list[Mapping]) -> str:
     known = provenance.history()
     gone = sum(bool(known) and run["commit"] not in known for run in runs)
     if gone:
+        its = "Its notebook is known by its hash." if gone == 1 else "Their notebooks are known by their hashes."
         said += (
-            f" Of them, {gone} name a commit that is not in the history of this repository: what ran there was put "
-            "together with other work before it came here. Their notebooks are known by their hashes."
+            f" Of the runs, {gone} name{'s' * (gone == 1)} a commit that is not in the history of this repository: "
+            f"what ran there was put together with other work before it came here. {its}"
         )
     rows = []
     for run in runs:
@@ -229,18 +230,24 @@ def _inputs(run: Mapping) -> str:
     return " + ".join(f"{count} {name}" for name, count in counts.items())
 
 
+def _has_verdicts(paper: str) -> bool:
+    """Whether a paper has a page for its verdicts."""
+    return (places.root() / "book" / judged.folder(paper) / "verdict.md").is_file()
+
+
 def _simulated(tables: list[pd.DataFrame], claims: pd.DataFrame) -> str:
     """How often chance alone gives recorded claims a verdict, in words; those of `claims` lead to their pages."""
     address = {
-        row.id: f"{judged.folder(row.paper)}/verdict.html#{judged.anchor(row.id)}" for row in claims.itertuples()
+        row.id: f"{judged.folder(row.paper)}/verdict.html#{judged.anchor(row.id)}"
+        for row in claims.itertuples()
+        if _has_verdicts(row.paper)
     }
 
     sentence = dict(zip(claims["id"], claims["claim"], strict=True)) if len(claims) else {}
 
     def linked(claim: str) -> str:
-        if claim not in address:
-            return f"`{claim}`"
-        return f'<a href="{address[claim]}">“{html.escape(sentence[claim].rstrip("."))}”</a>'
+        said = f"“{html.escape(sentence[claim].rstrip('.'))}”" if claim in sentence else f"`{claim}`"
+        return f'<a href="{address[claim]}">{said}</a>' if claim in address else said
 
     rates = pd.concat([t[t["runs"] > 0] for t in tables]) if tables else pd.DataFrame()
     if rates.empty:
@@ -249,9 +256,11 @@ def _simulated(tables: list[pd.DataFrame], claims: pd.DataFrame) -> str:
     said = [
         f"*{v}* in {m.mean():.1%}, and in {m.max():.1%} for the claim {linked(m.idxmax())}" for v, m in most.items()
     ]
+    more = len(set(rates["claim"]) - set(address))
+    beyond = f" ({more} of them on no paper's list)" * bool(more and address)
     return (
-        f"On the recorded tables of {len(rates)} claims, {rates['runs'].min()} studies under chance each, the verdict "
-        f"is, on average over the claims, {', '.join(said)}, where it is most often.\n"
+        f"On the recorded tables of {len(rates)} claims{beyond}, {rates['runs'].min()} studies under chance each, the "
+        f"verdict is, on average over the claims, {', '.join(said)}, where it is most often.\n"
     )
 
 
@@ -523,8 +532,8 @@ def _examined(trust: pd.DataFrame, price: pd.DataFrame, about: str = "") -> str:
     asked += (
         f" In bold, what we would take with {forwards:,} forwards to spend: of the metrics computed here that fail no "
         f"trial the one that passes most, and of those the cheapest. It has to pass {TELLING}. {examination.BUILT} has "
-        f'a network of its own; <a href="{BLIND}">numbers that never ask the network</a> pass some of the others, but '
-        f"not it. "
+        f"a network of its own, so that tallies are of the other {len(examination.TRIALS) - 1} trials; "
+        f'<a href="{BLIND}">numbers that never ask the network</a> pass some of these, but not {examination.BUILT}. '
         f"Metrics of other libraries are named and not taken: "
         f'<a href="{FAULTS}">some have faults</a> that no trial sees.'
     )

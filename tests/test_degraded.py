@@ -272,6 +272,10 @@ def test_the_least_step_of_noise_is_found_and_named():
     assert (name, float(least)) == ("from 50 to 100 % of noise", pytest.approx(0.2))
     name, least = degraded.least_step(steep.where(level=[None, 1.0]), {"Fid+": FOUR["Fid+"].better})
     assert (name, float(least)) == ("from 0 to 100 % of noise", pytest.approx(1))
+    unsure = bent.where(level=[0.5, 1.0]) + table(RIGHT, noise=5.0).where(level=[None])
+    name, least = degraded.least_step(unsure, {"Fid+": FOUR["Fid+"].better})
+    assert name == "from 0 to 50 % of noise", "it is larger than the step of 0.2, which is sure"
+    assert float(least) > 0.4
 
 
 def test_a_series_is_drawn_as_far_as_it_goes_over_the_relevance_of_its_steps():

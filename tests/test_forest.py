@@ -71,6 +71,19 @@ def test_a_part_is_judged_by_the_contrast_that_decides_it(parts):
     assert "2 comparisons, 1 on the other side, the surest to fail “1” less “2”" in forest.plot(below, below.iloc[:0])
 
 
+@pytest.mark.parametrize(("verdict", "outcome", "turn"), [(REPRODUCED, "holds", 1), (CONTRADICTED, "fails", -1)])
+def test_where_all_parts_agree_the_least_sure_speaks(verdict, outcome, turn):
+    """It is a matter of the interval, not of the value: 0.5 is nearer to the bar than 0.2, by half of its own."""
+    ends = {"first": (0.9, 0.8, 1.0), "second": (0.5, 0.05, 0.95), "third": (0.2, 0.19, 0.21)}
+    ends = {name: (of[0] * turn, *sorted((of[1] * turn, of[2] * turn))) for name, of in ends.items()}
+    parts = pd.DataFrame([row(name, *of, outcome=outcome) for name, of in ends.items()])
+    assert forest.speaking(verdict, parts)["part"].tolist() == ["second"]
+    counted = pd.DataFrame([row("all", 5, kind="counted", outcome=outcome)])
+    assert forest.speaking(verdict, pd.concat([parts, counted]))["part"].tolist() == ["first"], (
+        "a count has no interval"
+    )
+
+
 def test_box_plot_and_evidence_name_the_same_comparison_of_what_is_open():
     """The smallest value is not the least sure one, nor is the first part."""
     far = row("first", 0.2, -0.2, 0.6, outcome="open", contrast="")
@@ -216,6 +229,8 @@ def test_what_was_counted_is_said_in_box_and_evidence(parts):
     cases = [counted.assign(part=name, datasets=name, network=of) for name in "abcde" for of in ("pooled", "made up")]
     made_up = pd.concat(cases, ignore_index=True).assign(outcome="open", low=-1.0, high=1.0)
     assert forest.spoken_of(made_up)["inputs"] == "20 simulated studies of each of 5: a, b, c, d and 1 more"
+    comma = made_up.assign(datasets=made_up["datasets"].replace("b", "b, bent"))
+    assert forest.spoken_of(comma)["inputs"] == "20 simulated studies of each of 5: a; b, bent; c; d and 1 more"
     assert "On made up, 20 simulated studies of a, b, c, d and e." in evidence(made_up)
     assert ", about 900 simulated studies would decide the claim." in evidence(made_up)
     assert "1 simulated study of" in forest.spoken_of(made_up.assign(images=1))["inputs"]
@@ -265,6 +280,11 @@ def test_networks_are_told_by_name_each_once(parts):
 def test_what_is_not_there_is_not_spoken_of(parts):
     assert forest.spoken_of(parts) == {"networks": "ResNet-9, CNN", "inputs": "20 inputs of digits test"}
     assert forest.spoken_of(parts[parts["kind"] == "counted"]) == {}
+
+
+def test_inputs_are_counted_as_the_evidence_counts_them(parts):
+    of_network = parts.assign(images=parts["images"].where(parts["network"] == "pooled", 7))
+    assert forest.spoken_of(of_network)["inputs"] == "20 inputs of digits test"
 
 
 @pytest.mark.parametrize(("low", "high", "shown"), [(0.4, 0.6, 2), (0.45, 0.5, 1), (0.02, 0.5, 1), (0.01, 0.99, 0)])

@@ -332,7 +332,7 @@ def test_a_run_of_a_commit_that_is_not_here_says_so(results, tmp_path):
     git("commit", "--quiet", "--allow-empty", "--message", "one")
     here = run | {"commit": git("rev-parse", "HEAD")}
     said, _, _, _, first, second = scoreboard._recorded([here, other]).splitlines()
-    assert "Of them, 1 name a commit that is not in the history" in said
+    assert "Of the runs, 1 names a commit that is not in the history" in said
     assert "not in the history" not in first
     assert "`, not in the history" in second
 

@@ -438,7 +438,7 @@ def test_of_few_inputs_nobody_tells_how_many_would_decide():
     scores = Scores.of(torch.tensor([1.0, 0.2, 0.9]), images=range(3), dataset="d", network="n", metric="m")
     sentence = claims.Claim("x", "Table 1", "x", [claims.above(scores, 0.5, name="c")]).verdict.sentence
     assert "The one part is open" in sentence
-    assert sentence.endswith("The network with fewest has 3; fewer than 6 inputs decide nothing.")
+    assert sentence.endswith("Where there are fewest there are 3; fewer than 6 inputs decide nothing.")
     more = Scores.of(torch.tensor([1.0, 0.2, 0.9] * 3), images=range(9), dataset="d", network="n", metric="m")
     sentence = claims.Claim("x", "Table 1", "x", [claims.above(more, 0.5, name="c")]).verdict.sentence
     assert sentence.endswith("How many inputs would decide it cannot be told from so few.")
@@ -470,7 +470,7 @@ def test_too_few_inputs_of_a_network_are_named_and_reopen_what_was_judged_before
     claim = claims.Claim("x", "Table 1", "x", [best])
     sentence = claim.verdict.sentence
     assert "in 0 of" not in sentence
-    assert sentence.endswith("The network with fewest has 5; fewer than 6 inputs decide nothing.")
+    assert sentence.endswith("Where there are fewest there are 5; fewer than 6 inputs decide nothing.")
     assert claim.verdict.needed == verdicts.LEAST
     saved = claim.verdict.frame().assign(outcome="holds")
     again = verdicts.reopened(saved)

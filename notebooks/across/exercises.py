@@ -120,7 +120,8 @@ solution(
         for cap, of in flat.items()
     )
     + ". One knee is at β/α, which you move; the other at 0.25, which you do not: it is the explanation's size. Where β/α is beyond it, "
-    "the two change places. More of this, to move with a slider: [](../../book/plateaus)."
+    "the two change places. Sizes, and what is removed of them, are whole features: so a flat part begins and ends up to some "
+    "features beside the knees. More of this, to move with a slider: [](../../book/plateaus)."
 )
 
 # %% [markdown]

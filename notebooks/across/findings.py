@@ -147,15 +147,24 @@ tables.prose(pd.DataFrame(rows).fillna(""))
 # %% tags=["hide-input", "headline"]
 rows = usable.set_index(["kind", "metric"])
 said = {kind: rows.loc[(kind, take[kind])] for kind in here if kind in take}
+
+
+def not_put(kind):
+    """Which trials the metric that is taken could not fail, since they do not apply to it."""
+    own = ", ".join(said[kind][["passed", "open"]])
+    left = [trial for trial in examination.TRIALS if trial not in own]
+    return f"; not put to {headlines.listed(left)}" * bool(left)
+
+
 Markdown(
     f"With {forwards:,} forwards: "
     + "; ".join(
-        f"**{take[kind]}** for *{kind}* ({said[kind]['forwards']:,.0f} [{said[kind]['least']:,.0f}, {said[kind]['most']:,.0f}] forwards tell two explanations apart)"
+        f"**{take[kind]}** for *{kind}* (planned: {said[kind]['forwards']:,.0f} [{said[kind]['least']:,.0f}, {said[kind]['most']:,.0f}] forwards to tell two explanations apart{not_put(kind)})"
         if kind in said
         else f"for *{kind}* {none_of[kind]}"
         for kind in here
     )
-    + f". Taken is, of the metrics that this study computes itself, what fails no trial of the examination, and of that what passes most (recorded run, {kept['trust'].profile} profile: "
+    + f". Taken is, of the metrics that this study computes itself, what fails no trial of the examination that could be put to it, and of that what passes most (recorded run, {kept['trust'].profile} profile: "
     f"{len(networks)} networks, at most {networks['explained'].max()} inputs of each)."
 )
 

@@ -340,7 +340,8 @@ right = len(own) == len(parts) == (parts["outcome"] == "holds").sum()
 Markdown(
     f"**{'As large as the digit' if right else 'That cannot always be read off'}**, where the explanation is known and its pixels stand "
     f"first in random order: where digits cover so much of the image, the size read is {headlines.listed(said) or 'none'} (95 % intervals). "
-    f"Of the rankings of these digits by real explainers {others['named'].sum()} of {len(others)} have a size "
+    f"Of the rankings of these digits by real explainers {others['named'].sum()} of {len(others)} have a size, where chance would name up "
+    f"to {0.05 * len(others):.1f} "
     f"({source}: {int(parts['images'].max()):,} images, a small network)."
 )
 

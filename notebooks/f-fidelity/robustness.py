@@ -319,7 +319,7 @@ run.why(
 #
 # {py:func}`faithlab.metrics.robustness.advise` reads such a curve and names the simplest metric whose masks the network
 # bears. It asks for two standard errors of room, so that few images do not pass for robustness. The advice is by the images of this build;
-# of a network that is fine-tuned already it says whether that was enough.
+# where it names F-Fidelity for a network that is fine-tuned already, that was not enough.
 
 # %% tags=["hide-input"]
 advice = pd.DataFrame(

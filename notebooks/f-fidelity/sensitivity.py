@@ -245,7 +245,7 @@ for way, direction, side in (("+", "MoRF", 1), ("-", "LeRF", -1)):
     step, least = degraded.least_step(known, usual)
     every = degraded.changed(known, usual)
     possible.append(reason("Does all noise make the area worse?", f"{worse} with all noise", every))
-    possible.append(reason("Is the smallest step clear?", f"{worse} {step}", least))
+    possible.append(reason("Is the least sure step clear?", f"{worse} {step}", least))
 for sign in signs.values():
     others = [m.removeprefix("FFid-, ") for m in known.labels("metric") if m.startswith(f"FFid-, {sign} = ")]
     most = max(others, key=lambda name: float(name.split(" = ")[1]), default="usual")

@@ -257,14 +257,16 @@ source = headlines.best(run, "sizes", table).source
 asked_of = best if source.startswith("recorded") else table  # with today's refusals
 others, known = asked_of[~asked_of["ranking"].isin(controls)], asked_of[asked_of["ranking"] == "truth"]
 sized, found_again = int(others["size"].count()), known.query("halves == 2")["data"]
-answer = "Most do" if 2 * sized > len(others) else "Some may" if sized > 0.05 * len(others) else "Not that it shows"
+answer = "Most do" if 2 * sized > len(others) else "Some may" if sized > 0.05 * len(others) else "None is seen"
+of_centre = asked_of[asked_of["ranking"] == "centre"]
+middle = f", and the order from the centre outwards, which looks at no network, has one in {of_centre['size'].count()} of {len(of_centre)}"
 true_ones = [
     f"{r.data}, {r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true"
     for r in known.dropna(subset="size").itertuples()
 ]
 Markdown(
     f"**{answer}**: of {len(others)} rankings by explainers and by search {sized or 'none'} ha{'s' if sized < 2 else 've'} a size that is "
-    f"named, where chance would name up to {0.05 * len(others):.1f}; the known explanation has one in {len(known['size'].dropna())} of "
+    f"named, where chance would name up to {0.05 * len(others):.1f}{middle}; the known explanation has one in {len(known['size'].dropna())} of "
     f"{len(known)} kinds of data"
     + f" ({'; '.join(true_ones)})" * bool(true_ones)
     + ". "

@@ -285,26 +285,22 @@ true_ones = evidence[evidence["ranking"] == "truth"]
 unknown = evidence[~evidence["data"].isin(true_ones["data"]) & ~evidence["ranking"].isin(controls)]
 true_ones = true_ones[true_ones["inputs"] >= LEAST_ROWS]
 enough_inputs = unknown[unknown["inputs"] >= LEAST_ROWS]
-sized, again = int(unknown["size"].count()), true_ones[true_ones["halves"] == 2]
-held = [
-    f"{r.data}: {r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true"
-    for r in true_ones.dropna(subset="size").itertuples()
-]
-ends = ". No known explanation had inputs enough to be read: the page can say nothing of the others"
-if len(true_ones):
-    ends = (
-        f". The end of a known explanation is named in {len(held)} of {len(true_ones)} kinds of data that could be read"
-        + f" ({'; '.join(held)})" * bool(held)
-        + f", and in both halves of the inputs again in {len(again) or 'none'}"
-        + (": only of such inputs can the page speak" if len(again) else ": the page can say nothing of the others")
-    )
-answer = f"{sized} have a size" if sized > 1 else f"{'one' if sized else 'none'} has a size"
-lead = "So few inputs cannot say" if not len(enough_inputs) else "No end is seen" if not sized else "Some have an end"
+again = true_ones[true_ones["halves"] == 2]
+# Smaller photographs are the control of photographs, phrases that of sentences.
+judged = enough_inputs[[any(known.endswith(data) for known in again["data"]) for data in enough_inputs["data"]]]
+sized = int(judged["size"].count())
+held = [f"{r.size:.2f} [{r.low:.2f}, {r.high:.2f}] where {r.truth:.2f} is true ({r.data})" for r in again.itertuples()]
+left_out = {
+    f"have fewer than the {LEAST_ROWS} inputs that a reading takes": len(unknown) - len(enough_inputs),
+    "are of inputs whose known end is not found, either": len(enough_inputs) - len(judged),
+}
+left_out = headlines.listed([f"{count} {why}" for why, count in left_out.items() if count])
+lead = "These inputs cannot say" if not len(judged) else "Some have an end" if sized else "No end is seen"
 Markdown(
-    f"**{lead}**: of {len(unknown)} rankings by explainers of inputs whose explanation nobody knows, {answer}"
-    + f", and {len(enough_inputs) or 'none'} of the {len(unknown)} had the {LEAST_ROWS} inputs that a reading takes"
-    * (len(enough_inputs) < len(unknown))
-    + f"{ends} ({source}: {evidence['inputs'].min()} to {evidence['inputs'].max()} inputs of a kind)."
+    f"**{lead}**: of {len(judged)} rankings by explainers {sized or 'none'} ha{'ve' if sized > 1 else 's'} a size, on inputs where the end "
+    f"of a known explanation is found, in both halves of them again ({'; '.join(held) or 'there are none'})"
+    + f". {len(unknown) - len(judged)} more rankings cannot be judged: {left_out}" * bool(left_out)
+    + f" ({source}: {evidence['inputs'].min()} to {evidence['inputs'].max()} inputs of a kind)."
 )
 
 # %% [markdown]

@@ -278,7 +278,7 @@ elif true["size"].count():
     text += f"of less than {reach.min():.2f} to {reach.max():.2f} would not have been seen."
 sized = sizes_of[sizes_of["size"].notna() & ~sizes_of["ranking"].str.startswith("truth")]
 pairs = sized.merge(sized, on="data", suffixes=("", "_other")).query("overlap < overlap_other")
-text += f" **Between explainers** {len(pairs) or 'no'} pairs of explainers have a size each on the same data"
+text += f" **Between explainers** {len(pairs) or 'no'} pair{'s' * (len(pairs) != 1)} ha{'s' if len(pairs) == 1 else 've'} a size each on the same data"
 if len(pairs):
     text += (
         f"; the one that finds less of the truth has the larger size in {(pairs['size'] > pairs['size_other']).sum()}"
@@ -288,14 +288,20 @@ Markdown(text)
 
 # %% tags=["hide-input", "headline"]
 shuffled, _, source, _ = headlines.best(run, "shuffled", worse)
-sorted_moves = shuffled.dropna(subset="moved").sort_values("moved")
-more, less = (shuffled["moved_low"] > 0).sum(), (shuffled["moved_high"] < 0).sum()
-ends = [f"{r.moved:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}]" for r in sorted_moves.itertuples()]
-answer = "Not that it shows" if 2 * max(more, less) <= len(shuffled) else "Here it does"
+of_named = shuffled[shuffled["size"].notna() & shuffled["moved"].notna()]
+moves = [
+    f"{r.moved:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}] ({r.data}, {r.ranking})" for r in of_named.itertuples()
+]
+more, less = (of_named["moved_low"] > 0).sum(), (of_named["moved_high"] < 0).sum()
+answer = "No move is seen" if 2 * max(more, less) <= len(of_named) else "Here it does"
+answer = answer if len(of_named) else "No size is named that could say so"
 Markdown(
-    f"**{answer}**: where the known explanation is shuffled, its best knee is clearly at a larger size in {more} of {len(shuffled)} comparisons and "
-    f"clearly at a smaller one in {less}; it moves by {' to '.join(dict.fromkeys((ends or ['none'])[:: max(1, len(ends) - 1)])).replace('-', '−')} "
-    f"of the features ({source}: "
+    f"**{answer}**: of {len(shuffled)} known explanations that were shuffled {len(of_named) or 'none'} still ha{'s' if len(of_named) == 1 else 've'} a "
+    "size that is named"
+    + f"; beside the unshuffled one's it moved by {headlines.listed(moves)} of the features".replace("-", "−")
+    * bool(moves)
+    + (". The others say nothing: their knees are refused" if len(of_named) < len(shuffled) else "")
+    + f" ({source}: "
     + headlines.listed([f"{of['inputs'].max()} {data}" for data, of in shuffled.groupby("data", sort=False)])
     + "; ResNet-9 and LSTMs, one of each)."
 )
@@ -305,7 +311,9 @@ Markdown(
 
 # %% tags=["hide-input"]
 lines = []
-for way, part in best.groupby("curve", sort=False):
+# Where every resample has the same bend there is no interval.
+surely = best.assign(**{end: best[end].fillna(best["bend"]) for end in ("bend_low", "bend_high")})
+for way, part in surely.groupby("curve", sort=False):
     own, named = part[part["ranking"] == "truth"], part[part["size"].notna()]
     early, late = (own["bend_high"] < own["truth"]).sum(), (own["bend_low"] > own["truth"]).sum()
     sooner, later = (named["bend_high"] < named["low"]).sum(), (named["bend_low"] > named["high"]).sum()

@@ -234,7 +234,8 @@ tables.styled(tables.side_by_side(sources, rows=["explainer"], columns=["setting
 #
 # Each claim is judged on the saved scores, for each network and task by itself. A part of it *holds* where the whole interval lies on
 # the claimed side. The printed numbers are those of the paper's Table 1, its two networks averaged. *Most explainers* is judged by
-# the median over those that are asked.
+# the median over those that are asked. The printed numbers, and so the claims, are of *vehicles*; *superclasses* is a task of ours, so
+# that a part of it that fails says that the finding does not carry over to it.
 
 # %% tags=["hide-input"]
 means = paper.groupby("name")["mean"].mean()

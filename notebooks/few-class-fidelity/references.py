@@ -109,7 +109,7 @@ names = [*stand_ins, "perturbed"]
 # %% [markdown]
 # ## The same maps under each stand-in
 #
-# *Fidelity* is equation 1, the mean over the explainers. *Lead* is how far it lies above that of a random order, on the same
+# *Fidelity* is the paper's equation 1, the mean over the explainers. *Lead* is how far it lies above that of a random order, on the same
 # images. In brackets, here and below: 95 % intervals over the images.
 
 # %% tags=["hide-input"]
@@ -230,24 +230,23 @@ for task, own in here.items():
     found = {pair: stats.estimate(told, of, **own) for pair, of in found.items()}
     ends = [end(found, key=lambda pair: float(found[pair].value.nan_to_num(0))) for end in (min, max)]
     of_pairs.append(
-        f"on {task} by {tables.number(found[ends[0]])} ({headlines.listed(ends[0])}) "
+        f"on {task} ({main[task]}) {tables.number(found[ends[0]])} ({headlines.listed(ends[0])}) "
         f"to {tables.number(found[ends[1]])} ({headlines.listed(ends[1])})"
     )
     pair = [label[task, name] for name in architectures]
     of_networks.append(f"{alike(*pair, in_both, **fidelity, reference='perturbed')} on {task}")
 on_tasks = [label[task, next(iter(architectures))] for task in tasks]
 Markdown(
-    f"**The stand-in**: the rankings of explainers by {headlines.listed(sorted(set(main.values())))} under two of {len(names)} stand-ins agree "
-    f"{headlines.listed(of_pairs)}. **The network**: two architectures agree by {headlines.listed(of_networks)}. "
-    f"**The task**: the rankings of {next(iter(architectures))} on {headlines.listed(list(tasks))} agree by "
-    f"{alike(*on_tasks, in_both, **fidelity, reference='perturbed')}. These are rank correlations, 1 is the same order "
-    f"({source})."
+    "How far two rankings of the explainers agree, 1 is the same order. **Another stand-in** (two of "
+    f"{len(names)}): {headlines.listed(of_pairs)}. **Another network** (two architectures): {headlines.listed(of_networks)}. "
+    f"**Another task** ({headlines.listed(list(tasks))}, both by {next(iter(architectures))}): "
+    f"{alike(*on_tasks, in_both, **fidelity, reference='perturbed')} ({source})."
 )
 
 # %% [markdown]
-# ## Equation 1 or the plain difference?
+# ## The paper's equation 1 or the plain difference?
 #
-# Earlier work takes the area between the two curves, $A_\mathrm{LIF} - A_\mathrm{MIF}$. Equation 1 differs from it in one
+# Earlier work takes the area between the two curves, $A_\mathrm{LIF} - A_\mathrm{MIF}$. The equation differs from it in one
 # thing: it charges for an area under MIF that is below $1/N$. As long as $A_\mathrm{MIF} \ge 1/N$,
 #
 # $$
@@ -291,7 +290,7 @@ columns = itertools.product(tasks, ("A_MIF below 1/N", "correlation of rankings"
 tables.estimates(under, {f"{task}: {of}": {"task": task, "column": of} for task, of in columns}, of_equation)
 
 # %% [markdown]
-# Where no area is below $1/N$ equation 1 is the plain difference in other units.
+# Where no area is below $1/N$ the paper's equation 1 is the plain difference in other units.
 #
 # ## The application, not the architecture?
 #

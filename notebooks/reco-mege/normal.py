@@ -284,8 +284,8 @@ seconds = {  # the second by ReCo of each data set, and what is behind it
 run.claim(
     "rc-second",
     "Table 1, section 5.1.1",
-    "Behind Grad-CAM, and SHAP aside, SmoothGrad has the highest ReCo on the CIFAR sets, Integrated Gradients on EuroSAT, and on "
-    f"Fashion-MNIST level with Gradient × Input (here: {here()}).",
+    "Behind Grad-CAM, and SHAP aside, SmoothGrad has the highest ReCo on the CIFAR sets, Integrated Gradients on EuroSAT and, "
+    f"Gradient × Input aside, on Fashion-MNIST (here: {here()}).",
     [*learned, *(first("ReCo", data, *of) for data, of in seconds.items())],
 )
 

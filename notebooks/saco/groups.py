@@ -339,11 +339,12 @@ mean_fall = stats.estimate(
     cells=[{"explainer": name, "metric": metric} for metric in ends_of for name in explainers],
     contrasts=torch.tensor([[1.0] * len(explainers) + [-1.0] * len(explainers)]) / len(explainers),
 )
+agrees = [f"{tables.number(stats.estimate(told, like_the_paper(K, of)))} {reading}" for reading, of in readings.items()]
 Markdown(
     f"**{'Yes' if down + up else 'Not clearly'}.** From {settings['numbers_of_groups'][0]} to {settings['numbers_of_groups'][-1]} groups the "
     f"SaCo of {down} of {len(explainers)} explainers clearly falls and of {up} clearly rises, "
     + tables.by_sign(mean_fall, "a mean fall of {}", "a mean rise of {}", "a mean change of {}", tables.number)
-    + f". Their order agrees with the paper's Table 2 at K = {K} by {tables.number(stats.estimate(told, like_the_paper(K, readings['with signs'])))}, "
+    + f". Their order agrees with the paper's Table 2 at K = {K} by {headlines.listed(agrees)}, "
     f"a rank correlation ({source}: {mean_fall.images:,} image{'s' * (mean_fall.images > 1)})."
 )
 

@@ -207,7 +207,8 @@ Markdown(
 # %% [markdown]
 # What the paper says of its case is judged on this one. It is a fact of one image, without an interval: the SaCo of a single
 # image is noisy, as its standard deviation above says, and the claims below are about means over images. "Almost unchanged" is
-# within 0.1: the printed losses stay above 0.9, and none can be above 1. That Random is near zero is a claim of its own, above.
+# within 0.1: the printed losses stay above 0.9, and none can be above 1. So the network is surer of the paper's image than of this one, and
+# what fails here says that this image does not show the case. Whether others do is asked below. That Random is near zero is a claim of its own, above.
 
 # %% tags=["hide-input"]
 one = f"one image, chosen by rule; {groups} groups"
@@ -217,8 +218,8 @@ learned = transformers.learned(recognised, chosen[0])
 run.claim(
     "saco-case",
     "Section 5.2, Figure 3",
-    "In a case SaCo ranks Transformer Attribution above Raw Attention and both above Random, while what is lost cumulatively "
-    "stays almost unchanged after the first 30 % for all three.",
+    "In a case (here: one image of ours) SaCo ranks Transformer Attribution above Raw Attention and both above Random, while what "
+    "is lost cumulatively stays almost unchanged after the first 30 % for all three.",
     [
         learned,
         counted(f"SaCo of {first} is above that of {second}", [bool(of_case[first] > of_case[second])], reason=one),

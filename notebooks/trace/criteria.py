@@ -247,8 +247,9 @@ table = table.map(lambda correlation: f"{correlation:.2f}".replace("-", "−")).
 display(tables.prose(table), Markdown(f"Correlations, {source_of_maps}."))
 
 # %% [markdown]
-# The paper sees that maps become noisier with smaller patches, those of TRACE-Mo most. The number below a map says how noisy it is. Smaller
-# patches also lie nearer to each other, so compare the maps of one column. Black patches have nothing to lose: their order is that of
+# The paper sees that maps become noisier with smaller patches, those of TRACE-Mo most. The lower the number, the noisier the map; but smaller
+# patches lie nearer to each other, which raises it along a row whatever the maps are. So this cannot say whether smaller patches are
+# noisier: compare the maps of one column. Black patches have nothing to lose: their order is that of
 # the search, not of the network. One picture is an example, no test.
 
 # %% [markdown]

@@ -288,7 +288,7 @@ def evidence(frame: pd.DataFrame) -> str:
         needed, asked = undecided.max(skipna=False), parts.loc[undecided.index, "images"].max()
         text += _open(claimed if len(claimed) else is_open)
         if (few := parts.loc[undecided.index, "fewest"].min()) < LEAST:
-            text += f" The network with fewest has {few:.0f}; fewer than {LEAST} {several} decide nothing."
+            text += f" Where there are fewest there are {few:.0f}; fewer than {LEAST} {several} decide nothing."
         elif asked < FEW:
             text += f" How many {several} would decide it cannot be told from so few."
         elif needed < FAR_MORE * asked:

@@ -29,7 +29,7 @@ from torch import Tensor
 from faithlab import masks, stats
 from faithlab.decide import Decision
 from faithlab.metrics import Metric, saco
-from faithlab.metrics.size import Setting, Size
+from faithlab.metrics.size import LEAST_ROWS, Setting, Size
 from faithlab.metrics.size import law as size_law
 from faithlab.scores import Scores
 from faithlab.stats.samples import Function, Statistic
@@ -553,13 +553,18 @@ def plateau(axes: Axes, size: Size, *, truth: float | None = None, settings: Seq
     if truth is not None:
         mark(axes, truth, "truth", height=0.1)
     if size.refusal:
-        axes.set_title("no size", fontsize="small")
+        axes.set_title(_unnamed(size), fontsize="small")
     else:
         axes.axvspan(size.low, size.high, color="0.5", alpha=0.25, linewidth=0)
         axes.axvline(size.fraction, color="0.3", linewidth=1.2)
         axes.set_title(f"size {size}", fontsize="small")
     axes.set_ylim(min(0.0, float(size.curves.min())), None)
     axes.tick_params(axis="x", pad=6)
+
+
+def _unnamed(size: Size) -> str:
+    """Of a size that is refused, whether the curves were read at all."""
+    return f"not read: {size.rows} are too few" if size.rows < LEAST_ROWS else "no size"
 
 
 def collapsed(axes: Axes, size: Size) -> None:
@@ -578,7 +583,7 @@ def collapsed(axes: Axes, size: Size) -> None:
 def plateaus(
     sizes: Mapping[str, Size], *, columns: int = 2, truth: float | Mapping[str, float] | None = None
 ) -> plt.Figure:
-    """The `plateau` of several rankings or kinds of data, a panel each, with the size that is read or "no size".
+    """The `plateau` of several rankings or kinds of data, a panel each, with the size that is read or why none is.
 
     Args:
         sizes: by name, of `faithlab.metrics.size.read`.
@@ -588,7 +593,7 @@ def plateaus(
     figure, grid = _panels(sizes, columns, 2.6, sharex=True)
     for axes, (name, size) in zip(grid.flat, sizes.items(), strict=False):
         plateau(axes, size, truth=truth.get(name) if isinstance(truth, Mapping) else truth)
-        axes.set_title(f"{name}\n{'no size' if size.refusal else size}", fontsize="small")
+        axes.set_title(f"{name}\n{_unnamed(size) if size.refusal else size}", fontsize="small")
     key(figure, grid[0, 0])
     figure.supxlabel("explanation size (share of the features)", fontsize="small")
     figure.supylabel("FFid+", fontsize="small")
@@ -756,7 +761,7 @@ def explanation_size(
     top = masks.counts([0.0 if size.refusal else size.fraction], len(attribution))
     # What is kept is the top, which is what removing it takes away.
     kept = ~masks.remove_top(masks.order(attribution[None]), top)[0, 0]
-    says = "no size, nothing to keep" if size.refusal else f"its top {size.fraction:.0%}"
+    says = f"{_unnamed(size)}, nothing to keep" if size.refusal else f"its top {size.fraction:.0%}"
     if picture:
         image, explanation, rest = (figure.add_subplot(grid[0, column]) for column in range(3))
         of = {image: ("image", shown), explanation: ("explanation", attribution[segments.cpu()])}

@@ -131,7 +131,7 @@ def unlike_print(run: Run, correlations: pd.DataFrame, printed: pd.DataFrame) ->
 
 
 def pairs_in_order(family: str, levels: Sequence[float], seeds: Sequence[int]) -> Statistic:
-    """The share of neighbouring levels of noise in the right order by the areas, −1 to 1: the mean of MoRF and LeRF."""
+    """How many neighbouring levels of noise are in the right order by the areas (1: all, −1: none): MoRF and LeRF."""
     ways = [stats.pairs_in_order(levels, seeds, better=better) for better in (1, -1)]
     over = [{"metric": f"{family}{way}", **own} for way, of in zip("+-", ways, strict=True) for own in of.over]
     own = len(ways[0].over)
@@ -142,7 +142,7 @@ def pairs_in_order(family: str, levels: Sequence[float], seeds: Sequence[int]) -
     return Statistic(share, tuple(over), "pairs in the right order", bounds=ways[0].bounds)
 
 
-def best_order(run: Run, scores: Scores) -> str:
+def best_order(run: Run, scores: Scores, without: Collection[str] = ()) -> str:
     """Which of F-Fidelity's metrics rank degraded explanations best, by their areas, MoRF and LeRF taken together.
 
     It is said of the `best` evidence. A metric is ahead of another where the interval of the difference on the same
@@ -151,8 +151,11 @@ def best_order(run: Run, scores: Scores) -> str:
     Args:
         run: of a page that degrades explanations.
         scores: in this build, of `faithlab.trials.degraded.degraded`.
+        without: data sets that are left out, unless there are no others.
     """
     known, settings, source, _ = best(run, "scores", scores)
+    if kept := [name for name in known.labels("dataset") if name not in without]:
+        known = known.where(dataset=kept)
     cells = [dict(zip(CELL, of, strict=True)) for of in dict.fromkeys(tuple(b.labels[k] for k in CELL) for b in known)]
     share, noise = partial(mean_of, known, cells), (settings["noise_shares"], settings["seeds"])
     of = {name: pairs_in_order(f, *noise) for f, name in FAMILIES.items() if f"{f}+" in known.labels("metric")}
@@ -168,10 +171,9 @@ def best_order(run: Run, scores: Scores) -> str:
     sets = listed([SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])
     whom = f"{found[order[0]].images:,} inputs of {sets}; {'; '.join(listed(known.labels(k)) for k in CELL[1:])}"
     return (
-        f"{text}: the share of neighbouring explanations that a metric's areas put in the right order, "
-        f"from −1 to 1, mean of MoRF and LeRF over {len(cells)} case{'s' * (len(cells) > 1)} ({source}: {whom})."
-        + f" Least relevant first and at single sizes it is behind {listed(lost)}."
-        * bool(lost)
+        f"{text}, by how many neighbouring explanations a metric's areas put in the right order "
+        f"(1: all, 0: half, −1: none), mean of MoRF and LeRF over {len(cells)} case{'s' * (len(cells) > 1)} "
+        f"({source}: {whom})." + f" Least relevant first and at single sizes it is behind {listed(lost)}." * bool(lost)
     )
 
 

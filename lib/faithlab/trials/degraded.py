@@ -155,7 +155,9 @@ def changed(
 
 
 def least_step(scores: Scores, weights: Mapping[str, float], **labels: Any) -> tuple[str, stats.Estimate]:
-    """The step from one share of noise to the next that changes metrics least: which it is, in words, and by how much.
+    """The step from one share of noise to the next that is least sure: which it is, in words, and its change.
+
+    It is the nearest to no change, measured by half of its own interval, as a claim names the least sure comparison.
 
     Args:
         scores: of `degraded`.
@@ -164,7 +166,12 @@ def least_step(scores: Scores, weights: Mapping[str, float], **labels: Any) -> t
     """
     levels = [None, *sorted(scores.labels("level"))]
     steps = {step: changed(scores, weights, *step, **labels) for step in itertools.pairwise(levels)}
-    (low, high), least = min(steps.items(), key=lambda of: float(of[1]))
+
+    def sureness(of: stats.Estimate) -> float:
+        half = float(of.high - of.low) / 2
+        return float(of) / half if half > 0 else float(of)
+
+    (low, high), least = min(steps.items(), key=lambda step: sureness(step[1]))
     return f"from {100 * (low or 0):g} to {100 * high:g} % of noise", least
 
 
@@ -187,7 +194,7 @@ def why_unordered(scores: Scores, **labels: Any) -> dict[tuple[str, str], stats.
         own, more = {f"FFid{way}": side}, {f"RFid{way}": side, f"FFid{way}": -side}
         worse, (step, least) = f"{direction}: how much worse the area is", least_step(scores, own, **labels)
         told["Does all noise make the area worse?", f"{worse} with all noise"] = changed(scores, own, **labels)
-        told["Is the smallest step clear?", f"{worse} {step}"] = least
+        told["Is the least sure step clear?", f"{worse} {step}"] = least
         than = f"{worse} with all noise, R-Fidelity − F-Fidelity"
         told["Would R-Fidelity see more?", than] = changed(scores, more, **labels)
     than = "LeRF: how much worse the largest size is with all noise, R-Fidelity − F-Fidelity"
