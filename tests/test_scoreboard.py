@@ -551,12 +551,12 @@ def test_simulated_error_rates_are_summed_up_over_the_recorded_claims():
         return {"claim": claim, "runs": runs, "reproduced": reproduced, "partly": partly}
 
     tables = [[rates("a", 300, 3, 30), rates("exempt", 0, 0, 0)], [rates("b", 300, 9, 0)]]
-    claims = pd.DataFrame({"id": ["b"], "paper": ["SaCo"], "claim": ["It is so."]})
+    claims = pd.DataFrame({"id": ["b", "a"], "paper": ["SaCo", "Beyond SaCo"], "claim": ["It is so.", "It goes on."]})
     text = scoreboard._simulated([pd.DataFrame(rows) for rows in tables], claims)
-    assert "tables of 2 claims, 300 studies" in text
+    assert "tables of 2 claims (1 of them on no paper's list), 300 studies" in text
     link = f'<a href="saco/verdict.html#{judged.anchor("b")}">“It is so”</a>'
     assert f"*reproduced* in 2.0%, and in 3.0% for the claim {link}" in text
-    assert "*partly* in 5.0%, and in 10.0% for the claim `a`" in text, "it has no page of its own"
+    assert "*partly* in 5.0%, and in 10.0% for the claim “It goes on”" in text, "its paper has no page of verdicts"
     assert "No recorded run" in scoreboard._simulated([], claims)
 
 
