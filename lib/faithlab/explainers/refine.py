@@ -7,6 +7,7 @@ Options of the inner explainer are given to `explain` as ever.
 """
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -123,9 +124,25 @@ def region(explainer: str | Explainer) -> Explainer:
     return refined
 
 
+class _Segments(NamedTuple):
+    """The widened segments of an image at all scales, which overlap: of so many a pixel lies in few.
+
+    Attributes:
+        pixels: of each segment, one after another.
+        ends: where each segment ends there, [K].
+        segments: of each pixel, one after another.
+        counts: of how many segments each pixel is, [H * W].
+    """
+
+    pixels: np.ndarray
+    ends: np.ndarray
+    segments: np.ndarray
+    counts: np.ndarray
+
+
 @lru_cache(maxsize=128)
-def _segments(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
-    """The widened segments of an image at all scales, [K, H * W] as packed bits; explainers share them."""
+def _segments(content: bytes, shape: tuple[int, ...]) -> _Segments:
+    """The widened segments of an image; explainers share them."""
     from skimage.morphology import disk  # it takes half a second, and few pages refine
     from skimage.segmentation import felzenszwalb
 
@@ -143,31 +160,44 @@ def _segments(content: bytes, shape: tuple[int, ...]) -> np.ndarray:
         count += found.max() + 1
     # A widened segment has the pixels whose neighbourhood meets it: one shifted copy of the labels per neighbour.
     reach = round(_DILATION * ratio)
-    around = np.pad(np.stack(labels), ((0, 0), (reach, reach), (reach, reach)), constant_values=-1)
+    beyond = ((0, 0), (reach, reach), (reach, reach))  # of a segment more, which is left out
+    row = np.pad(np.stack(labels) * (H * W), beyond, constant_values=count * H * W)
     pixel = np.arange(H * W).reshape(H, W)
-    segments = np.zeros((count, H * W), bool)
+    segments = np.zeros((count + 1, H * W), bool)
     for down, right in np.argwhere(disk(reach)):
-        seen = around[:, down : down + H, right : right + W]
-        segments[seen[seen >= 0], np.broadcast_to(pixel, seen.shape)[seen >= 0]] = True
-    return np.packbits(segments, axis=1)
+        segments.reshape(-1)[row[:, down : down + H, right : right + W] + pixel] = True
+    segments = segments[:count]
+    segment, members = segments.nonzero()
+    by_pixel = segment[members.argsort(kind="stable")]
+    return _Segments(
+        members.astype(np.int32),
+        segments.sum(1).cumsum(),
+        by_pixel.astype(np.min_scalar_type(count)),
+        segments.sum(0),
+    )
 
 
-def _average(values: np.ndarray, packed: np.ndarray) -> np.ndarray:
+def _average(values: np.ndarray, of: _Segments) -> np.ndarray:
     """A map [H, W] with the mean of the segment that brings a pixel at that pixel."""
     if np.isnan(values).any():
         return np.full_like(values, np.nan)
-    flat = values.ravel()
-    member = np.unpackbits(packed, axis=1, count=flat.size).astype(np.float64)  # [K, H * W]
+    flat, K = values.ravel(), len(of.ends)
     smallest = max(1, round(_NEW_PIXELS * min(values.shape) ** 2 / _SIDE**2))
     result, left = np.empty_like(flat), np.ones(flat.size, bool)
-    sums, sizes = member @ flat, member.sum(1)  # over the pixels of each segment that are new
+    # Over the pixels of each segment that are new. Segments that are alike have sums that are.
+    sums = np.bincount(of.segments, np.repeat(flat, of.counts), K)
+    sizes, first = np.bincount(of.segments, minlength=K), of.counts.cumsum() - of.counts
     while (sizes >= smallest).any():
         gain = np.where(sizes >= smallest, sums / np.maximum(sizes, 1), -np.inf)
         best = gain.argmax()
-        new = (left & (member[best] > 0)).nonzero()[0]
+        new = of.pixels[of.ends[best - 1] if best else 0 : of.ends[best]]
+        new = new[left[new]]
         result[new], left[new] = gain[best], False
-        sums -= member[:, new] @ flat[new]
-        sizes -= member[:, new].sum(1)
+        counts = of.counts[new]
+        begin = counts.cumsum() - counts
+        their = of.segments[np.arange(counts.sum()) + np.repeat(first[new] - begin, counts)]
+        sums -= np.bincount(their, np.repeat(flat[new], counts), K)
+        sizes -= np.bincount(their, minlength=K)
     if left.any():
         result[left] = flat[left].mean()
     return result.reshape(values.shape)

@@ -129,6 +129,7 @@ _CELL = torch.tensor(
 )  # of each distinct candidate in a table of chains by widths
 _COARSE = torch.tensor([place % 4 == 0 or i == members[-1] for members in _MEMBERS for place, i in enumerate(members)])
 _ROUND = 8  # candidates of an image asked about at a time
+_TOGETHER = 8  # candidates of an image altered at a time: what is between the blur and they stays in the cache
 
 SLOPE = 0.05
 """How fast U may change beside its trend, per width (each is 5 % wider than the last), before the search misses it."""
@@ -215,8 +216,8 @@ def distance(x: Tensor, candidates: Tensor) -> Tensor:
             f"{len(flat)} of {len(x)} images are constant (first: image {flat[0]}): their range is zero and S is "
             "undefined; drop and count them"
         )
-    changed = candidates - x[:, None]
-    return changed.square_().flatten(2).mean(-1) / ((high - low) ** 2)[:, None]
+    changed = [(part - x[:, None]).square_().flatten(2).mean(-1) for part in candidates.split(_TOGETHER, dim=1)]
+    return torch.cat(changed, 1) / ((high - low) ** 2)[:, None]
 
 
 def candidates(x: Tensor, which: tuple[int, ...] = tuple(range(len(CANDIDATES)))) -> Tensor:
@@ -244,7 +245,11 @@ def candidates(x: Tensor, which: tuple[int, ...] = tuple(range(len(CANDIDATES)))
         chains = [*chains]
         widths = sorted({CANDIDATES[which[i]].width for _, members in chains for i in members})
         blurred = _blur(_OPERATIONS[source](x, mean), widths)  # [B, widths, C, H, W]
-        for chain, members in chains:
+        for chain, members in (
+            (chain, of_chain[start : start + _TOGETHER])
+            for chain, of_chain in chains
+            for start in range(0, len(of_chain), _TOGETHER)
+        ):
             altered = blurred[:, [widths.index(CANDIDATES[which[i]].width) for i in members]]
             if chain.place == "after":
                 altered = _OPERATIONS[chain.operation](altered, mean[:, None])
@@ -454,8 +459,22 @@ def _adjust(altered: Tensor, x: Tensor, adjustment: str) -> Tensor:
         flat = (flat - low) / (high - low).clamp(min=torch.finfo(x.dtype).tiny) * (last - first) + first
     elif adjustment == "histogram":
         ordered = source.sort(dim=-1).values.expand_as(flat)
-        flat = torch.empty_like(flat).scatter_(-1, flat.argsort(dim=-1, stable=True), ordered)
+        flat = torch.empty_like(flat).scatter_(-1, _order(flat), ordered)
     return flat.view_as(altered)
+
+
+def _order(values: Tensor) -> Tensor:
+    """The stable order of numbers along the last dimension, none of them NaN.
+
+    On a processor NumPy sorts whole numbers by vector instructions, in half the time of torch's argsort. So it gets the
+    bits of each number, which are in its order where none is negative, with the number's place behind them.
+    """
+    if values.device.type != "cpu" or values.dtype != torch.float32 or bool((values < 0).any()):
+        return values.argsort(dim=-1, stable=True)
+    keys = (values + 0.0).view(torch.int32).long().mul_(1 << 32)  # -0.0 has other bits
+    keys += torch.arange(values.shape[-1])
+    keys.numpy().sort(axis=-1)
+    return keys.bitwise_and_((1 << 32) - 1)
 
 
 def _parts(x: Tensor, count: int) -> tuple[Tensor, ...]:
