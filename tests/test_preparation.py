@@ -726,18 +726,25 @@ def test_a_recurrent_model_is_prepared_once_and_again_when_a_weight_changes(monk
     assert (first - second).abs().max() > 1e-4 < (second - third).abs().max()
 
 
-def test_another_mode_precision_or_shape_is_prepared_for_itself(monkeypatch):
+def test_another_mode_or_shape_is_prepared_for_itself_and_another_precision_from_the_own_one(monkeypatch):
     model, made = Net(), copies(monkeypatch)
     scorer(model)
     model.eval()
     scorer(model)
     assert len(made) == 2
-    scorer(model, precision=torch.bfloat16)
+    low = scorer(model, precision=torch.bfloat16)
     scorer(model, X[..., :6, :6], segments=segments.patches(6, 6, 2))
-    assert len(made) == 4
+    assert len(made) == 3
     scorer(model)
+    scorer(model, precision=torch.float32)
     scorer(model, precision=torch.bfloat16)
-    assert len(made) == 4
+    assert len(made) == 3
+    fresh = scorer(Net(), precision=torch.bfloat16)(KEEP)
+    torch.testing.assert_close(low(KEEP), fresh, rtol=0, atol=0)
+    assert (fresh - scorer(model)(KEEP)).abs().max() > 0
+    scorer(another := Net(), precision=torch.bfloat16)
+    scorer(another, precision=torch.bfloat16)
+    assert len(made) == 5
 
 
 def test_a_mended_model_is_not_asked_through_a_copy_of_the_broken_one():
@@ -798,7 +805,8 @@ def global_answer(logits):
     return logits * FACTOR["logits"]
 
 
-def test_inputs_that_a_copy_does_not_answer_rightly_are_prepared_for(monkeypatch):
+@pytest.mark.parametrize("own", [False, True])
+def test_inputs_that_a_copy_does_not_answer_rightly_are_prepared_for(own, monkeypatch):
     """Half precision holds no numbers above 65 504: right on small inputs, not on large ones."""
 
     class Large(nn.Module):
@@ -813,6 +821,8 @@ def test_inputs_that_a_copy_does_not_answer_rightly_are_prepared_for(monkeypatch
     model, x = Large().eval(), torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
     made, given = copies(monkeypatch), {"segments": segments.tokens(4), "precision": torch.float16}
     target = torch.zeros(4, dtype=torch.int64)
+    if own:  # of which the other is made
+        engine.scorer(model, x, target, **given | {"precision": None})
     engine.scorer(model, x, target, **given)
     engine.scorer(model, x * 2, target, **given)
     assert len(made) == 1

@@ -213,7 +213,12 @@ def prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) 
     check(model, x)
     if x.device.type == "cpu":
         _keep_freed_memory()
-    key = (precision, x.device, x.shape[1:], x.dtype)
+    own = own_precision(model)
+    native = x.dtype == own or not x.is_floating_point()
+    if precision == own and native:
+        precision = None  # the same
+    about = (x.device, x.shape[1:], x.dtype)
+    key = (precision, *about)
     leaves = seen(model) if len(x) else None
     held = sum(leaf.nbytes for leaf in leaves or () if isinstance(leaf, Tensor | np.ndarray))
     if leaves is None or held > LARGEST:
@@ -224,6 +229,8 @@ def prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None = None) 
         before, copies = kept(leaves), {}
     made = copies.pop(key, None)
     found = made and _confirmed(made, model, x.detach()[:INPUTS], precision)
+    if found is None and precision and native and (plain := copies.get((None, *about))):
+        made = found = _lowered(plain, model, x.detach()[:INPUTS], precision)
     if found is None:
         made = found = prepare(model, x, precision)
     if not found.notes and not isinstance(found.model, Lent):
@@ -261,6 +268,28 @@ def _confirmed(found: Prepared, model: nn.Module, x: Tensor, precision: torch.dt
         return None
     allowed = max(found.allowed, scale.tolerance(target, x.device))
     return dataclasses.replace(found, difference=difference, scale=scale, allowed=allowed)
+
+
+def _lowered(plain: Prepared, model: nn.Module, x: Tensor, precision: torch.dtype) -> Prepared | None:
+    """A copy in another precision, made of the one that is kept in the model's own, if that answers as the model does.
+
+    All that was asked of the model was asked then.
+    """
+    if _confirmed(plain, model, x, None) is None:
+        return None
+    try:
+        with torch.inference_mode(False), torch.no_grad(), same_random_numbers(x.device):
+            expected = _answers(plain.model, x)
+            twin = _cast(copy.deepcopy(plain.model), precision)
+            scale = Scale.of(expected)
+            low = x.to(precision) if x.is_floating_point() else x
+            difference, _ = _difference(twin, low, expected, scale)
+    except Exception:  # as of `_confirmed`
+        return None
+    if difference > scale.tolerance(precision, x.device, _UNRELATED):
+        return None
+    allowed = max(plain.allowed, scale.tolerance(precision, x.device))
+    return dataclasses.replace(plain, model=twin, dtype=precision, difference=difference, scale=scale, allowed=allowed)
 
 
 @functools.cache
@@ -765,12 +794,12 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
         if draws and steady and independent:
             say("it draws random numbers in eval mode, so that its answers may differ from one time to the next.")
 
-    carries = changes = False
+    carries = traces = False
     difference, folded, unfolded = noise, (), dict(watch.obstacles) if watch else {}
     if twin is not None and steady:
         tolerance += 10 * noise
-        carries = _carried(twin, x, expected, scale, independent) > tolerance
-        changes = not carries and _changes(twin, x)
+        moved, traces = _asked_again(twin, x, expected, scale, independent)
+        carries = moved > tolerance
         difference, folded = _quickened(twin, x, expected, scale, tolerance, watch.pairs, say)
         unfolded |= dict.fromkeys(watch.pairs.keys() - set(folded), "folded, the network gave other answers")
         if difference > tolerance:
@@ -809,7 +838,7 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
         model=Lent(model, functools.partial(evaluating, weights=_writes(model, x)))
         if twin is None
         else Lent(twin, functools.partial(keeping, weights=True))
-        if carries or changes
+        if carries or traces
         else twin,
         dtype=x.dtype if twin is None or not precision else precision,
         classes=expected.shape[1],
@@ -969,22 +998,25 @@ def _coarser(precision: torch.dtype | None, answered: torch.dtype) -> torch.dtyp
     return answered
 
 
-def _carried(model: nn.Module, x: Tensor, expected: Tensor, scale: Scale, independent: bool) -> float:
-    """How far a model's answers move when it is asked again and again, and not put back.
+def _asked_again(model: nn.Module, x: Tensor, expected: Tensor, scale: Scale, independent: bool) -> tuple[float, bool]:
+    """How far a model's answers move when it is asked again and again, not put back; whether each leaves a trace.
 
-    Other inputs in the same place tell a model that keeps its answers by the identity of an input.
+    Other inputs in the same place tell a model that keeps its answers by the identity of an input. A trace of each
+    forward may change answers later, if not the next one. What only the first one changes, as where it fills a table,
+    and what is the same after the same inputs, as activations that are kept, is none.
     """
-    moved, place = 0.0, x.clone()
+    moved, place, before, now = 0.0, x.clone(), (), ()
     with keeping(model, weights=True):
-        for flips in ((0,) if independent else (), ()):
+        for flips in ((0,) if independent else (), (), ()):
             answers = expected.flip(flips)
             place.copy_(x.flip(flips))
             try:
                 given = model(place)
             except Exception:  # whatever the model's own code raises about what it has kept
-                return math.inf
+                return math.inf, True
             moved = max(moved, scale.apart(checked(given, len(x)).double(), answers))
-    return moved
+            before, now = now, kept(_trace(model))
+    return moved, not alike(before, now)
 
 
 def _writes(model: nn.Module, x: Tensor) -> bool:
@@ -993,23 +1025,6 @@ def _writes(model: nn.Module, x: Tensor) -> bool:
         before = [parameter.detach().clone() for parameter in model.parameters()]
         model(x.clone())
         return not alike(before, list(model.parameters()))
-
-
-def _changes(model: nn.Module, x: Tensor) -> bool:
-    """Whether each forward leaves a trace in a model, which may change its answers later, if not the next one.
-
-    What only the first forward changes, as one that fills a table, and what is the same after the same inputs, as
-    activations that are kept, is none.
-    """
-    with keeping(model, weights=True):
-        traces = []
-        for _ in range(3):
-            try:
-                model(x.clone())
-            except Exception:  # whatever the model's own code raises about what it has kept
-                return True
-            traces.append(kept(_trace(model)))
-        return not alike(*traces[1:])
 
 
 def _trace(model: nn.Module) -> list[object]:
