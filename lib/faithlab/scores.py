@@ -97,7 +97,7 @@ class Scores:
 
     def __init__(self, blocks: Iterable[Block]):
         self.blocks = tuple(map(_join, _alike(blocks)))
-        self._places: dict[str, dict[Label, list[int]]] = {}
+        self._places: dict[str, dict[Label, set[int]]] = {}
 
     @classmethod
     def of(
@@ -201,12 +201,12 @@ class Scores:
             raise ValueError(f"{column}: no such label of the long table; there are {', '.join(LABELS)}")
         return list(dict.fromkeys(b.labels[column] for b in self.blocks if column in b.labels))
 
-    def _having(self, name: str) -> dict[Label, list[int]]:
+    def _having(self, name: str) -> dict[Label, set[int]]:
         """The places of the blocks by their value of a label, looked up once."""
         if name not in self._places:
             places = self._places[name] = {}
             for at, block in enumerate(self.blocks):
-                places.setdefault(block.labels.get(name), []).append(at)
+                places.setdefault(block.labels.get(name), set()).add(at)
         return self._places[name]
 
     def where(self, **labels: Label | Sequence[Label]) -> "Scores":
@@ -218,7 +218,8 @@ class Scores:
         wanted = {name: tuple(w) if isinstance(w, list | tuple | set) else (w,) for name, w in labels.items()}
         if "level" in wanted:
             wanted["level"] = tuple(None if v is None else _level(v) for v in wanted["level"])
-        having = [set().union(*(self._having(name).get(v, ()) for v in values)) for name, values in wanted.items()]
+        places = [[self._having(name).get(v, set()) for v in values] for name, values in wanted.items()]
+        having = [of[0] if len(of) == 1 else set().union(*of) for of in places]
         found = [self.blocks[at] for at in sorted(set.intersection(*having))] if having else self.blocks
         for name, values in wanted.items():
             if found and len(values) == 1 and name in LABELS:
@@ -377,6 +378,8 @@ def _join(group: list[Block]) -> Block:
             first.sizes,
             None if all(b.errors is None for b in group) else torch.cat(errors),
         )
+    if bool((first.images[1:] > first.images[:-1]).all()):
+        return first  # in order, as most are: none is there twice
     if first.pairs is None:
         _, counts = first.images.unique(return_counts=True)
     else:
@@ -439,25 +442,22 @@ def _blocks(table: pa.Table) -> Iterator[Block]:
     groups = np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if rows else []
     firsts = pa.array([int(places[0]) for places in groups], pa.int64())
     heads = zip(*(columns[name].take(firsts).to_pylist() for name in (*LABELS, "sizes")), strict=True)
+    image = columns["image"].to_numpy().astype(np.int64)
+    pair = columns["pair"].fill_null(0).to_numpy().astype(np.int64)
+    lists = {name: _Lists(name, columns[name]) for name in ("value", "hits", "error")}
     for places, (*head, sizes) in zip(groups, heads, strict=True):
         labels = {name: _label(name, value) for name, value in zip(LABELS, head, strict=True) if value is not None}
         first = int(places[0])
         together = places[-1] - first == len(places) - 1  # stable order: then they are neighbours
-        piece = {
-            name: columns[name].slice(first, len(places)) if together else columns[name].take(pa.array(places))
-            for name in ("image", "pair", "value", "hits", "error")
-        }
-        given = {
-            name: None if piece[name].null_count else _tensor(name, piece[name]) for name in ("value", "hits", "error")
-        }
+        rows = slice(first, first + len(places)) if together else places
         yield _sound(
             Block(
                 labels,
-                torch.from_numpy(piece["image"].to_numpy().astype(np.int64)),
-                None if piece["pair"].null_count else torch.from_numpy(piece["pair"].to_numpy().astype(np.int64)),
-                given["hits"] if given["value"] is None else given["value"],
+                torch.from_numpy(image[rows].copy()),
+                torch.from_numpy(pair[rows].copy()) if there["pair"][first] else None,
+                lists["hits" if there["hits"][first] else "value"].of(rows),
                 None if sizes is None else tuple(sizes),
-                given["error"],
+                lists["error"].of(rows) if there["error"][first] else None,
             )
         )
 
@@ -485,9 +485,24 @@ def _of_lists(lists: pa.ListArray) -> np.ndarray:
     return pd.factorize(np.array(kinds, dtype=object), use_na_sentinel=False)[0][new.cumsum() - 1]
 
 
-def _tensor(name: str, lists: pa.ListArray) -> Tensor:
-    """Lists of one length as a tensor [B, K]."""
-    flat, lengths = lists.flatten(), lists.value_lengths().to_numpy()
-    if (lengths != lengths[0]).any():
-        raise ValueError(f"{name}: lists of rows with the same sizes have lengths {lengths.min()} to {lengths.max()}")
-    return torch.from_numpy(flat.to_numpy(zero_copy_only=False).reshape(len(lists), -1).copy())
+class _Lists:
+    """A column of lists, of which those of some rows are asked for, which have one length."""
+
+    def __init__(self, name: str, lists: pa.ListArray):
+        self._name, self._flat = name, lists.flatten().to_numpy(zero_copy_only=False)
+        self._lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        self._starts = self._lengths.cumsum() - self._lengths
+
+    def of(self, rows: slice | np.ndarray) -> Tensor:
+        """Those of rows, as a tensor [B, K]."""
+        lengths, starts = self._lengths[rows], self._starts[rows]
+        length = int(lengths[0])
+        if (lengths != length).any():
+            raise ValueError(
+                f"{self._name}: lists of rows with the same sizes have lengths {lengths.min()} to {lengths.max()}"
+            )
+        if isinstance(rows, slice):
+            found = self._flat[starts[0] : starts[0] + lengths.size * length].reshape(lengths.size, length).copy()
+        else:
+            found = self._flat[starts[:, None] + np.arange(length)]
+        return torch.from_numpy(found)

@@ -888,8 +888,7 @@ def _each(asked: Question, table: Scores) -> list[tuple[dict[str, Label], Tensor
         images = own[0].images
         for block in own[1:]:
             images = images[torch.isin(images, block.images)]
-        places = [{int(image): k for k, image in enumerate(b.images)} for b in own]
-        columns = [b.values[[at[i] for i in images.tolist()], 0] for b, at in zip(own, places, strict=True)]
+        columns = [_of_images(block, images) for block in own]
         found.append((network, images, torch.stack(columns, 1).double()))
     return found
 
@@ -1071,11 +1070,15 @@ def _differences(table: Scores, one: Mapping[str, Label], other: Mapping[str, La
     for network in networks:
         (a,) = table.where(**one, **network)
         for b in (b for b in table.where(**other) if _is(b.labels, network)):
-            place = {int(image): k for k, image in enumerate(b.images)}
-            both = [(k, place[int(image)]) for k, image in enumerate(a.images) if int(image) in place]
-            mine, others = torch.tensor(both, dtype=torch.int64).reshape(-1, 2).T
-            found.append((a.values[mine, 0] - b.values[others, 0]).double())
+            both = a.images[torch.isin(a.images, b.images)]
+            found.append((_of_images(a, both) - _of_images(b, both)).double())
     return found
+
+
+def _of_images(block: Block, images: Tensor) -> Tensor:
+    """The first scores of some images of a block, whose images are different."""
+    ordered, places = block.images.sort()
+    return block.values[places[torch.searchsorted(ordered, images)], 0]
 
 
 def usable(trust: pd.DataFrame) -> list[str]:
