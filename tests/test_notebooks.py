@@ -63,7 +63,7 @@ OF_FOLDER = {
     "trace/networks": (
         (14, 16),
         {"photographs_judged": 1, "deletion_photographs": 1},
-        {"imagenet-folder test": 2},
+        {"imagenet-folder test": 1},
     ),
     "few-class-fidelity/photographs": (
         (7,),

@@ -72,7 +72,7 @@ def boiler():
     return dict(zip(series.BOILER_FILES, (rows.to_csv().encode(), stream.getvalue()), strict=True))
 
 
-FEWER = {"images": 6, "series": 6, "texts": 6, "noise_shares": [0.0, 1.0], "photographs_judged": 1}
+FEWER = {"images": 6, "series": 6, "texts": 6, "noise_shares": [0.0, 1.0], "photographs_judged": 1, "size_step": 0.35}
 """Of pages that have them: fewer than in smoke, whose claims are judged elsewhere."""
 
 SMALL = {of.__name__.replace("_", "-"): of for of in (cifar100, tiny_imagenet, sst2, boolq, boiler)}

@@ -145,9 +145,8 @@ def test_other_moments_and_no_samples_are_an_error(options):
 
 
 def unpacked(picture: np.ndarray) -> list[set[int]]:
-    packed = refine._segments(picture.astype(np.float32).tobytes(), picture.shape)
-    pixels = picture.shape[0] * picture.shape[1]
-    return [set(np.flatnonzero(row)) for row in np.unpackbits(packed, axis=1, count=pixels)]
+    found = refine._segments(picture.astype(np.float32).tobytes(), picture.shape)
+    return [set(pixels.tolist()) for pixels in np.split(found.pixels, found.ends[:-1])]
 
 
 def two_halves(side: int = 20) -> torch.Tensor:
@@ -172,7 +171,7 @@ def test_regions_are_averaged_as_the_paper_says(seed):
     member = np.zeros((9, 60), bool)
     for row, segment in zip(member, segments_, strict=True):
         row[list(segment)] = True
-    found = refine._average(values.reshape(6, 10), np.packbits(member, axis=1))
+    found = refine._average(values.reshape(6, 10), refine._Segments.of(member))
     smallest = max(1, round(50 * 36 / 224**2))
     np.testing.assert_allclose(
         found.ravel(), literal.averaged_over_regions(values.tolist(), segments_, smallest), atol=1e-12

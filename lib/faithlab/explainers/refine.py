@@ -139,6 +139,13 @@ class _Segments(NamedTuple):
     segments: np.ndarray
     counts: np.ndarray
 
+    @classmethod
+    def of(cls, members: np.ndarray) -> "_Segments":
+        """Those whose pixels are marked, [K, H * W] bool."""
+        segment, pixels = members.nonzero()
+        by_pixel = segment[pixels.argsort(kind="stable")].astype(np.min_scalar_type(len(members)))
+        return cls(pixels.astype(np.int32), members.sum(1).cumsum(), by_pixel, members.sum(0))
+
 
 @lru_cache(maxsize=128)
 def _segments(content: bytes, shape: tuple[int, ...]) -> _Segments:
@@ -166,15 +173,7 @@ def _segments(content: bytes, shape: tuple[int, ...]) -> _Segments:
     segments = np.zeros((count + 1, H * W), bool)
     for down, right in np.argwhere(disk(reach)):
         segments.reshape(-1)[row[:, down : down + H, right : right + W] + pixel] = True
-    segments = segments[:count]
-    segment, members = segments.nonzero()
-    by_pixel = segment[members.argsort(kind="stable")]
-    return _Segments(
-        members.astype(np.int32),
-        segments.sum(1).cumsum(),
-        by_pixel.astype(np.min_scalar_type(count)),
-        segments.sum(0),
-    )
+    return _Segments.of(segments[:count])
 
 
 def _average(values: np.ndarray, of: _Segments) -> np.ndarray:
