@@ -19,7 +19,8 @@ def whole_numbers(count: int, features: int, seed: int, modulus: int = 7):
         return ((keep.long() * weights[:, None]).sum(-1) % modulus).float()
 
     def ask_of(image):
-        return lambda kept: float(sum(int(weights[image, f]) for f in kept) % modulus)
+        own = weights[image].tolist()
+        return lambda kept: float(sum(own[f] for f in kept) % modulus)
 
     return score, ask_of
 
