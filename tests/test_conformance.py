@@ -5,11 +5,14 @@ network through the engine; it must give an image the same number in any chunk, 
 and it must tell an oracle from a random attribution.
 """
 
+import copy
+import json
 import math
-import multiprocessing
+import os
+import subprocess
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -214,7 +217,8 @@ def analytic(weights: Tensor = WEIGHTS):
 
 
 def ask_analytic(image: int):
-    return lambda kept: 1 / (1 + math.exp(-sum(WEIGHTS[image, f].item() for f in kept)))
+    own = WEIGHTS[image].tolist()
+    return lambda kept: 1 / (1 + math.exp(-sum(own[f] for f in kept)))
 
 
 @cache
@@ -229,20 +233,33 @@ def network(channels: int) -> tuple[torch.nn.Module, Tensor]:
     return model.eval(), x
 
 
-def scorer(channels: int = 3, some=slice(None), **options):
+@cache  # all metrics ask the same ones
+def scorer(channels: int = 3, some: tuple[int, ...] = tuple(range(COUNT)), **options):
     model, x = network(channels)
+    some = torch.tensor(some)
     return engine.scorer(model, x[some], TARGET[some], segments=PATCHES, **options)
 
 
+@cache
+def through_engine(metric: Metric) -> Tensor:
+    return metric.compute(scorer(), ATTRIBUTION, IDENTITIES)
+
+
+def remembered(answer: Callable[[Tensor], float]):
+    """What a literal metric asks, from an answer to the features that are shown, bool [F]: many ask the same."""
+    known = cache(lambda kept: answer(torch.tensor([f in kept for f in range(FEATURES)])))
+    return lambda kept: known(frozenset(kept))
+
+
+@cache
 def ask_network(channels: int, image: int):
     model, x = network(channels)
 
-    def ask(kept):
-        shown = sum(((f == PATCHES) for f in kept), torch.zeros(8, 8))
-        with torch.no_grad():
-            return model(x[image : image + 1] * shown).softmax(-1)[0, TARGET[image]].item()
+    @torch.no_grad()
+    def answer(shown):
+        return model(x[image : image + 1] * shown[PATCHES]).softmax(-1)[0, TARGET[image]].item()
 
-    return ask
+    return remembered(answer)
 
 
 def literally(row, ask_of, attribution: Tensor = ATTRIBUTION) -> Tensor:
@@ -297,9 +314,9 @@ KINDS = {
 }
 
 
-@every_metric
-@pytest.mark.parametrize("kind", KINDS)
-def test_is_the_papers_definition_on_time_series_and_texts(metric, kind):
+@cache
+def on(kind: str):
+    """A score on inputs of a kind, and what a literal metric asks of each."""
     build, shape, features, absent = KINDS[kind]
     model = build().eval()
     generator = torch.Generator().manual_seed(4)
@@ -308,16 +325,22 @@ def test_is_the_papers_definition_on_time_series_and_texts(metric, kind):
     x = draw if texts else torch.randn(COUNT, *shape, generator=generator)
     reference = partial(references.token, identity=MASK) if texts else references.zero
 
+    @cache
     def ask_of(image):
-        def ask(kept):
-            shown = torch.tensor([[int(f) in kept for f in row] for row in features.view(len(features), -1)])
-            with torch.no_grad():
-                masked = torch.where(shown.view(features.shape), x[image], torch.tensor(absent, dtype=x.dtype))
-                return model(masked[None]).softmax(-1)[0, TARGET[image]].item()
+        @torch.no_grad()
+        def answer(shown):
+            masked = torch.where(shown[features], x[image], torch.tensor(absent, dtype=x.dtype))
+            return model(masked[None]).softmax(-1)[0, TARGET[image]].item()
 
-        return ask
+        return remembered(answer)
 
-    score = engine.scorer(model, x, TARGET, segments=features, reference=reference)
+    return engine.scorer(model, x, TARGET, segments=features, reference=reference), ask_of
+
+
+@every_metric
+@pytest.mark.parametrize("kind", KINDS)
+def test_is_the_papers_definition_on_time_series_and_texts(metric, kind):
+    score, ask_of = on(kind)
     torch.testing.assert_close(
         metric.compute(score, ATTRIBUTION, IDENTITIES), literally(metric.literal, ask_of), atol=1e-5, rtol=0
     )
@@ -344,46 +367,45 @@ def test_does_not_depend_on_the_chunks(metric, elements, monkeypatch):
 @every_metric
 @pytest.mark.parametrize("batch_size", [1, 3, 7])
 def test_does_not_depend_on_the_batch_size(metric, batch_size):
-    one, other = (metric.compute(scorer(batch_size=n), ATTRIBUTION, IDENTITIES) for n in (None, batch_size))
-    torch.testing.assert_close(other, one, atol=1e-6, rtol=0)
+    found = metric.compute(scorer(batch_size=batch_size), ATTRIBUTION, IDENTITIES)
+    torch.testing.assert_close(found, through_engine(metric), atol=1e-6, rtol=0)
 
 
 @every_metric
-@pytest.mark.parametrize("some", [[4], [0, 1, 2], [5, 2, 0, 4, 3, 1]], ids=["one", "three", "permuted"])
-def test_gives_an_image_the_same_number_in_any_batch_and_order(metric, some):
-    some = torch.tensor(some)
+@pytest.mark.parametrize("order", [(4,), (0, 1, 2), (5, 2, 0, 4, 3, 1)], ids=["one", "three", "permuted"])
+def test_gives_an_image_the_same_number_in_any_batch_and_order(metric, order):
+    some = torch.tensor(order)
     together = metric.compute(analytic(), ATTRIBUTION, IDENTITIES)
     apart = metric.compute(analytic(WEIGHTS[some]), ATTRIBUTION[some], IDENTITIES[some])
     torch.testing.assert_close(apart, together[some], atol=1e-12, rtol=0)
-    through_engine = metric.compute(scorer(), ATTRIBUTION, IDENTITIES)
-    torch.testing.assert_close(
-        metric.compute(scorer(some=some), ATTRIBUTION[some], IDENTITIES[some]), through_engine[some], atol=1e-6, rtol=0
-    )
+    found = metric.compute(scorer(some=order), ATTRIBUTION[some], IDENTITIES[some])
+    torch.testing.assert_close(found, through_engine(metric)[some], atol=1e-6, rtol=0)
 
 
-def computed(number: int) -> Tensor:
-    return METRICS[number].compute(analytic(), ATTRIBUTION, IDENTITIES)
+def computed(metric: Metric) -> Tensor:
+    return metric.compute(analytic(), ATTRIBUTION, IDENTITIES)
 
 
 @pytest.fixture(scope="module")
-def worker():
-    """A process of its own, with nothing of this one but the code."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield pool
+def elsewhere(python) -> list[Tensor]:
+    """What each metric gives in a process of its own, with nothing of this one but the code."""
+    asks = "import json; from test_conformance import METRICS, computed; "
+    asks += "print(json.dumps([computed(metric).tolist() for metric in METRICS]))"
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path}
+    ran = subprocess.run([python, "-c", asks], capture_output=True, text=True, check=True, env=environment)
+    return [torch.tensor(rows, dtype=torch.float64) for rows in json.loads(ran.stdout)]
 
 
 @every_metric
-def test_gives_the_same_numbers_in_another_process(metric, worker):
-    number = METRICS.index(metric)
-    torch.testing.assert_close(worker.submit(computed, number).result(), computed(number), atol=1e-12, rtol=0)
+def test_gives_the_same_numbers_in_another_process(metric, elsewhere):
+    torch.testing.assert_close(elsewhere[METRICS.index(metric)], computed(metric), atol=1e-12, rtol=0)
 
 
 @every_metric
 def test_is_close_in_bfloat16(metric):
-    exact, rough = (
-        metric.compute(scorer(precision=p), ATTRIBUTION, IDENTITIES) for p in (torch.float32, torch.bfloat16)
-    )
-    torch.testing.assert_close(rough, exact, atol=metric.rough, rtol=0)
+    rough = metric.compute(scorer(precision=torch.bfloat16), ATTRIBUTION, IDENTITIES)
+    torch.testing.assert_close(rough, through_engine(metric), atol=metric.rough, rtol=0)
 
 
 @every_metric
@@ -426,7 +448,7 @@ def test_leaves_the_attribution_alone(metric):
 @pytest.mark.parametrize(("precision", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.02)])
 def test_does_not_depend_on_the_device(metric, precision, tolerance):
     model, x = network(3)
-    score = engine.scorer(model.cuda(), x.cuda(), TARGET.cuda(), segments=PATCHES, precision=precision)
+    model = copy.deepcopy(model).cuda()
+    score = engine.scorer(model, x.cuda(), TARGET.cuda(), segments=PATCHES, precision=precision)
     on_gpu = metric.compute(score, ATTRIBUTION.cuda(), IDENTITIES)
-    on_cpu = metric.compute(scorer(), ATTRIBUTION, IDENTITIES)
-    torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=tolerance, rtol=0)
+    torch.testing.assert_close(on_gpu.cpu(), through_engine(metric), atol=tolerance, rtol=0)
