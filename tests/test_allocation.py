@@ -12,7 +12,7 @@ SIZES = torch.tensor([0.1, 0.2, 0.4, 0.7, 0.9], dtype=torch.float64)
 WEIGHTS = allocation.weights(SIZES)
 TIERS = [4, 6, 10]
 OPTIONS = {"alpha": 0.5, "cap": 0.3}
-RUNS = 1500
+RUNS = 800
 
 
 def response(kept):

@@ -46,37 +46,37 @@ def subject(network, seed=0, tuned=False):
     return dataclasses.replace(made, tuned=model) if tuned else made
 
 
+OPTIONS = {"budget": 300, "gamed": 2, "levels": (0.0, 0.5, 1.0)}
+STEPS = {}
+
+
+def kept(step, make):
+    STEPS[step] = make()
+    return STEPS[step]
+
+
 @functools.cache
 def examined():
     kinds = {
         "one": [(subject("a", tuned=True), EXPLAINERS)],
         "two": [(subject("b"), EXPLAINERS), (subject("b", 1, tuned=True), EXPLAINERS)],
     }
-    options = {"budget": 300, "gamed": 2, "levels": (0.0, 0.5, 1.0)}
-    return kinds, examination.examine_kinds(METRICS_ASKED, kinds, truth=[truth.closed_form(8)], **options)
+    found = examination.examine_kinds(METRICS_ASKED, kinds, truth=[truth.closed_form(8)], kept=kept, **OPTIONS)
+    return kinds, found
 
 
 def test_every_network_is_a_step_that_may_be_kept():
     kinds, found = examined()
-    options = {"budget": 300, "gamed": 2, "levels": (0.0, 0.5, 1.0), "truth": [truth.closed_form(8)]}
-    steps = {}
-
-    def kept(step, make):
-        steps[step] = make()
-        return steps[step]
-
-    first = examination.examine_kinds(METRICS_ASKED, kinds, kept=kept, **options)
-    assert list(steps) == ["truth 0", "one 0", "two 0", "two 1"]
-    again = examination.examine_kinds(METRICS_ASKED, kinds, kept=lambda step, make: steps[step], **options)
+    assert list(STEPS) == ["truth 0", "one 0", "two 0", "two 1"]
+    options = {"truth": [truth.closed_form(8)], "kept": lambda step, make: STEPS[step]}
+    again = examination.examine_kinds(METRICS_ASKED, kinds, **options, **OPTIONS)
     for kind, of in found.items():
-        pd.testing.assert_frame_equal(first[kind].trust, of.trust)
         pd.testing.assert_frame_equal(again[kind].trust, of.trust)
 
 
 def test_a_kind_of_one_network_is_what_examine_says_of_it():
     kinds, found = examined()
-    options = {"budget": 300, "gamed": 2, "levels": (0.0, 0.5, 1.0)}
-    alone = examination.examine(METRICS_ASKED, *kinds["one"][0], truth=[truth.closed_form(8)], **options)
+    alone = examination.examine(METRICS_ASKED, *kinds["one"][0], truth=[truth.closed_form(8)], **OPTIONS)
     pd.testing.assert_frame_equal(found["one"].trust, alone.trust)
 
 

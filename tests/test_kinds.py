@@ -2,6 +2,8 @@
 
 import json
 import re
+import time
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -374,15 +376,18 @@ def test_a_function_may_have_the_name_that_its_file_registers_it_by(tmp_path):
     examine.check(metric=written(tmp_path, SPREAD.format(name="spread", more="")) + ":spread")
 
 
-def test_a_slow_metric_is_told_by_how_long_the_page_would_ask_it(tmp_path):
+def test_a_slow_metric_is_told_by_how_long_the_page_would_ask_it(tmp_path, monkeypatch):
+    slept = []  # nothing else takes time
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(examine, "time", SimpleNamespace(perf_counter=lambda: sum(slept)))
     text = "import time\n\n\ndef mine(score, attribution):\n    time.sleep(1)\n    return attribution.std(1)"
     named = written(tmp_path, text)
     parameters = {**profiles.resolve("across/examination"), "images": 20, "networks": ["resnet9 0"]}
     seconds = examine.check(metric=f"{named}:mine", parameters=parameters)
     explainers = len(parameters["explainers"]["resnet9"])
-    least = 1 / 2 * 20 * examine.TIMES * explainers
-    assert least <= seconds < 5 * least
-    assert examine.check(metric=f"{named}:mine", parameters={**parameters, "images": 40}) > 1.5 * least
+    assert seconds == pytest.approx(1 / 2 * 20 * examine.TIMES * explainers)
+    twice = examine.check(metric=f"{named}:mine", parameters={**parameters, "images": 40})
+    assert twice == pytest.approx(2 * seconds)
 
 
 def test_a_network_may_be_named_itself_and_small_pictures_have_few_features(mine):
