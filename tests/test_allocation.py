@@ -50,11 +50,11 @@ def test_weights_are_those_of_the_area():
 
 @pytest.mark.parametrize("images", [3, 20, 37])
 def test_each_image_has_each_size_with_its_weight_and_each_size_its_share_of_images(images):
-    found = torch.stack([allocation.sizes_in_turn(seed, images, WEIGHTS) for seed in range(1500)])
+    found = torch.stack([allocation.sizes_in_turn(seed, images, WEIGHTS) for seed in range(RUNS)])
     for k, weight in enumerate(WEIGHTS.tolist()):
         count = (found == k).sum(1)
         assert int(count.max() - count.min()) <= 1
-        assert abs(float((found == k)[:, 0].double().mean()) - weight) < 4 * (weight * (1 - weight) / 1500) ** 0.5
+        assert abs(float((found == k)[:, 0].double().mean()) - weight) < 4 * (weight * (1 - weight) / RUNS) ** 0.5
     assert (allocation.sizes_in_turn(7, images, WEIGHTS) == found[7]).all()
 
 

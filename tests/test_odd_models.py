@@ -6,7 +6,7 @@ written: their explanations must be the plain one's. Models that have none must 
 
 import copy
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import timm
@@ -553,15 +553,14 @@ def test_weights_without_gradients_are_an_error():
 @pytest.mark.parametrize("wrap", ["compiled", "called compiled", "scripted"])
 def test_rules_for_functions_that_cannot_be_seen_are_an_error(name, wrap):
     model = subject(name)[0]
+    compiled = partial(torch.compile, backend="eager")  # never run here: without the seconds that imports of one take
     part = model.blocks[0].mlp if name in TRANSFORMER else model.features
     if wrap == "called compiled":
-        part.compile()
+        part.compile(backend="eager")
     elif name in TRANSFORMER:
-        model.blocks[0].mlp = (
-            torch.compile(part) if wrap == "compiled" else torch.jit.trace(part, torch.zeros(1, 17, 16))
-        )
+        model.blocks[0].mlp = compiled(part) if wrap == "compiled" else torch.jit.trace(part, torch.zeros(1, 17, 16))
     else:
-        model.features = torch.compile(part) if wrap == "compiled" else torch.jit.trace(part, X)
+        model.features = compiled(part) if wrap == "compiled" else torch.jit.trace(part, X)
     with pytest.raises(ValueError, match=r"compiled, scripted or spread over devices"):
         explained_unasked(name, model)
 
@@ -826,13 +825,19 @@ BAD_INPUTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def untouched() -> nn.Module:
+    """A network for those who are told an error before they ask it."""
+    return network()
+
+
 @every_explainer
 @pytest.mark.parametrize("bad", BAD_INPUTS)
-def test_an_input_without_an_explanation_is_an_error(name, bad):
+def test_an_input_without_an_explanation_is_an_error(name, bad, untouched):
     given, kind, message = BAD_INPUTS[bad]
     arguments = {"x": X, "target": TARGET, "segments": PIXELS, **QUICK.get(name, {})} | given
     with pytest.raises(kind, match=message):
-        explain(name, network(), **arguments)
+        explain(name, untouched, **arguments)
 
 
 @pytest.mark.parametrize("name", OF_IMAGES)

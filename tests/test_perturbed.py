@@ -227,17 +227,17 @@ def test_a_network_that_never_doubts_falls_back_to_the_lowest_uncertainty(prune)
         first = 0.9 + 0.05 * images.flatten(1).std(1)
         return torch.stack([first, 1 - first], 1)
 
-    found = perturbed.search(pictures(), stubborn, prune=prune)
+    found = perturbed.search(pictures(2), stubborn, prune=prune)
     assert found.fallback.all()
-    U, _ = perturbed.scores(pictures(), stubborn)
+    U, _ = perturbed.scores(pictures(2), stubborn)
     torch.testing.assert_close(found.uncertainty, U.amin(1))
 
 
 @pytest.mark.parametrize("prune", [True, False])
 def test_a_network_that_always_doubts_gets_the_nearest_candidate(prune):
-    found = perturbed.search(pictures(), lambda images: images.new_full((len(images), 4), 0.25), prune=prune)
+    found = perturbed.search(pictures(2), lambda images: images.new_full((len(images), 4), 0.25), prune=prune)
     assert not found.fallback.any()
-    _, S = perturbed.scores(pictures(), lambda images: images.new_full((len(images), 4), 0.25))
+    _, S = perturbed.scores(pictures(2), lambda images: images.new_full((len(images), 4), 0.25))
     torch.testing.assert_close(found.distance, S.amin(1))
 
 
