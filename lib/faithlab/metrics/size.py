@@ -335,24 +335,23 @@ def read(
     deviation = fit.whiten @ (weights / weights.sum(1, keepdims=True) @ flat - mean).T  # [JK, R]
     apart = fit.apart(deviation)
     misfit = (fit.curves**2).sum() - (fit.inside**2).sum(1)  # [M]
-    knee = models.family == "knee"
-    best = {name: np.flatnonzero(of)[misfit[of].argmin()] for name, of in models.families.items()}
+    best = {name: of.start + misfit[of].argmin() for name, of in models.families.items()}
 
     p = {}
     for null in ("smooth", "flat"):
         better = misfit[best[null]] - misfit[best["knee"]]
         by_chance, as_knee = (
-            fit.again(fit.fitted(best[null]), deviation, apart, of).min(0) for of in (models.families[null], knee)
+            fit.again(fit.fitted(best[null]), deviation, apart, models.families[of]).min(0) for of in (null, "knee")
         )
         by_chance -= as_knee
         p[null] = (1 + (by_chance >= better).sum()) / (1 + resamples)
-    anyhow = knee | (models.family == "stairs")  # two relevant tiers widen the interval, they do not make a knee
-    i = np.flatnonzero(anyhow)[misfit[anyhow].argmin()]
+    anyhow = models.anyhow  # two relevant tiers widen the interval, they do not make a knee
+    i = misfit[anyhow].argmin()
     again = fit.again(fit.fitted(i), deviation, apart, anyhow)
     sizes, own = np.unique(models.c[anyhow], return_inverse=True)
     profile = np.array([misfit[anyhow][own == k].min() for k in range(len(sizes))])
     chance = np.stack([again[own == k].min(0) for k in range(len(sizes))])
-    allowed = np.quantile(chance[own[np.flatnonzero(anyhow) == i][0]] - chance.min(0), 0.95)
+    allowed = np.quantile(chance[own[i]] - chance.min(0), 0.95)
     inside = sizes[profile - profile.min() <= allowed]
     resampled = models.c[anyhow][fit.again(fit.curves, deviation, apart, anyhow).argmin(0)]
     low, high = np.quantile(resampled, [0.025, 0.975])
@@ -425,10 +424,8 @@ def readings(
     if not flat.std(0).any() or not known.any():
         return torch.from_numpy(found)
     models = _models(tuple(counts.tolist()), tuple(map(tuple, removals.tolist())), features)
-    knees = np.flatnonzero(models.families["knee"] | (models.family == "stairs"))
-    knees = knees[models.c[knees].argsort(kind="stable")]
-    sizes, starts = np.unique(models.c[knees], return_index=True)
-    fit = _Fit(models.only(knees), flat)
+    sizes, starts = np.unique(models.by_size.c, return_index=True)
+    fit = _Fit(models.by_size, flat)
     for rows in np.array_split(np.flatnonzero(known), 1 + known.sum() // 256):
         projected = fit.project(fit.whiten @ means[rows].T)  # [M, P, R]
         explained = np.maximum.reduceat(np.einsum("mpr,mpr->mr", projected, projected), starts)  # [C, R]
@@ -464,24 +461,34 @@ def knee(settings: Sequence[Setting], sizes: Tensor | Sequence[float], features:
 class _Models:
     """Gain curves: density 1 up to c (1 - w), a ramp to b at c (1 + w), b behind it; decays: exp(-x / c) down to b."""
 
-    family: np.ndarray  # [M] knee, smooth, stairs, flat
+    family: np.ndarray  # [M] knees, then stairs, smooth, flat
     c: np.ndarray  # [M]
     w: np.ndarray  # [M]
     gain: np.ndarray  # [M, JK] G at every size, as a share of the features
     gone: np.ndarray  # [M, JK] expected relevance that is removed
     designs: np.ndarray  # [M, JK, P] expected pieces of h
 
+    @functools.cached_property
+    def families(self) -> dict[str, slice]:
+        """Where each lies: what is taken of a part is no copy."""
+        found = zip(*np.unique(self.family, return_index=True, return_counts=True), strict=True)
+        return {str(name): slice(first, first + count) for name, first, count in found}
+
     @property
-    def families(self) -> dict[str, np.ndarray]:
-        return {name: self.family == name for name in ("knee", "smooth", "flat")}
+    def anyhow(self) -> slice:
+        """All that have a knee, in one step or in two."""
+        return slice(0, self.families["smooth"].start)
+
+    @functools.cached_property
+    def by_size(self) -> "_Models":
+        """All that have a knee, in the order of where it stands."""
+        which = self.c[self.anyhow].argsort(kind="stable")
+        return _Models(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
     @functools.cached_property
     def basis(self) -> np.ndarray:
         """Of the designs, [M, JK, P]: all readings of a sweep share it."""
         return _basis(self.designs)
-
-    def only(self, which: np.ndarray) -> "_Models":
-        return _Models(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
 
 @functools.lru_cache(maxsize=4)
@@ -505,6 +512,7 @@ def _models(counts: tuple[int, ...], removals: tuple[tuple[int, ...], ...], feat
     ]
     found += [("smooth", c, np.nan, b, b, c) for c in longest * np.geomspace(0.05, 2, 30) for b in (0, 0.05, 0.12, 0.3)]
     found += [("flat", 1.0, 0, 1.0, 1.0, 1.0)]
+    found.sort(key=lambda model: ("knee", "stairs", "smooth", "flat").index(model[0]))
     family = np.array([name for name, *_ in found])
     c, w, b, middle, end = np.array([numbers for _, *numbers in found])[:, :, None].transpose(1, 0, 2)  # [M, 1] each
     x = s / features
@@ -552,9 +560,10 @@ class _Fit:
         self.whiten = (each * np.eye(points) + shared) * scale
         self.unit = np.sqrt(variance.mean() / n * (1 - alike))
         self.curves = self.whiten @ mean
-        designs = models.designs * scale[:, None]
         # The designs in these units, without a product with `whiten` for each of thousands of models.
-        self._basis = _basis(each * designs + shared * designs.sum(1, keepdims=True))
+        designs = models.designs * (each * scale)[:, None]
+        designs += shared / each * designs.sum(1, keepdims=True)
+        self._basis = _basis(designs)
         self.inside = np.einsum("mjp,j->mp", self._basis, self.curves)
         self._rows = self._basis.transpose(0, 2, 1).reshape(-1, points).astype(np.float32)
 
@@ -571,7 +580,7 @@ class _Fit:
         project = self.project(deviation)
         return (deviation**2).sum(0) - np.einsum("mpr,mpr->mr", project, project)
 
-    def again(self, centre: np.ndarray, deviation: np.ndarray, apart: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def again(self, centre: np.ndarray, deviation: np.ndarray, apart: np.ndarray, which: slice) -> np.ndarray:
         """The misfit [m, R] of some models to curves `centre` [JK] + `deviation` [JK, R], itself `apart` [M, R]."""
         basis = self._basis[which]
         own = np.einsum("mjp,j->mp", basis, centre)
@@ -581,9 +590,13 @@ class _Fit:
 
 def _basis(designs: np.ndarray) -> np.ndarray:
     """Orthonormal columns [M, JK, P] that span each design; zero where a piece of h is never reached."""
-    # Pieces that are nearly the same lie side by side: `qr` leaves it to rounding which of them are kept.
-    u, size, _ = np.linalg.svd(designs, full_matrices=False)
-    return u * (size > 1e-6 * size.max(1, keepdims=True))[:, None]
+    basis, triangle = np.linalg.qr(designs)
+    # Of pieces that are nearly the same, which lie side by side, singular values tell how many count, and not rounding.
+    size = np.linalg.svd(triangle, compute_uv=False)
+    partly = size[:, -1] <= 1e-6 * size[:, 0]
+    u, size, _ = np.linalg.svd(triangle[partly])
+    basis[partly] = basis[partly] @ (u * (size > 1e-6 * size[:, :1])[:, None])
+    return basis
 
 
 def _checked(
