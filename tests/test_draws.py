@@ -166,6 +166,8 @@ def test_what_a_metric_removes_is_independent_of_a_random_explanation():
 
 def test_numbers_that_steps_draw_together_are_those_that_each_draws_alone():
     images, streams = torch.tensor([3, 11]), torch.arange(3) << 32
-    drawn = draws.by_step(5, images, streams, 4)
+    drawn, made = draws.by_step(5, images, streams, 4), draws.by_step(5, images, streams, 4, lambda u: (u[..., 3], -u))
     for step in (0, 1, 2, 3, 4, *range(9, 200), 64, 5, 6, 7):
-        assert torch.equal(drawn(step), draws.uniform(5, images, streams + step, 4))
+        alone = draws.uniform(5, images, streams + step, 4)
+        for each, expected in zip((*drawn(step), *made(step)), (alone, alone[..., 3], -alone), strict=True):
+            assert torch.equal(each, expected)

@@ -83,26 +83,39 @@ def uniform(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
     return (_shift(bits(seed, images, draws, size), 12).double() + 0.5) * 2.0**-52
 
 
-def by_step(seed: int, images: Tensor, streams: Tensor, size: int) -> Callable[[int], Tensor]:
+def by_step(
+    seed: int,
+    images: Tensor,
+    streams: Tensor,
+    size: int,
+    then: Callable[[Tensor], tuple[Tensor, ...]] = lambda u: (u,),
+) -> Callable[[int], tuple[Tensor, ...]]:
     """The `uniform` numbers of the steps of a search: those of step s are of the draws ``streams + s``.
 
     Steps ask one after the other, and each draw has a price however small it is. So the first step draws for itself,
     and who goes on finds more and more of the next ones drawn.
 
+    Args:
+        seed: as in `bits`.
+        images: as in `bits`.
+        streams: [N] the draw of each stream at step 0.
+        size: numbers for each step.
+        then: what a step makes of its numbers, [..., F] -> tensors [..., any], for as many steps as are drawn.
+
     Returns:
-        The number of a step -> [B, N, F], for N streams.
+        The number of a step -> what is made of [B, N, F].
     """
     most = max(1, _TOGETHER // max(1, len(images) * len(streams) * size))
-    first, drawn = 0, None
+    first = count = 0
+    drawn = ()
 
-    def numbers(step: int) -> Tensor:
-        nonlocal first, drawn
-        count = 0 if drawn is None else drawn.shape[2]
+    def numbers(step: int) -> tuple[Tensor, ...]:
+        nonlocal first, count, drawn
         if not first <= step < first + count:
             count = min(most, 2 * count) if count and step == first + count else 1
             steps = (streams[:, None] + step + torch.arange(count, device=streams.device)).flatten()
-            first, drawn = step, uniform(seed, images, steps, size).unflatten(1, (len(streams), count))
-        return drawn[:, :, step - first]
+            first, drawn = step, then(uniform(seed, images, steps, size).unflatten(1, (len(streams), count)))
+        return tuple(each[:, :, step - first] for each in drawn)
 
     return numbers
 

@@ -61,14 +61,14 @@ def anneal(
     problem = Problem(score, objective, len(order), score_range)
     identity, owner, start = several(order, restarts, seed, images, steps)
     # A chain makes the same proposals however many others there are.
-    drawn = draws.by_step(seed, identity, torch.arange(restarts, device=order.device) << 32, 4)
+    streams, features = torch.arange(restarts, device=order.device) << 32, order.shape[1]
+    moves = draws.by_step(seed, identity, streams, 4, lambda u: (u[..., 3], *NEIGHBOURS[neighbour](u, features)))
 
     def advance(step: int, state: State) -> State:
-        u = drawn(step).flatten(0, 1)  # [N, 4]
         here, known = state["order"], state["table"]
-        source, low, high = NEIGHBOURS[neighbour](u, order.shape[1])
+        chance, source, low, high = (each.flatten(0, 1) for each in moves(step))  # [N], [N, F], [N], [N]
         proposed = here.gather(1, source)
-        least = u[:, 3].log() * (temperature * cooling**step)
+        least = chance.log() * (temperature * cooling**step)
         table = problem.follow(owner, proposed, low, high, known, least)
         taken = problem.gain(table) - problem.gain(known) >= least
         proposed = torch.where(taken[:, None], proposed, here)

@@ -129,19 +129,18 @@ class Problem:
         """
         length = torch.arange(table.shape[2], device=order.device)
         left = ((length > low[:, None]) & (length <= high[:, None]))[:, None].expand(table.shape)  # to be asked
-        weights, sides = self.weights.to(table.device)[:, None], torch.tensor(self.sides, device=order.device)
+        weights, only = self.weights.to(table.device)[:, None], torch.tensor(self.sides, device=order.device) == 1
         place, known, table = masks.place(order), table, table.clone()
+        bounded, before = least is not None and self.range is not None, self.gain(known)
         while bool(left.any()):
             now = left
-            if least is not None and self.range is not None:
+            if bounded:
                 highest = torch.maximum(weights * self.range[0], weights * self.range[1])
                 room = torch.where(left, highest - weights * known, 0.0)  # what each answer can add at most
-                reachable = self.gain(table) - self.gain(known) + room.sum((1, 2))
-                left = left & (reachable >= least)[:, None, None]
+                left = left & (self.gain(table) - before + room.sum((1, 2)) >= least)[:, None, None]
                 now = _with_most_room(torch.where(left, room, 0.0))
             side, chain, at = now.transpose(0, 1).nonzero(as_tuple=True)  # [R] each
-            prefix = place[chain] < at[:, None]  # [R, F]
-            keep = prefix == (sides[side] == 1)[:, None]
+            keep = (place[chain] < at[:, None]) == only[side][:, None]  # [R, F]
             table[chain, side, at] = self.ask(keep, positions[chain])
             left = left & ~now
         return table
@@ -158,9 +157,10 @@ class Problem:
         The earlier of equal ones counts.
         """
         state = {**state, **changed}
-        gain = self.gain(state["table"]).view(len(self.asked), self.chains(state["order"]))
-        best, chain = gain.max(1)
-        order = state["order"].unflatten(0, gain.shape)[torch.arange(len(gain), device=gain.device), chain]
+        best, order = self.gain(state["table"]), state["order"]
+        if len(order) > len(self.asked):
+            best, chain = best.view(len(self.asked), -1).max(1)
+            order = order.unflatten(0, (len(best), -1))[torch.arange(len(best), device=best.device), chain]
         if "best" in state:
             same = best <= state["best"]
             best = torch.where(same, state["best"], best)

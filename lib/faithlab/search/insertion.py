@@ -65,10 +65,11 @@ def insert(
         here, table = state["order"], state["table"]
         still = state.get("still", moving)  # [B] since how many steps nothing moved
         kicked = still >= features
-        u = drawn(step)[:, 0].unflatten(1, (_KICK, 3))
         away = state["best order"]
-        for i in range(_KICK):
-            away = away.gather(1, vertex_insertion(u[:, i], features)[0])
+        if bool(kicked.any()):
+            (u,) = drawn(step)
+            for kick in vertex_insertion(u[:, 0].unflatten(1, (_KICK, 3)), features)[0].unbind(1):
+                away = away.gather(1, kick)
         moved = turns[:, step % features, None]  # [B, 1]
         own = masks.place(here).gather(1, moved)  # its place
         low, high = (own - reach).clamp(min=0), (own + reach).clamp(max=features - 1)
@@ -89,8 +90,7 @@ def insert(
         better = value.gather(1, place) > value.gather(1, own) + ROUNDING
         place = torch.where(better, place, own)
         order = torch.where(at == place, moved, last.gather(1, at - (at > place).long()))
-        length = torch.arange(features + 1, device=order.device)
-        table = torch.where((length <= place)[:, None], behind, ahead)
+        table = torch.where((torch.arange(features + 1, device=order.device) <= place)[:, None], behind, ahead)
         order = torch.where(kicked[:, None], away, order)
         table = torch.where(kicked[:, None, None], ahead, table)
         still = torch.where(better[:, 0] | kicked, 0, still + 1)

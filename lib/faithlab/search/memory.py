@@ -62,5 +62,6 @@ class Remembered:
             here = torch.zeros(1, dtype=torch.int64, device=keep.device)
             self._words = draws.bits(0, here, here, keep.shape[1] + 1)[0, 0]
             self._keys = torch.zeros(self.capacity, dtype=torch.int64, device=keep.device)
-            self._values = torch.full((self.capacity,), torch.nan, dtype=torch.float32, device=keep.device)
+            # No answer yet is a key of 0, which only one subset in 2^64 has.
+            self._values = torch.zeros(self.capacity, dtype=torch.float32, device=keep.device)
         return (keep * self._words[:-1]).sum(-1) + (positions.to(keep.device) + 1) * self._words[-1]

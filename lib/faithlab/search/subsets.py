@@ -34,10 +34,10 @@ def lookup(table: Tensor) -> Score:
         ValueError: a table that is not [B, 2^F], NaN or infinite.
     """
     _check_table(table)
-    bit = torch.arange(table.shape[1].bit_length() - 1, device=table.device)
+    value = 1 << torch.arange(table.shape[1].bit_length() - 1, device=table.device)  # of each feature's bit
 
     def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
-        subset = (keep.to(table.device).long() << bit).sum(-1)
+        subset = (keep.to(table.device) * value).sum(-1)
         return table.gather(1, subset) if positions is None else table[positions.to(table.device), subset]
 
     return score

@@ -61,12 +61,13 @@ def tabu(
     problem = Problem(score, objective, len(order))
     identity, each, start = several(order, 1, seed, images, steps)
     features, tried = order.shape[1], each.repeat_interleave(candidates)
-    drawn = draws.by_step(seed, identity, torch.arange(candidates, device=order.device) << 32, 3)
+    streams = torch.arange(candidates, device=order.device) << 32
+    swaps = draws.by_step(seed, identity, streams, 3, lambda u: swap(u, features))
     never = each.new_zeros(len(each), features, features)
 
     def advance(step: int, state: State) -> State:
         now, until = state["order"], state.get("until", never).clone()
-        source, low, high = swap(drawn(step).flatten(0, 1), features)
+        source, low, high = (each.flatten(0, 1) for each in swaps(step))
         proposed = now[tried].gather(1, source)
         table = problem.follow(tried, proposed, low, high, state["table"][tried])
         a, b = now[tried].gather(1, torch.stack([low, high], 1)).sort(1).values.unbind(1)  # the two features
@@ -118,7 +119,7 @@ def genetic(
     drawn = draws.by_step(seed, identity, torch.arange(population, device=order.device) << 32, 10)
 
     def advance(step: int, state: State) -> State:
-        u = drawn(step)
+        (u,) = drawn(step)
         picked = (u[..., :4] * population).long() + first[..., None]
         strength = problem.gain(state["table"])[picked]
         stronger = torch.where(strength[..., 0::2] >= strength[..., 1::2], picked[..., 0::2], picked[..., 1::2])
