@@ -1,5 +1,6 @@
 """Every explainer under one suite, then each against its definition or against a peer that others trust."""
 
+import functools
 import warnings
 
 import captum.attr
@@ -134,6 +135,12 @@ def precisely(name, **options):
     return explained(name, model.double(), x.double() if x.is_floating_point() else x, **options)
 
 
+@functools.cache
+def whole(name, how=explained):
+    """What an explainer says of all its inputs, at one go: many tests compare with it."""
+    return how(name)
+
+
 def assert_same(one, other):
     """Equal up to the rounding of float32 at the attribution's own scale."""
     torch.testing.assert_close(one, other, atol=1e-5 * float(other.abs().max()), rtol=1e-4)
@@ -173,19 +180,19 @@ def test_gives_a_finite_number_per_token_and_nothing_to_padding(name, architectu
 
 @every_explainer
 def test_gives_the_same_twice(name):
-    assert torch.equal(explained(name), explained(name))
+    assert torch.equal(explained(name), whole(name))
 
 
 @every_explainer
 def test_gives_an_image_the_same_in_any_batch_and_order(name):
     some = torch.tensor([3, 0, 4])
-    assert_same(precisely(name, some=some), precisely(name)[some])
+    assert_same(precisely(name, some=some), whole(name, precisely)[some])
 
 
 @every_explainer
 @pytest.mark.parametrize("batch_size", [1, 2])
 def test_does_not_depend_on_the_batch_size(name, batch_size):
-    assert_same(precisely(name, batch_size=batch_size), precisely(name))
+    assert_same(precisely(name, batch_size=batch_size), whole(name, precisely))
 
 
 HOOKS = [kind for kind in vars(nn.Module()) if kind.endswith(("hooks", "hooks_with_kwargs", "hooks_always_called"))]
@@ -287,7 +294,7 @@ def test_leaves_the_model_alone_where_it_breaks_off(name, forwards):
     assert_left_as(model, before)
     hook.remove()
     model.eval()
-    assert_same(explained(name, model), explained(name))
+    assert_same(explained(name, model), whole(name))
 
 
 @pytest.mark.parametrize("raises", [True, False])
@@ -325,7 +332,7 @@ def test_what_an_explainer_of_the_users_leaves_behind_is_taken_away(raises):
 @every_explainer
 def test_explains_the_model_in_eval_mode(name):
     training = subject(name)[0].train()
-    assert torch.equal(explained(name, training), explained(name))
+    assert torch.equal(explained(name, training), whole(name))
     assert training.training
 
 
@@ -336,21 +343,21 @@ def test_of_no_inputs_there_are_no_attributions(name):
 
 @every_explainer
 def test_of_one_input_it_is_what_it_is_among_others(name):
-    assert_same(precisely(name, some=slice(2, 3)), precisely(name)[2:3])
+    assert_same(precisely(name, some=slice(2, 3)), whole(name, precisely)[2:3])
 
 
 @every_explainer
 def test_works_with_frozen_weights_and_where_gradients_are_off(name):
     frozen = subject(name)[0].requires_grad_(False)
-    assert_same(explained(name, frozen), explained(name))
+    assert_same(explained(name, frozen), whole(name))
     with torch.no_grad():
-        assert_same(explained(name), explained(name))
+        assert_same(explained(name), whole(name))
 
 
 @every_explainer
 def test_sums_a_features_elements(name):
     larger = torch.arange(12) // 3 if name in OF_TOKENS else segments.patches(16, 16, 4)
-    smallest = explained(name)
+    smallest = whole(name)
     expected = torch.stack([smallest[:, larger.flatten() == f].sum(1) for f in range(segments.count(larger))], 1)
     assert_same(explained(name, features=larger), expected)
 
@@ -361,9 +368,9 @@ def test_channels_can_be_features_of_their_own(name):
     attribution = explained(name, features=apart)
     assert attribution.shape == (5, 768)
     if name not in WITHOUT_CHANNELS:  # whose maps have no channels: each one has the pixel's value
-        assert_same(attribution.view(5, 3, 256).sum(1), explained(name))
+        assert_same(attribution.view(5, 3, 256).sum(1), whole(name))
     else:
-        assert_same(attribution.view(5, 3, 256), explained(name)[:, None].expand(-1, 3, -1))
+        assert_same(attribution.view(5, 3, 256), whole(name)[:, None].expand(-1, 3, -1))
 
 
 def test_an_unknown_explainer_is_an_error_that_lists_the_known():
