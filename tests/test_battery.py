@@ -1,5 +1,6 @@
 """The engine answers for the user's model, whole or with parts removed, and leaves the model as it was."""
 
+import copy
 import itertools
 import warnings
 from collections.abc import Callable
@@ -212,4 +213,5 @@ def test_families(entry, monkeypatch):
     side = int(entry.split()[-1])
     x = torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(5))
     patches = torch.arange(side).view(side, 1).expand(side, side).contiguous() * 4 // side
-    check(lambda: family(entry).train(), x, patches, tolerance=1e-2, masks=3, classes=2)
+    network = built(lambda: family(entry).train())
+    check(lambda: copy.deepcopy(network), x, patches, tolerance=1e-2, masks=3, classes=2)

@@ -1,5 +1,6 @@
 """Parameters are checked before anything runs, whichever way a notebook is started, and the message is one line."""
 
+import functools
 import math
 import os
 import re
@@ -19,10 +20,13 @@ from PIL import Image
 
 from faithlab.fetch import cache
 from faithlab.fetch.sources import OWN
-from faithlab.study import execute, networks, parameters, places, profiles, results, train
+from faithlab.study import execute, networks, parameters, places, profiles, provenance, results, train
 from faithlab.zoo import datasets, training
 
 NAME = "f-fidelity/images"
+
+# Both are the same in every test, and take a tenth of a second each time.
+read_script, digest_of_library = functools.cache(jupytext.read), functools.cache(provenance.library)
 
 COUNT = "must be a whole number, at least 1"
 SHARE = "must be a number from 0 to 1"
@@ -230,7 +234,7 @@ def test_every_parameter_of_the_study_has_a_type(name):
 
 @pytest.mark.parametrize("name", places.notebooks())
 def test_every_notebook_checks_its_parameters_in_the_next_cell(name):
-    code = [cell for cell in jupytext.read(places.script(name)).cells if cell.cell_type == "code"]
+    code = [cell for cell in read_script(places.script(name)).cells if cell.cell_type == "code"]
     (at,) = [i for i, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", [])]
     assert at == 0
     assert f'\nrun = Run("{name}", globals())' in code[1].source
@@ -459,6 +463,8 @@ def test_every_notebook_starts_or_says_what_is_missing(name, profile, home, noth
         return notebook
 
     monkeypatch.setattr(papermill, "execute_notebook", started)
+    monkeypatch.setattr(jupytext, "read", read_script)
+    monkeypatch.setattr(provenance, "library", digest_of_library)
     monkeypatch.setattr(execute, "_left", lambda *_: {})  # nothing ran, so that no table was left
     assert execute.main(run) == 0, capsys.readouterr().err
     assert profiles.given(name, profiles.resolve(name, profile)) == profiles.resolve(name, profile)
@@ -527,7 +533,7 @@ def test_a_notebook_reads_its_files_where_they_were_looked_for(name, key, home, 
 
     monkeypatch.setattr(datasets, "load", watched)
     monkeypatch.setenv("FAITHLAB_BUILD", str(home / "build"))
-    _, *code = [cell.source for cell in jupytext.read(places.script(name)).cells if cell.cell_type == "code"]
+    _, *code = [cell.source for cell in read_script(places.script(name)).cells if cell.cell_type == "code"]
     with pytest.raises(Reached, match=NEEDED["paper"][name][key]):
         exec("\n".join(code), namespace)
 

@@ -42,9 +42,17 @@ def repository() -> Path | None:
 
     It is the folder that holds ``notebooks/profiles.yml``; None: there is none.
     """
-    named = os.environ.get("FAITHLAB_ROOT")
-    starts = [Path(named).resolve()] if named else [*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents]
-    return next((start for start in starts if (start / "notebooks" / "profiles.yml").is_file()), None)
+    if named := os.environ.get("FAITHLAB_ROOT"):
+        return _first(Path(named).resolve())
+    return _first(*_ABOVE) or _first(Path.cwd(), *Path.cwd().parents)
+
+
+_ABOVE = Path(__file__).resolve().parents
+"""The folders above this file: Snakemake asks for the repository thousands of times."""
+
+
+def _first(*folders: Path) -> Path | None:
+    return next((folder for folder in folders if (folder / "notebooks" / "profiles.yml").is_file()), None)
 
 
 def git(folder: Path, *arguments: str) -> str | None:
