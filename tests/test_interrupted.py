@@ -103,6 +103,8 @@ def test_nothing_is_left_of_a_build_and_the_next_one_starts(project, whom, numbe
 
 def test_a_second_build_is_told_which_is_running(project):
     process = start(project)
+    builds = "import sys; from faithlab.study import pipeline; pipeline.PATIENCE = 0.0; sys.exit(pipeline.main())"
+    (Path(project["FAITHLAB_ROOT"]) / "Makefile").write_text(f"book:\n\t@{sys.executable} -c '{builds}' all\n")
     second = start(project)
     error = second.communicate(timeout=60)[1]
     assert second.returncode

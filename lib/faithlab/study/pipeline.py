@@ -82,15 +82,12 @@ def run(command: list[str]) -> int:
         The command's exit status; 128 and the number of the signal that ended it.
     """
     mark, parent, got = uuid.uuid4().hex, os.getppid() if "MAKELEVEL" in os.environ else None, []
+    guardian, done = guard(mark)
     signal.signal(signal.SIGINT, lambda *_: None)  # not ignored: the command would inherit that
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, lambda number, _: got.append(number))
-    guard = [sys.executable, "-m", "faithlab.study.pipeline", "guard", mark]
-    with (
-        subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True) as guardian,
-        subprocess.Popen(command, env=os.environ | {MARK: mark}) as child,
-    ):
+    with subprocess.Popen(command, env=os.environ | {MARK: mark}) as child:
         deadline = None
         while child.poll() is None:
             time.sleep(0.1)
@@ -103,15 +100,32 @@ def run(command: list[str]) -> int:
             if deadline and time.monotonic() > deadline:
                 end(mark)
         end(mark)
-        guardian.communicate(b"done")
+    os.write(done, b"done")
+    os.waitpid(guardian, 0)
     return 128 + got[0] if got else child.returncode
 
 
-def guard(mark: str) -> int:
-    """End the processes of a build whose first process has gone without a word; that is read from stdin."""
-    if sys.stdin.read() != "done":
-        end(mark)
-    return 0
+def guard(mark: str) -> tuple[int, int]:
+    """Start a process that ends the processes of a build once this one has gone without a word.
+
+    It is a fork: a second Python would load for each build again what this one has.
+
+    Returns:
+        Its number, and where to write that the build is done.
+    """
+    hears, done = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(hears)
+        return child, done
+    try:
+        os.setsid()
+        os.dup2(hears, 3)
+        os.closerange(4, 1024)  # so that neither the lock nor the other end of the pipe is its own
+        if os.read(3, 4) != b"done":
+            end(mark)
+    finally:
+        os._exit(0)
 
 
 def quoted(argument: str) -> str:
@@ -123,8 +137,6 @@ def quoted(argument: str) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Command line: the arguments are Snakemake's."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments[:1] == ["guard"]:
-        return guard(arguments[1])
     try:
         with alone():
             return run(["snakemake", "--nolock", *map(quoted, arguments)])
