@@ -146,7 +146,23 @@ def _profiles(path: Path, changed: int) -> Mapping[str, Any]:
 def _entry(name: str) -> Mapping[str, Any]:
     """What ``profiles.yml`` says about a notebook, with its keys checked."""
     path = places.root() / "notebooks" / "profiles.yml"
-    entry = _profiles(path, path.stat().st_mtime_ns).get(name) or {}
+    entry = _checked_entry(name, path, path.stat().st_mtime_ns)
+    if "parts" in entry and not _asks_by_images(script := places.script(name), script.stat().st_mtime_ns):
+        raise ValueError(
+            f"notebooks/profiles.yml, {name}: parts cuts what a page asks with run.by_images, but this one does not"
+            " say so."
+        )
+    return entry
+
+
+@functools.cache
+def _asks_by_images(script: Path, changed: int) -> bool:
+    return ".by_images(" in script.read_text(encoding="utf-8")
+
+
+@functools.cache
+def _checked_entry(name: str, path: Path, changed: int) -> Mapping[str, Any]:
+    entry = _profiles(path, changed).get(name) or {}
     unknown = set(entry) - {*PROFILES, *Needs.__dataclass_fields__}
     if unknown:
         raise ValueError(
@@ -161,11 +177,6 @@ def _entry(name: str) -> Mapping[str, Any]:
                 f"notebooks/profiles.yml, {name}: {key} says for each profile how many jobs there are, such as"
                 f" {key}: {{paper: 100}}, but it is {parameters.written(counts)}."
             )
-    if "parts" in entry and ".by_images(" not in places.script(name).read_text(encoding="utf-8"):
-        raise ValueError(
-            f"notebooks/profiles.yml, {name}: parts cuts what a page asks with run.by_images, but this one does not"
-            " say so."
-        )
     return entry
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,16 @@ def _reached(asked: Iterable[str]) -> set[str]:
     return found
 
 
-def _files(modules: Iterable[str]) -> list[Path]:
-    root, own = places.root(), [module for module in modules if module.partition(".")[0] == "faithlab"]
-    paths = [root.joinpath("lib", *module.split(".")) for module in own]
-    return [path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for path in paths]
+def _files(modules: Iterable[str]) -> list[str]:
+    root = places.root()
+    return [_file(root, module) for module in modules if module.partition(".")[0] == "faithlab"]
+
+
+@functools.cache
+def _file(root: Path, module: str) -> str:
+    """Of a module, from the root of the repository."""
+    path = f"lib/{module.replace('.', '/')}"
+    return f"{path}/__init__.py" if (root / path).is_dir() else f"{path}.py"
 
 
 @functools.cache
@@ -107,8 +113,7 @@ def _trains(name: str) -> set[str]:
 
 def networks(name: str, parameters: Mapping[str, Any]) -> str:
     """What the networks of a notebook are made of, as `notebook` says it: not how a run is started."""
-    files = sorted(path.relative_to(places.root()).as_posix() for path in _files(_trains(name)))
-    return _text(listed(files), _versions(_trains(name)), parameters)
+    return _text(listed(sorted(_files(_trains(name)))), _versions(_trains(name)), parameters)
 
 
 def notebook(name: str, parameters: Mapping[str, Any]) -> str:
@@ -141,9 +146,9 @@ def listed(files: Iterable[str], docstrings: bool = False) -> str:
     root, known = places.root(), len(_statements())
     lines = []
     for file in files:
-        path = root / file
+        path = os.path.join(root, file)
         whole = docstrings or not file.startswith("lib/")
-        lines.append(f"{_hash(path, whole, path.stat().st_mtime_ns)}  {file}")
+        lines.append(f"{_hash(path, whole, os.stat(path).st_mtime_ns)}  {file}")
     if len(_statements()) > known:
         with contextlib.suppress(OSError):  # they are found again
             places.write(_statements_file(), json.dumps(_statements()))
@@ -151,16 +156,15 @@ def listed(files: Iterable[str], docstrings: bool = False) -> str:
 
 
 @functools.cache
-def _hash(path: Path, whole: bool, changed: int) -> str:
-    content = path.read_bytes()
+def _hash(path: str, whole: bool, changed: int) -> str:
+    content = Path(path).read_bytes()
     found = hashlib.sha256(content).hexdigest()[:16]
     if whole:
         return found
     if found not in _statements():
         tree = ast.parse(content)
-        for node in ast.walk(tree):
-            if isinstance(getattr(node, "body", None), list):
-                node.body = [line for line in node.body if not _is_text(line)]
+        for block in _blocks(tree):
+            block.body = [line for line in block.body if not _is_text(line)]
         _statements()[found] = hashlib.sha256(ast.unparse(tree).encode()).hexdigest()[:16]
     return _statements()[found]
 
@@ -182,6 +186,15 @@ def _statements() -> dict[str, str]:
     except (OSError, ValueError):  # none yet, or a damaged one
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """What has statements, at any depth; not what these are made of, which is ten times as much."""
+    if hasattr(node, "body"):
+        yield node
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, part, ()):
+            yield from _blocks(inner)
 
 
 def _is_text(line: ast.stmt) -> bool:
@@ -218,29 +231,31 @@ def inputs(name: str) -> list[str]:
 
 def _inputs(name: str, reached: Iterable[str]) -> list[str]:
     """`inputs`, with the modules that the script reaches."""
-    root, script = places.root(), places.script(name)
+    root, script = places.root(), f"notebooks/{name}.py"
     files = _files(reached)
-    named = set().union(*map(_names, [script, *files]))
-    files += [path for path in (root / "data" / "published").glob("*.csv") if path.stem in named]
-    pages_named = _names(script) | {name}
-    recorded = root / "data" / "results"
-    for folder in recorded.glob("*/*"):
-        pages = [folder] if (folder / "provenance.json").is_file() else list(folder.iterdir())
-        files += [
-            table
-            for page in pages
-            if page.relative_to(folder.parent).as_posix() in pages_named
-            for table in page.iterdir()
-        ]
+    named = set().union(*(_names(root, file) for file in [script, *files]))
+    tables = [file for file in _within(root / "data/published") if file.endswith(".csv")]
+    files += [f"data/published/{file}" for file in tables if file.removesuffix(".csv") in named]
+    pages_named = _names(root, script) | {name}
+    recorded = root / "data/results"
+    for part in recorded.glob("*/*"):
+        pages = [part] if (part / "provenance.json").is_file() else list(part.iterdir())
+        for page in pages:
+            if page.relative_to(part.parent).as_posix() in pages_named:
+                files += [table.relative_to(root).as_posix() for table in page.iterdir()]
     shipped = tuple(f"{data}-" for data in profiles.needs(name).data)
-    files += [facts for facts in (root / "data" / "networks").glob("*.json") if facts.name.startswith(shipped)]
-    found = sorted(path.relative_to(root).as_posix() for path in files if path.is_file())
-    return found + [
+    networks = _within(root / "data/networks")
+    files += [f"data/networks/{file}" for file in networks if file.endswith(".json") and file.startswith(shipped)]
+    return sorted(file for file in files if os.path.isfile(os.path.join(root, file))) + [
         str(one) for path in map(Path, provenance.metrics()) for one in (path, *provenance.neighbours(path))
     ]
 
 
+def _within(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []
+
+
 @functools.cache
-def _names(file: Path) -> set[str]:
+def _names(root: Path, file: str) -> set[str]:
     """What stands in quotes in a file and may be a name."""
-    return set(re.findall(r"[\"']([\w/-]+)[\"']", file.read_text(encoding="utf-8")))
+    return set(re.findall(r"[\"']([\w/-]+)[\"']", (root / file).read_text(encoding="utf-8")))
