@@ -45,6 +45,8 @@ SHEET = {"width": 718, "height": 1047}
 """A4 less a centimetre on each side."""
 SOUGHT = dict.fromkeys(("own metric", "add a metric", "add", "timm"), "book/bring-your-own.html")
 """What readers type, and the page that has to come first."""
+SEARCH = "a search"
+"""What is done in place of opening a page."""
 WEIGHT = 3e6
 """Bytes of a page and of what it alone shows: scripts and styles that all pages share are not counted."""
 
@@ -399,7 +401,8 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
     # index.html only forwards to the home page
     asked = [name for name in names if name != "index.html" and name.startswith(only)]
     left, look_of = queue.SimpleQueue(), {"viewport": PHONE if narrow else SCREEN, "color_scheme": look.split("-")[0]}
-    for name in asked:
+    searched = "search.html" in names and (folder / next(iter(SOUGHT.values()))).is_file()
+    for name in [*asked, *([SEARCH] if searched else [])]:
         left.put(name)
 
     def opened(origin: str) -> dict[str, tuple[dict, list[str]]]:
@@ -408,6 +411,9 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
         with browser(found, **look_of) as page, contextlib.suppress(queue.Empty):
             while True:
                 name = left.get_nowait()
+                if name == SEARCH:
+                    told[name] = {}, lost(page, origin)
+                    continue
                 written = not name.startswith("_modules/")
                 picture = (screenshots / name).with_suffix(".png") if written else None
                 every = written and not (dark or narrow) and name not in alike
@@ -415,13 +421,11 @@ def check(folder: Path, *, dark: bool = False, narrow: bool = False, only: str =
         return told
 
     with served(folder) as origin, ThreadPoolExecutor() as side_by_side:
-        at_once = min(os.cpu_count(), 8, 1 + len(asked) // 8)  # to start a browser takes as long as a few pages
+        at_once = min(os.cpu_count(), 8, 1 + len(asked) // 16)  # to start a browser takes as long as many pages
         told = {k: v for of in side_by_side.map(opened, [origin] * at_once) for k, v in of.items()}
         pages = {name: told[name][0] for name in asked}
         wrong = [f"{name}: {line}" for name in asked for line in told[name][1] + faults(name, pages[name])]
-        if "search.html" in names and (folder / next(iter(SOUGHT.values()))).is_file():
-            with browser(found, **look_of) as page:
-                wrong += [f"search.html: {line}" for line in lost(page, origin)]
+        wrong += [f"search.html: {line}" for line in told.get(SEARCH, ({}, []))[1]]
         wrong += [f"{name}: {line}" for name, line in dead_links(folder, origin, pages)]
         wrong += [f"{name}: {line}" for name, line in same_titles(pages)]
     count = {key: sum(len(facts[key]) for facts in pages.values()) for key in ("links", "images", "formulas")}
