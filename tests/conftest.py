@@ -1,15 +1,16 @@
 """What the whole suite shares: reproducible property tests, the rounding of another processor, what needs a GPU."""
 
 import gc
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-import uuid
 from contextlib import nullcontext
 from pathlib import Path
 
+import filelock
 import pytest
 import torch
 from hypothesis import settings
@@ -33,11 +34,15 @@ torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 @pytest.fixture(scope="session")
-def warm(tmp_path_factory, pytestconfig):
+def shared(tmp_path_factory, pytestconfig) -> Path:
+    """A folder of all workers."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if hasattr(pytestconfig, "workerinput") else own  # of pytest-xdist
+
+
+@pytest.fixture(scope="session")
+def warm(shared):
     """A folder of programs for a path, which start warm; one server for all workers. None: here they start cold."""
-    shared = tmp_path_factory.getbasetemp()
-    if hasattr(pytestconfig, "workerinput"):  # of pytest-xdist
-        shared = shared.parent
     with server(shared / "warm") as programs:
         yield programs
 
@@ -80,12 +85,19 @@ def kernel_starts_warm(monkeypatch, programs):
 
 
 @pytest.fixture(scope="session")
-def mark_of_kernels():
-    """What the servers of kernels of all modules are known by, until the last test has run."""
+def mark_of_kernels(shared):
+    """What the servers of kernels of all workers are known by, until the last test of the last worker has run."""
     from faithlab.study import pipeline
 
-    yield (mark := uuid.uuid4().hex)
-    pipeline.end(mark)
+    (users := shared / "kernels").mkdir(exist_ok=True)
+    mark, own = hashlib.sha256(str(shared).encode()).hexdigest()[:32], users / str(os.getpid())
+    with filelock.FileLock(shared / "kernels.lock"):
+        own.touch()
+    yield mark
+    with filelock.FileLock(shared / "kernels.lock"):
+        own.unlink()
+        if not any(users.iterdir()):
+            pipeline.end(mark)
 
 
 @pytest.fixture(scope="module")
@@ -171,9 +183,24 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
 
 
+@pytest.fixture(scope="session")
+def statements(tmp_path_factory) -> Path:
+    """A build folder that knows what the modules state, which a first build takes a second to find."""
+    from faithlab.study import places, reach
+
+    folder = tmp_path_factory.mktemp("statements")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAITHLAB_BUILD", str(folder))
+        for forget in (reach._statements, reach._hash):
+            forget.cache_clear()
+        reach.listed(path.relative_to(places.root()).as_posix() for path in places.root().glob("lib/faithlab/**/*.py"))
+    return folder
+
+
 @pytest.fixture
-def clone(tmp_path) -> Path:
-    """A copy of what git keeps, and of what is new in the working tree."""
+def clone(tmp_path, statements) -> Path:
+    """A copy of what git keeps, and of what is new in the working tree, with the `statements` of its modules."""
+    shutil.copytree(statements, tmp_path / "build")
     root = Path(__file__).parents[1]
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

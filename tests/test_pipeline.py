@@ -152,16 +152,11 @@ class Project:
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
     def start(
-        self,
-        profile: str = "quick",
-        goal: tuple[str, ...] = ("book",),
-        where: tuple[str, ...] = (),
-        *,
-        cold: bool = False,
+        self, profile: str = "quick", goal: tuple[str, ...] = ("book",), *, cold: bool = False
     ) -> subprocess.Popen:
         return subprocess.Popen(
             # Pages that import nothing are done before a server of kernels has loaded its libraries.
-            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2", "WARM=", *where],
+            ["make", *goal, "VENV=none", f"PROFILE={profile}", "CORES=2", "WARM="],
             cwd=self.folder,
             env=self.environment(cold=cold),
             stdout=subprocess.PIPE,
@@ -183,11 +178,18 @@ class Project:
         ran = sorted(log.read_text().splitlines()) if log.exists() else []
         return ran + (["book"] if page.stat().st_mtime_ns != before else [])
 
-    def stale(self, profile: str = "quick", goal: tuple[str, ...] = ("book",), *, cold: bool = False) -> list[str]:
+    def stale(self, profile: str = "quick", *config: str, cold: bool = False) -> list[str]:
         """What a build would run, in the words of `make`, without running it; with what is not the profile's."""
-        process = self.start(profile, goal, where=("WHERE=--workflow-profile none --cores 2 --dry-run",), cold=cold)
-        output = process.communicate()[0]
-        assert process.returncode == 0, output
+        asks = ["snakemake", "--nolock", "--workflow-profile", "none", "--cores", "2", "--dry-run"]
+        ran = subprocess.run(
+            [*asks, "--config", f"profile={profile}", *config],
+            cwd=self.folder,
+            env=self.environment(cold=cold),
+            capture_output=True,
+            text=True,
+        )
+        output = ran.stdout + ran.stderr
+        assert ran.returncode == 0, output
         jobs = re.findall(
             r"^Job \d+: (?:notebook|images of|the) (\S+)(?: \(([^),]+)[^)]*\)(?:, (part \d+))?)?", output, re.MULTILINE
         )
@@ -196,7 +198,8 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path, warm, jupyter_path):
+def project(tmp_path, warm, jupyter_path, statements):
+    shutil.copytree(statements, tmp_path / "build")
     return Project(tmp_path, warm, jupyter_path)
 
 
@@ -252,7 +255,7 @@ def test_one_notebook_runs_with_parameters_of_its_own_and_leaves_the_profile_alo
     assert "Nothing to be done" in again.communicate()[0]
     assert again.returncode == 0
 
-    assert project.stale(goal=("notebook", "NAME=a", "PARAMS=size=5")) == ["a +size=5"]
+    assert project.stale("quick", "notebook=a", "params=size=5") == ["a +size=5"]
 
     wrong = project.start(goal=("notebook", "NAME=part/b", "PARAMS=sise=4"))
     output = wrong.communicate()[0]
@@ -301,7 +304,7 @@ def test_an_experiment_leaves_the_book_alone_and_the_book_takes_no_tables_of_ano
     assert str(edited) in (tmp_path / "build/copy-out.ipynb").read_text()
     # The page is written elsewhere, so the tables are, too.
     shutil.rmtree(tmp_path / "build/quick+by-hand")
-    project.run(sys.executable, "-m", "faithlab.study.execute", "part/b", "--out", "build/mine.ipynb")
+    project.run("python", "-m", "faithlab.study.execute", "part/b", "--out", "build/mine.ipynb")
     assert project.results() == kept
     assert set(project.results("quick+by-hand")) == set(same)
 
@@ -393,7 +396,7 @@ def test_parts_of_a_page_are_jobs_that_it_waits_for(project, tmp_path):
 
     # One part waits, and is killed; the others are made, and nothing is published.
     project.write("waits", "")
-    process = project.start(cold=True)  # a signal reaches each process, as it does a user's
+    process = project.start()
     log = tmp_path / "ran.log"
     made = [tmp_path / f"build/quick/asked/a/{part}-of-2" for part in (0, 1)]
     deadline = time.monotonic() + 300
@@ -401,7 +404,7 @@ def test_parts_of_a_page_are_jobs_that_it_waits_for(project, tmp_path):
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.2)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # which kills what has started warm
     process.communicate(timeout=60)
     assert not (tmp_path / "build/quick/results/a").exists()
     assert log.read_text().count("images") == 2
