@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import threading
 import time
@@ -382,7 +381,7 @@ def child(action, cache_folder, archive, seconds):
     print(action, int(datasets.load("tiny").inputs.sum()), flush=True)
 
 
-def start(*arguments, python=sys.executable):
+def start(*arguments, python):
     script = "import sys; sys.path.insert(0, sys.argv[1]); import test_datasets as t; t.child(*sys.argv[2:])"
     command = [python, "-c", script, str(Path(__file__).parent), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -403,9 +402,9 @@ def test_two_processes_fetch_once(home, tmp_path, python):
     assert files(home) == WHOLE
 
 
-def test_a_killed_fetch_leaves_nothing_half_written(home, register, tmp_path):
+def test_a_killed_fetch_leaves_nothing_half_written(home, register, tmp_path, python):
     archive = pack(tmp_path / "origin.tar.gz")
-    fetcher = start("fetched", home, archive, 60)
+    fetcher = start("fetched", home, archive, 60, python=python)
     wait_for(tmp_path / "fetched.log")
     fetcher.send_signal(signal.SIGKILL)
     fetcher.communicate()

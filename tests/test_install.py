@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -72,9 +73,13 @@ def wheel(name: str, version: str, index: Path) -> str:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """A new environment, which takes seconds to make."""
+    """A new environment with the pip of this one, which takes seconds to install."""
     folder = tmp_path_factory.mktemp("environment") / ".venv"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = importlib.util.find_spec("pip")
+    subprocess.run([sys.executable, "-m", "venv", *(["--without-pip"] if pip else []), folder], check=True)
+    if pip:
+        (packages,) = folder.glob("lib/python*/site-packages")
+        (packages / "pip").symlink_to(Path(pip.origin).parent)
     return folder
 
 

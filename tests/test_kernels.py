@@ -80,13 +80,26 @@ print(torch.get_num_threads(), int(signal.getsignal(signal.SIGTERM)), __name__, 
 """
 
 
+# In the place of torch, which takes seconds: as it does, it reads a variable when it is loaded.
+TORCH = """
+import os
+
+THREADS = int(os.environ["OMP_NUM_THREADS"])
+
+
+def get_num_threads():
+    return THREADS
+"""
+
+
 @pytest.fixture
 def few_libraries(tmp_path_factory, monkeypatch):
-    """Servers that load torch, and of the rest what takes no seconds."""
+    """Servers that load a stand-in for torch, and of the rest what takes no seconds."""
     folder = tmp_path_factory.mktemp("few")
     plots = ("matplotlib.pyplot", "matplotlib.mathtext", "matplotlib.backends")
-    large = ("captum", "deel", "timm", "torchvision", "scipy", "pandas", "pyarrow", *plots)
+    large = ("captum", "deel", "safetensors", "timm", "torchvision", "scipy", "pandas", "pyarrow", *plots)
     (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({large}))\n")
+    (folder / "torch.py").write_text(TORCH)
     monkeypatch.setenv("PYTHONPATH", str(folder))
 
 

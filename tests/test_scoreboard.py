@@ -1,5 +1,6 @@
 """What the book says as a whole is what its notebooks have measured."""
 
+import functools
 import json
 import re
 import shutil
@@ -20,6 +21,15 @@ from faithlab.study import places
 from faithlab.study.agreement import INPUTS, LEFT_OUT, NOT_COMPARED
 from faithlab.study.results import Recorded, recorded_runs
 from faithlab.trials import examination
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made_once():
+    """What no result changes: the table of metrics, for which each is asked, and the figure of the law."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((scoreboard, "_metrics"), (scoreboard.figures, "law")):
+            patch.setattr(module, name, functools.cache(getattr(module, name)))
+        yield
 
 
 @pytest.fixture
