@@ -49,8 +49,15 @@ def test_it_is_said_how_many_images_leave_no_network_undecided():
 
 def test_the_best_metric_leads_and_what_is_clearly_behind_follows(run):
     said = headlines.best_order(run, table({"Fid": -0.2, "FFid": 0.2}, 300))
-    assert re.match(r"\*\*F-Fidelity \S+ \[.+\]\*\* ranks them best, ahead of Fidelity −\S+ \[.+\]: the share", said)
+    assert re.match(r"\*\*F-Fidelity \S+ \[.+\]\*\* ranks them best, ahead of Fidelity −\S+ \[.+\]: neighb", said)
     assert said.endswith("over 2 cases (this build, quick profile: 600 inputs of CIFAR-10 and other; n; e).")
+
+
+def test_data_sets_are_left_out_unless_there_are_no_others(run):
+    scores = table({"Fid": -0.2, "FFid": 0.2}, 300)
+    first, other = scores.labels("dataset")
+    assert "over 1 case (this build, quick profile: 300 inputs of" in headlines.best_order(run, scores, without=[other])
+    assert headlines.best_order(run, scores, without=[first, other]) == headlines.best_order(run, scores)
 
 
 def test_what_is_ahead_least_first_is_said_of_the_metric_that_leads(run):

@@ -281,7 +281,7 @@ def test_the_variable_names_the_folder_and_an_empty_one_turns_it_off(repository,
 
 def test_an_installed_package_finds_those_of_the_clone_it_is_used_in(repository, tmp_path, monkeypatch):
     installed = tmp_path / "site-packages" / "faithlab" / "zoo" / "shipped.py"
-    monkeypatch.setattr(shipped.origins, "__file__", str(installed))
+    monkeypatch.setattr(shipped.origins, "_ABOVE", installed.parents)
     monkeypatch.delenv("FAITHLAB_ROOT")
     clone = tmp_path / "clone"
     for folder in ("notebooks", "data/networks", "notebooks/part"):

@@ -171,7 +171,7 @@ def best_order(run: Run, scores: Scores, without: Collection[str] = ()) -> str:
     sets = listed([SETS.get(name, name) for name in (d.split()[0] for d in known.labels("dataset"))])
     whom = f"{found[order[0]].images:,} inputs of {sets}; {'; '.join(listed(known.labels(k)) for k in CELL[1:])}"
     return (
-        f"{text}, by how many neighbouring explanations a metric's areas put in the right order "
+        f"{text}: neighbouring explanations that a metric's areas put in the right order "
         f"(1: all, 0: half, −1: none), mean of MoRF and LeRF over {len(cells)} case{'s' * (len(cells) > 1)} "
         f"({source}: {whom})." + f" Least relevant first and at single sizes it is behind {listed(lost)}." * bool(lost)
     )
