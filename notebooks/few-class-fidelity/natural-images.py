@@ -274,7 +274,7 @@ Markdown(
 told, _, source, _ = headlines.best(run, "scores", scores)
 together = stats.estimate(told, alike, **here)
 answer = Reason("Are they alike?", "rank correlation", together, above=0.6).answer
-most = max(stats.estimate(told, alike, training_seed=s, **here).images for s in told.labels("training_seed"))
+most = max(len(block.images) for block in told.where(**iou))
 of_each = f"{together.images} images" + f", {most} for each training," * (most < together.images)
 Markdown(
     f"**{({'yes': 'Yes', 'no': 'No', 'open': 'Not settled'})[answer]}**: fidelity and IoU rank {len(combinations)} explainers "
