@@ -340,6 +340,9 @@ mean_fall = stats.estimate(
     contrasts=torch.tensor([[1.0] * len(explainers) + [-1.0] * len(explainers)]) / len(explainers),
 )
 agrees = [f"{tables.number(stats.estimate(told, like_the_paper(K, of)))} {reading}" for reading, of in readings.items()]
+agrees[-1] = agrees[-1].replace(
+    "the two", f"{headlines.listed(transformers.SIGNED)}, whose signs the paper leaves open"
+)
 Markdown(
     f"**{'Yes' if down + up else 'Not clearly'}.** From {settings['numbers_of_groups'][0]} to {settings['numbers_of_groups'][-1]} groups the "
     f"SaCo of {down} of {len(explainers)} explainers clearly falls and of {up} clearly rises, "
