@@ -290,7 +290,8 @@ Markdown(text)
 shuffled, _, source, _ = headlines.best(run, "shuffled", worse)
 of_named = shuffled[shuffled["size"].notna() & shuffled["moved"].notna()]
 moves = [
-    f"{r.moved:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}] ({r.data}, {r.ranking})" for r in of_named.itertuples()
+    f"{round(r.moved, 2) + 0.0:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}] ({r.data}, {r.ranking})"
+    for r in of_named.itertuples()
 ]
 more, less = (of_named["moved_low"] > 0).sum(), (of_named["moved_high"] < 0).sum()
 answer = "No move is seen" if 2 * max(more, less) <= len(of_named) else "Here it does"
