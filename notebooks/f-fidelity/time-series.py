@@ -265,11 +265,11 @@ table_of = partial(tables.beside, sources, explainer=["IG", of_steps], columns=[
 # As the claims below, this speaks of networks that recognise at least six in ten.
 bare = headlines.best(run, "robustness", robust).table.query("network == 'original' and masked == 0")
 surely = bare.groupby("dataset")["low"].max()
-weak = [name for name in data if surely.get(SETS[name], 1.0) <= 0.6]
+weak = [name for name, called in SETS.items() if surely.get(called, 1.0) <= 0.6]
 Markdown(
     headlines.best_order(run, scores, without=[f"{name} test" for name in weak])
     + f" Left out: {headlines.listed([SETS[name] for name in weak])}, of which no network surely recognises six in ten series."
-    * (0 < len(weak) < len(data))
+    * (0 < len(weak) < len(surely))
 )
 
 # %% [markdown]
