@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import filelock
 import pytest
@@ -38,6 +40,22 @@ def shared(tmp_path_factory, pytestconfig) -> Path:
     """A folder of all workers."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if hasattr(pytestconfig, "workerinput") else own  # of pytest-xdist
+
+
+@pytest.fixture(scope="session")
+def once(shared):
+    """What is made once for all workers: a folder, and what the first that asks makes of it, which JSON can hold."""
+
+    def made(name: str, makes: Callable[[Path], Any]) -> tuple[Path, Any]:
+        folder, kept = shared / name, shared / f"{name}.json"
+        with filelock.FileLock(shared / f"{name}.lock"):
+            if not kept.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of one that failed
+                folder.mkdir()
+                kept.write_text(json.dumps(makes(folder)))
+        return folder, json.loads(kept.read_text())
+
+    return made
 
 
 @pytest.fixture(scope="session")

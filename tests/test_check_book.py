@@ -91,15 +91,11 @@ LABELS = "".join(turned(*of) for of in ((12, -90), (26, -90), (42, -60), (56, -6
 LINES = "".join(f"<text x=%2270%22 y=%22{y}%22 font-size=%2212%22>line</text>" for y in (15, 27))
 
 PAGES = {
-    "sound": "",
-    "words": WORDS + OUTPUT,
-    "scrolls": SCROLLS.format(WIDE),
+    "sound": WORDS + OUTPUT + SCROLLS.format(WIDE) + SCROLLS.format(FITS + BROAD) + DRAWING.format(LABELS + LINES),
     "faint": '<p style="color: #ddd; background: #fff">faint</p>',
     "dark": DARK + "<p>gone</p>",
     "phone": '<div style="width: 700px">x</div>',
     "cut": SCROLLS.format(BROAD),
-    "fits": SCROLLS.format(FITS + BROAD),
-    "labels": DRAWING.format(LABELS + LINES),
 }
 """What each page has besides `SOUND`."""
 
@@ -110,11 +106,10 @@ def found_first(book, name: str) -> None:
     (book / "search.html").write_text(PAGE.replace("<title>t", "<title>s").format("<h1>S</h1>" + link))
 
 
-@pytest.fixture(scope="module")
-def book(tmp_path_factory):
-    """A book of all `PAGES`, whose search finds what it should, and of a page with all `FAULTS`."""
+def all_pages(folder) -> None:
+    """Write a book of all `PAGES`, whose search finds what it should, and of a page with all `FAULTS`."""
     pages = {name: SOUND + body for name, body in PAGES.items()} | {"bring-your-own": "<h1>B</h1>"}
-    folder = written(tmp_path_factory.mktemp("book") / "html", pages)
+    written(folder, pages)
     heavy = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><!-- {} --></svg>'
     (folder / "book/heavy.svg").write_text(heavy.format(4_000_000 * " "))
     faults = PAGE.replace("<title>t", "<title>other").format(SOUND + "".join(FAULTS.values()))
@@ -122,23 +117,39 @@ def book(tmp_path_factory):
     (folder / "notebooks").mkdir()
     (folder / "notebooks/run.html").write_text(PAGE.format("<h1>C</h1>"))
     found_first(folder, "book/bring-your-own.html")
-    return folder
+
+
+def two_checks(folder) -> list[list[str]]:
+    """What is wrong with a book of all pages, and with a book in the dark, of which one page is asked about.
+
+    Each is opened in one go, as to start a browser takes as long as a few pages.
+    """
+    all_pages(folder / "html")
+    dark = written(folder / "dark/html", {"dark": SOUND + PAGES["dark"], "bring-your-own": "<h1>B</h1>"})
+    found_first(dark, "book/other.html")
+    return [check_book.check(folder / "html"), check_book.check(dark, dark=True, only="book/dark")]
 
 
 @pytest.fixture(scope="module")
-def wrong(book) -> dict[str, list[str]]:
-    """What is wrong, by page: all are opened in one go, as to start a browser takes as long as a few pages."""
+def checked(once):
+    """The folder of both books, and what is wrong with each."""
+    return once("checked", two_checks)
+
+
+@pytest.fixture(scope="module")
+def wrong(checked) -> dict[str, list[str]]:
+    """What is wrong with the book of all pages, by page."""
     found = {f"book/{name}.html": [] for name in PAGES}
-    for line in check_book.check(book):
+    for line in checked[1][0]:
         name, _, what = line.partition(": ")
         found.setdefault(name, []).append(what)
     return {name.removeprefix("book/").removesuffix(".html"): lines for name, lines in found.items()}
 
 
-def test_what_is_sound_has_no_faults_and_leaves_screenshots(book, wrong):
+def test_what_is_sound_has_no_faults_and_leaves_screenshots(checked, wrong):
     faulty = {"with-faults", "notebooks/run", "faint", "dark", "phone", "cut"}
     assert {name for name, lines in wrong.items() if lines} <= faulty
-    assert (book.parent / "screenshots/light/book/sound.png").stat().st_size
+    assert (checked[0] / "screenshots/light/book/sound.png").stat().st_size
 
 
 def test_every_fault_is_found(wrong):
@@ -148,11 +159,11 @@ def test_every_fault_is_found(wrong):
 
 
 def test_words_code_and_what_a_library_writes_are_no_odd_numbers(wrong):
-    assert wrong["words"] == []
+    assert wrong["sound"] == []
 
 
 def test_what_scrolls_in_a_box_that_shows_it_is_not_cut(wrong):
-    assert wrong["scrolls"] == []
+    assert wrong["sound"] == []
 
 
 def test_a_serious_fault_of_accessibility_is_found(wrong):
@@ -160,11 +171,13 @@ def test_a_serious_fault_of_accessibility_is_found(wrong):
     assert any("accessibility: color-contrast, 1 times" in line for line in wrong["faint"])
 
 
-def test_what_can_be_read_in_the_light_must_be_read_in_the_dark(book, wrong):
+def test_what_can_be_read_in_the_light_must_be_read_in_the_dark(checked, wrong):
     pytest.importorskip("axe_playwright_python")
     dark = [line for line in wrong["dark"] if line.startswith("in the dark: accessibility: color-contrast")]
     assert dark == wrong["dark"] != []
-    assert check_book.check(book, dark=True, only="book/dark"), "and where the dark alone is asked for"
+    alone = [line for line in checked[1][1] if not line.startswith("search.html: ")]
+    assert alone, "and where the dark alone is asked for"
+    assert all(line.startswith("book/dark.html: ") for line in alone), "of the page that is asked about"
 
 
 def test_what_fits_a_screen_must_fit_a_phone(wrong):
@@ -174,20 +187,18 @@ def test_what_fits_a_screen_must_fit_a_phone(wrong):
 
 def test_what_scrolls_on_a_screen_is_cut_on_paper_where_it_is_not_made_to_fit(wrong):
     assert wrong["cut"] == ["on paper: cut: broad"]
-    assert wrong["fits"] == []
+    assert wrong["sound"] == []
 
 
-def test_a_search_finds_the_page_on_what_is_ones_own_first(tmp_path, wrong):
+def test_a_search_finds_the_page_on_what_is_ones_own_first(checked, wrong):
     assert "search" not in wrong, "there it does"
-    book = written(tmp_path / "html", {"bring-your-own": "<h1>B</h1>"})
-    found_first(book, "book/other.html")
-    found = check_book.check(book, only="search")
+    found = [line for line in checked[1][1] if line.startswith("search.html: ")]
     assert len(found) == len(check_book.SOUGHT)
     assert all("finds first book/other.html, not book/bring-your-own.html" in line for line in found)
 
 
 def test_labels_side_by_side_upright_or_slanted_are_not_on_each_other(wrong):
-    assert wrong["labels"] == []
+    assert wrong["sound"] == []
 
 
 def test_a_folder_without_a_book_is_an_error_that_says_what_to_do(tmp_path):
