@@ -1,5 +1,6 @@
 """What the whole suite shares: reproducible property tests, the rounding of another processor, what needs a GPU."""
 
+import asyncio
 import gc
 import hashlib
 import json
@@ -56,6 +57,34 @@ def once(shared):
         return folder, json.loads(kept.read_text())
 
     return made
+
+
+@pytest.fixture(scope="session")
+def launched():
+    """A browser, which takes seconds to start, and the loop of events by which Playwright talks to it."""
+    import check_book
+
+    found = next(filter(None, map(shutil.which, check_book.BROWSERS)), None)
+    if not found:
+        pytest.skip("needs a browser: apt-get install chromium")
+    with check_book.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=check_book.FLAGS)
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)  # other tests of this worker have loops of their own
+        yield browser, loop
+        asyncio._set_running_loop(loop)
+        browser.close()
+
+
+@pytest.fixture
+def chromium(launched):
+    """The browser; what a test opens in it is closed after it."""
+    browser, loop = launched
+    asyncio._set_running_loop(loop)
+    yield browser
+    for context in browser.contexts:
+        context.close()
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 import check_book
 from faithlab.metrics import saco
@@ -22,24 +21,12 @@ STYLE = ROOT / "book/_static/faithlab.css"
 SCRIPT = ROOT / "book/_static/movable.js"
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    found = next(filter(None, map(shutil.which, check_book.BROWSERS)), None)
-    if not found:
-        pytest.skip("no Chromium on the PATH")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found, args=check_book.FLAGS)
-        yield launched
-        launched.close()
-
-
 @pytest.fixture
 def browser(chromium):
     """A page of a context of its own."""
     page, wrong = chromium.new_page(), []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     yield page
-    page.close()
     assert not wrong
 
 

@@ -4,13 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 import check_book
 from faithlab.study import places
-
-BROWSER = next(filter(None, map(shutil.which, check_book.BROWSERS)), None)
-pytestmark = pytest.mark.skipif(not BROWSER, reason="needs a browser: apt-get install chromium")
 
 FOLD = '<details class="hide above-input"><summary>Show the code</summary><pre class="code">code()</pre></details>'
 PAGE = f"""<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8"><title>t</title>
@@ -24,21 +20,18 @@ PAGE = f"""<!doctype html><html lang="en" data-theme="light"><meta charset="utf-
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """A browser and the address of the page; each test opens it in a context of its own."""
+def address(tmp_path_factory):
+    """The address of the page; each test opens it in a context of its own."""
     folder = tmp_path_factory.mktemp("served")
     for name in ("faithlab.css", "faithlab.js"):
         shutil.copy(places.root() / "book/_static" / name, folder)
     (folder / "page.html").write_text(PAGE)
-    with check_book.served(folder) as origin, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=check_book.FLAGS)
-        yield browser, f"{origin}/page.html"
-        browser.close()
+    with check_book.served(folder) as origin:
+        yield f"{origin}/page.html"
 
 
-def test_one_switch_shows_all_code_by_keyboard_and_is_remembered(served):
-    browser, address = served
-    context = browser.new_context()
+def test_one_switch_shows_all_code_by_keyboard_and_is_remembered(chromium, address):
+    context = chromium.new_context()
     page = context.new_page()
     page.goto(address)
     code, switch = page.locator(".code"), page.locator(".faithlab-switch")
@@ -63,9 +56,8 @@ def test_one_switch_shows_all_code_by_keyboard_and_is_remembered(served):
     assert rows == ['"a","b, ""c""","b, ""c"""', '"x","2","3"', '"x","4","5"']
 
 
-def test_without_scripts_every_cell_keeps_its_fold(served):
-    browser, address = served
-    page = browser.new_context(java_script_enabled=False).new_page()
+def test_without_scripts_every_cell_keeps_its_fold(chromium, address):
+    page = chromium.new_context(java_script_enabled=False).new_page()
     page.goto(address)
     for i in range(3):
         page.locator("summary").nth(i).click()
@@ -78,9 +70,8 @@ TILES = """<article class="bd-article" style="width: 300px"><div class="faithlab
 <p id="below">Below</p></article>"""
 
 
-def test_a_tile_says_its_words_to_a_finger_and_follows_its_link_at_the_second_tap(served):
-    browser, address = served
-    page = browser.new_context(has_touch=True, is_mobile=True).new_page()
+def test_a_tile_says_its_words_to_a_finger_and_follows_its_link_at_the_second_tap(chromium, address):
+    page = chromium.new_context(has_touch=True, is_mobile=True).new_page()
     page.goto(address)
     page.evaluate("(tiles) => { document.body.innerHTML = tiles; }", TILES)
     page.add_script_tag(url="faithlab.js")
@@ -98,9 +89,8 @@ def test_a_tile_says_its_words_to_a_finger_and_follows_its_link_at_the_second_ta
     assert not said.count()
 
 
-def test_a_tile_says_its_words_where_it_has_the_focus_and_a_click_follows_its_link(served):
-    browser, address = served
-    page = browser.new_context().new_page()
+def test_a_tile_says_its_words_where_it_has_the_focus_and_a_click_follows_its_link(chromium, address):
+    page = chromium.new_context().new_page()
     page.goto(address)
     page.evaluate("(tiles) => { document.body.innerHTML = tiles; }", TILES)
     page.add_script_tag(url="faithlab.js")

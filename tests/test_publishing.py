@@ -115,29 +115,24 @@ DARK = """<!doctype html><html data-theme="dark"><title>t</title><style>{style}<
 <pre>{line}</pre></article></div></div></div></html>"""
 
 
-@pytest.mark.skipif(not any(map(shutil.which, check_book.BROWSERS)), reason="needs a browser: apt-get install chromium")
-def test_on_paper_nothing_is_dark_cut_off_or_a_button(tmp_path):
+def test_on_paper_nothing_is_dark_cut_off_or_a_button(chromium, tmp_path):
     page_file = tmp_path / "page.html"
     cells = "".join(f"<td>{number} [-1.00, 1.00]</td>" for number in range(7))
     styles = CONFIG["sphinx"]["config"]["html_css_files"]
     style = "".join((ROOT / "book/_static" / name).read_text() for name in styles)
     heads = "".join(f"<th>network {number}</th>" for number in range(7))
     page_file.write_text(DARK.format(style=style, cells=cells, heads=heads, line="a long line of code " * 20))
-    with check_book.sync_playwright() as playwright:
-        found = next(filter(None, map(shutil.which, check_book.BROWSERS)))
-        browser = playwright.chromium.launch(executable_path=found, args=check_book.FLAGS)
-        page = browser.new_page(viewport={"width": 680, "height": 960})  # A4 within margins of 15 mm
-        page.emulate_media(media="print")
-        page.goto(page_file.as_uri())
-        background, text = page.evaluate(
-            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('h1')).color]"
-        )
-        shown = page.locator("body").inner_text()
-        width = page.evaluate("document.documentElement.scrollWidth")
-        table = page.evaluate("document.querySelector('table').getBoundingClientRect().right")
-        evidence = page.locator(".faithlab-evidence").bounding_box()["height"]
-        folded = page.locator(".faithlab-evidence summary").bounding_box()["height"]
-        browser.close()
+    page = chromium.new_page(viewport={"width": 680, "height": 960})  # A4 within margins of 15 mm
+    page.emulate_media(media="print")
+    page.goto(page_file.as_uri())
+    background, text = page.evaluate(
+        "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('h1')).color]"
+    )
+    shown = page.locator("body").inner_text()
+    width = page.evaluate("document.documentElement.scrollWidth")
+    table = page.evaluate("document.querySelector('table').getBoundingClientRect().right")
+    evidence = page.locator(".faithlab-evidence").bounding_box()["height"]
+    folded = page.locator(".faithlab-evidence summary").bounding_box()["height"]
     assert background == "rgb(255, 255, 255)"
     assert max(map(int, re.findall(r"\d+", text))) < 60
     assert "contents" not in shown

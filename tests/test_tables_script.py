@@ -1,16 +1,10 @@
 """Tables in a real browser: names of columns sort, a long one shows its first rows, types have their look."""
 
-import shutil
-
 import pandas as pd
 import pytest
-from playwright.sync_api import sync_playwright
 
-import check_book
 from faithlab.study import places, tables
 
-BROWSER = next(filter(None, map(shutil.which, check_book.BROWSERS)), None)
-pytestmark = pytest.mark.skipif(not BROWSER, reason="needs a browser: apt-get install chromium")
 STATIC = places.root() / "book/_static"
 
 MERGED = """<table class="dataframe"><thead><tr><th></th><th></th><th colspan="2">both</th></tr>
@@ -22,19 +16,9 @@ MERGED = """<table class="dataframe"><thead><tr><th></th><th></th><th colspan="2
 LONG = pd.DataFrame({"n": range(60)}, index=[f"row {i}" for i in range(60)])
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    """To start it takes longer than any test: each has a context of its own in the same one."""
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=check_book.FLAGS)
-        yield started
-        started.close()
-
-
 @pytest.fixture
 def browser(chromium, tmp_path):
     """Pages from files, as a reader has them who downloads the book."""
-    contexts = []
 
     def show(body: str, theme: str = "light", scripts: bool = True):
         links = "".join(f'<link rel="stylesheet" href="{STATIC / f"{name}.css"}">' for name in ("faithlab", "print"))
@@ -44,15 +28,12 @@ def browser(chromium, tmp_path):
             f'<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8"><title>t</title>{links}'
             f'<article class="bd-article"><div class="cell_output">{body}</div></article></html>'
         )
-        contexts.append(chromium.new_context(java_script_enabled=scripts))
-        page = contexts[-1].new_page()
+        page = chromium.new_context(java_script_enabled=scripts).new_page()
         page.on("pageerror", lambda error: pytest.fail(str(error)))
         page.goto(path.as_uri())
         return page
 
-    yield show
-    for context in contexts:
-        context.close()
+    return show
 
 
 def names(page) -> list[str]:
