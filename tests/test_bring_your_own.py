@@ -18,14 +18,14 @@ from faithlab.trials import examination
 from guides import ROOT, command, guide
 
 GUIDE = guide("bring-your-own")
-HALF = {"160, 160, 16": "80, 80, 8", "160, 160": "80, 80", "25600": "6400", "ones(16, 16)": "ones(8, 8)"}
-"""Pictures of half the side with as many patches: nearly all the time of the page goes into its forwards."""
+QUARTER = {"160, 160, 16": "40, 40, 4", "160, 160": "40, 40", "25600": "1600", "ones(16, 16)": "ones(4, 4)"}
+"""Pictures of a quarter of the side with as many patches: nearly all the time of the page goes into its forwards."""
 
 
-def halved(text: str) -> str:
+def quartered(text: str) -> str:
     """What the guide says, of smaller pictures."""
-    for whole, half in HALF.items():
-        text = text.replace(whole, half)
+    for whole, quarter in QUARTER.items():
+        text = text.replace(whole, quarter)
     return text
 
 
@@ -46,7 +46,7 @@ def page(tmp_path_factory) -> dict:
                 Path(file[1]).write_text(block)
                 continue
             with redirect_stdout(shown := StringIO()):
-                exec(halved(block), names)
+                exec(quartered(block), names)
             said.append(shown.getvalue())
         added = metrics.METRICS.pop("First feature")
     return names | {"said": said, "First feature": added}
@@ -64,7 +64,7 @@ def test_the_shortest_example_is_first_short_and_prints_a_number_for_each_image(
 
 def test_photographs_are_as_the_model_takes_them(page):
     assert page["pictures"].shape == (2, 3, 160, 160)
-    assert page["x"].shape == (16, 3, 80, 80)
+    assert page["x"].shape == (16, 3, 40, 40)
 
 
 def test_a_metric_asked_as_defined_is_high_and_by_hand_it_is_as_if_by_chance(page):
@@ -90,7 +90,7 @@ def test_what_follows_from_the_images_is_a_verdict(page):
 
 
 def test_the_errors_that_the_page_shows_are_those_that_come(page):
-    shown = [halved(" ".join(block.split())) for block in GUIDE.all("text")]
+    shown = [quartered(" ".join(block.split())) for block in GUIDE.all("text")]
     asked = re.findall(r'`(METRICS\["SaCo"\](?:\(subject, heat[^`]*|\.given\(group=20\)))`', GUIDE.text)
     assert len(asked) == len(shown) == 3
     for call, message in zip(asked, shown, strict=True):
