@@ -186,7 +186,7 @@ def test_chance_rarely_reproduces_a_recorded_claim(name):
         assert often.empty, f"chance alone is called reproduced too often: {often.to_dict('records')}"
 
 
-def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, monkeypatch):
+def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, monkeypatch, kernel_starts_warm):
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
     monkeypatch.chdir(tmp_path)
     notebook = places.root() / "notebooks" / "template.ipynb"

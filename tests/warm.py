@@ -14,6 +14,7 @@ signals starts cold.
 import atexit
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import json
@@ -34,8 +35,12 @@ import filelock
 
 SCRIPTS = ("snakemake", "jupyter-book", "papermill")
 
-ALL = ("torch", "pandas", "pyarrow.parquet", "scipy.stats", "scipy.special", "yaml", "filelock", "pooch", "psutil")
+ALL = (
+    *("torch", "pandas", "pandas.io.formats.style", "pyarrow.parquet", "scipy.stats", "scipy.special"),
+    *("yaml", "filelock", "pooch", "psutil"),
+)
 PAGE = (
+    *("deel.torchlip", "matplotlib.backends.backend_svg"),
     *("torchvision", "captum.attr", "timm", "scipy.optimize", "safetensors.torch", "jinja2", "tabulate"),
     *("seaborn", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "huggingface_hub", "jupytext"),
 )
@@ -44,7 +49,10 @@ KERNEL = (
     *(f"IPython.core.{module}" for module in ("completerlib", "debugger", "logger", "oinspect")),
 )
 LIBRARIES = {
-    "snakemake": ("snakemake.cli", "snakemake.executors.local", "jupytext", "grimp", "torch", "safetensors.torch"),
+    "snakemake": (
+        *("snakemake.cli", "snakemake.executors.local", "snakemake.profiles", "snakemake.report.html_reporter"),
+        *("snakemake.storage", "smart_open", "yte", "jupytext", "grimp", "torch", "safetensors.torch"),
+    ),
     "papermill": ("papermill.cli", "jupytext"),
     "jupyter-book": (
         *("jupyter_book.cli.main", "sphinx.cmd.build", "myst_nb.sphinx_ext", "sphinxext.opengraph"),
@@ -128,6 +136,16 @@ def named(words: list[str]) -> str:
     return words[1] if words[0] == "-m" else os.path.basename(words[0])
 
 
+@functools.cache
+def load(program: str) -> None:
+    """Load what a program needs."""
+    for library in LIBRARIES.get(program, ALL):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(library)
+    if program == "snakemake":
+        sys.modules["snakemake.cli"].get_argument_parser()  # it looks for plugins among all that is installed
+
+
 def serve(address: str) -> list[str]:
     """Answer requests until nobody is there any more who might ask; gives a fork what it is to run."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -163,9 +181,7 @@ def serve(address: str) -> list[str]:
                     for file in files:
                         os.close(file)
                     continue
-                for library in LIBRARIES.get(named(request["words"]), ALL):
-                    with contextlib.suppress(ImportError):
-                        importlib.import_module(library)
+                load(named(request["words"]))
                 gc.freeze()
                 child = os.fork()
                 if not child:
