@@ -218,8 +218,11 @@ def processor(request):
         yield
 
 
-LONG = ("test_pipeline.py", "test_notebooks.py", "test_cluster.py")
-"""Files whose tests take up to minutes. They begin first: at the end one of them would leave the other workers idle."""
+LONG = ("test_pipeline.py", "test_notebooks.py", "test_kernels.py", "test_cluster.py")
+"""Files whose tests take up to minutes. They begin first: at the end one of them would leave the other workers idle.
+
+Those of the kernels follow the notebooks, whose server is still there then: it ends after ten minutes without a kernel.
+"""
 
 
 def pytest_collection_modifyitems(items):
