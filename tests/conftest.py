@@ -235,7 +235,10 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def statements(tmp_path_factory) -> Path:
-    """A build folder that knows what the modules state, which a first build takes a second to find."""
+    """A build folder that knows what a first build takes seconds to find.
+
+    What the modules state, and that the two faces of each notebook agree: whether they do is asked in `test_packaging`.
+    """
     from faithlab.study import places, reach
 
     folder = tmp_path_factory.mktemp("statements")
@@ -244,6 +247,12 @@ def statements(tmp_path_factory) -> Path:
         for forget in (reach._statements, reach._hash):
             forget.cache_clear()
         reach.listed(path.relative_to(places.root()).as_posix() for path in places.root().glob("lib/faithlab/**/*.py"))
+    agreed = {}
+    for face in (path for path in places.root().glob("notebooks/**/*") if path.suffix in (".py", ".ipynb")):
+        name = face.relative_to(places.root() / "notebooks").with_suffix("").as_posix()
+        files = agreed.setdefault(name, {"files": {}})["files"]
+        files[face.suffix.removeprefix(".")] = hashlib.sha256(face.read_bytes()).hexdigest()
+    (folder / "pairs.json").write_text(json.dumps(agreed))
     return folder
 
 
