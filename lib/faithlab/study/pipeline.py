@@ -65,11 +65,21 @@ def end(mark: str) -> int:
             if process.pid != os.getpid() and process.environ().get(MARK) == mark:
                 process.terminate()
                 found.append(process)
-    _, left = psutil.wait_procs(found, timeout=PATIENCE / 2)
+    left, deadline = found, time.monotonic() + PATIENCE / 2
+    while (left := [process for process in left if _runs(process)]) and time.monotonic() < deadline:
+        time.sleep(0.02)
     for process in left:
         with contextlib.suppress(psutil.Error):
             process.kill()
     return len(found)
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether it has not ended: some systems take seconds to put away an orphan that has."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def run(command: list[str]) -> int:
