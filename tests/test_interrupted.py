@@ -12,6 +12,8 @@ from urllib.parse import unquote
 import psutil
 import pytest
 
+from faithlab.study import pipeline
+
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.timeout(120)
 
@@ -133,3 +135,17 @@ def test_what_is_written_reaches_snakemake_as_it_is_and_no_shell(project, text):
     given = cli.parse_config(ran.stdout.splitlines()[-3:])
     assert [unquote(str(given[word])) for word in ("notebook", "params")] == [text, text], ran.stderr
     assert not (Path(project["FAITHLAB_ROOT"]) / "gone").exists()
+
+
+def test_a_job_that_has_ended_is_not_waited_for_until_who_started_it_asks():
+    mark = "of a job that nobody puts away"
+    starts = "import os, subprocess, sys, time; subprocess.Popen(['sleep', '60'], env={sys.argv[1]: sys.argv[2]})"
+    with subprocess.Popen([sys.executable, "-c", f"{starts}; time.sleep(60)", pipeline.MARK, mark]) as negligent:
+        until(psutil.Process(negligent.pid).children)
+        begin = time.monotonic()
+        assert pipeline.end(mark) == 1
+        took = time.monotonic() - begin
+        (job,) = psutil.Process(negligent.pid).children()
+        assert job.status() == psutil.STATUS_ZOMBIE
+        negligent.kill()
+    assert took < pipeline.PATIENCE / 4

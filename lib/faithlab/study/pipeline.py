@@ -75,11 +75,13 @@ def end(mark: str) -> int:
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Whether it has not ended: some systems take seconds to put away an orphan that has."""
+    """Whether it has not ended; a child of this process that has is put away, orphans some systems keep for seconds."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        process.wait(0)
+    except psutil.TimeoutExpired:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def run(command: list[str]) -> int:
