@@ -45,18 +45,22 @@ def shared(tmp_path_factory, pytestconfig) -> Path:
 
 @pytest.fixture(scope="session")
 def once(shared):
-    """What is made once for all workers: a folder, and what the first that asks makes of it, which JSON can hold."""
+    """Gives a folder of all workers and what a function makes of it, which JSON can hold; the first that asks makes it.
 
-    def made(name: str, makes: Callable[[Path], Any]) -> tuple[Path, Any]:
+    Where it fails, the next one tries.
+    """
+
+    def ask(name: str, make: Callable[[Path], Any]) -> tuple[Path, Any]:
         folder, kept = shared / name, shared / f"{name}.json"
         with filelock.FileLock(shared / f"{name}.lock"):
             if not kept.exists():
                 shutil.rmtree(folder, ignore_errors=True)  # of one that failed
                 folder.mkdir()
-                kept.write_text(json.dumps(makes(folder)))
+                (unfinished := kept.with_suffix(".partial")).write_text(json.dumps(make(folder)))
+                unfinished.replace(kept)
         return folder, json.loads(kept.read_text())
 
-    return made
+    return ask
 
 
 @pytest.fixture(scope="session")
@@ -71,9 +75,11 @@ def launched():
         browser = playwright.chromium.launch(executable_path=found, args=check_book.FLAGS)
         loop = asyncio.get_running_loop()
         asyncio._set_running_loop(None)  # other tests of this worker have loops of their own
-        yield browser, loop
-        asyncio._set_running_loop(loop)
-        browser.close()
+        try:
+            yield browser, loop
+        finally:
+            asyncio._set_running_loop(loop)
+            browser.close()
 
 
 @pytest.fixture
@@ -81,10 +87,12 @@ def chromium(launched):
     """The browser; what a test opens in it is closed after it."""
     browser, loop = launched
     asyncio._set_running_loop(loop)
-    yield browser
-    for context in browser.contexts:
-        context.close()
-    asyncio._set_running_loop(None)
+    try:
+        yield browser
+        for context in browser.contexts:
+            context.close()
+    finally:
+        asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")
@@ -238,6 +246,7 @@ def statements(tmp_path_factory) -> Path:
     """A build folder that knows what a first build takes seconds to find.
 
     What the modules state, and that the two faces of each notebook agree: whether they do is asked in `test_packaging`.
+    A test that edits one face of a notebook takes ``pairs.json`` away: what was in the other is not in it.
     """
     from faithlab.study import places, reach
 
@@ -258,7 +267,7 @@ def statements(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def clone(tmp_path, statements) -> Path:
-    """A copy of what git keeps, and of what is new in the working tree, with the `statements` of its modules."""
+    """A copy of what git keeps, and of what is new in the working tree, with a build folder of `statements`."""
     shutil.copytree(statements, tmp_path / "build")
     root = Path(__file__).parents[1]
     listed = subprocess.run(

@@ -1,6 +1,8 @@
 """The browser check finds each kind of fault, and nothing in a page without one."""
 
 import shutil
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -125,45 +127,48 @@ def two_checks(folder) -> list[list[str]]:
     Each is opened in one go, as to start a browser takes as long as a few pages.
     """
     all_pages(folder / "html")
-    dark = written(folder / "dark/html", {"dark": SOUND + PAGES["dark"], "bring-your-own": "<h1>B</h1>"})
+    two = {name: SOUND + PAGES[name] for name in ("dark", "faint")}
+    dark = written(folder / "dark/html", two | {"bring-your-own": "<h1>B</h1>"})
     found_first(dark, "book/other.html")
     return [check_book.check(folder / "html"), check_book.check(dark, dark=True, only="book/dark")]
 
 
-@pytest.fixture(scope="module")
-def checked(once):
+class Checked(NamedTuple):
     """The folder of both books, and what is wrong with each."""
-    return once("checked", two_checks)
+
+    folder: Path
+    all_pages: list[str]
+    in_the_dark: list[str]
+
+
+@pytest.fixture(scope="module")
+def checked(once) -> Checked:
+    folder, (all_pages, in_the_dark) = once("checked", two_checks)
+    return Checked(folder, all_pages, in_the_dark)
 
 
 @pytest.fixture(scope="module")
 def wrong(checked) -> dict[str, list[str]]:
     """What is wrong with the book of all pages, by page."""
     found = {f"book/{name}.html": [] for name in PAGES}
-    for line in checked[1][0]:
+    for line in checked.all_pages:
         name, _, what = line.partition(": ")
         found.setdefault(name, []).append(what)
     return {name.removeprefix("book/").removesuffix(".html"): lines for name, lines in found.items()}
 
 
 def test_what_is_sound_has_no_faults_and_leaves_screenshots(checked, wrong):
+    """Words, code and what a library writes are no odd numbers; what scrolls in a box that shows it is not cut; labels
+    side by side, upright or slanted, are not on each other."""
     faulty = {"with-faults", "notebooks/run", "faint", "dark", "phone", "cut"}
     assert {name for name, lines in wrong.items() if lines} <= faulty
-    assert (checked[0] / "screenshots/light/book/sound.png").stat().st_size
+    assert (checked.folder / "screenshots/light/book/sound.png").stat().st_size
 
 
 def test_every_fault_is_found(wrong):
     missed = [fault for fault in FAULTS if not any(line.startswith(fault) for line in wrong["with-faults"])]
     assert not missed
     assert any("0 provenance stamps and 0 tables" in line for line in wrong["notebooks/run"])
-
-
-def test_words_code_and_what_a_library_writes_are_no_odd_numbers(wrong):
-    assert wrong["sound"] == []
-
-
-def test_what_scrolls_in_a_box_that_shows_it_is_not_cut(wrong):
-    assert wrong["sound"] == []
 
 
 def test_a_serious_fault_of_accessibility_is_found(wrong):
@@ -175,7 +180,7 @@ def test_what_can_be_read_in_the_light_must_be_read_in_the_dark(checked, wrong):
     pytest.importorskip("axe_playwright_python")
     dark = [line for line in wrong["dark"] if line.startswith("in the dark: accessibility: color-contrast")]
     assert dark == wrong["dark"] != []
-    alone = [line for line in checked[1][1] if not line.startswith("search.html: ")]
+    alone = [line for line in checked.in_the_dark if not line.startswith("search.html: ")]
     assert alone, "and where the dark alone is asked for"
     assert all(line.startswith("book/dark.html: ") for line in alone), "of the page that is asked about"
 
@@ -186,19 +191,14 @@ def test_what_fits_a_screen_must_fit_a_phone(wrong):
 
 
 def test_what_scrolls_on_a_screen_is_cut_on_paper_where_it_is_not_made_to_fit(wrong):
-    assert wrong["cut"] == ["on paper: cut: broad"]
-    assert wrong["sound"] == []
+    assert wrong["cut"] == ["on paper: cut: broad"], "what fits, as on the page without faults, is not"
 
 
 def test_a_search_finds_the_page_on_what_is_ones_own_first(checked, wrong):
     assert "search" not in wrong, "there it does"
-    found = [line for line in checked[1][1] if line.startswith("search.html: ")]
+    found = [line for line in checked.in_the_dark if line.startswith("search.html: ")]
     assert len(found) == len(check_book.SOUGHT)
     assert all("finds first book/other.html, not book/bring-your-own.html" in line for line in found)
-
-
-def test_labels_side_by_side_upright_or_slanted_are_not_on_each_other(wrong):
-    assert wrong["sound"] == []
 
 
 def test_a_folder_without_a_book_is_an_error_that_says_what_to_do(tmp_path):

@@ -141,11 +141,13 @@ def test_a_job_that_has_ended_is_not_waited_for_until_who_started_it_asks():
     mark = "of a job that nobody puts away"
     starts = "import os, subprocess, sys, time; subprocess.Popen(['sleep', '60'], env={sys.argv[1]: sys.argv[2]})"
     with subprocess.Popen([sys.executable, "-c", f"{starts}; time.sleep(60)", pipeline.MARK, mark]) as negligent:
-        until(psutil.Process(negligent.pid).children)
-        begin = time.monotonic()
-        assert pipeline.end(mark) == 1
-        took = time.monotonic() - begin
-        (job,) = psutil.Process(negligent.pid).children()
-        assert job.status() == psutil.STATUS_ZOMBIE
-        negligent.kill()
+        try:
+            until(lambda: [job.name() for job in psutil.Process(negligent.pid).children()] == ["sleep"])
+            begin = time.monotonic()
+            assert pipeline.end(mark) == 1
+            took = time.monotonic() - begin
+            (job,) = psutil.Process(negligent.pid).children()
+            assert job.status() == psutil.STATUS_ZOMBIE
+        finally:
+            negligent.kill()
     assert took < pipeline.PATIENCE / 4

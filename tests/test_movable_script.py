@@ -27,6 +27,7 @@ def browser(chromium):
     page, wrong = chromium.new_page(), []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     yield page
+    page.close()
     assert not wrong
 
 

@@ -269,7 +269,7 @@ def test_a_metric_that_is_no_better_is_rarely_said_to_be(images):
 def test_the_interval_of_pairs_in_order_is_not_too_narrow():
     """Of the difference of two metrics; the truth is the mean over many tables of the same size.
 
-    One sees the noise so much more clearly that intervals half as wide cover it in seven of ten runs.
+    One metric sees the noise so clearly that intervals half as wide would cover the truth in seven of ten runs.
     """
     truth, covered, runs = [], 0, 150
     contrasts = torch.tensor([[1.0, -1.0]])

@@ -182,7 +182,7 @@ OURS, THEIRS = (
 )
 RANDOM = {"explainer": "Random"}
 DECLARED = {
-    "saco-weak": lambda scores: [  # of one of the four: all four agree by chance in few runs by any rule
+    "saco-weak": lambda scores: [  # of one metric: that all four agree is rare under chance by any rule
         claims.agrees(
             scores,
             (0.18, 0.22),

@@ -19,6 +19,7 @@ LONG = pd.DataFrame({"n": range(60)}, index=[f"row {i}" for i in range(60)])
 @pytest.fixture
 def browser(chromium, tmp_path):
     """Pages from files, as a reader has them who downloads the book."""
+    wrong = []
 
     def show(body: str, theme: str = "light", scripts: bool = True):
         links = "".join(f'<link rel="stylesheet" href="{STATIC / f"{name}.css"}">' for name in ("faithlab", "print"))
@@ -29,11 +30,12 @@ def browser(chromium, tmp_path):
             f'<article class="bd-article"><div class="cell_output">{body}</div></article></html>'
         )
         page = chromium.new_context(java_script_enabled=scripts).new_page()
-        page.on("pageerror", lambda error: pytest.fail(str(error)))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(path.as_uri())
         return page
 
-    return show
+    yield show
+    assert not wrong
 
 
 def names(page) -> list[str]:

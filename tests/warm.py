@@ -143,7 +143,10 @@ def load(program: str) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
     if program == "snakemake":
-        sys.modules["snakemake.cli"].get_argument_parser()  # it looks for plugins among all that is installed
+        with contextlib.suppress(
+            Exception
+        ):  # it looks for plugins among all that is installed; its own start says why not
+            importlib.import_module("snakemake.cli").get_argument_parser()
 
 
 def serve(address: str) -> list[str]:

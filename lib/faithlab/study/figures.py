@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -69,8 +69,7 @@ def _svg(figure: plt.Figure) -> str:
     if figure not in _LAID_OUT:
         return print_figure(figure, "svg", metadata={"Date": None})
     figure.set_layout_engine(None)
-    box = _box(figure) if figure.stale else _LAID_OUT[figure]
-    return print_figure(figure, "svg", box, metadata={"Date": None})
+    return print_figure(figure, "svg", _box(figure), metadata={"Date": None})
 
 
 def _box(figure: plt.Figure) -> Bbox:
@@ -98,8 +97,8 @@ COLUMN = 704 / 96
 """What the column of a page is wide on a screen of 1280 pixels, in inches; wider figures would be shown smaller."""
 WIDEST = COLUMN + 0.15
 """What a figure is wide at most: the layout leaves a margin, which is cut off."""
-_LAID_OUT: WeakKeyDictionary[plt.Figure, Bbox] = WeakKeyDictionary()
-"""What `show` has laid out and what of it is shown, as far as nothing was marked after."""
+_LAID_OUT: WeakSet[plt.Figure] = WeakSet()
+"""What `show` has laid out, and nothing need draw to know how large it is."""
 
 
 def show(figure: plt.Figure) -> plt.Figure:
@@ -114,12 +113,11 @@ def show(figure: plt.Figure) -> plt.Figure:
         figure.set_figwidth(width)
         figure.tight_layout()  # the layout before has changed the ticks
         _draw_near(figure)
-        beyond = (box := _box(figure)).width - COLUMN
+        beyond = _box(figure).width - COLUMN
         if beyond <= 0:
             break
         width -= beyond + 0.01
-    _LAID_OUT[figure] = box
-    figure.stale = False
+    _LAID_OUT.add(figure)
     plt.close(figure)
     return figure
 

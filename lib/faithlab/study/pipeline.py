@@ -65,19 +65,19 @@ def end(mark: str) -> int:
             if process.pid != os.getpid() and process.environ().get(MARK) == mark:
                 process.terminate()
                 found.append(process)
-    left, deadline = found, time.monotonic() + PATIENCE / 2
-    while (left := [process for process in left if _runs(process)]) and time.monotonic() < deadline:
+    deadline = time.monotonic() + PATIENCE / 2
+    while any(map(_runs, found)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    for process in left:
+    for process in filter(_runs, found):
         with contextlib.suppress(psutil.Error):
             process.kill()
     return len(found)
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Whether it has not ended; a child of this process that has is put away, orphans some systems keep for seconds."""
+    """Whether it has not ended, as one has that whoever started it, or the system, has not put away yet."""
     try:
-        process.wait(0)
+        process.wait(0)  # puts away a child of this process
     except psutil.TimeoutExpired:
         with contextlib.suppress(psutil.NoSuchProcess):
             return process.status() != psutil.STATUS_ZOMBIE
