@@ -75,7 +75,7 @@ def end(mark: str) -> int:
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Whether it has not ended, as one has that whoever started it, or the system, has not put away yet."""
+    """Whether a process still runs: one that has ended does not, even where nobody has put it away yet."""
     try:
         process.wait(0)  # puts away a child of this process
     except psutil.TimeoutExpired:
