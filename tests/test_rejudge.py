@@ -1,0 +1,221 @@
+"""Every recorded verdict, computed again from the saved tables: what a change of the code must leave as it is.
+
+A page is a script, ``notebooks/<page>.py``. Of it only those statements run that its claims need. A saved table takes
+the place of whatever made it, so that no network, data set or search is needed; the few other values that a claim
+needs stand in `GIVEN`. The tests compare numbers and outcomes with ``rejudged.json``, and no words: names of parts and
+contrasts stand there only so that a failure can name them.
+
+``python tests/test_rejudge.py --write`` writes ``rejudged.json`` anew, and says what changed. A commit that does so
+says why.
+"""
+
+import ast
+import dis
+import json
+import math
+import re
+import sys
+import types
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+import strange
+from faithlab.claims import Claim
+from faithlab.scores import Scores
+from faithlab.study import results
+from faithlab.trials import examination, sizes
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "data" / "results" / "study"
+EXPECTED = Path(__file__).with_name("rejudged.json")
+PAGES = sorted(path.parent.relative_to(RECORD).as_posix() for path in RECORD.rglob("claims.csv"))
+EXAMINATION, MODELS = "across/examination", "hostile models"
+ROW = ("contrast", "network", "value", "low", "high", "printed", "images", "missing")
+PART = ("kind", "premise", "outcome", "claimed_low", "claimed_high", "needed", "images_needed")
+NAMES = ("part", "contrast", "network")
+"""Words that are not compared."""
+
+LEARNED = "chosen = [space(model=torch.nn.Linear(1, 10), x=torch.zeros(1, 1))]"  # it has ten classes, as the data
+TRACE = "explainers = 'Gradient GradCAM IBA RISE EP EBP IG InputxGradient'.split()"
+REFINED = "plain = {k: '' for k in refined.explainers(layer='', background=None, steps=1) if k != 'IG(zero)'}"
+GIVEN = {
+    "across/examination": "trust = recorded_table('trust'); asked = {}",
+    "across/findings": """
+maps = [name for name in recorded_table("infidelity").labels("explainer") if name != "the same everywhere"]
+flat = {"the same everywhere": None}""",
+    "cost/f-fidelity": """
+stages = recorded_table("stages").query("stage != 'total'")
+taken = recorded_table("timed").assign(**{"an image": lambda of: of["seconds"] / of["images"]})""",
+    "cost/forwards": """
+two_maps = 0.0
+WAYS = [
+    *(("RFid+", "", two_maps + each * n + 1) for n in (published_draws, 1)),
+    *(("AOPC", "", two_maps + n) for n in (21, 3)),
+]""",
+    "cost/peers": "native = torch.bfloat16; times = recorded_table('times'); grown = recorded_table('grown')",
+    "f-fidelity/explainers": """
+settings = {
+    name: space(dataset=data)
+    for name, data in zip(
+        ("small images", "photographs", "photographs of a folder"), recorded_table("scores").labels("dataset"), strict=True
+    )
+}""",
+    "f-fidelity/explanation-size": """
+rankings = [(s, None, ["oracle", *["random"][s != middle :], *NAMES.values()]) for s in digit_shares]""",
+    "f-fidelity/fine-tuning": "test = space(classes=range(10))",
+    "f-fidelity/images": "called, test = published.SETS.get(data, data), None",
+    "f-fidelity/sizes-beyond-digits": """
+cases = [law(name, settings, fractions) for name in ("vehicles of 39%", "phrases", "spans")]""",
+    "f-fidelity/sizes-of-photographs": """
+cases = [law("smaller photographs of the folder", settings, fractions, network)]""",
+    "f-fidelity/when-a-size-is-named": "readings = recorded_table('readings')",
+    "few-class-fidelity/digits": f"""
+{REFINED}
+chosen = dict.fromkeys(architectures)
+first, second = (space(network=list(architectures)[k]) for k in (0, -1))
+explainers = dict.fromkeys(architectures, refined.refined(plain, samples=1, noise=0.0))""",
+    "few-class-fidelity/natural-images": """
+plain = refined.explainers(layer="", background=None, steps=1)
+subject, combinations = space(dataset=f"{data} test"), [*refined.refined(plain, samples=1, noise=0.0)]
+names = [name for name in plain if name != "Random"]""",
+    "few-class-fidelity/perturbations": """
+tests = {"vehicles": space(classes=range(3)), "digits": space(classes=range(2))}""",
+    "few-class-fidelity/photographs": "wide = space(x=torch.zeros(1))",
+    "saco/ablation": LEARNED,
+    "saco/groups": LEARNED,
+    "saco/larger-vit": LEARNED,
+    "saco/random": f"{LEARNED}; by_group = recorded_table('case')",
+    "saco/settings": "scale = recorded_table('scale')",
+    "trace/explainers": f"{TRACE}; features = 64",
+    "trace/networks": f"""
+{TRACE}
+most = "imagenet-folder test"
+data_of = {{block.labels["network"]: block.labels["dataset"] for block in recorded_table("scores")}}
+counts = dict.fromkeys(data_of, "all")""",
+    "trace/optimality": "exact = dict(zip(('MoRF', 'LeRF'), as_recorded('tr-greedy-exact')))",
+    "trace/settings": f"{TRACE}; over = 'sums over all patches'",
+}
+"""What stands in place of networks, data and explainers, by page: values of variables of its script."""
+
+
+def names(code: types.CodeType, top: bool = True) -> tuple[set[str], set[str]]:
+    """Global names that code reads before it has written them, and those that it writes."""
+    read, written = set(), set()
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_NAME", "LOAD_GLOBAL") and not (top and step.argval in written):
+            read.add(step.argval)
+        elif step.opname == "STORE_NAME" and top:
+            written.add(step.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            read |= names(inner, top=False)[0]
+        elif isinstance(inner, str):
+            read |= set(re.findall(r"@(\w+)", inner))  # in a query of pandas
+    return read, written
+
+
+def compiled(statement: ast.stmt) -> types.CodeType:
+    return compile(ast.Module([statement], []), "page", "exec")
+
+
+def changed(statement: ast.stmt) -> set[str]:
+    """Names whose value a statement changes in place: items that are set, lists that grow."""
+    found = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            target = node.value
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("append", "extend", "update", "add"):
+            target = node.func.value
+        else:
+            continue
+        while isinstance(target, ast.Subscript | ast.Attribute):
+            target = target.value
+        found |= {target.id} if isinstance(target, ast.Name) else set()
+    return found
+
+
+def with_given(body: list[ast.stmt], given: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a page, those in place of the first ones that write the same names."""
+    body = list(body)
+    for statement in given:
+        own = names(compiled(statement))[1]
+        writers = [k for k, other in enumerate(body) if own & (names(compiled(other))[1] | changed(other))]
+        body.insert(writers[0] + 1, statement)
+    return body
+
+
+def needed(page: str) -> list[ast.stmt]:
+    """The statements of a page that its claims need, from the last one backwards; a saved table needs nothing."""
+    body = ast.parse((ROOT / "notebooks" / f"{page}.py").read_text(encoding="utf-8")).body
+    given = ast.parse(GIVEN.get(page, "")).body
+    makers = {s.name for s in body if isinstance(s, ast.FunctionDef) and "run.claim(" in ast.unparse(s)}
+    wanted, found, fixed = set(), [], set().union(*(names(compiled(s))[1] for s in given))
+    for statement in reversed(with_given(body, given)):
+        read, written = names(compiled(statement))
+        text, is_given = ast.unparse(statement), statement in given
+        saved = re.fullmatch(r"run\.save\((\w+), '([^']+)'\)", text)
+        if not isinstance(statement, ast.FunctionDef) and ("run.claim(" in text or read & makers):
+            pass
+        elif saved:
+            if not (saved[1] in wanted - fixed and (RECORD / page / f"{saved[2]}.parquet").is_file()):
+                continue
+            statement, read, written = ast.parse(f"{saved[1]} = recorded_table({saved[2]!r})").body[0], {"recorded_table"}, {saved[1]}
+        elif not (written | changed(statement) & read) & (wanted if is_given else wanted - fixed):
+            continue
+        if not isinstance(statement, ast.For | ast.If):  # which may write nothing
+            wanted -= written
+        wanted |= read
+        fixed -= written if is_given else set()
+        found.append(statement)
+    return found[::-1]
+
+
+class Run:
+    """A run of a page that has saved what the recorded one has, and remembers its claims."""
+
+    def __init__(self, name: str, variables: object = None):
+        self.name = name
+        about = json.loads((RECORD / name / "provenance.json").read_text(encoding="utf-8"))
+        self.parameters, self.profile = about["parameters"], about["profile"]
+        self.claims: dict[str, Claim] = {}
+        self.as_recorded: list[str] = []
+
+    def claim(self, id: str, where: str, sentence: str, parts: list, **how: str):
+        self.claims[id] = Claim(id, where, sentence, tuple(parts))
+        return self.claims[id].verdict
+
+    def table(self, name: str) -> Scores | pd.DataFrame:
+        path = RECORD / self.name / f"{name}.parquet"
+        return Scores.load(path) if path.is_file() else pd.read_csv(path.with_suffix(".csv"))
+
+    def counts(self, claim: str) -> list[torch.Tensor]:
+        """Of each counted part of a claim its cases, as they are recorded and cannot be computed again."""
+        self.as_recorded.append(claim)
+        parts = self.table("parts").query("claim == @claim and kind == 'counted'")
+        return [torch.arange(int(all_)) < int(own) for own, all_ in zip(parts["value"], parts["images"], strict=True)]
+
+    def law(self, name: str, settings: list, fractions: torch.Tensor, network: str = "") -> sizes.Case:
+        """Inputs whose explanation is known to be a share of them, without the inputs."""
+        read = self.table("sizes").query("data == @name and ranking == 'truth'")
+        subject = types.SimpleNamespace(dataset=name, network=network, x=range(len(self.table("each"))))
+        share = torch.tensor(read["truth"].iloc[0], dtype=torch.float64)
+        return sizes.Case(subject, share, (), tuple(settings), fractions, 1, {}, None, 0)
+
+
+def replayed(page: str) -> tuple[Run, dict]:
+    """Run what the claims of a page need: its run, which has the claims, and its variables."""
+    run = Run(page)
+    helpers = {"recorded_table": run.table, "as_recorded": run.counts, "law": run.law, "space": types.SimpleNamespace}
+    variables = {**helpers, "torch": torch, "display": lambda shown: None, "__name__": "page"}
+    for statement in needed(page):
+        target = ast.unparse(statement).partition(" = ")[0]
+        if target == "run":
+            variables["run"] = run
+        elif "run" not in variables and target in run.parameters:
+            variables[target] = run.parameters[target]
+        else:
+            exec(compiled(statement), variables)
+    return run, variables
