@@ -25,7 +25,7 @@ import torch
 import strange
 from faithlab.claims import Claim
 from faithlab.scores import Scores
-from faithlab.study import results
+from faithlab.study import kinds as examined
 from faithlab.trials import examination, sizes
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +40,6 @@ NAMES = ("part", "contrast", "network")
 
 LEARNED = "chosen = [space(model=torch.nn.Linear(1, 10), x=torch.zeros(1, 1))]"  # it has ten classes, as the data
 TRACE = "explainers = 'Gradient GradCAM IBA RISE EP EBP IG InputxGradient'.split()"
-REFINED = "plain = {k: '' for k in refined.explainers(layer='', background=None, steps=1) if k != 'IG(zero)'}"
 GIVEN = {
     "across/examination": "trust = recorded_table('trust'); asked = {}",
     "across/findings": """
@@ -48,6 +47,7 @@ maps = [name for name in recorded_table("infidelity").labels("explainer") if nam
 flat = {"the same everywhere": None}""",
     "cost/f-fidelity": """
 stages = recorded_table("stages").query("stage != 'total'")
+wide = maps = None
 taken = recorded_table("timed").assign(**{"an image": lambda of: of["seconds"] / of["images"]})""",
     "cost/forwards": """
 two_maps = 0.0
@@ -64,26 +64,31 @@ settings = {
     )
 }""",
     "f-fidelity/explanation-size": """
-rankings = [(s, None, ["oracle", *["random"][s != middle :], *NAMES.values()]) for s in digit_shares]""",
+found = {(of.attribution, of.share): of for of in recorded_table("sizes").fillna({"refusal": ""}).itertuples()}
+table = recorded_table("sizes")""",
     "f-fidelity/fine-tuning": "test = space(classes=range(10))",
     "f-fidelity/images": "called, test = published.SETS.get(data, data), None",
     "f-fidelity/sizes-beyond-digits": """
 cases = [law(name, settings, fractions) for name in ("vehicles of 39%", "phrases", "spans")]""",
     "f-fidelity/sizes-of-photographs": """
 cases = [law("smaller photographs of the folder", settings, fractions, network)]""",
+    "f-fidelity/time-series": "chosen = {}",
     "f-fidelity/when-a-size-is-named": "readings = recorded_table('readings')",
-    "few-class-fidelity/digits": f"""
-{REFINED}
+    "few-class-fidelity/digits": """
 chosen = dict.fromkeys(architectures)
 first, second = (space(network=list(architectures)[k]) for k in (0, -1))
-explainers = dict.fromkeys(architectures, refined.refined(plain, samples=1, noise=0.0))""",
+train = {name: "" for name in refined.explainers(layer="", background=None, steps=1) if name != "IG(zero)"}
+plain = train
+explainers = dict.fromkeys(architectures, refined.refined(train, samples=1, noise=0.0))""",
     "few-class-fidelity/natural-images": """
 plain = refined.explainers(layer="", background=None, steps=1)
 subject, combinations = space(dataset=f"{data} test"), [*refined.refined(plain, samples=1, noise=0.0)]
 names = [name for name in plain if name != "Random"]""",
     "few-class-fidelity/perturbations": """
 tests = {"vehicles": space(classes=range(3)), "digits": space(classes=range(2))}""",
-    "few-class-fidelity/photographs": "wide = space(x=torch.zeros(1))",
+    "few-class-fidelity/photographs": """
+explained_by = ["BP", "IG(zero)", "GradCAM", "Random"]  # the recorded run is older than this parameter
+wide = space(x=torch.zeros(1))""",
     "saco/ablation": LEARNED,
     "saco/groups": LEARNED,
     "saco/larger-vit": LEARNED,
@@ -103,18 +108,19 @@ counts = dict.fromkeys(data_of, "all")""",
 
 def names(code: types.CodeType, top: bool = True) -> tuple[set[str], set[str]]:
     """Global names that code reads before it has written them, and those that it writes."""
-    read, written = set(), set()
+    read, written, inside, loop = set(), set(), set(), False
     for step in dis.get_instructions(code):
+        loop = loop or step.opname == "FOR_ITER"
         if step.opname in ("LOAD_NAME", "LOAD_GLOBAL") and not (top and step.argval in written):
             read.add(step.argval)
         elif step.opname == "STORE_NAME" and top:
             written.add(step.argval)
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            read |= names(inner, top=False)[0]
+            inside |= names(inner, top=False)[0]
         elif isinstance(inner, str):
-            read |= set(re.findall(r"@(\w+)", inner))  # in a query of pandas
-    return read, written
+            inside |= set(re.findall(r"@(\w+)", inner))  # in a query of pandas
+    return read | (inside - written if loop else inside), written
 
 
 def compiled(statement: ast.stmt) -> types.CodeType:
@@ -152,7 +158,8 @@ def needed(page: str) -> list[ast.stmt]:
     body = ast.parse((ROOT / "notebooks" / f"{page}.py").read_text(encoding="utf-8")).body
     given = ast.parse(GIVEN.get(page, "")).body
     makers = {s.name for s in body if isinstance(s, ast.FunctionDef) and "run.claim(" in ast.unparse(s)}
-    wanted, found, fixed = set(), [], set().union(*(names(compiled(s))[1] for s in given))
+    wanted, found = {"metrics"} if page == EXAMINATION else set(), []
+    fixed = set().union(*(names(compiled(s))[1] for s in given))
     for statement in reversed(with_given(body, given)):
         read, written = names(compiled(statement))
         text, is_given = ast.unparse(statement), statement in given
@@ -219,3 +226,106 @@ def replayed(page: str) -> tuple[Run, dict]:
         else:
             exec(compiled(statement), variables)
     return run, variables
+
+
+def numbers(claim: Claim, as_recorded: bool) -> dict:
+    """What a claim says in numbers: its verdict, and each part with its contrasts, networks and intervals."""
+    frame, parts = claim.verdict.frame().reindex(columns=["part", *PART, *ROW]), []
+    for name, rows in frame.groupby("part", sort=False):
+        about = {"part": name} | rows.iloc[0][list(PART)].to_dict()
+        about |= {"recorded, not recomputed": True} if as_recorded and about["kind"] == "counted" else {}
+        parts.append(about | {"rows": [dict(zip(ROW, row, strict=True)) for row in rows[list(ROW)].to_numpy().tolist()]})
+    return {"verdict": claim.verdict.outcome, "parts": parts}
+
+
+def matrix(metrics: dict, run: Run) -> dict:
+    """The cells of the examination, recomputed from its scores: T with its interval and grade."""
+    kept, scores, cells = run.table("trust"), run.table("scores"), {}
+    about = {kind.name: (kind.recipe.data, kind.network) for kind in examined.KINDS.values()}
+    for kind, rows in kept.groupby("kind", sort=False):
+        data, network = about[kind]
+        own = Scores(b for b in scores if b.labels["dataset"] == f"{data} test" and b.labels["network"] == network)
+        truth = Scores(b for b in scores if b.labels["network"] == "closed form")
+        why = rows[rows["size"] == "all images"].dropna(subset="why").set_index(["metric", "trial"])["why"].to_dict()
+        for row in examination.trust(own + truth, metrics, why).to_dict("records"):
+            key = f"{kind}, {row['metric']}, {row['trial']}, {row['size']}"
+            cells[key] = {name: row[name] for name in ("T", "low", "high", "verdict", "images", "undefined")}
+    return cells
+
+
+def recomputed(page: str) -> dict:
+    """All that is compared of a page, as JSON has it."""
+    run, variables = replayed(page)
+    found = {id: numbers(claim, id in run.as_recorded) for id, claim in run.claims.items()}
+    if page == EXAMINATION:
+        found["matrix"] = matrix(variables["metrics"], run)
+    return found
+
+
+def differences(expected: object, found: object, place: str = "") -> list[str]:
+    """What differs, and where; numbers differ by more than 1e-9 of themselves."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        named = ", ".join(str(expected[name]) for name in NAMES if expected.get(name))
+        place = f"{place}: {named}" if named else place
+        keys = [key for key in {**expected, **found} if key not in NAMES]
+        return [d for key in keys for d in differences(expected.get(key), found.get(key), f"{place} / {key}")]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        return [d for k, pair in enumerate(zip(expected, found, strict=True)) for d in differences(*pair, f"{place} {k}")]
+    if isinstance(expected, list) and isinstance(found, list):
+        return [f"{place}: {len(expected)} became {len(found)}"]
+    if all(isinstance(x, int | float) and not isinstance(x, bool) for x in (expected, found)):
+        close = math.isclose(expected, found, rel_tol=1e-9, abs_tol=1e-12)
+        return [] if close or (expected != expected and found != found) else [f"{place}: {expected!r} became {found!r}"]
+    return [] if expected == found else [f"{place}: {expected!r} became {found!r}"]
+
+
+def plain(found: object) -> object:
+    """The same as JSON gives it back."""
+    return json.loads(json.dumps(found, default=lambda of: of.item()))
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    """No network is trained or fetched, and no data set is loaded: what would need one fails at once."""
+
+    def refuse(*given, **named):
+        raise AssertionError("a claim is computed from saved tables alone; see GIVEN")
+
+    monkeypatch.setattr(torch.optim.Optimizer, "step", refuse)
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setenv("FAITHLAB_CACHE", str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def frozen() -> dict:
+    return json.loads(EXPECTED.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_verdicts_follow_from_the_saved_tables_as_before(page, frozen):
+    found = differences(frozen[page], plain(recomputed(page)), page)
+    assert not found, "\n".join([f"{len(found)} numbers or outcomes changed:", *found[:40]])
+
+
+def test_every_recorded_claim_is_recomputed(frozen):
+    assert {*frozen} == {*PAGES, MODELS}
+    for page in PAGES:
+        recorded = pd.read_csv(RECORD / page / "claims.csv")["id"]
+        assert [id for id in frozen[page] if id != "matrix"] == [*recorded], page
+
+
+def test_hostile_models_stay(frozen):
+    assert frozen[MODELS] == sorted(strange.BUILDERS)
+
+
+def write() -> None:
+    """Write what is expected anew, and say what changed."""
+    before = json.loads(EXPECTED.read_text(encoding="utf-8")) if EXPECTED.is_file() else {}
+    found = {page: plain(recomputed(page)) for page in PAGES} | {MODELS: sorted(strange.BUILDERS)}
+    print("\n".join(differences(before, found)) if before else "written for the first time")
+    lines = json.dumps(found, ensure_ascii=False, indent=None, separators=(",", ":"))
+    EXPECTED.write_text(re.sub(r'(?=\{"(?:part|contrast|verdict)")|(?<=\},)(?=")', "\n", lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(write() if sys.argv[1:] == ["--write"] else __doc__)
