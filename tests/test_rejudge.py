@@ -33,7 +33,7 @@ RECORD = ROOT / "data" / "results" / "study"
 EXPECTED = Path(__file__).with_name("rejudged.json")
 PAGES = sorted(path.parent.relative_to(RECORD).as_posix() for path in RECORD.rglob("claims.csv"))
 EXAMINATION, MODELS = "across/examination", "hostile models"
-ROW = ("contrast", "network", "value", "low", "high", "printed", "images", "missing")
+ROW = ("contrast", "network", "value", "low", "high", "printed", "images")
 PART = ("kind", "premise", "outcome", "claimed_low", "claimed_high", "needed", "images_needed")
 NAMES = ("part", "contrast", "network")
 """Words that are not compared."""
@@ -73,9 +73,10 @@ cases = [law("smaller photographs of the folder", settings, fractions, network)]
     "few-class-fidelity/digits": """
 chosen = dict.fromkeys(architectures)
 first, second = (space(network=list(architectures)[k]) for k in (0, -1))
-train = {name: "" for name in refined.explainers(layer="", background=None, steps=1) if name != "IG(zero)"}
-plain = train
-explainers = dict.fromkeys(architectures, refined.refined(train, samples=1, noise=0.0))""",
+base = refined.explainers(layer="", background=None, steps=1)
+base = {name: of for name, of in base.items() if name != "IG(zero)"}
+plain = base
+explainers = dict.fromkeys(architectures, refined.refined(base, samples=1, noise=0.0))""",
     "few-class-fidelity/natural-images": """
 plain = refined.explainers(layer="", background=None, steps=1)
 subject, combinations = space(dataset=f"{data} test"), [*refined.refined(plain, samples=1, noise=0.0)]
@@ -140,12 +141,13 @@ def changed(statement: ast.stmt) -> set[str]:
 
 
 def with_given(body: list[ast.stmt], given: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements of a page, those in place of the first ones that write the same names."""
+    """The statements of a page, given ones in place of the first that write the same names."""
     body = list(body)
     for statement in given:
         own = names(compiled(statement))[1]
         writers = [k for k, other in enumerate(body) if own & (names(compiled(other))[1] | changed(other))]
-        body.insert(writers[0] + 1, statement)
+        begin = next(k for k, other in enumerate(body) if ast.unparse(other).startswith("run = "))
+        body.insert((writers or [begin])[0] + 1, statement)
     return body
 
 
@@ -324,7 +326,9 @@ def write() -> None:
     before = json.loads(EXPECTED.read_text(encoding="utf-8")) if EXPECTED.is_file() else {}
     found = {page: plain(recomputed(page)) for page in PAGES} | {MODELS: sorted(strange.BUILDERS)}
     print("\n".join(differences(before, found)) if before else "written for the first time")
-    lines = re.sub(r'(?=\{"(part|contrast|verdict|T)")', "\n", json.dumps(found, ensure_ascii=False))
+    lines = re.sub(
+        r'(?=\{"(part|contrast|verdict|T)")', "\n", json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    )
     EXPECTED.write_text(lines + "\n", encoding="utf-8")
 
 
