@@ -49,12 +49,12 @@ WHERE = --workflow-profile notebooks/cluster/$(CLUSTER)
 else
 # It looks for free cores as often as the timespan says, and once more for every job that has ended: at its default of one
 # second that took a fifth of a core towards the end of a build.
-# Kernels of a whole book are forks of a process that has loaded the libraries: see lib/faithlab/study/kernels.py.
+# Kernels of a whole book are forks of a process that has loaded the libraries: see lib/faithstudy/kernels.py.
 WARM = FAITHLAB_WARM=1
 WHERE = --workflow-profile none --max-jobs-per-timespan 100/5s --cores $(CORES) \
 	--resources gpu=$(words $(subst $(comma), ,$(FAITHLAB_GPUS)))
 endif
-SNAKEMAKE = python -m faithlab.study.pipeline $(WHERE) --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
+SNAKEMAKE = python -m faithstudy.pipeline $(WHERE) --rerun-incomplete --keep-going --quiet host --config profile=$(PROFILE)
 
 .DEFAULT_GOAL := help
 .PHONY: help environment book preflight notebook examine retrain test test-foreign check lint sync lab lock unlock clean
@@ -101,18 +101,18 @@ book: $(READY)  ## run what is stale and build the book (PROFILE=quick)
 	@echo 'The book: $(HTML)/index.html'
 
 preflight: $(READY)  ## say what a build would miss, before it starts: make preflight PROFILE=paper (CLUSTER=slurm)
-	@python -m faithlab.study.preflight --profile $(PROFILE) --cluster '$(CLUSTER)'
+	@python -m faithstudy.preflight --profile $(PROFILE) --cluster '$(CLUSTER)'
 
 notebook: $(READY)  ## run one: make notebook NAME=f-fidelity/images PARAMS="images=32 seed=1"
 	@test -n "$$NAME" || { echo 'Which one? make notebook NAME=<one of these>:' $(patsubst notebooks/%.py,%,$(PAIRS)); exit 2; }
 	@$(SNAKEMAKE) notebook="$$NAME" params="$$PARAMS"
 
 examine: $(READY)  ## what is yours: make examine METRIC=path/to/file.py:function (EXPLAINER=..., MODEL=... DATA=...)
-	@python -m faithlab.study.examine --profile $(PROFILE) --metric "$$METRIC" --explainer "$$EXPLAINER" \
+	@python -m faithstudy.examine --profile $(PROFILE) --metric "$$METRIC" --explainer "$$EXPLAINER" \
 		--model "$$MODEL" --data "$$DATA" --params "$$PARAMS"
 
 retrain: $(READY)  ## train a network that ships anew and compare: make retrain NAME=cifar10-resnet9-...
-	@python -m faithlab.study.ship retrain "$$NAME"
+	@python -m faithstudy.ship retrain "$$NAME"
 
 test: $(READY)  ## the test suite
 	@python -m pytest -n auto --dist worksteal
@@ -124,7 +124,7 @@ test-foreign: $(READY)  ## what rounding could decide, tested with the rounding 
 	@ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 python -m pytest -n auto --dist worksteal --foreign $(FOREIGN)
 
 check: $(READY)  ## compare the built book with the recorded runs, and open every page in a browser (needs chromium; ONLY=book)
-	@python -m faithlab.study.agreement --profile $(PROFILE)
+	@python -m faithstudy.regression --profile $(PROFILE)
 	@python tests/check_book.py $(HTML) --only '$(ONLY)'
 
 lint: $(READY)  ## style, format, and that imports point downward
@@ -133,7 +133,7 @@ lint: $(READY)  ## style, format, and that imports point downward
 	@lint-imports --no-cache --no-logo >/dev/null || lint-imports --no-cache --no-logo
 
 sync: $(READY)  ## bring the .py and .ipynb of every notebook together, without outputs
-	@python -m faithlab.study.pairs $${TAKE:+--take "$$TAKE"} $${NAME:+"$$NAME"}
+	@python -m faithstudy.pairs $${TAKE:+--take "$$TAKE"} $${NAME:+"$$NAME"}
 
 lab: $(READY)  ## open the notebooks in JupyterLab
 	@jupyter lab --notebook-dir=. notebooks

@@ -3,7 +3,7 @@
 #   data sets --> networks, where they are trained ahead --> notebooks (one job each) --> the book
 #                                    blocks of a notebook's images, where they are asked ahead ^
 #
-# What is stale is decided by content, see faithlab.study.reach. `wanted/` holds what each page is to be made of and `made/`
+# What is stale is decided by content, see faithstudy.dependencies. `wanted/` holds what each page is to be made of and `made/`
 # what it was made of, a line for each file: `diff` of the two says why a page is made again.
 
 import functools
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from faithlab.study import pairs, parameters, places, profiles, reach, weights
+from faithstudy import pairs, parameters, paths, profiles, dependencies, weights
 
 PROFILE = config.get("profile", "quick")
 BUILD = os.path.relpath(places.build())
@@ -34,12 +34,12 @@ def files(*patterns):
 
 
 # What the pages of the book show of the library and of what is recorded.
-SHOWN = files("book/**/*", "_config.yml", "CHANGELOG.md", "lib/faithlab/**/*.py", "data/**/*", "requirements.lock")
+SHOWN = files("book/**/*", "_config.yml", "CHANGELOG.md", "lib/**/*.py", "data/**/*", "requirements.lock")
 NOTEBOOKS = places.pages()
 
 # Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seeds=[0,1]"
 ONE = unquote(str(config.get("notebook") or ""))
-WRITTEN = unquote(str(config.get("params") or ""))  # as faithlab.study.pipeline quotes them
+WRITTEN = unquote(str(config.get("params") or ""))  # as faithstudy.pipeline quotes them
 
 
 def resolved(name, run):
@@ -153,7 +153,7 @@ rule data:
     message:
         "data set {wildcards.dataset}"
     shell:
-        "python -m faithlab.zoo.datasets fetch {wildcards.dataset}"
+        "python -m faithstudy.data.datasets fetch {wildcards.dataset}"
 
 
 rule pretrained:
@@ -162,10 +162,10 @@ rule pretrained:
     message:
         "pretrained network {wildcards.network}"
     shell:
-        "python -m faithlab.study.weights {wildcards.network:q}"
+        "python -m faithstudy.weights {wildcards.network:q}"
 
 
-# A part of a notebook's networks; only where profiles.yml asks for jobs of their own. See faithlab.study.train.
+# A part of a notebook's networks; only where profiles.yml asks for jobs of their own. See faithstudy.train.
 rule train:
     input:
         wanted=lambda w: wanted(
@@ -186,7 +186,7 @@ rule train:
     priority: 10
     shell:
         "wanted=$(cat {input.wanted:q});"  # before it starts: what is edited while it runs makes it stale
-        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.train {wildcards.name:q}"
+        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.train {wildcards.name:q}"
         " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given};"
         ' echo "$wanted" >{output:q}'
 
@@ -196,7 +196,7 @@ def waiting(name, run, parts):
     """Which of the jobs have a network to train; to know the networks of a notebook takes seconds."""
     if not parts:
         return []
-    from faithlab.study import train
+    from faithstudy import train
 
     return train.waiting(name, resolved(name, run), parts)
 
@@ -218,7 +218,7 @@ def asked(name, run):
     return [f"{BUILD}/{run}/asked/{name}/{part}-of-{parts}" for part in range(parts + 1)] if parts else []
 
 
-# A part of what a notebook asks about its images; only where profiles.yml says parts. See faithlab.study.results.Run.by_images.
+# A part of what a notebook asks about its images; only where profiles.yml says parts. See faithstudy.run.Run.by_images.
 # The first one, 0, has no images: it trains what is not trained ahead, and makes other steps that all parts need.
 rule ask:
     input:
@@ -247,7 +247,7 @@ rule ask:
     priority: 5
     shell:
         "wanted=$(cat {input.wanted:q});"
-        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.execute {wildcards.name:q}"
+        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.execute {wildcards.name:q}"
         " --profile {PROFILE} --part {wildcards.part} {wildcards.parts} {params.given};"
         ' echo "$wanted" >{output:q}'
 
@@ -273,7 +273,7 @@ rule notebook:
         "notebook {wildcards.name} ({wildcards.run}, {threads} threads)"
     shell:
         "wanted=$(cat {input.wanted:q});"
-        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithlab.study.execute {wildcards.name:q}"
+        " OMP_NUM_THREADS={threads} MKL_NUM_THREADS={threads} python -m faithstudy.execute {wildcards.name:q}"
         " --profile {PROFILE} --out {output.executed:q} {params.given};"
         ' echo "$wanted" >{output.made:q}'
 

@@ -17,10 +17,10 @@ import yaml
 from judged import Page, anchor, folder, sign
 
 from faithlab import stats
-from faithlab.claims import CONTRADICTED, REPRODUCED, better
-from faithlab.claims.verdicts import BETWEEN, POOLED
 from faithlab.scores import Scores
-from faithlab.study import places
+from faithstudy import paths
+from faithstudy.claims import CONTRADICTED, REPRODUCED, better
+from faithstudy.claims.verdicts import BETWEEN, POOLED
 
 SAYS = {REPRODUCED: "Yes", CONTRADICTED: "No"}
 """What a verdict answers; any other, that it is not known."""
@@ -28,7 +28,7 @@ SAYS = {REPRODUCED: "Yes", CONTRADICTED: "No"}
 
 def declared() -> list[dict[str, Any]]:
     """What `asked.yml` declares; it says there what its words mean."""
-    return yaml.safe_load((places.root() / "book" / "asked.yml").read_text(encoding="utf-8")) or []
+    return yaml.safe_load((paths.root() / "book" / "asked.yml").read_text(encoding="utf-8")) or []
 
 
 def answers(

@@ -18,7 +18,8 @@ import nbformat
 import reader
 import scoreboard
 
-from faithlab.study import places, profiles, results
+from faithstudy import paths, profiles
+from faithstudy import run as results
 
 STAGED = ("_config.yml", "CHANGELOG.md", "book", "data")
 
@@ -29,7 +30,7 @@ def check(profile: str) -> list[str]:
     Every page must be of the run that left its tables, and the recorded runs must be whole: other pages of the book
     show tables of both.
     """
-    names = places.pages()
+    names = paths.pages()
     wrong = {name: found for name in names if (found := results.page_faults(name, profile))}
     lines = [f"  {name}: {'; '.join(found)}" for name, found in wrong.items()]
     kept = [f"  {fault}" for name in names for fault in results.recorded_faults(name)]
@@ -42,7 +43,7 @@ def check(profile: str) -> list[str]:
 
 def stage(profile: str, site: Path) -> None:
     """Copy pages, executed notebooks and results of this book into a fresh folder ``site``."""
-    root = places.root()
+    root = paths.root()
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)
     hidden = shutil.ignore_patterns(".*", "__pycache__")
@@ -54,13 +55,13 @@ def stage(profile: str, site: Path) -> None:
     # html_extra_path: what lies in extra/ is copied to the root of the site.
     tables = site / "extra" / "results"
     pages, judging = {}, []
-    for name in places.pages():
+    for name in paths.pages():
         page = site / "notebooks" / f"{name}.ipynb"
         page.parent.mkdir(parents=True, exist_ok=True)
-        results.copy(places.results(name, profile), tables / name)
+        results.copy(paths.results(name, profile), tables / name)
         says = judged.page(tables / name, name)
         judging += [says] if (tables / name / "claims.csv").is_file() else []
-        executed = nbformat.read(places.executed(name, profile), as_version=4)
+        executed = nbformat.read(paths.executed(name, profile), as_version=4)
         matrix = judged.better(tables / name, name, "trust")  # of the examination
         shown = scoreboard.recorded_matrix(matrix) if matrix else ""
         pages[name] = reader.arranged(executed, says, reader.caveats(says), shown)
@@ -82,10 +83,10 @@ def build(site: Path, html: Path, profile: str) -> int:
     environment = os.environ | {"NO_COLOR": "1"}
     status = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode
     if status == 0:
-        for name in places.pages():
+        for name in paths.pages():
             offered = output / "html" / "_sources" / "notebooks" / f"{name}.ipynb"
             offered.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(places.executed(name, profile), offered)
+            shutil.copy(paths.executed(name, profile), offered)
         shutil.rmtree(html, ignore_errors=True)
         os.replace(output / "html", html)
         shutil.rmtree(output)
@@ -100,7 +101,7 @@ def main() -> int:
     if wrong := check(profile):
         print("\n".join(["The book is not built.", *wrong]), file=sys.stderr)
         return 1
-    folder = places.build() / profile
+    folder = paths.build() / profile
     stage(profile, folder / "site")
     return build(folder / "site", folder / "html", profile)
 

@@ -14,7 +14,7 @@ import words
 from faithlab import stats
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import tables
+from faithstudy import tables
 
 STATISTICS = {name: METRICS[name].summary for name in ("ReCo", "MeGe")}
 """What a long table is asked for in place of the mean, by the name in `choices.yml`."""

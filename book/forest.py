@@ -15,9 +15,9 @@ import pandas as pd
 import words
 from judged import CHANGED, COUNTED, SYMBOLS, Group, Page, anchor, folder, grouped, sign
 
-from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
-from faithlab.claims.verdicts import BETWEEN, LEAST, POOLED, compared, deciding, sureness, unit_of
-from faithlab.study.reasons import LOOKS, once
+from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, VERDICTS
+from faithstudy.claims.verdicts import BETWEEN, LEAST, POOLED, compared, deciding, sureness, unit_of
+from faithstudy.diagnostics import LOOKS, once
 
 OUTCOMES = {"holds": "✓", "fails": "✗", "depends on the network": "◐", "open": "?"}
 DECIDES = {

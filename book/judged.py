@@ -16,10 +16,10 @@ import pandas as pd
 import words
 import yaml
 
-from faithlab.claims import VERDICTS, evidence
-from faithlab.claims.verdicts import COUNTS, reopened
-from faithlab.study import places
-from faithlab.study.results import RECORDED_ORDER, Recorded, recorded
+from faithstudy import paths
+from faithstudy.claims import VERDICTS, evidence
+from faithstudy.claims.verdicts import COUNTS, reopened
+from faithstudy.run import RECORDED_ORDER, Recorded, recorded
 
 SYMBOLS = dict(zip(VERDICTS, ("✓", "✗", "◐", "?", "–"), strict=True))
 CHANGED = "Judged as it stood then"
@@ -47,7 +47,7 @@ class Page:
         provenance: of the run that heads.
         build: the provenance of this build's run.
         reasons: what may be why claims are not reproduced, of this build's page, which asks its best evidence: `claim`,
-            and the columns of `faithlab.study.reasons.frame`.
+            and the columns of `faithstudy.diagnostics.frame`.
     """
 
     name: str
@@ -90,7 +90,7 @@ def page(folder: Path, name: str) -> Page:
     if "evidence" in said:
         estimated = found.parts.loc[~found.parts["premise"] & found.parts["kind"].ne("counted"), "claim"]
         for place, claim in found.claims[~found.claims["id"].isin(estimated)].iterrows():
-            tables = places.recorded(name, claim["best"]) if claim["best"] else folder
+            tables = paths.recorded(name, claim["best"]) if claim["best"] else folder
             said["evidence"][place] += counted_on(tables, found.provenance if claim["best"] else found.build)
     asked = folder / "reasons.csv"
     asked = pd.read_csv(asked, index_col="claim").map(words.plain).reset_index() if asked.is_file() else found.reasons
@@ -130,7 +130,7 @@ def _page(folder: Path, name: str) -> Page:
     parts = _whole(folder / "parts.csv")
     kept = better(folder, name, "claims")
     if kept is not None:
-        theirs = _whole(places.recorded(name, kept.profile) / "parts.csv")
+        theirs = _whole(paths.recorded(name, kept.profile) / "parts.csv")
         # Some are judged in larger profiles alone; a claim that the page no longer makes is not shown.
         alone = kept.frame[~kept.frame["id"].isin(claims["id"]) & kept.frame["id"].isin(_made(name))]
         claims = pd.concat([claims, alone], ignore_index=True)
@@ -190,13 +190,13 @@ def _changed(claims: pd.DataFrame, parts: pd.DataFrame, then: pd.DataFrame, thei
 
 def _made(name: str) -> set[str]:
     """What may be the name of a claim that a page makes: the words in quotes of its script."""
-    script = places.root() / "notebooks" / f"{name}.py"
+    script = paths.root() / "notebooks" / f"{name}.py"
     return set(re.findall(r"\"([a-z0-9-]+)\"", script.read_text(encoding="utf-8"))) if script.is_file() else set()
 
 
 def pages(results: Path) -> list[Page]:
     """Every page that judges claims in the results of a build, in the order of the book."""
-    listed = places.pages()
+    listed = paths.pages()
     found = {path.parent.relative_to(results).as_posix(): path.parent for path in results.rglob("claims.csv")}
     order = sorted(found, key=lambda name: (listed.index(name) if name in listed else len(listed), name))
     return [page(found[name], name) for name in order]
@@ -269,7 +269,7 @@ def grouped(claims: pd.DataFrame, alike: Sequence[Mapping[str, Any]] | None = No
         alike: what is declared in `alike.yml` for the paper, instead of that file; what is not here is left out.
     """
     if alike is None and len(claims):
-        declared = yaml.safe_load((places.root() / "book" / "alike.yml").read_text(encoding="utf-8")) or {}
+        declared = yaml.safe_load((paths.root() / "book" / "alike.yml").read_text(encoding="utf-8")) or {}
         alike = declared.get(folder(claims["paper"].iloc[0]), ())
     rows = ordered(claims)
     group_of = {name: k for k, group in enumerate(alike or ()) for name in group["claims"]}

@@ -18,8 +18,8 @@ from judged import CHANGED, Page, anchor, folder
 from judged import COUNTED as SIGN
 from nbformat import NotebookNode
 
-from faithlab.claims import VERDICTS
-from faithlab.study import places
+from faithstudy import paths
+from faithstudy.claims import VERDICTS
 
 ANSWER = "answer"
 """The tag of cells that come right below the box: the figure that shows the answer, or a sentence that says it."""
@@ -151,7 +151,7 @@ def caveats(page: Page, declared: Mapping[str, Sequence[Mapping[str, Any]]] | No
         declared: instead of that file.
     """
     if declared is None:
-        declared = yaml.safe_load((places.root() / "book" / "caveats.yml").read_text(encoding="utf-8"))
+        declared = yaml.safe_load((paths.root() / "book" / "caveats.yml").read_text(encoding="utf-8"))
     given = page.provenance.get("parameters", {})
     known = [*declared.get(page.name.split("/")[0], []), *declared.get(page.name, [])]
     found = [
@@ -242,7 +242,7 @@ def _address(claim: Any, up: str) -> str:
 
 def _verdict_page(paper: str) -> bool:
     """Whether a paper has a page for its verdict."""
-    return (places.root() / "book" / folder(paper) / "verdict.md").is_file()
+    return (paths.root() / "book" / folder(paper) / "verdict.md").is_file()
 
 
 def _recorded_claims(page: Page) -> str:
@@ -307,7 +307,7 @@ def _counted(run: Mapping[str, Any]) -> str:
 def _larger(page: Page) -> str:
     """In words, the recorded run of the profile study or paper that stands beside a build without claims."""
     for profile in ("paper", "study"):
-        told = places.recorded(page.name, profile) / "provenance.json"
+        told = paths.recorded(page.name, profile) / "provenance.json"
         if told.is_file() and page.provenance["profile"] != profile:
             counted = _counted(json.loads(told.read_text(encoding="utf-8")))
             return ", ".join([f"a recorded run, {profile} profile", *([counted] if counted else [])])

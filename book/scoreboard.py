@@ -21,16 +21,16 @@ import seaborn as sns
 import yaml
 
 from faithlab import stats
-from faithlab.claims import PARTLY, REPRODUCED
 from faithlab.metrics import METRICS
 from faithlab.metrics.size import holds
 from faithlab.scores import COLUMNS, Scores
-from faithlab.study import figures, places, profiles, provenance, published
-from faithlab.study.agreement import INPUTS, LEFT_OUT, NOT_COMPARED
-from faithlab.study.results import UNHASHED, Recorded, recorded, recorded_runs
-from faithlab.study.tables import SOURCES
-from faithlab.trials import examination
-from faithlab.trials.comparisons import in_one_sign
+from faithstudy import paths, plots, profiles, provenance, published
+from faithstudy.claims import PARTLY, REPRODUCED
+from faithstudy.regression import INPUTS, LEFT_OUT, NOT_COMPARED
+from faithstudy.run import UNHASHED, Recorded, recorded, recorded_runs
+from faithstudy.tables import SOURCES
+from faithstudy.trials import examination
+from faithstudy.trials.comparisons import in_one_sign
 
 CALLED = {
     "photographs_judged": "photographs",
@@ -70,7 +70,7 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
             `recorded.md`, `columns.md`, `measurements.md`, `error-rates.md`, `not-compared.md`, `metrics.md`.
         pages: the pages that judge claims, in the order of the book, where they are known; None: they are read.
     """
-    figures.theme()
+    plots.theme()
     target.mkdir(parents=True, exist_ok=True)
     (target / "metrics.md").write_text(_metrics(), encoding="utf-8")
 
@@ -85,14 +85,14 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
     apart = [f'- <a href="../notebooks/{name}.html">{name}</a>{what}.\n' for name, what in said.items()]
     (target / "not-compared.md").write_text("".join(apart), encoding="utf-8")
 
-    declared = yaml.safe_load((places.root() / "book" / "choices.yml").read_text(encoding="utf-8"))
+    declared = yaml.safe_load((paths.root() / "book" / "choices.yml").read_text(encoding="utf-8"))
     for paper, of in (declared or {}).items():
         (target / f"choices-{paper}.md").write_text(choices.ranked(results, **of), encoding="utf-8")
 
     pages = judged.pages(results) if pages is None else pages
     claims = pd.concat([page.claims for page in pages], ignore_index=True) if pages else pd.DataFrame({"paper": []})
     # A paper is one that has a page for its verdict; the claims of other pages stand on these alone.
-    simulated = [kept.frame for name in places.pages() if (kept := recorded(name, "error_rates"))]
+    simulated = [kept.frame for name in paths.pages() if (kept := recorded(name, "error_rates"))]
     (target / "error-rates.md").write_text(_simulated(simulated, claims), encoding="utf-8")
     claims = claims[[_has_verdicts(paper) for paper in claims["paper"]]]
     if len(claims):
@@ -126,7 +126,7 @@ def write(results: Path, target: Path, pages: Sequence[judged.Page] | None = Non
         (target / "matrix.md").write_text(_matrix(trust), encoding="utf-8")
         (target / "examination.md").write_text(_examined(trust, price, about), encoding="utf-8")
 
-    figures.law().savefig(target / "law.svg", bbox_inches="tight", metadata={"Date": None})
+    plots.law().savefig(target / "law.svg", bbox_inches="tight", metadata={"Date": None})
     sizes = results / "f-fidelity/explanation-size/sizes.csv"
     if sizes.is_file():
         kept = judged.better(sizes.parent, "f-fidelity/explanation-size", "sizes")
@@ -200,11 +200,11 @@ def _measurements(runs: list[Mapping]) -> str:
     """The long tables of the recorded runs as files: rows and sizes, and how many there are in all."""
     rows, count, size = [], 0, 0
     for run in runs:
-        for path in sorted(places.recorded(run["notebook"], run["profile"]).glob("*.parquet")):
+        for path in sorted(paths.recorded(run["notebook"], run["profile"]).glob("*.parquet")):
             held, kilobytes = pyarrow.parquet.read_metadata(path).num_rows, path.stat().st_size / 1000
             count, size = count + held, size + kilobytes
             what = f"[{run['notebook']}](../notebooks/{run['notebook']}), {path.stem.replace('_', ' ')}"
-            name = path.relative_to(places.root() / "data/results").as_posix()
+            name = path.relative_to(paths.root() / "data/results").as_posix()
             rows.append(f"| {what} | {held:,} | {kilobytes:,.0f} | `{name}` |")
     if not rows:
         return "No run is recorded yet.\n"
@@ -222,7 +222,7 @@ def _inputs(run: Mapping) -> str:
             counts[name] = count
     if not counts:
         asked = set()
-        for path in places.recorded(run["notebook"], run["profile"]).glob("*.parquet"):
+        for path in paths.recorded(run["notebook"], run["profile"]).glob("*.parquet"):
             asked |= {
                 (block.labels["dataset"], image) for block in Scores.load(path) for image in block.images.tolist()
             }
@@ -232,7 +232,7 @@ def _inputs(run: Mapping) -> str:
 
 def _has_verdicts(paper: str) -> bool:
     """Whether a paper has a page for its verdicts."""
-    return (places.root() / "book" / judged.folder(paper) / "verdict.md").is_file()
+    return (paths.root() / "book" / judged.folder(paper) / "verdict.md").is_file()
 
 
 def _simulated(tables: list[pd.DataFrame], claims: pd.DataFrame) -> str:
@@ -437,14 +437,14 @@ def _matrix(trust: pd.DataFrame, *, intervals: bool = False) -> str:
     """
     of = trust[trust["size"] == "all images"]
     of = of if "kind" in of else of.assign(kind="")
-    applies = of.groupby("metric")["verdict"].agg(lambda verdicts: verdicts.isin(figures.VERDICTS).any())
-    names = [name for name, _ in figures.in_order(of) if applies[name]]
+    applies = of.groupby("metric")["verdict"].agg(lambda verdicts: verdicts.isin(plots.VERDICTS).any())
+    names = [name for name, _ in plots.in_order(of) if applies[name]]
     trials = list(dict.fromkeys(of["trial"]))
     head = "".join(f'<th scope="col">{html.escape(trial)}</th>' for trial in trials)
     tables = []
     for kind, own in of.groupby("kind", sort=False):
         found = {(row.metric, row.trial): row for row in own.itertuples()}
-        asked_of = own[own["verdict"].isin(figures.VERDICTS)].groupby("metric")["verdict"].agg(set)
+        asked_of = own[own["verdict"].isin(plots.VERDICTS)].groupby("metric")["verdict"].agg(set)
         cells = {
             name: "".join(_cell(found.get((name, trial)), trial, intervals) for trial in trials)
             for name in names
@@ -491,10 +491,10 @@ def recorded_matrix(kept: Recorded) -> str:
 
 def _cell(row: Any, trial: str, interval: bool = False) -> str:
     """A cell of the matrix, of a row of the table of trust; a phone, which has no columns, shows its trial in it."""
-    if row is None or row.verdict not in figures.VERDICTS:
+    if row is None or row.verdict not in plots.VERDICTS:
         return '<td class="none"><span class="sr-only">does not apply</span></td>'
     value = f"{round(row.T, 2) + 0.0:.2f}".replace("-", "−")  # no -0.00
-    sign = f'<b aria-hidden="true">{figures.VERDICTS[row.verdict][1]}</b><span class="sr-only">{row.verdict}</span>'
+    sign = f'<b aria-hidden="true">{plots.VERDICTS[row.verdict][1]}</b><span class="sr-only">{row.verdict}</span>'
     kind = f'class="{row.verdict}{" home" if row.home else ""}"'
     # A dash takes least room in a narrow cell; not before a minus.
     between = "–" if getattr(row, "high", 0) >= 0 else " to "
@@ -681,4 +681,4 @@ def _answer(correlations: pd.DataFrame) -> plt.Figure:
         }
         axes.annotate(explainer, (0, sum(at) / len(at) + 0.5), (-62, 0), ha="center", va="center", **middle)
         axes.axhline(at[-1] + 1, color="white", linewidth=5)
-    return figures.show(figure)
+    return plots.show(figure)

@@ -5,7 +5,7 @@ import functools
 import importlib
 from collections.abc import Mapping
 
-from faithlab.study import places
+from faithstudy import paths
 
 SHOWN = 5
 """Pages named below an entry, the first in the order of the book."""
@@ -17,7 +17,7 @@ def asked(source: str) -> set[str]:
     found: set[str] = set()
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "faithlab":
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in ("faithlab", "faithstudy"):
             local |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id in local:
@@ -28,7 +28,7 @@ def asked(source: str) -> set[str]:
 
 
 def defined(name: str) -> str:
-    """Where it is defined: the API describes `faithlab.claims.better` in `faithlab.claims.parts`."""
+    """Where it is defined: the API describes `faithstudy.claims.better` in `faithstudy.claims.parts`."""
     module, _, attribute = name.rpartition(".")
     try:
         thing = getattr(importlib.import_module(module), attribute)
@@ -42,8 +42,8 @@ def defined(name: str) -> str:
 def pages() -> Mapping[str, list[str]]:
     """By what is used: the pages that use it, in the order of the book."""
     found: dict[str, list[str]] = {}
-    for page in places.pages():
-        for name in sorted({defined(name) for name in asked(places.script(page).read_text(encoding="utf-8"))}):
+    for page in paths.pages():
+        for name in sorted({defined(name) for name in asked(paths.script(page).read_text(encoding="utf-8"))}):
             found.setdefault(name, []).append(page)
     return found
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from faithlab.study.names import NETWORKS, named
+from faithstudy.display_names import NETWORKS, named
 
 LABELS = {
     "1-Lipschitz": NETWORKS["lipschitz"],

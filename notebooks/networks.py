@@ -37,14 +37,14 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from IPython.display import Markdown, display
 
-from faithlab.study import figures, headlines, tables
-from faithlab.study.names import NETWORKS
-from faithlab.study.names import named as readable
-from faithlab.study.results import Run, recorded_runs
-from faithlab.zoo import shipped
-from faithlab.zoo.training import Recipe
+from faithstudy import plots, summaries, tables
+from faithstudy.display_names import NETWORKS
+from faithstudy.display_names import named as readable
+from faithstudy.networks import shipped
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run, recorded_runs
 
-figures.theme()
+plots.theme()
 run = Run("networks", globals())
 
 
@@ -219,7 +219,7 @@ if rows:
     ]
     roar = len(networks) - len(judged)
     text = (
-        f"**{len(judged)} networks** that ship with the study, of {len(called)} kinds ({headlines.listed(called)}) on "
+        f"**{len(judged)} networks** that ship with the study, of {len(called)} kinds ({summaries.listed(called)}) on "
         f"{judged['data'].nunique()} data sets. They are right on {of_ends[0]} to {of_ends[1]} of their test examples, the median on "
         f"{judged['accuracy'].median():.0%}"
         + (
@@ -253,7 +253,7 @@ if rows:
     axes.legend(
         loc="lower left", bbox_to_anchor=(-0.03, 1), ncols=2, columnspacing=0.8, handletextpad=0.2, fontsize="small"
     )
-    display(figures.show(figure))
+    display(plots.show(figure))
 
 # %% [markdown]
 # ## Accuracy, size, and where they were trained

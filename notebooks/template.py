@@ -55,15 +55,15 @@ import matplotlib.pyplot as plt
 from IPython.display import Markdown
 
 from faithlab import segments, stats
-from faithlab.claims import best
 from faithlab.metrics import METRICS, evaluate, own
-from faithlab.readouts import probability
-from faithlab.study import figures, tables
-from faithlab.study.results import Run
-from faithlab.trials import subjects
-from faithlab.zoo.training import Recipe
+from faithlab.outputs import probability
+from faithstudy import plots, tables
+from faithstudy.claims import best
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run
+from faithstudy.trials import tasks
 
-figures.theme()
+plots.theme()
 run = Run("template", globals())
 
 # %% [markdown]
@@ -75,7 +75,7 @@ run = Run("template", globals())
 # %%
 recipe = Recipe(data="mnist", model="cnn3", model_options={"channels": 1}, epochs=3, limit=train, seed=seed)
 shape = segments.patches(28, 28, patch)
-subject = subjects.subject(recipe, images, features=shape)
+subject = tasks.subject(recipe, images, features=shape)
 correct = (subject.model(subject.x).argmax(1) == subject.target).float().mean()
 Markdown(f"{correct:.1%} of {images} digits are recognised.")
 
@@ -94,7 +94,7 @@ Markdown(f"{correct:.1%} of {images} digits are recognised.")
 
 # %%
 metrics = {"Fid+": METRICS["Fid+"].given(readout=probability, sizes=[k / 10 for k in range(1, 10)])} | own()
-scores = evaluate(metrics, subject, subjects.attributions(subject, {name: name for name in explainers}))
+scores = evaluate(metrics, subject, tasks.attributions(subject, {name: name for name in explainers}))
 run.save(scores, "scores")
 
 # %% [markdown]
@@ -107,17 +107,17 @@ run.save(scores, "scores")
 figure, axes = plt.subplots()
 for name, marker in zip(explainers, itertools.cycle("osD^vPX"), strict=False):
     curve = stats.estimate(scores, metric="Fid+", explainer=name)
-    figures.band(axes, metrics["Fid+"].sizes, curve, marker=marker, label=name)
+    plots.band(axes, metrics["Fid+"].sizes, curve, marker=marker, label=name)
 axes.set(xlabel="share of patches removed", ylabel="probability lost", xlim=(0, 1))
 axes.legend()
-figures.show(figure)
+plots.show(figure)
 
 # %%
 tables.summaries(scores, metrics, rows="explainer")
 
 # %% [markdown]
 # A claim is a sentence with parts, and stands below what it is about. This one needs an explainer to be compared with others. [How it is judged](../book/evidence).
-# Where yours is not reproduced, {py:meth}`faithlab.study.results.Run.why` asks for the reason, with a number that tells it.
+# Where yours is not reproduced, {py:meth}`faithstudy.run.Run.why` asks for the reason, with a number that tells it.
 
 # %%
 if {"integrated-gradients"} < set(explainers):

@@ -142,7 +142,7 @@ def kernel_starts_warm(monkeypatch, programs):
 @pytest.fixture(scope="session")
 def mark_of_kernels(shared):
     """What the servers of kernels of all workers are known by, until the last test of the last worker has run."""
-    from faithlab.study import pipeline
+    from faithstudy import pipeline
 
     (users := shared / "kernels").mkdir(exist_ok=True)
     mark, own = hashlib.sha256(str(shared).encode()).hexdigest()[:32], users / str(os.getpid())
@@ -158,7 +158,7 @@ def mark_of_kernels(shared):
 @pytest.fixture(scope="module")
 def warm_kernels(mark_of_kernels):
     """Notebooks that the tests of a module execute start warm, as in a build."""
-    from faithlab.study import kernels, pipeline
+    from faithstudy import kernels, pipeline
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(pipeline.MARK, mark_of_kernels)
@@ -248,17 +248,17 @@ def statements(tmp_path_factory) -> Path:
     What the modules state, and that the two faces of each notebook agree: whether they do is asked in `test_packaging`.
     A test that edits one face of a notebook takes ``pairs.json`` away: what was in the other is not in it.
     """
-    from faithlab.study import places, reach
+    from faithstudy import dependencies, paths
 
     folder = tmp_path_factory.mktemp("statements")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FAITHLAB_BUILD", str(folder))
-        for forget in (reach._statements, reach._hash):
+        for forget in (dependencies._statements, dependencies._hash):
             forget.cache_clear()
-        reach.listed(path.relative_to(places.root()).as_posix() for path in places.root().glob("lib/faithlab/**/*.py"))
+        dependencies.listed(path.relative_to(paths.root()).as_posix() for path in paths.root().glob("lib/**/*.py"))
     agreed = {}
-    for face in (path for path in places.root().glob("notebooks/**/*") if path.suffix in (".py", ".ipynb")):
-        name = face.relative_to(places.root() / "notebooks").with_suffix("").as_posix()
+    for face in (path for path in paths.root().glob("notebooks/**/*") if path.suffix in (".py", ".ipynb")):
+        name = face.relative_to(paths.root() / "notebooks").with_suffix("").as_posix()
         files = agreed.setdefault(name, {"files": {}})["files"]
         files[face.suffix.removeprefix(".")] = hashlib.sha256(face.read_bytes()).hexdigest()
     (folder / "pairs.json").write_text(json.dumps(agreed))

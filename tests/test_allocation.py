@@ -6,7 +6,7 @@ import torch
 from faithlab import masks, stats
 from faithlab.metrics import tiers
 from faithlab.metrics.fidelity import fidelity
-from faithlab.trials import allocation
+from faithstudy.trials import allocation
 
 SIZES = torch.tensor([0.1, 0.2, 0.4, 0.7, 0.9], dtype=torch.float64)
 WEIGHTS = allocation.weights(SIZES)

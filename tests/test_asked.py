@@ -11,10 +11,10 @@ import pytest
 import torch
 import yaml
 
-from faithlab.claims import REPRODUCED, UNDECIDED
 from faithlab.scores import Scores
-from faithlab.study import places, published
-from faithlab.study.results import recorded
+from faithstudy import paths, published
+from faithstudy.claims import REPRODUCED, UNDECIDED
+from faithstudy.run import recorded
 
 QUESTION = {
     "question": "Is A better?",
@@ -143,12 +143,12 @@ def test_a_question_whose_claim_is_not_in_the_build_is_left_out(pages):
 
 def written() -> set[str]:
     """The ids of all claims of all notebooks."""
-    text = "".join(path.read_text() for path in (places.root() / "notebooks").rglob("*.py"))
+    text = "".join(path.read_text() for path in (paths.root() / "notebooks").rglob("*.py"))
     return set(re.findall(r"""["']([a-z]+-[a-z0-9-]+)["']""", text))
 
 
 def test_what_is_declared_is_a_claim_of_a_notebook():
-    alike = yaml.safe_load((places.root() / "book/alike.yml").read_text())
+    alike = yaml.safe_load((paths.root() / "book/alike.yml").read_text())
     groups = [group["claims"] for of in alike.values() for group in of]
     names = [name for group in groups for name in group]
     assert set(names) <= written()
@@ -204,7 +204,7 @@ def test_where_roar_itself_differs_from_print_it_is_said():
 
 def test_where_f_fidelity_does_worse_than_plain_removal_the_guideline_says_so():
     """Its sentence is typed: the recorded run of the findings has to say it, too, away from F-Fidelity's own trial."""
-    text = (places.root() / "book/f-fidelity/guideline.md").read_text(encoding="utf-8")
+    text = (paths.root() / "book/f-fidelity/guideline.md").read_text(encoding="utf-8")
     assert "by other papers' trials F-Fidelity can do worse than plain removal" in text
     away = recorded("across/rivals", "away").frame
     rows = away[away["pair"].isin(["FFid+ > Fid+", "FFid- > Fid-"]) & (away["trial"] != "Order")]

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from faithlab import arguments, draws, masks, search, segments, stats
+from faithlab import masks, rng, search, segments, stats, validation
+from faithlab.baselines import perturbed
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import (
     alignment,
@@ -27,7 +28,6 @@ from faithlab.metrics import (
     trajectory,
 )
 from faithlab.metrics.fidelity import fidelity, remaining
-from faithlab.references import perturbed
 
 A = torch.tensor([[3.0, 1, 2, 0], [0, 1, 2, 3]])
 PRESENT = torch.ones(2, 4, dtype=torch.bool)
@@ -161,8 +161,8 @@ PARAMETERS = {
     ),
     "share of degrade": (lambda v: degrade(A, v), "share between 0 and 1", (-0.5, 1.5, None)),
     "features": (lambda v: masks.counts([0.5], v), "features .*of at least 0", (-1, 2.5)),
-    "elements": (lambda v: draws.bits(0, IDENTITIES, IDENTITIES, v), "elements .*of at least 0", (-1, 2.5)),
-    "seed of draws": (lambda v: draws.uniform(v, IDENTITIES, IDENTITIES, 3), "seed .*number from", (0.5, 2**64, None)),
+    "elements": (lambda v: rng.bits(0, IDENTITIES, IDENTITIES, v), "elements .*of at least 0", (-1, 2.5)),
+    "seed of draws": (lambda v: rng.uniform(v, IDENTITIES, IDENTITIES, 3), "seed .*number from", (0.5, 2**64, None)),
     "resamples": (lambda v: stats.bootstrap(3, v, torch.Generator()), "resamples .*of at least 0", (-1, 0.5)),
     "examples": (lambda v: stats.bootstrap(v, 3, torch.Generator()), "examples .*of at least 1", (0, 0.5)),
     "height": (lambda v: segments.pixels(v, 3), "height .*of at least 1", (0, -1, 2.5)),
@@ -295,7 +295,7 @@ CALLS = {
     ),
     # draws, segments, stats
     "a wrong number of identities": (
-        lambda: draws.identities(3, IDENTITIES, torch.device("cpu")),
+        lambda: rng.identities(3, IDENTITIES, torch.device("cpu")),
         r"one identity per image, shape \(3,\), but got \(2,\); pass the images' indices",
     ),
     "patches that do not divide": (
@@ -553,12 +553,12 @@ def test_integers_are_an_attribution(metric):
 
 
 def test_a_negative_seed_is_a_seed():
-    drawn = [draws.uniform(seed, IDENTITIES, IDENTITIES, 50) for seed in (-1, 1, -(1 << 63), (1 << 63) - 1)]
+    drawn = [rng.uniform(seed, IDENTITIES, IDENTITIES, 50) for seed in (-1, 1, -(1 << 63), (1 << 63) - 1)]
     assert len({tuple(numbers.flatten().tolist()) for numbers in drawn}) == 4
 
 
 def test_whole_numbers_of_numpy_and_torch_are_whole_numbers():
-    assert arguments.whole("draws", np.int64(3), 1) == arguments.whole("draws", torch.tensor(3), 1) == 3
+    assert validation.whole("draws", np.int64(3), 1) == validation.whole("draws", torch.tensor(3), 1) == 3
 
 
 UNDEFINED = {

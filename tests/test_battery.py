@@ -12,9 +12,9 @@ import torchvision
 from torch import nn
 
 import strange
-from faithlab import engine, preparation, readouts, segments
-from faithlab.study import profiles
-from faithlab.zoo import models
+from faithlab import engine, outputs, preparation, segments
+from faithstudy import profiles
+from faithstudy.networks import models
 from strange import IMAGES, settled
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:Using .torch.compile:UserWarning")
@@ -60,7 +60,7 @@ def check(
             engine.scorer(
                 *(model, x, torch.full((len(x),), c)),
                 segments=segmentation,
-                readout=readouts.logit,
+                readout=outputs.logit,
                 precision=precision,
             )
             for c in range(classes)

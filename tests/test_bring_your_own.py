@@ -12,9 +12,9 @@ import torch
 import yaml
 
 from faithlab import explainers, metrics
-from faithlab.study import examine, kinds, profiles
-from faithlab.subject import Subject
-from faithlab.trials import examination
+from faithlab.task import Subject
+from faithstudy import architectures, examine, profiles
+from faithstudy.trials import examination
 from guides import ROOT, command, guide
 
 GUIDE = guide("bring-your-own")
@@ -183,7 +183,7 @@ def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):
     (tmp_path / "my_network.py").write_text(GUIDE.holding("python", "# my_network.py"))
     *_, line = GUIDE.holding("bash", "make examine").splitlines()
     given = {word.split("=")[0].lower(): f"{tmp_path}/{word.split('=')[1]}" for word in line.split()[2:]}
-    found = kinds.yours(**given, parameters={**profiles.resolve("across/examination"), "images": 8})
+    found = architectures.yours(**given, parameters={**profiles.resolve("across/examination"), "images": 8})
     assert found.subject.x.shape == (8, 1, 16, 16)
     assert found.right[0].images == 8
     examine.check(**given)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from faithlab.fetch import cache
+from faithstudy.data import cache
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ import sys
 import time
 from pathlib import Path
 
-from faithlab.fetch import cache
+from faithstudy.data import cache
 
 path, *more = map(Path, sys.argv[1:])
 print("ready", flush=True)
@@ -189,7 +189,7 @@ def test_a_killed_writer_leaves_no_file_and_its_remains_go_with_the_next_lock(tm
     script = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from faithlab.fetch import cache\n"
+        "from faithstudy.data import cache\n"
         "with cache.lock(Path(sys.argv[1])), cache.write_atomically(Path(sys.argv[1])) as temporary:\n"
         "    temporary.write_text('half')\n"
         "    print('writing', flush=True)\n"

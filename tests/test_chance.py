@@ -5,8 +5,8 @@ import torch
 
 from faithlab import stats
 from faithlab.metrics import METRICS, Metric
-from faithlab.subject import Subject
-from faithlab.trials.chance import RANDOM, against, chance
+from faithlab.task import Subject
+from faithstudy.trials.chance import RANDOM, against, chance
 
 WEIGHTS = torch.rand(40, 12, generator=torch.Generator().manual_seed(0)) + 0.1
 

@@ -11,9 +11,9 @@ import words
 import yaml
 
 from faithlab.scores import Scores
-from faithlab.study import places
+from faithstudy import paths
 
-ROOT = places.root()
+ROOT = paths.root()
 PAPERS = yaml.safe_load((ROOT / "book/choices.yml").read_text(encoding="utf-8"))
 CHANGES = {"page": "paper/page", "table": "changes", "rows": {"of": "change"}, "names": ["difference", "explainer"]}
 SIGNS = {
@@ -155,11 +155,11 @@ def test_a_larger_recorded_run_takes_the_place_of_the_build(results, monkeypatch
 
 
 def test_declared_choices_name_pages_and_tables_that_they_save():
-    pages = places.pages()
+    pages = paths.pages()
     for paper in PAPERS.values():
         for choice in paper["measured"]:
             assert choice["page"] in pages
-            assert f'"{choice["table"]}")' in places.script(choice["page"]).read_text(encoding="utf-8")
+            assert f'"{choice["table"]}")' in paths.script(choice["page"]).read_text(encoding="utf-8")
 
 
 def test_every_page_of_deviations_begins_with_what_was_measured():

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import yaml
 
-from faithlab.fetch.cache import folder
+from faithstudy.data.cache import folder
 from test_pipeline import ROOT, Project
 
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch")
@@ -49,7 +49,7 @@ def study(place):
     place.mkdir()
     project = Project(place)
     project.build_pages_quickly()
-    shutil.copy(ROOT / "lib/faithlab/zoo/datasets.py", place / "lib/faithlab/zoo/datasets.py")
+    shutil.copy(ROOT / "lib/faithstudy/data/datasets.py", place / "lib/faithstudy/data/datasets.py")
     shutil.copytree(ROOT / "data/published", place / "data/published", dirs_exist_ok=True)
     shutil.rmtree(place / "notebooks")
     known = yaml.safe_load((ROOT / "notebooks/profiles.yml").read_text())

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 import literal
-from faithlab import engine, masks, references, segments
+from faithlab import baselines, engine, masks, segments
 from faithlab.metrics import deletion, few_class, trajectory
 from faithlab.metrics.fidelity import fidelity
 from faithlab.metrics.saco import saco
-from faithlab.zoo import models
+from faithstudy.networks import models
 
 FEATURES = 16
 FRACTIONS = [0.1, 0.25, 0.5, 0.75, 0.9]
@@ -323,7 +323,7 @@ def on(kind: str):
     texts = kind == "tokens"
     draw = torch.randint(3, 30, (COUNT, *shape), generator=generator)
     x = draw if texts else torch.randn(COUNT, *shape, generator=generator)
-    reference = partial(references.token, identity=MASK) if texts else references.zero
+    reference = partial(baselines.token, identity=MASK) if texts else baselines.zero
 
     @cache
     def ask_of(image):

@@ -10,8 +10,8 @@ from torch import nn
 
 from faithlab import stats
 from faithlab.scores import Scores
-from faithlab.trials import cost
-from faithlab.trials.cost import Ratio
+from faithstudy.trials import cost
+from faithstudy.trials.cost import Ratio
 
 
 def test_every_piece_of_work_runs_in_turn_after_a_round_that_warms_up():

@@ -8,17 +8,18 @@ import pytest
 import torch
 
 import literal
-from faithlab import claims, stats
-from faithlab.claims.verdicts import judge_part
+from faithlab import stats
 from faithlab.metrics import METRICS, consistency
 from faithlab.metrics.distance import l1, spearman
 from faithlab.scores import Scores
-from faithlab.study import profiles
-from faithlab.study.results import recorded
-from faithlab.trials import cross_trained, neighbours, subjects
-from faithlab.zoo import datasets, degradation, folds, models, training
-from faithlab.zoo.sets import ImageSet
-from faithlab.zoo.training import Recipe
+from faithstudy import claims, profiles
+from faithstudy.claims.verdicts import judge_part
+from faithstudy.data import datasets
+from faithstudy.data.sets import ImageSet
+from faithstudy.networks import degradation, folds, models, training
+from faithstudy.networks.training import Recipe
+from faithstudy.run import recorded
+from faithstudy.trials import cross_trained, neighbours, tasks
 
 K = 3
 LABELS = torch.arange(60) % 3
@@ -237,10 +238,10 @@ def test_other_weights_keep_the_folds(family):
 
 
 def test_neighbours_are_explained_with_noise_of_their_own(folder):
-    subject = subjects.subject(RECIPE, 6)
+    subject = tasks.subject(RECIPE, 6)
     explainers = {"Saliency": "saliency", "Random": ("random", {"seed": 0})}
     metrics, around = {"S_avg": METRICS["S_avg"]}, {"radius": 1e-6, "count": 2, "variant": "l1"}
-    maps = subjects.attributions(subject, explainers)
+    maps = tasks.attributions(subject, explainers)
     table_of = neighbours.neighbours(metrics, subject, explainers, maps, **around).frame()
     table = table_of.groupby("explainer")["value"].mean()
     assert table["Saliency"] < 0.05  # the input hardly moved
@@ -258,10 +259,10 @@ def test_neighbours_are_explained_with_noise_of_their_own(folder):
 def test_a_set_with_fewer_images_than_are_asked_for_says_so(folder, monkeypatch, caplog):
     monkeypatch.setattr(training, "trained", lambda recipe: models.build(recipe.model, **recipe.model_options).eval())
     there = len(datasets.load("colours", "test"))
-    assert len(subjects.subject(RECIPE, there).x) == there
+    assert len(tasks.subject(RECIPE, there).x) == there
     assert not caplog.messages
     for _ in range(2):
-        assert len(subjects.subject(RECIPE, 99_999_999_999).x) == there
+        assert len(tasks.subject(RECIPE, 99_999_999_999).x) == there
     said = f"99999999999 examples are asked for, but colours test has {there}: all of them are taken"
     assert caplog.messages == [said]
 
@@ -269,8 +270,8 @@ def test_a_set_with_fewer_images_than_are_asked_for_says_so(folder, monkeypatch,
 def test_a_network_itself_has_the_subject_of_its_recipe_but_for_its_names(folder, monkeypatch):
     model, data = models.build(RECIPE.model, **RECIPE.model_options).eval(), datasets.load("colours", "test")
     monkeypatch.setattr(training, "trained", lambda recipe: model)
-    of_recipe, places = subjects.subject(RECIPE, 3), torch.tensor([0, 1, 2])
-    own = subjects.subject(model, places, data=data, name="mine", dataset="others test")
+    of_recipe, places = tasks.subject(RECIPE, 3), torch.tensor([0, 1, 2])
+    own = tasks.subject(model, places, data=data, name="mine", dataset="others test")
     for name in ("model", "x", "target", "segments", "images"):
         one, other = getattr(own, name), getattr(of_recipe, name)
         assert one is other or torch.equal(one, other), name

@@ -21,10 +21,9 @@ import pytest
 import torch
 from PIL import Image
 
-from faithlab.fetch import cache, sources
-from faithlab.fetch.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source
-from faithlab.zoo import colored, datasets, formats
-from faithlab.zoo.sets import ImageSet
+from faithstudy.data import cache, colored, datasets, formats, sources
+from faithstudy.data.sets import ImageSet
+from faithstudy.data.sources import DatasetUnavailable, DebianPackage, Download, NpmPackage, Source
 
 INPUTS = np.random.default_rng(0).integers(0, 256, (6, 1, 5, 4), dtype=np.uint8)
 LABELS = np.array([3, 0, 1, 1, 2, 0])
@@ -619,7 +618,7 @@ def test_mnist_is_the_official_mnist():
 
 def test_fashion_mnist_is_the_official_one():
     if not at_hand("fashion-mnist"):
-        pytest.skip("fashion-mnist is not in the cache; python -m faithlab.zoo.datasets fetch fashion-mnist")
+        pytest.skip("fashion-mnist is not in the cache; python -m faithstudy.data.datasets fetch fashion-mnist")
     train, test = datasets.load("fashion-mnist"), datasets.load("fashion-mnist", "test")
     assert [md5(data) for part in (train, test) for data in idx_files(part)] == [
         "f4a8712d7a061bf5bd6d2ca38dc4d50a",
@@ -632,7 +631,7 @@ def test_fashion_mnist_is_the_official_one():
 
 def test_cifar10_is_the_official_one():
     if not at_hand("cifar10"):
-        pytest.skip("cifar10 is not in the cache; python -m faithlab.zoo.datasets fetch cifar10")
+        pytest.skip("cifar10 is not in the cache; python -m faithstudy.data.datasets fetch cifar10")
     train, test = datasets.load("cifar10"), datasets.load("cifar10", "test")
     assert train.labels[:10].tolist() == [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]
     assert torch.bincount(train.labels).tolist() == [5000] * 10

@@ -10,13 +10,13 @@ import scipy.stats
 import torch
 from torch import nn
 
-from faithlab import draws, references, stats
+from faithlab import baselines, rng, stats
 from faithlab.decide import UNDECIDED, Decision, Look, decide
 from faithlab.metrics import METRICS, Metric
-from faithlab.readouts import probability
+from faithlab.outputs import probability
 from faithlab.stats import sequential
-from faithlab.study import figures
-from faithlab.subject import Subject
+from faithlab.task import Subject
+from faithstudy import plots
 
 
 def of_images(score, attribution):
@@ -212,7 +212,7 @@ def judged(differences):
 def test_what_is_simulated_is_what_decide_does(law, effect):
     for differences, _ in itertools.islice(simulated(law, effect), 4):
         nobody = torch.zeros(1, dtype=torch.int64)
-        order = draws.permutations(0, nobody, nobody, len(differences)).flatten()
+        order = rng.permutations(0, nobody, nobody, len(differences)).flatten()
         rule = judged(differences[order])
         zeros = scores(np.zeros_like(differences))
         found = decide(METRIC, subject(len(differences)), scores(differences), zeros, growth=1.5)
@@ -350,7 +350,7 @@ def test_a_metric_of_the_registry_is_what_evaluate_measures(name):
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(40, 10, generator=generator)
     own = Subject(Additive(), x, torch.ones(40, dtype=torch.int64), torch.arange(10), tuned=Additive())
-    own = replace(own, references={**references.NAMED, "mean": references.given(x.flip(0))})
+    own = replace(own, references={**baselines.NAMED, "mean": baselines.given(x.flip(0))})
     metric = METRICS[name].given(readout=probability)
     metric = metric.given(draws=3) if name in ("FFid+", "RFid-") else metric
     metric = metric.given(draws=20) if name == "µFidelity" else metric
@@ -413,7 +413,7 @@ def test_explainers_are_named_by_themselves():
 
 def test_the_interval_of_each_look_is_drawn_over_its_forwards():
     looks = (Look(32, 100, 0.3, -0.1, 0.5), Look(40, 125, 0.2, 0.1, 0.4))
-    figure = figures.decisions([Decision("a", ("a", "b"), looks, 0), Decision("c", ("c", "b"), looks[:1], 0)], "lead")
+    figure = plots.decisions([Decision("a", ("a", "b"), looks, 0), Decision("c", ("c", "b"), looks[:1], 0)], "lead")
     left, right = figure.axes
     assert (left.get_title(), right.get_title(), left.get_ylabel()) == ("a - b", "c - b", "lead")
     bars = [segment.tolist() for segment in left.collections[0].get_segments()]

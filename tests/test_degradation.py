@@ -5,8 +5,8 @@ import scipy.stats
 import torch
 from torch import nn
 
-from faithlab.zoo import models
-from faithlab.zoo.degradation import layers, randomised, switched
+from faithstudy.networks import models
+from faithstudy.networks.degradation import layers, randomised, switched
 
 LABELS = torch.arange(20_000) % 7
 

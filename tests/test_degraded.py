@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 import torch
 
-from faithlab import claims, segments, stats
+from faithlab import segments, stats
 from faithlab.metrics import METRICS, fidelities
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
-from faithlab.study import figures, published
-from faithlab.subject import Subject
-from faithlab.trials import comparisons, degraded, masking, subjects
+from faithlab.task import Subject
+from faithstudy import claims, plots, published
+from faithstudy.trials import comparisons, degraded, masking, tasks
 
 LEVELS, SEEDS, SIZES = (0.0, 0.5, 1.0), (3, 4), (0.25, 0.5, 0.75)
 TRIAL = {"levels": LEVELS, "seeds": SEEDS}
@@ -139,8 +139,8 @@ def test_what_masks_warrant_is_the_advice_on_the_mean_of_masks_and_networks():
 
 
 def test_chosen_inputs_are_spread_over_a_sorted_set():
-    assert subjects.evenly(torch.arange(10, 20), 4).tolist() == [10, 13, 16, 19]
-    assert subjects.evenly(torch.arange(3), 8).tolist() == [0, 1, 2]
+    assert tasks.evenly(torch.arange(10, 20), 4).tolist() == [10, 13, 16, 19]
+    assert tasks.evenly(torch.arange(3), 8).tolist() == [0, 1, 2]
 
 
 def declared(scores) -> dict[str, claims.Part]:
@@ -241,7 +241,7 @@ def test_in_one_sign_the_right_order_is_1_and_ranks_stay():
 def test_degraded_curves_are_those_of_one_direction():
     scores = table(RIGHT, noise=0.0)
     look = {"size": "size", "lost": "accuracy"}
-    default, lerf = (figures.degraded_curves(scores, FOUR, **look, **way) for way in ({}, {"direction": "LeRF"}))
+    default, lerf = (plots.degraded_curves(scores, FOUR, **look, **way) for way in ({}, {"direction": "LeRF"}))
     assert [axes.get_title() for axes in default.axes] == ["Fid+", "FFid+"]
     assert [axes.get_title() for axes in lerf.axes] == ["Fid-", "FFid-"]
     for figure, sign in ((default, 1), (lerf, -1)):  # the explanation as it is: the most is lost, or the least
@@ -249,7 +249,7 @@ def test_degraded_curves_are_those_of_one_direction():
             means = [line.get_ydata().mean() for line in axes.lines]
             assert means == sorted(means, reverse=sign > 0)
     with pytest.raises(ValueError, match=r"removes features under LeRF; there are Fid\+$"):
-        figures.degraded_curves(scores, {"Fid+": FOUR["Fid+"]}, **look, direction="LeRF")
+        plots.degraded_curves(scores, {"Fid+": FOUR["Fid+"]}, **look, direction="LeRF")
 
 
 def test_by_how_much_noise_changes_a_metric_is_what_it_lost():
@@ -281,7 +281,7 @@ def test_the_least_step_of_noise_is_found_and_named():
 def test_a_series_is_drawn_as_far_as_it_goes_over_the_relevance_of_its_steps():
     shown = torch.arange(12.0).view(6, 2)
     of_steps, of_values = torch.tensor([4.0, -1, 2, 0, 9, 9]), torch.ones(12)
-    figure = figures.series(shown, {"steps": of_steps, "values": of_values}, steps=4)
+    figure = plots.series(shown, {"steps": of_steps, "values": of_values}, steps=4)
     for axes, shade in zip(figure.axes, ([1.0, 0, 0.5, 0], [1.0] * 4), strict=True):
         assert [line.get_ydata().tolist() for line in axes.lines] == shown[:4].T.tolist()
         assert axes.images[0].get_array().tolist() == [shade]

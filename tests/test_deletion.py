@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from faithlab import engine, readouts, segments
+from faithlab import engine, outputs, segments
 from faithlab.metrics import deletion
-from faithlab.zoo import models
+from faithstudy.networks import models
 
 
 def linear(keep):
@@ -46,11 +46,11 @@ def test_the_papers_four_are_choices_of_readout_and_order():
     def score(readout):
         return engine.scorer(model, x, target, segments=patches, readout=readout)
 
-    probability = deletion.curve(score(readouts.probability), attribution)
-    odds = deletion.curve(score(readouts.log_odds), attribution)
+    probability = deletion.curve(score(outputs.probability), attribution)
+    odds = deletion.curve(score(outputs.log_odds), attribution)
     torch.testing.assert_close(odds, (probability / (1 - probability)).log(), atol=1e-4, rtol=1e-4)
     assert (probability[:, :1] >= 1 / 4).all()  # the predicted class
-    hits = deletion.curve(score(readouts.hit), attribution)
+    hits = deletion.curve(score(outputs.hit), attribution)
     assert hits[:, 0].tolist() == [1.0] * 5
     assert set(hits.flatten().tolist()) <= {0.0, 1.0}
     assert (deletion.area(hits) >= 0.05).all()  # at least half of the first step

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from faithlab import engine, readouts, references, segments
-from faithlab.zoo import models
+from faithlab import baselines, engine, outputs, segments
+from faithstudy.networks import models
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = torch.randn(5, 3, 8, 8, generator=GENERATOR)
@@ -95,20 +95,20 @@ def test_images_are_masked_segment_by_segment(segmentation, channels):
     x, model = IMAGES[:, :channels], image_model(channels)
     keep = some_masks(segments.count(segmentation))
     score = engine.scorer(model, x, TARGET, segments=segmentation)
-    expected = literal_score(model, x, TARGET, keep, segmentation, torch.zeros_like(x), readouts.probability)
+    expected = literal_score(model, x, TARGET, keep, segmentation, torch.zeros_like(x), outputs.probability)
     torch.testing.assert_close(score(keep), expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(
     ("build", "x", "segmentation", "reference"),
     [
-        (Series, torch.randn(5, 8, 2, generator=GENERATOR), segments.time_steps(8), references.zero),
-        (Series, torch.randn(5, 8, 2, generator=GENERATOR), segments.values(8, 2), references.zero),
+        (Series, torch.randn(5, 8, 2, generator=GENERATOR), segments.time_steps(8), baselines.zero),
+        (Series, torch.randn(5, 8, 2, generator=GENERATOR), segments.values(8, 2), baselines.zero),
         (
             Texts,
             torch.randint(20, (5, 9), generator=GENERATOR),
             segments.tokens(9),
-            lambda x: references.token(x, 19),
+            lambda x: baselines.token(x, 19),
         ),
     ],
     ids=["time steps", "values", "tokens"],
@@ -118,12 +118,12 @@ def test_series_and_texts_are_masked_likewise(build, x, segmentation, reference)
     model = settled(build())
     keep = some_masks(segments.count(segmentation))
     score = engine.scorer(model, x, TARGET, segments=segmentation, reference=reference)
-    expected = literal_score(model, x, TARGET, keep, segmentation, reference(x).expand_as(x), readouts.probability)
+    expected = literal_score(model, x, TARGET, keep, segmentation, reference(x).expand_as(x), outputs.probability)
     torch.testing.assert_close(score(keep), expected, atol=1e-5, rtol=0)
 
 
-REFERENCES = {"zero": references.zero, "mean": references.mean, "blur": lambda x: references.blur(x, 1.0)}
-READOUTS = [readouts.probability, readouts.logit, readouts.log_odds, readouts.hit]
+REFERENCES = {"zero": baselines.zero, "mean": baselines.mean, "blur": lambda x: baselines.blur(x, 1.0)}
+READOUTS = [outputs.probability, outputs.logit, outputs.log_odds, outputs.hit]
 
 
 @pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES.keys())

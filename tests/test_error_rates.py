@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from faithlab import claims
-from faithlab.claims import PARTLY, REPRODUCED, verdicts
-from faithlab.claims.verdicts import outcomes, rule
 from faithlab.scores import Scores
 from faithlab.stats import Estimate, Interval
+from faithstudy import claims
+from faithstudy.claims import PARTLY, REPRODUCED, verdicts
+from faithstudy.claims.verdicts import outcomes, rule
 
 GATE = 23
 """Of 300 runs: an error rate of 5 % gives so many or more in 2.5 % of the suites."""
@@ -71,8 +71,8 @@ def test_simulations_say_together_what_they_say_alone(kind, monkeypatch):
         claims.best(table([0.3, 0.0], images=110), "explainer", "a", name="many"),
     )
     together = claims.error_rate(own, 20)
-    monkeypatch.setattr("faithlab.claims.error_rates.NUMBERS", 1)
-    monkeypatch.setattr("faithlab.claims.error_rates.TOGETHER", 1)
+    monkeypatch.setattr("faithstudy.claims.error_rates.NUMBERS", 1)
+    monkeypatch.setattr("faithstudy.claims.error_rates.TOGETHER", 1)
     assert claims.error_rate(own, 20) == together
 
 
@@ -83,7 +83,7 @@ def test_the_simulation_sees_a_rule_that_errs(monkeypatch):
         claimed = ((estimate.value > low) & (estimate.value < high)).all(0)
         return [verdicts.HOLDS if one else verdicts.FAILS for one in claimed]
 
-    monkeypatch.setattr("faithlab.claims.error_rates.outcomes", by_sign)
+    monkeypatch.setattr("faithstudy.claims.error_rates.outcomes", by_sign)
     for kind in ("above", "better", "within"):
         rates = claims.error_rate(claim(KINDS[kind](table([1.0, 0.5, 0.0]))), runs=100)
         assert 30 <= rates.reproduced <= 70, str(rates)

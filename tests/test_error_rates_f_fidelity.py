@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from faithlab import claims, stats
+from faithlab import stats
 from faithlab.metrics.size import Setting, readings
 from faithlab.scores import Scores
-from faithlab.trials import masking
+from faithstudy import claims
+from faithstudy.trials import masking
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -135,9 +135,9 @@ def test_a_resample_is_one_set_of_images_for_all_networks_and_cells(of):
     values = normal(2, 2, 120)
     gathered = gather(table(values), statistic(of), [X, Y], {"metric": "m"})
     got = resampled(gathered, 50)  # [networks, 1 + R, cells]
-    from faithlab import draws
+    from faithlab import rng
 
-    picks = (draws.uniform(0, torch.arange(50), torch.zeros(1, dtype=torch.int64), 120)[:, 0] * 120).long()
+    picks = (rng.uniform(0, torch.arange(50), torch.zeros(1, dtype=torch.int64), 120)[:, 0] * 120).long()
     for r, pick in enumerate([torch.arange(120), *picks]):
         expected = values.double()[..., pick].mean(-1)
         torch.testing.assert_close(got[:, r], expected if of is stats.mean else expected**2)

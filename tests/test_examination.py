@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 import torch
 
-from faithlab import draws, masks, metrics, stats
+from faithlab import masks, metrics, rng, stats
 from faithlab.explainers import explain
 from faithlab.metrics import METRICS, Metric
 from faithlab.metrics.answers import ask
 from faithlab.scores import Scores
 from faithlab.stats import sequential
-from faithlab.subject import Subject
-from faithlab.trials import examination, gaming, optimum, truth
-from faithlab.trials.examination import BEST, ORACLE, RANDOMISED, RIVAL, SEARCHED, SHUFFLED, SIZES
+from faithlab.task import Subject
+from faithstudy.trials import adversarial, examination, optimum, truth
+from faithstudy.trials.examination import BEST, ORACLE, RANDOMISED, RIVAL, SEARCHED, SHUFFLED, SIZES
 
 IMAGES, FEATURES = 60, 24
 WHO = {"dataset": "given", "network": "sum"}
@@ -71,7 +71,7 @@ def controlled(subject):
     metrics = controls()
     of = {"truth": WEIGHTS, "nearly": WEIGHTS + whole(0, 3, IMAGES, FEATURES, seed=2) / 8}
     elsewhere = {
-        name: draws.uniform(7 + k, torch.arange(IMAGES), torch.arange(1), FEATURES)[:, 0] for k, name in enumerate(of)
+        name: rng.uniform(7 + k, torch.arange(IMAGES), torch.arange(1), FEATURES)[:, 0] for k, name in enumerate(of)
     }
     table = examination.directly(metrics, subject, of, elsewhere, seeds=[0, 1])
     known, regions = truth.closed_form(IMAGES)
@@ -252,7 +252,7 @@ def test_repeat_compares_halves_and_of_one_image_other_draws():
     assert ts[1] == pytest.approx(both(one, rows)[1])
     halves = []
     for k in range(examination.HALVES):
-        drawn = draws.uniform(0, torch.tensor([k]), torch.tensor([0]), len(rows))[0, 0]
+        drawn = rng.uniform(0, torch.tensor([k]), torch.tensor([0]), len(rows))[0, 0]
         first = drawn.argsort()[: len(rows) // 2].tolist()
         rest = [i for i in range(len(rows)) if i not in first]
         halves.append(one([*rows[first, :3].double().mean(0).tolist(), *rows[rest, 3:].double().mean(0).tolist()]))
@@ -354,12 +354,12 @@ def test_a_verdict_is_where_the_interval_lies(low, high, verdict):
 
 def test_what_a_metric_sees_and_its_family_are_found_by_asking_it():
     cut = ("Fid+", "AUC", "AOPC", "LOdds", "Comp.", "MoRF", "LeRF", "LeRF - MoRF", "Insertion", "Few-class Fidelity")
-    assert {gaming.kin(METRICS[name]) for name in cut} == {("cuts of the order", "original")}
-    assert len({gaming.kin(METRICS[name]) for name in ("Fid+", "RFid+", "FFid+", "SaCo", "µFidelity")}) == 5
-    assert gaming.kin(METRICS["RFid+"]) == gaming.kin(METRICS["RFid-"])
-    assert not any(gaming.sees_only_order(METRICS[name]) for name in ("SaCo", "µFidelity"))
-    assert all(gaming.sees_only_order(METRICS[name]) for name in (*cut, "RFid+", "FFid-"))
-    assert [name for name in ("Fid+", "RFid+", "SaCo", "µFidelity") if gaming.draws_numbers(METRICS[name])] == [
+    assert {adversarial.kin(METRICS[name]) for name in cut} == {("cuts of the order", "original")}
+    assert len({adversarial.kin(METRICS[name]) for name in ("Fid+", "RFid+", "FFid+", "SaCo", "µFidelity")}) == 5
+    assert adversarial.kin(METRICS["RFid+"]) == adversarial.kin(METRICS["RFid-"])
+    assert not any(adversarial.sees_only_order(METRICS[name]) for name in ("SaCo", "µFidelity"))
+    assert all(adversarial.sees_only_order(METRICS[name]) for name in (*cut, "RFid+", "FFid-"))
+    assert [name for name in ("Fid+", "RFid+", "SaCo", "µFidelity") if adversarial.draws_numbers(METRICS[name])] == [
         "RFid+",
         "µFidelity",
     ]
@@ -367,18 +367,18 @@ def test_what_a_metric_sees_and_its_family_are_found_by_asking_it():
 
 def test_a_search_finds_an_order_that_the_metric_likes_better(subject):
     metric = METRICS["LeRF - MoRF"]
-    some = gaming.part(subject, torch.arange(12))
-    start = draws.uniform(5, torch.arange(12), torch.arange(1), FEATURES)[:, 0]
-    least = gaming.LEAST * metric.forwards(FEATURES)
-    few, many = (gaming.search(metric, some, start, budget=b) for b in (least, 60 * least))
+    some = adversarial.part(subject, torch.arange(12))
+    start = rng.uniform(5, torch.arange(12), torch.arange(1), FEATURES)[:, 0]
+    least = adversarial.LEAST * metric.forwards(FEATURES)
+    few, many = (adversarial.search(metric, some, start, budget=b) for b in (least, 60 * least))
     best = metric(some, WEIGHTS[:12])  # of an additive network the order of the contributions
     reached = [metric(some, order) for order in (start, few, many)]
     assert (reached[1] >= reached[0] - 1e-6).all()
     assert (reached[2] - reached[0]).mean() > 0.8 * (best - reached[0]).mean()
-    alone = gaming.search(metric, gaming.part(subject, torch.tensor([4])), start[4:5], budget=least)
+    alone = adversarial.search(metric, adversarial.part(subject, torch.tensor([4])), start[4:5], budget=least)
     assert torch.equal(alone, few[4:5]), "proposals belong to the image"
     with pytest.raises(ValueError, match=f"the budget is {least - 1}; give it {least}"):
-        gaming.search(metric, some, start, budget=least - 1)
+        adversarial.search(metric, some, start, budget=least - 1)
 
 
 class Deep(torch.nn.Module):
@@ -421,7 +421,7 @@ def test_a_stranger_has_forgotten_what_the_network_knew():
 )
 def test_own_model_does_not_apply_to_a_network_that_forgets_nothing(network, said):
     assert examination.stranger(of_many(network), 0.3).model is None
-    few = gaming.part(of_many(network), torch.arange(12))
+    few = adversarial.part(of_many(network), torch.arange(12))
     metrics = {"SaCo": METRICS["SaCo"].given(groups=4)}
     explainers = {"IxG": "input-x-gradient", "random too": ("random", {"seed": 9})}
     found = examination.examine(metrics, few, explainers, levels=(0.0, 1.0)).trust
@@ -439,7 +439,7 @@ def test_a_part_of_a_subject_has_its_part_of_a_reference():
         torch.arange(FEATURES).view(4, 6),
         references={"made": lambda x: made, "zero": lambda x: x.new_zeros(())},
     )
-    some = gaming.part(whole_set, torch.tensor([2, 0, 2]))
+    some = adversarial.part(whole_set, torch.tensor([2, 0, 2]))
     assert some.references["made"](some.x)[:, 0, 0, 0].tolist() == [2, 0, 2]
     assert some.references["zero"](some.x).flatten().tolist() == [0]
     assert some.images.tolist() == [2, 0, 2]
@@ -456,7 +456,7 @@ def examined(subject):
     metrics["RFid+"] = metrics["RFid+"].given(draws=2)
     metrics["SaCo"] = metrics["SaCo"].given(groups=4)
     explainers = {"IxG": "input-x-gradient", "Random too": ("random", {"seed": 9})}
-    some = gaming.part(subject, torch.arange(10))
+    some = adversarial.part(subject, torch.arange(10))
     some = Subject(some.model, some.x, some.target, some.segments, **WHO)
     found = examination.examine(metrics, some, explainers, truth=[truth.closed_form(10)], budget=500, gamed=4)
     return metrics, found
@@ -529,7 +529,7 @@ def test_what_stands_beside_the_trials(examined):
 def test_the_card_is_against_the_best_search_that_the_budget_affords(subject):
     metrics = {n: METRICS[n] for n in ("LeRF - MoRF", "LeRF", "SaCo")}
     explainers = {"IxG": "input-x-gradient", "Random too": ("random", {"seed": 9})}
-    few = gaming.part(subject, torch.arange(6))
+    few = adversarial.part(subject, torch.arange(6))
     of = examination.examine(metrics, few, explainers, budget=1000, gamed=4).scores
     beside = {b.labels["metric"]: b.values[:, 0] for b in of.where(variant=BEST)}
     assert set(beside) == {"LeRF"}, "LeRF - MoRF asks twice as much"
@@ -590,7 +590,7 @@ def test_until_decided_is_what_decide_would_have_asked():
     table, _ = measured(cells, images=90, values=rows + apart)
     (of,) = examination.until_decided(table, LESS).to_dict("records")
     turned, nobody = -(rows + apart).double(), torch.zeros(1, dtype=torch.int64)
-    order = draws.permutations(0, nobody, nobody, 90).flatten()
+    order = rng.permutations(0, nobody, nobody, 90).flatten()
     looks = sequential.looks(32, 90, 1.25)
     ends = []
     for k in range(3):

@@ -14,11 +14,11 @@ import torch
 
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, places, tables
-from faithlab.study.results import recorded
-from faithlab.subject import Subject
-from faithlab.trials import examination, truth
-from faithlab.trials.examination import NONE, ORACLE
+from faithlab.task import Subject
+from faithstudy import paths, plots, tables
+from faithstudy.run import recorded
+from faithstudy.trials import examination, truth
+from faithstudy.trials.examination import NONE, ORACLE
 
 
 class Linear(torch.nn.Module):
@@ -208,7 +208,7 @@ def test_recommended_is_what_passes_most_of_those_that_can_be_paid():
 
 def test_a_page_tells_what_fails_of_the_kinds_on_which_it_was_asked():
     """By the page's own cell: there is no function to call."""
-    (cell,) = [of for of in jupytext.read(places.script("across/findings")).cells if "put_to = " in of.source]
+    (cell,) = [of for of in jupytext.read(paths.script("across/findings")).cells if "put_to = " in of.source]
     rows = [
         ("ours", "Order", ["failed", "failed", "passed"]),
         ("a library: theirs", "Order", ["failed", "open", NONE]),  # a kind on which it is not asked has a row, too
@@ -251,7 +251,7 @@ def trust_table() -> pd.DataFrame:
 
 
 def test_the_matrix_has_a_panel_for_each_kind_and_a_line_between_those_that_differ():
-    figure = figures.matrix(trust_table())
+    figure = plots.matrix(trust_table())
     panels = figure.axes
     assert [axes.get_title() for axes in panels] == ["one", "two"]
     assert [t.get_text() for t in panels[0].get_yticklabels()] == ["B", "C", "A"]
@@ -260,20 +260,20 @@ def test_the_matrix_has_a_panel_for_each_kind_and_a_line_between_those_that_diff
     shown = [t.get_text() for t in panels[1].texts]
     assert shown == ["✓ .90", ".60", "✗ .20", ".60", "✓ .90"]
     ends = trust_table().assign(T=lambda of: of["T"].where(of["T"].isna(), of["T"].round() * 2 - 1))
-    shown = [t.get_text() for t in figures.matrix(ends).axes[1].texts]
+    shown = [t.get_text() for t in plots.matrix(ends).axes[1].texts]
     assert shown == ["✓ 1", "1", "✗ −1", "1", "✓ 1"], "narrow cells hold no decimals of a whole number"
-    alone = figures.matrix(trust_table().query("kind == 'one'").drop(columns="kind"))
+    alone = plots.matrix(trust_table().query("kind == 'one'").drop(columns="kind"))
     assert next(t.get_text() for t in alone.axes[0].texts) == "✓ 0.90"
 
 
 def test_names_beside_points_do_not_overlap_and_stay_within():
     for values in ([0.5] * 20, [1.0, 0.99, -0.99, -1.0], [-1.0] * 5, [0.3]):
-        places = figures._apart(values, 0.1)
-        gaps = [a - b for a, b in itertools.pairwise(places)]
+        paths = plots._apart(values, 0.1)
+        gaps = [a - b for a, b in itertools.pairwise(paths)]
         assert all(gap >= 0.1 - 1e-9 for gap in gaps)
-        assert max(places) <= 1 + 1e-9
-        assert min(places) >= -1 - 1e-9
-    assert figures._apart([0.8, 0.0], 0.1) == pytest.approx([0.8, 0.0]), "those far apart stay"
+        assert max(paths) <= 1 + 1e-9
+        assert min(paths) >= -1 - 1e-9
+    assert plots._apart([0.8, 0.0], 0.1) == pytest.approx([0.8, 0.0]), "those far apart stay"
 
 
 def test_trust_and_price_name_every_metric_beside_its_point():
@@ -285,7 +285,7 @@ def test_trust_and_price_name_every_metric_beside_its_point():
         ],
         columns=["kind", "metric", "each", "effect", "low", "high", "images", "images_low", "images_high", "forwards"],
     )
-    figure = figures.trust_and_price(trust_table(), price)
+    figure = plots.trust_and_price(trust_table(), price)
     assert len(figure.axes) == 2
     said = [t.get_text() for t in figure.axes[0].texts if "(" in t.get_text()]
     assert said == ["B (Chance)", "A (Order)"], "what never tells explanations apart has no price"
@@ -296,6 +296,6 @@ def test_a_correlation_that_may_be_zero_has_no_number():
     one = [("a", "b", 0.8, 0.6, 0.9, "one"), ("a", "c", 0.3, -0.1, 0.5, "one"), ("b", "c", 0.2, 0.1, 0.4, "one")]
     two = [("a", "b", 0.6, 0.5, 0.7, "two"), ("a", "c", 0.3, 0.1, 0.5, "two"), ("b", "c", 0.2, -0.1, 0.4, "two")]
     alike = pd.DataFrame([*one, *two], columns=["metric", "other", "correlation", "low", "high", "kind"])
-    figure = figures.agreement(alike)
+    figure = plots.agreement(alike)
     shown = [t.get_text() for t in figure.axes[0].texts]
     assert sorted(filter(None, shown)) == ["0.7", "0.7"]

@@ -15,12 +15,12 @@ from zennit.rules import Pass
 from zennit.types import Activation
 
 import literal
-from faithlab import engine, explainers, readouts, segments, stats
+from faithlab import engine, explainers, outputs, segments, stats
 from faithlab.explainers import cam, explain, perturbation, region
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics.fidelity import fidelity
-from faithlab.zoo import models
-from faithlab.zoo.sets import TextSet
+from faithstudy.data.sets import TextSet
+from faithstudy.networks import models
 
 X = torch.randn(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 TARGET = torch.tensor([0, 3, 1, 1, 2])
@@ -847,7 +847,7 @@ def trained():
 def test_on_a_trained_network_the_oracle_beats_every_explainer_and_they_beat_chance(trained):
     x, target, patch = patch_images(64, 1000)
     patches = segments.patches(16, 16, 4)
-    score = engine.scorer(trained, x, target, segments=patches, readout=readouts.hit)
+    score = engine.scorer(trained, x, target, segments=patches, readout=outputs.hit)
     everything = torch.ones(64, 1, 16, dtype=torch.bool)
     assert score(everything).mean() > 0.95
 

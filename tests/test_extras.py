@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from faithlab.study import places, reach
+from faithstudy import dependencies, paths
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 FORKS = """
@@ -32,9 +32,9 @@ for number, (source, absent) in enumerate({asked!r}):
 """
 ASKED = """
 import torch
-from faithlab import claims, engine, search, segments, stats
+from faithlab import engine, search, segments, stats
 from faithlab.metrics import METRICS, evaluate
-from faithlab.subject import Subject
+from faithlab.task import Subject
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 3)).eval()
@@ -55,9 +55,9 @@ def beyond(*extras: str) -> set[str]:
 
 
 MISSING = {
-    ("explainers", "captum"): "explainers",
-    ("zoo.training", "deel"): "explainers,study",
-    ("study", "seaborn"): "explainers,study",
+    ("faithlab.explainers", "captum"): "explainers",
+    ("faithstudy.networks.training", "deel"): "explainers,study",
+    ("faithstudy", "seaborn"): "explainers,study",
 }
 """By module and by what is absent: the extras that it asks for."""
 
@@ -65,10 +65,10 @@ MISSING = {
 @pytest.fixture(scope="module")
 def done(tmp_path_factory, python) -> dict[object, subprocess.CompletedProcess]:
     """How these sources end: each in a process of its own, a fork of one that has loaded torch, which all need."""
-    reached = set().union(*(reach.modules(places.script(name)) for name in places.notebooks()))
-    imports = sorted(name for name in reached if name.startswith("faithlab"))
-    assert "faithlab.study.results" in imports
-    asked = {key: (f"import faithlab.{key[0]}", {key[1]}) for key in MISSING} | {
+    reached = set().union(*(dependencies.modules(paths.script(name)) for name in paths.notebooks()))
+    imports = sorted(name for name in reached if name.startswith("faith"))
+    assert "faithstudy.run" in imports
+    asked = {key: (f"import {key[0]}", {key[1]}) for key in MISSING} | {
         "a metric": (ASKED, beyond()),
         # What runs the cells is there, in a notebook.
         "all notebooks": ("".join(f"import {name}\n" for name in imports), beyond("book", "peers") - {"ipykernel"}),

@@ -10,8 +10,8 @@ import judged
 import pandas as pd
 import pytest
 
-from faithlab import claims
-from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, evidence
+from faithstudy import claims
+from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNDECIDED, UNTESTED, evidence
 
 
 def row(part, value, low=math.nan, high=math.nan, **more):
@@ -297,7 +297,7 @@ def test_every_kind_of_part_is_said_in_words():
     makers = {
         name for name in claims.parts.__dict__ if inspect.isfunction(getattr(claims.parts, name)) and name[0] != "_"
     }
-    own = {name for name in makers if getattr(claims.parts, name).__module__ == "faithlab.claims.parts"}
+    own = {name for name in makers if getattr(claims.parts, name).__module__ == "faithstudy.claims.parts"}
     assert own - {"premise", "some", "most", "timed"} == set(forest.TESTS)  # a timed part is a counted one
 
 

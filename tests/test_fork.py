@@ -6,14 +6,14 @@ import re
 import nbformat
 import pytest
 
-from faithlab.study import parameters, places, profiles
+from faithstudy import parameters, paths, profiles
 from guides import command, guide
 
 GUIDE, OWN = guide("fork"), guide("bring-your-own")
 
 
 def test_a_copy_of_the_template_says_of_itself_what_is_true():
-    template = places.script("template").read_text(encoding="utf-8")
+    template = paths.script("template").read_text(encoding="utf-8")
     copy, *_ = GUIDE.holding("bash", "sed s/template/mine/").splitlines()
     assert copy.split()[:2] == ["sed", "s/template/mine/"]
     lines = template.splitlines()
@@ -75,4 +75,4 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone, py
     command(python, "book/build.py", "--profile", "smoke", folder=clone, **own)
     html = (clone / "build/smoke/html/notebooks/mine.html").read_text(encoding="utf-8")
     assert 'id="mine-curves"' in html
-    assert places.script("template").is_file()
+    assert paths.script("template").is_file()

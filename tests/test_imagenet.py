@@ -11,9 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from faithlab.fetch import cache, sources
-from faithlab.fetch.sources import DatasetUnavailable
-from faithlab.zoo import datasets, formats, imagenet
+from faithstudy.data import cache, datasets, formats, imagenet, sources
+from faithstudy.data.sources import DatasetUnavailable
 
 GENERATOR = np.random.default_rng(0)
 

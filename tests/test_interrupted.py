@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import psutil
 import pytest
 
-from faithlab.study import pipeline
+from faithstudy import pipeline
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.timeout(120)
@@ -33,7 +33,7 @@ def project(tmp_path) -> dict[str, str]:
     (tmp_path / "notebooks/profiles.yml").touch()
     (tmp_path / "snakemake").write_text(STAND_IN.format(python=sys.executable))
     (tmp_path / "snakemake").chmod(0o755)
-    (tmp_path / "Makefile").write_text(f"book:\n\t@{sys.executable} -m faithlab.study.pipeline all\n")
+    (tmp_path / "Makefile").write_text(f"book:\n\t@{sys.executable} -m faithstudy.pipeline all\n")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("FAITHLAB_", "MAKE"))}
     return kept | {
         "PATH": f"{tmp_path}{os.pathsep}{kept['PATH']}",
@@ -48,7 +48,7 @@ def jobs(project: dict[str, str]) -> list[psutil.Process]:
     for process in psutil.process_iter():
         try:
             own = process.environ().get("FAITHLAB_ROOT") == project["FAITHLAB_ROOT"]
-            if own and "faithlab.study.pipeline" not in " ".join(process.cmdline()) and process.name() != "make":
+            if own and "faithstudy.pipeline" not in " ".join(process.cmdline()) and process.name() != "make":
                 found.append(process)
         except (psutil.Error, OSError):
             continue
@@ -105,7 +105,7 @@ def test_nothing_is_left_of_a_build_and_the_next_one_starts(project, whom, numbe
 
 def test_a_second_build_is_told_which_is_running(project):
     process = start(project)
-    builds = "import sys; from faithlab.study import pipeline; pipeline.PATIENCE = 0.0; sys.exit(pipeline.main())"
+    builds = "import sys; from faithstudy import pipeline; pipeline.PATIENCE = 0.0; sys.exit(pipeline.main())"
     (Path(project["FAITHLAB_ROOT"]) / "Makefile").write_text(f"book:\n\t@{sys.executable} -c '{builds}' all\n")
     second = start(project)
     error = second.communicate(timeout=60)[1]

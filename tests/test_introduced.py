@@ -5,8 +5,8 @@ import torch
 
 from faithlab import stats
 from faithlab.scores import Scores
-from faithlab.study import tables
-from faithlab.study.networks import VIT, changed, introduced, vits
+from faithstudy import tables
+from faithstudy.recipes import VIT, changed, introduced, vits
 
 
 def recognised(*shares, networks=("ViT", "ViT"), seeds=(0, 1)) -> Scores:

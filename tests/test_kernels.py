@@ -20,7 +20,7 @@ import pytest
 from nbclient.exceptions import DeadKernelError
 from traitlets.config import Config
 
-from faithlab.study import execute, kernels, pipeline, places
+from faithstudy import execute, kernels, paths, pipeline
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux alone")
 
@@ -55,13 +55,13 @@ def servers(mark):
     for process in psutil.process_iter(["cmdline"]):
         line = process.info["cmdline"] or []
         with contextlib.suppress(psutil.Error):  # it has just ended
-            if "faithlab.study.kernels" in line and process.environ().get(pipeline.MARK) == mark:
+            if "faithstudy.kernels" in line and process.environ().get(pipeline.MARK) == mark:
                 found.append(process)
     return found
 
 
 def page(folder, *cells):
-    """Execute a notebook of these cells as `faithlab.study.execute` does it; the outputs of the first."""
+    """Execute a notebook of these cells as `faithstudy.execute` does it; the outputs of the first."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(of) for of in cells])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     with tempfile.TemporaryDirectory() as sockets:
@@ -126,7 +126,7 @@ def test_a_kernel_ends_with_who_asked_for_it(long_build, tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(waits)])
     command = (
         f"import sys; sys.path[:] = {sys.path};"  # else it has another server
-        "import nbclient, nbformat; from faithlab.study import kernels;"
+        "import nbclient, nbformat; from faithstudy import kernels;"
         "manager = kernels.Manager(kernel_name='python3', transport='ipc', ip='kernel');"
         "nbclient.NotebookClient(nbformat.reads(sys.argv[1], 4), km=manager).execute()"
     )
@@ -167,7 +167,7 @@ DRAWS = """
 import re
 import matplotlib.pyplot as plt
 from IPython.core.pylabtools import print_figure
-from faithlab.study import figures
+from faithstudy import plots as figures
 figures.theme()
 figure, axes = plt.subplots(1, 2, figsize=(9, 3))
 axes[1].plot([1, 2], label="a long name beside the panels")
@@ -207,7 +207,7 @@ def test_kernels_start_cold_outside_a_build_and_where_a_gpu_is_handed_out(build,
 def test_what_a_server_imports_is_what_pages_import(long_build, tmp_path):
     code = (
         "import os, sys; before = {m.split('.')[0] for m in sys.modules};"
-        "import faithlab.study.figures, faithlab.study.results, faithlab.trials.transformers, faithlab.explainers;"
+        "import faithstudy.plots, faithstudy.run, faithstudy.trials.transformers, faithlab.explainers;"
         "after = {m.split('.')[0] for m in sys.modules};"
         "print(os.getppid(), sorted(after - before))"
     )
@@ -222,7 +222,7 @@ def test_a_server_without_kernels_ends_by_itself_and_one_with_a_kernel_does_not(
     """With seconds in place of minutes."""
     address = tmp_path / "socket"
     code = (
-        "import time; from pathlib import Path; from faithlab.study import kernels;"
+        "import time; from pathlib import Path; from faithstudy import kernels;"
         f"kernels.IDLE = 2.0; kernels.LIBRARIES = (); kernel = kernels.serve(Path({str(address)!r}));"
         "time.sleep(4 if kernel else 0)"
     )
@@ -265,7 +265,7 @@ def test_a_page_says_warm_what_it_says_cold(long_build, tmp_path, monkeypatch):
             for kind, of in output.get("data", output).items()
             if kind.startswith("text")
         ]
-        folder = places.results("template", "smoke")
+        folder = paths.results("template", "smoke")
         tables = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".parquet")}
         said[way] = [texts, tables, len(forks)]
     assert (said[""].pop(), said["1"].pop()) == (0, 1), "the second came from a server"

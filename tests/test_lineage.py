@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from faithlab import explainers
-from faithlab.trials import roar
-from faithlab.zoo import datasets, lineage, models
-from faithlab.zoo.training import Recipe
+from faithstudy.data import datasets
+from faithstudy.networks import lineage, models
+from faithstudy.networks.training import Recipe
+from faithstudy.trials import roar
 
 LIBRARY = Path(__file__).parents[1] / "lib" / "faithlab"
 TRAINING, SETS, MODELS = "zoo/training.py", "zoo/sets.py", "zoo/models.py"
@@ -136,7 +137,7 @@ def test_a_set_that_is_made_of_another_says_so(name):
 @pytest.mark.parametrize("name", datasets.names())
 def test_every_set_is_made_by_code_that_counts(name):
     code, _ = datasets.makers(name)
-    assert "faithlab.zoo.sets.LabelledSet" in lineage.of(code).definitions
+    assert "faithstudy.data.sets.LabelledSet" in lineage.of(code).definitions
 
 
 FIELD = "    seed: int = 0\n\n    def __post_init__"
@@ -200,8 +201,8 @@ def test_code_that_moves_keeps_the_key(copied):
     copied(TRAINING, text[start:end], "")
     copied(
         TRAINING,
-        "from faithlab.zoo.sets import",
-        "from faithlab.zoo.shifts import _augment as moved\nfrom faithlab.zoo.sets import",
+        "from faithstudy.data.sets import",
+        "from faithstudy.networks.shifts import _augment as moved\nfrom faithstudy.data.sets import",
     )
     copied(TRAINING, "x = _augment(", "x = moved(")
     assert TUNED.source() == before
@@ -213,21 +214,21 @@ def test_a_module_that_is_renamed_keeps_the_key(copied):
     copied(
         TRAINING,
         "from faithlab import draws, engine, masks",
-        "from faithlab import draws, engine\nfrom faithlab.study import covers",
+        "from faithlab import draws, engine\nfrom faithstudy import covers",
     )
     copied(TRAINING, "masks.", "covers.")
     assert TUNED.source() == before
 
 
 def test_a_renamed_function_and_the_entry_itself_elsewhere_keep_the_key(copied):
-    entries = ["faithlab.zoo.training._train", "faithlab.zoo.models.resnet9"]
+    entries = ["faithstudy.networks.training._train", "faithstudy.networks.models.resnet9"]
     before = lineage.of(entries, recipe=TUNED).key
     copied(TRAINING, "_without_first", "lacking")
     (copied.root / "zoo" / "training.py").rename(copied.root / "study" / "fits.py")
     names = {name.replace("zoo.training", "study.fits") for name in lineage.APART}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lineage, "APART", frozenset(names))  # whoever moves what is apart edits the list
-        assert lineage.of(["faithlab.study.fits._train", entries[1]], recipe=TUNED).key == before
+        assert lineage.of(["faithstudy.fits._train", entries[1]], recipe=TUNED).key == before
 
 
 def test_everything_that_is_apart_is_there():
@@ -364,7 +365,11 @@ def test_other_versions_of_python_find_the_same_keys(version, tmp_path):
     probe = [interpreter, "-c", "import symtable"]
     if interpreter is None or subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip(f"there is no Python {version} here")
-    entries = ["faithlab.zoo.training._train", "faithlab.zoo.models.transformer", "faithlab.zoo.datasets._colored"]
+    entries = [
+        "faithstudy.networks.training._train",
+        "faithstudy.networks.models.transformer",
+        "faithstudy.data.datasets._colored",
+    ]
     script = (
         "import importlib.util, pathlib, sys\n"
         "spec = importlib.util.spec_from_file_location('lineage', sys.argv[1])\n"

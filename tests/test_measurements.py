@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from faithlab.study import results
+from faithstudy import run
 from guides import ROOT, guide
 
 
@@ -25,7 +25,7 @@ def test_what_the_book_says_was_not_run_was_not():
     text = (ROOT / "book/evidence.md").read_text(encoding="utf-8")
     (section,) = re.findall(r"^## What was not run\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
     section = " ".join(section.split())
-    records = {record["notebook"]: record for record in results.recorded_runs()}
+    records = {record["notebook"]: record for record in run.recorded_runs()}
     once = {"F-Fidelity's explainers": "explainers", "its public code": "public-code"}
     pages = [f"f-fidelity/{page}" for words, page in once.items() if words in section]
     pages += [page for page in records if page.startswith("reco-mege/")]
@@ -71,7 +71,7 @@ def test_what_the_book_says_was_not_run_was_not():
     ):
         assert said in section, said
     assert list(records["few-class-fidelity/natural-images"]["parameters"]["architectures"]) == ["ResNet-9"]
-    photographs = results.recorded("few-class-fidelity/photographs", "scores").frame
+    photographs = run.recorded("few-class-fidelity/photographs", "scores").frame
     asked = photographs.where(dataset="imagenet-folder, vehicles")
     vehicles = {name: len(asked.where(network=name).blocks[0].images) for name in asked.labels("network")}
     assert {min(vehicles.values()), max(vehicles.values())} == {15, 16}

@@ -14,13 +14,13 @@ import pytest
 import torch
 from torch import nn
 
-from faithlab import engine, masks, metrics, references, segments, stats
+from faithlab import baselines, engine, masks, metrics, segments, stats
 from faithlab.metrics import METRICS, Metric, evaluate, families, obstacles, register
 from faithlab.metrics.deletion import curve
 from faithlab.metrics.mufidelity import mu_fidelity
 from faithlab.metrics.saco import saco
-from faithlab.readouts import hit, probability
-from faithlab.subject import Subject
+from faithlab.outputs import hit, probability
+from faithlab.task import Subject
 
 FEATURES = 12
 
@@ -34,7 +34,7 @@ def network(seed: int) -> nn.Module:
 def subject() -> Subject:
     x = 1 + torch.randn(5, FEATURES, generator=torch.Generator().manual_seed(3))
     model = network(0)
-    own = references.NAMED | {"perturbed": references.given(x.flip(1).clone())}
+    own = baselines.NAMED | {"perturbed": baselines.given(x.flip(1).clone())}
     return Subject(
         model,
         x,
@@ -46,7 +46,7 @@ def subject() -> Subject:
         images=torch.tensor([3, 5, 8, 13, 21]),
         tuned=network(1),
         retrained={"IG": network(2)},
-        references=own,
+        baselines=own,
     )
 
 
@@ -143,7 +143,7 @@ def test_saco_does_not_depend_on_whose_score_is_at_hand(subject, attributions):
         subject.x,
         subject.target,
         segments=subject.segments,
-        reference=references.mean,
+        reference=baselines.mean,
         readout=probability,
     )
     torch.testing.assert_close(saco(own, attributions["IG"]), right)
@@ -480,7 +480,7 @@ def test_absent_features_are_never_removed(padded, attributions, name):
         images=padded.images[place : place + 1],
         segments=torch.arange(6),
         present=None,
-        references={name: lambda x: torch.full_like(x, 0.5) for name in padded.references},
+        baselines={name: lambda x: torch.full_like(x, 0.5) for name in padded.references},
     )
     same = dataclasses.replace(padded, references=dict.fromkeys(padded.references, lambda x: torch.full_like(x, 0.5)))
     found = metric(same, attributions["IG"], explainer="IG")[place]

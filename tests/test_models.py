@@ -7,8 +7,8 @@ import torch
 import torchvision
 from torch import nn
 
-from faithlab.zoo import models
-from faithlab.zoo.sets import TextSet
+from faithstudy.data.sets import TextSet
+from faithstudy.networks import models
 
 SMALL = {
     "resnet9": {"width": 4},

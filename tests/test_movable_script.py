@@ -14,7 +14,7 @@ from PIL import Image
 import check_book
 from faithlab.metrics import saco
 from faithlab.metrics.size import SIZES, Setting, law, read
-from faithlab.study import figures
+from faithstudy import plots
 
 ROOT = Path(__file__).parents[1]
 STYLE = ROOT / "book/_static/faithlab.css"
@@ -58,7 +58,7 @@ def test_every_slider_moves_its_figure(browser):
     hits = torch.rand(40, 2, 5, generator=torch.Generator().manual_seed(0)) < 0.3
     settings = (Setting(0.5, 0.05), Setting(0.5, 0.1))
     found = read(hits.double(), [0.1, 0.2, 0.3, 0.4, 0.5], settings, 100)
-    show(browser, '<div class="faithlab-movable"></div>' + figures.movable({"a <b>": found})._repr_html_())
+    show(browser, '<div class="faithlab-movable"></div>' + plots.movable({"a <b>": found})._repr_html_())
     assert browser.locator("input[type=range]").count() == 7
     assert check_book.still(browser) == []
     assert found.refusal
@@ -73,7 +73,7 @@ def drawn() -> str:
     answers = {"first": torch.tensor([0.8, 0.5, 0.2]), "<last>": torch.tensor([0.8, 0.808, 0.2])}
     rows = {name: (pictures, p, p > 0.4) for name, p in answers.items()}
     words = {"across": "share of pixels", "down": "probability", "alt": 'A "strip".'}
-    return figures.removal(rows, torch.tensor([0.0, 0.5, 1.0]), **words)._repr_html_()
+    return plots.removal(rows, torch.tensor([0.0, 0.5, 1.0]), **words)._repr_html_()
 
 
 def test_images_are_removed_step_by_step_beside_their_curves(browser):
@@ -108,7 +108,7 @@ def staked() -> tuple[str, saco.Groups]:
     groups = saco.Groups(torch.tensor([[6.0, 2.0, 1.0]]), torch.tensor([[0.3, -0.1, 0.1]]))
     pictures = (torch.arange(4) / 4).view(4, 1, 1, 1).expand(4, 3, 2, 2)
     rows = {"a <b>": (pictures, groups), "other": (pictures, groups._replace(drop=-groups.drop))}
-    return figures.bets(rows, name="bets", down="answer", alt='A "strip".')._repr_html_(), groups
+    return plots.bets(rows, name="bets", down="answer", alt='A "strip".')._repr_html_(), groups
 
 
 def test_bets_on_pairs_are_settled_one_by_one_up_to_saco(browser):
@@ -141,7 +141,7 @@ def test_bets_on_pairs_are_settled_one_by_one_up_to_saco(browser):
 
 def test_a_bet_without_a_stake_can_be_lost(browser):
     groups = saco.Groups(torch.tensor([[2.0, 2.0, 1.0]]), torch.tensor([[0.1, 0.3, 0.0]]))
-    show(browser, figures.bets({"a": (torch.ones(4, 3, 2, 2), groups)}, name="b", down="p", alt="A.")._repr_html_())
+    show(browser, plots.bets({"a": (torch.ones(4, 3, 2, 2), groups)}, name="b", down="p", alt="A.")._repr_html_())
     browser.locator("input").fill("0")
     assert "costs less: the bet is lost, −0. 0 of 1 won. So far 0.00" in browser.locator("#b").inner_text()
 

@@ -13,10 +13,10 @@ import pytest
 import scipy.stats
 from PIL import Image
 
-from faithlab.claims.parts import PAIRED
 from faithlab.scores import Scores
-from faithlab.study import execute, places, profiles, results
-from faithlab.zoo import datasets, imagenet
+from faithstudy import execute, paths, profiles, run
+from faithstudy.claims.parts import PAIRED
+from faithstudy.data import datasets, imagenet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("warm_kernels")]
 
@@ -95,11 +95,11 @@ def ends_in_an_expression(cell):
     return isinstance(ast.parse(cell.source).body[-1], ast.Expr)
 
 
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_a_notebook_runs(name, tmp_path, monkeypatch):
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
     if name != JUDGES_RECORDS:
-        monkeypatch.setenv(results.RATES, str(SIMULATED))
+        monkeypatch.setenv(run.RATES, str(SIMULATED))
     chosen, fewer, asked = OF_FOLDER.get(name, ((), {}, {}))
     overrides = fewer | ({"folder": photographs(tmp_path / "photographs", chosen)} if chosen else {})
     parameters = profiles.resolve(name, "smoke", overrides)
@@ -113,13 +113,13 @@ def test_a_notebook_runs(name, tmp_path, monkeypatch):
     assert 'profile = "smoke"' in injected.source
     assert "papermill" not in executed.metadata
 
-    folder = places.results(name, label)
+    folder = paths.results(name, label)
     provenance = json.loads((folder / "provenance.json").read_text())
     for key, kind in REQUIRED.items():
         assert isinstance(provenance[key], kind), key
     assert provenance["pipeline"]
     assert not provenance["edited"]
-    assert results.page_faults(name, label) == []
+    assert run.page_faults(name, label) == []
     assert provenance["parameters"] | {"profile": "smoke"} == json.loads(json.dumps(parameters))
     assert all(provenance["versions"].values())
     assert datetime.fromisoformat(provenance["date"]).tzinfo
@@ -168,17 +168,17 @@ def photographs_of_a_folder_are_data_of_their_own_and_what_is_judged(scores, par
     assert "imagenet-foolbox test" not in judged
 
 
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_chance_rarely_reproduces_a_recorded_claim(name):
-    kept = results.recorded(name, "error_rates")
+    kept = run.recorded(name, "error_rates")
     assert kept or name != JUDGES_RECORDS
     if name == JUDGES_RECORDS:
-        judged = results.recorded("across/examination", "trust")
+        judged = run.recorded("across/examination", "trust")
         assert kept.provenance["date"] > judged.provenance["date"], "it is about an older examination: record it, too"
     if kept:
         # A correlation of two orders is moved to its bar by adding to it, which such a number cannot do: the spread of
         # one of 0.36 is not that of one of 0.6. It is contradicted, and the page on evidence names it.
-        verdicts = results.recorded(name, "claims").frame.set_index("id")["verdict"]
+        verdicts = run.recorded(name, "claims").frame.set_index("id")["verdict"]
         odd = verdicts.get("fc-convergence") == "contradicted"
         known = kept.frame[kept.frame["claim"] != "fc-convergence"] if odd else kept.frame
         gate = scipy.stats.binom.isf(1 / 1500, known["runs"].astype(int), 0.05)
@@ -189,7 +189,7 @@ def test_chance_rarely_reproduces_a_recorded_claim(name):
 def test_the_committed_pair_runs_from_anywhere_with_papermill_alone(tmp_path, monkeypatch, kernel_starts_warm):
     monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
     monkeypatch.chdir(tmp_path)
-    notebook = places.root() / "notebooks" / "template.ipynb"
+    notebook = paths.root() / "notebooks" / "template.ipynb"
     small = {"explainers": ["random"], "train": 500, "images": 8}
     papermill.execute_notebook(notebook, "out.ipynb", parameters=small, progress_bar=False)
     # Not the profile's parameters and not the pipeline, so not in the profile's folder.

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 from faithlab import explainers, segments, stats
 from faithlab.explainers import explain, region
-from faithlab.readouts import Logits
+from faithlab.outputs import Logits
 from test_explainers import (
     IDENTITIES,
     IDS,

@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import nn
 
-from faithlab import claims, search, segments, stats
-from faithlab.claims import REPRODUCED
+from faithlab import search, segments, stats
 from faithlab.metrics import METRICS, evaluate, trajectory
-from faithlab.readouts import hit, logit, probability
+from faithlab.outputs import hit, logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures
-from faithlab.subject import Subject
-from faithlab.trials import optimum, subjects
-from faithlab.zoo import models
-from faithlab.zoo.sets import ImageSet
+from faithlab.task import Subject
+from faithstudy import claims, plots
+from faithstudy.claims import REPRODUCED
+from faithstudy.data.sets import ImageSet
+from faithstudy.networks import models
+from faithstudy.trials import optimum, tasks
 
 OURS = {"LeRF - MoRF": METRICS["LeRF - MoRF"]}
 
@@ -319,7 +319,7 @@ def test_the_part_of_the_best_is_measured_from_chance():
 
 def test_dots_put_the_best_on_top():
     found = table(low=[1.0, 2.0, 0.0, 1.0], high=[5.0, 6.0, 5.0, 5.5])
-    figure = figures.dots(found, {"zero": {"reference": "zero"}}, label="x", metric="LeRF - MoRF", marks={0: "chance"})
+    figure = plots.dots(found, {"zero": {"reference": "zero"}}, label="x", metric="LeRF - MoRF", marks={0: "chance"})
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["high", "low"]
     assert axes.yaxis_inverted()
@@ -331,7 +331,7 @@ def test_dots_of_a_statistic_with_a_limit_end_at_it_also_where_rounding_passes_i
     found = table(low=[0.2, 0.9, 0.5, 1.0], high=rounded)
     looks = {"label": "share", "metric": "LeRF - MoRF"}
     for statistics, ends_at_it in (({"zero": limited}, True), (None, False)):
-        figure = figures.dots(found, {"zero": {"reference": "zero"}}, statistics=statistics, **looks)
+        figure = plots.dots(found, {"zero": {"reference": "zero"}}, statistics=statistics, **looks)
         ((bars,),) = (container[2] for container in figure.axes[0].containers)
         highest = max(float(segment[:, 0].max()) for segment in bars.get_segments())
         assert (highest <= 1 + 1e-6) == ends_at_it
@@ -340,7 +340,7 @@ def test_dots_of_a_statistic_with_a_limit_end_at_it_also_where_rounding_passes_i
 def test_names_of_marks_do_not_meet_where_the_marks_are_near_each_other():
     wide = table(low=[-60.0, 2.0, 0.0, 1.0], high=[80.0, 6.0, 50.0, 5.5])
     marks = {1: "best order", 0: "chance"}
-    figure = figures.dots(wide, {"zero": {"reference": "zero"}}, label="x", metric="LeRF - MoRF", marks=marks)
+    figure = plots.dots(wide, {"zero": {"reference": "zero"}}, label="x", metric="LeRF - MoRF", marks=marks)
     figure.draw_without_rendering()
     one, other = (text.get_window_extent() for text in figure.axes[0].texts)
     assert abs(one.x0 - other.x0) < other.width, "side by side they would meet"
@@ -358,10 +358,10 @@ def test_recognised_images_are_the_first_that_the_network_gets_right():
     labels = torch.tensor([0, 1, 0, 0, 1, 0])
     pictures = (bright.view(-1, 1, 1, 1) * 255).expand(-1, 3, 4, 4).to(torch.uint8).contiguous()
     data = ImageSet(pictures, labels, ("dark", "bright"), mean=(0.5,) * 3, std=(0.5,) * 3)
-    assert subjects.recognised(model, 3, data, batch_size=2).tolist() == [0, 1, 3]
-    assert len(subjects.recognised(model, 100, data)) == 4
+    assert tasks.recognised(model, 3, data, batch_size=2).tolist() == [0, 1, 3]
+    assert len(tasks.recognised(model, 100, data)) == 4
     with pytest.raises(ValueError, match="recognise 0 of 2 examples, but 1 are needed"):
-        subjects.recognised(model, 1, data.take(torch.tensor([2, 5])))
+        tasks.recognised(model, 1, data.take(torch.tensor([2, 5])))
 
 
 # The statistics of TRACE's claims err rarely
@@ -435,7 +435,7 @@ def test_dots_in_panels_keep_one_order_of_the_rows_and_one_look_of_a_group():
     one, other = ({"low": [1.0, 2.0] * 2, "high": [5.0, 6.0] * 2}, {"low": [9.0, 8.0] * 2, "high": [3.0, 3.5] * 2})
     parts = [table(**one).labelled(network="a"), table(**other).labelled(network="b")]
     both = Scores.concat([part.labelled(draw=draw) for part in parts for draw in (0, 1)])
-    figure = figures.dots(
+    figure = plots.dots(
         both, {"first": {"draw": 0}, "second": {"draw": 1}}, label="x", panels={n: {"network": n} for n in "ab"}
     )
     top, bottom = figure.axes
@@ -450,7 +450,7 @@ def test_a_group_that_a_panel_lacks_leaves_the_look_of_the_others():
     values = table(low=[1.0, 2.0] * 2, high=[5.0, 6.0] * 2)
     rows = Scores.concat([values.labelled(network=n, draw=d) for n, d in (("a", 0), ("a", 1), ("b", 1))])
     groups = {"first": {"draw": 0}, "second": {"draw": 1}}
-    figure = figures.dots(rows, groups, label="x", panels={n: {"network": n} for n in "abc"})
+    figure = plots.dots(rows, groups, label="x", panels={n: {"network": n} for n in "abc"})
     looks = [  # nothing is known of c
         {line.get_label(): (line[0].get_marker(), line[0].get_color()) for line in axes.containers}
         for axes in figure.axes
@@ -465,7 +465,7 @@ def test_a_papers_numbers_are_crosses_in_the_rows_that_it_has():
         Scores.of([0.1 * k, 0.1 * k + 0.2], images=[0, 1], explainer=e, metric="m", network="a", dataset="d")
         for k, e in enumerate(("low", "high"))
     )
-    figure = figures.dots(rows, {"a": {"network": "a"}}, label="x", printed={"low": 0.7, "unknown": 1.0})
+    figure = plots.dots(rows, {"a": {"network": "a"}}, label="x", printed={"low": 0.7, "unknown": 1.0})
     (axes,) = figure.axes
     (crosses,) = [line for line in axes.lines if line.get_marker() == "x"]
     names = [label.get_text() for label in axes.get_yticklabels()]

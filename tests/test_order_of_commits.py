@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 import reader
 
-from faithlab.study import places
-from faithlab.study.results import recorded_runs
+from faithstudy import paths
+from faithstudy.run import recorded_runs
 
 RUNS = [run for run in recorded_runs() if "claims" in run["tables"]]
 
@@ -22,7 +22,7 @@ RUNS = [run for run in recorded_runs() if "claims" in run["tables"]]
 def git(*words):
     """What git says of the repository; None: there is no git, no history, or no such thing in it."""
     try:
-        ran = subprocess.run(["git", *words], cwd=places.root(), capture_output=True, text=True)
+        ran = subprocess.run(["git", *words], cwd=paths.root(), capture_output=True, text=True)
     except OSError:
         return None
     return ran.stdout if ran.returncode == 0 else None
@@ -77,8 +77,8 @@ def as_judged(claim, sentence, calls, parts):
 
 def changed(run):
     """The claims of a recorded run that its page makes otherwise today: by id, today's sentence."""
-    folder, name = places.recorded(run["notebook"], run["profile"]), run["notebook"]
-    now, then = made(places.script(name).read_text(encoding="utf-8")), made(script_then(run))
+    folder, name = paths.recorded(run["notebook"], run["profile"]), run["notebook"]
+    now, then = made(paths.script(name).read_text(encoding="utf-8")), made(script_then(run))
     claims, parts = pd.read_csv(folder / "claims.csv"), judged._whole(folder / "parts.csv")
     found = {}
     for claim in claims[claims["id"].isin(judged._made(name))].to_dict("records"):
@@ -96,7 +96,7 @@ def test_claims_are_committed_before_the_run_that_judges_them_or_the_page_says_s
     if not (since := changed(run)):
         return
     # What a build of today would show beside the record: the recorded claims, as the page says them now.
-    shutil.copytree(places.recorded(run["notebook"], run["profile"]), build := tmp_path / "build")
+    shutil.copytree(paths.recorded(run["notebook"], run["profile"]), build := tmp_path / "build")
     (build / "provenance.json").write_text(json.dumps(run | {"profile": "quick"}))
     claims = pd.read_csv(build / "claims.csv")
     judged_then = claims.loc[claims["id"].isin(since), "claim"].str.rstrip(".")

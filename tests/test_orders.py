@@ -8,13 +8,14 @@ import torch
 from torch import nn
 
 import literal
-from faithlab import claims, stats
+from faithlab import stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric
 from faithlab.scores import Scores
 from faithlab.stats.samples import gather
-from faithlab.subject import Subject
-from faithlab.trials import comparisons, degraded
+from faithlab.task import Subject
+from faithstudy import claims
+from faithstudy.trials import comparisons, degraded
 
 LEVELS, SEEDS, SIZES = [0.0, 0.4, 0.8], [3, 4], (0.2, 0.5, 0.7)
 F = 20

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import check_book
-from faithlab.study import places
+from faithstudy import paths
 
 FOLD = '<details class="hide above-input"><summary>Show the code</summary><pre class="code">code()</pre></details>'
 PAGE = f"""<!doctype html><html lang="en" data-theme="light"><meta charset="utf-8"><title>t</title>
@@ -24,7 +24,7 @@ def address(tmp_path_factory):
     """The address of the page; each test opens it in a context of its own."""
     folder = tmp_path_factory.mktemp("served")
     for name in ("faithlab.css", "faithlab.js"):
-        shutil.copy(places.root() / "book/_static" / name, folder)
+        shutil.copy(paths.root() / "book/_static" / name, folder)
     (folder / "page.html").write_text(PAGE)
     with check_book.served(folder) as origin:
         yield f"{origin}/page.html"

@@ -9,7 +9,7 @@ import jupytext
 import nbformat
 import pytest
 
-from faithlab.study import pairs
+from faithstudy import pairs
 
 SCRIPT = """# ---
 # jupyter:

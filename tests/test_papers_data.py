@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 import torch
 
-from faithlab.fetch import cache
-from faithlab.study import execute, names, places, profiles
-from faithlab.zoo import datasets, imagenet, series
+from faithstudy import display_names, execute, paths, profiles
+from faithstudy.data import cache, datasets, imagenet, series
 from test_imagenet import picture, tiny_archive
 from test_texts import expect, place
 
@@ -86,7 +85,7 @@ def named(value):
     return {value} & datasets.COLLECTIONS.keys() if isinstance(value, str) else set()
 
 
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_what_only_the_profile_paper_asks_about_is_fetched_before_it_runs(name):
     needs = profiles.needs(name)
     assert named(profiles.resolve(name, "paper")) - set(needs.data) == set(needs.papers) - set(needs.data)
@@ -114,7 +113,7 @@ READ = {"pam", "eurosat"}
 
 def test_a_page_runs_on_each_set_of_the_papers():
     assert set().union(*(profiles.needs(name).papers for name in PAGES)) - READ == SMALL.keys()
-    assert set().union(*(profiles.needs(name).papers for name in places.notebooks())) - READ == SMALL.keys()
+    assert set().union(*(profiles.needs(name).papers for name in paths.notebooks())) - READ == SMALL.keys()
 
 
 @pytest.mark.slow
@@ -145,4 +144,4 @@ def test_a_notebook_runs_on_the_papers_data(name, tmp_path, monkeypatch):
     assert set(papers) <= named(told["parameters"])
     (page,) = (tmp_path / "build").glob(f"smoke*/executed/{name}.ipynb")
     called = {"tiny-imagenet": "Tiny-ImageNet", "sst2": "SST2"}
-    assert all(called.get(data, names.SETS[data]) in page.read_text() for data in papers)
+    assert all(called.get(data, display_names.SETS[data]) in page.read_text() for data in papers)

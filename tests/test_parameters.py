@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from papermill.exceptions import PapermillExecutionError
 from PIL import Image
 
-from faithlab.fetch import cache
-from faithlab.fetch.sources import OWN
-from faithlab.study import execute, networks, parameters, places, profiles, provenance, results, train
-from faithlab.zoo import datasets, training
+from faithstudy import execute, parameters, paths, profiles, provenance, recipes, train
+from faithstudy import run as results
+from faithstudy.data import cache, datasets
+from faithstudy.data.sources import OWN
+from faithstudy.networks import training
 
 NAME = "f-fidelity/images"
 
@@ -219,12 +220,12 @@ def test_what_is_no_name_and_value_is_an_error_that_shows_how(text):
 
 
 @pytest.mark.parametrize("profile", profiles.PROFILES)
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_every_profile_of_every_notebook_keeps_the_rules(name, profile):
     profiles.resolve(name, profile)
 
 
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_every_parameter_of_the_study_has_a_type(name):
     entry = profiles._entry(name)
     for key, default in profiles.defaults(name).items():
@@ -232,9 +233,9 @@ def test_every_parameter_of_the_study_has_a_type(name):
         assert parameters.rule(key, default, others).kind is not object, key
 
 
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_every_notebook_checks_its_parameters_in_the_next_cell(name):
-    code = [cell for cell in read_script(places.script(name)).cells if cell.cell_type == "code"]
+    code = [cell for cell in read_script(paths.script(name)).cells if cell.cell_type == "code"]
     (at,) = [i for i, cell in enumerate(code) if "parameters" in cell.metadata.get("tags", [])]
     assert at == 0
     assert f'\nrun = Run("{name}", globals())' in code[1].source
@@ -257,7 +258,7 @@ photographs = "imagenet-foolbox"
 photographs_path = None
 
 # %%
-from faithlab.study.results import Run
+from faithstudy.run import Run
 
 run = Run("mine", globals())
 
@@ -377,7 +378,7 @@ def test_names_that_a_reader_sets_in_a_notebook_are_no_parameters(repository):
 def test_make_says_it_before_snakemake_says_anything(given, messages, tmp_path, path_of_programs):
     ran = subprocess.run(
         ["make", "VENV=none", "notebook", f"NAME={NAME}", f"PARAMS={given}"],
-        cwd=places.root(),
+        cwd=paths.root(),
         # as from a shell, also where make runs the tests
         env=os.environ | {"FAITHLAB_BUILD": str(tmp_path), "PATH": path_of_programs, "MAKEFLAGS": "", "MAKELEVEL": "0"},
         capture_output=True,
@@ -396,7 +397,7 @@ def test_make_says_it_before_snakemake_says_anything(given, messages, tmp_path, 
 def asked_for(profile: str) -> dict[str, dict[str, str]]:
     """Notebook -> the sets of the reader's own files that its parameters name in a profile, by parameter."""
     found = {}
-    for name in places.notebooks():
+    for name in paths.notebooks():
         values = profiles.resolve(name, profile)
         own = {key: value for key, value in values.items() if isinstance(value, str) and value in OWN}
         if own := own | ({"folder": "imagenet-folder"} if values.get("folder") else {}):
@@ -448,7 +449,7 @@ def test_only_larger_profiles_need_files_of_the_readers_own_and_study_no_more_th
 
 
 @pytest.mark.parametrize("profile", profiles.PROFILES)
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_every_notebook_starts_or_says_what_is_missing(name, profile, home, nothing_runs, monkeypatch, capsys):
     run = [name, "--profile", profile, "--out", str(home / "out.ipynb")]
     if name in NEEDED[profile]:
@@ -471,7 +472,7 @@ def test_every_notebook_starts_or_says_what_is_missing(name, profile, home, noth
 
 
 def test_what_is_missing_for_a_book_is_one_list(home):
-    everything = {name: profiles.resolve(name, "paper") for name in places.notebooks()}
+    everything = {name: profiles.resolve(name, "paper") for name in paths.notebooks()}
     with pytest.raises(parameters.ParameterError) as caught:
         profiles.require_files(everything)
     lines = str(caught.value).splitlines()
@@ -533,7 +534,7 @@ def test_a_notebook_reads_its_files_where_they_were_looked_for(name, key, home, 
 
     monkeypatch.setattr(datasets, "load", watched)
     monkeypatch.setenv("FAITHLAB_BUILD", str(home / "build"))
-    _, *code = [cell.source for cell in read_script(places.script(name)).cells if cell.cell_type == "code"]
+    _, *code = [cell.source for cell in read_script(paths.script(name)).cells if cell.cell_type == "code"]
     with pytest.raises(Reached, match=NEEDED["paper"][name][key]):
         exec("\n".join(code), namespace)
 
@@ -551,8 +552,8 @@ RECIPES = [
     ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
     ({1: 2}, "a recipe has no 1; it has augment, batch, data"),
     ({1: 2, "a": 3}, "a recipe has no 1, a; it has augment, batch, data"),
-    ({"orders": 1}, "orders of a recipe: expected Orders of faithlab.zoo.training, or None, but got 1"),
-    ({"start": "mine"}, "start of a recipe: expected Recipe of faithlab.zoo.training, or None, but got 'mine'"),
+    ({"orders": 1}, "orders of a recipe: expected Orders of faithstudy.networks.training, or None, but got 1"),
+    ({"start": "mine"}, "start of a recipe: expected Recipe of faithstudy.networks.training, or None, but got 'mine'"),
     ({"fold": 3}, "fold of a recipe: expected a list of whole numbers, each at least 0, such as (0, 2), or null, but"),
     ({"fold": [1]}, "fold of a recipe: expected two whole numbers, such as [0, 2], but got [1]"),
     ({"fold": [3, 2]}, "expected a fold (i, k) with 0 <= i < k, but got (3, 2)"),
@@ -577,8 +578,8 @@ RECIPES = [
 @pytest.mark.parametrize(
     "change",
     [
-        lambda changes: networks.changed(networks.RESNET9, changes),
-        lambda changes: networks.pair(networks.RESNET9, 0, training=changes),
+        lambda changes: recipes.changed(recipes.RESNET9, changes),
+        lambda changes: recipes.pair(recipes.RESNET9, 0, training=changes),
     ],
     ids=["changed", "pair"],
 )
@@ -600,7 +601,7 @@ ELSEWHERE = [
 @pytest.mark.parametrize(("part", "changes", "said"), ELSEWHERE)
 def test_what_follows_from_something_else_is_not_ignored_in_silence(part, changes, said, nothing_runs, capsys):
     with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
-        networks.pair(networks.RESNET9, 7, **{part: changes})
+        recipes.pair(recipes.RESNET9, 7, **{part: changes})
     assert execute.main([NAME, "-p", part, str(changes)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"{NAME}: {part} cannot be this: {said}; the command gave {{")
@@ -608,14 +609,14 @@ def test_what_follows_from_something_else_is_not_ignored_in_silence(part, change
 
 def test_the_seed_of_vision_transformers_is_not_that_of_training():
     with pytest.raises(ValueError, match=re.escape(SEED)):
-        networks.vits({"training": {"seed": 3}, "training_seeds": [0]})
+        recipes.vits({"training": {"seed": 3}, "training_seeds": [0]})
 
 
 def test_other_data_and_another_network_have_options_of_their_own():
-    assert networks.changed(networks.RESNET9, {"model": "vit"}).model_options == {}
-    assert networks.changed(networks.LSTM, {"data": "mnist"}).data_options == {}
-    assert networks.changed(networks.LSTM, {"data_options": {"length": 9}}).data_options == {"length": 9, "words": 8000}
-    assert networks.changed(networks.VIT, {"limit": None, "fold": [0, 2]}).fold == (0, 2)
+    assert recipes.changed(recipes.RESNET9, {"model": "vit"}).model_options == {}
+    assert recipes.changed(recipes.LSTM, {"data": "mnist"}).data_options == {}
+    assert recipes.changed(recipes.LSTM, {"data_options": {"length": 9}}).data_options == {"length": 9, "words": 8000}
+    assert recipes.changed(recipes.VIT, {"limit": None, "fold": [0, 2]}).fold == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -644,25 +645,25 @@ def test_each_page_checks_the_recipe_that_it_changes(name, key, value, said, not
         profiles.given(name, variables)
 
 
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_every_profile_changes_a_recipe_as_it_may_be(name):
     changing = [k for k, v in profiles.defaults(name).items() if isinstance(v, dict) and profiles.CHANGING.fullmatch(k)]
     model = profiles.needs(name).recipe
     assert bool(changing) == bool(model)
     for profile in profiles.PROFILES:
         for key in changing:
-            networks.check(model, profiles.CHANGING.fullmatch(key)[1], profiles.resolve(name, profile)[key])
+            recipes.check(model, profiles.CHANGING.fullmatch(key)[1], profiles.resolve(name, profile)[key])
 
 
 def test_profiles_are_resolved_without_torch():
     code = f"""
 import sys
-from faithlab.study import profiles
+from faithstudy import profiles
 for profile in profiles.PROFILES:
     profiles.resolve({NAME!r}, profile)
 print("torch" in sys.modules)
 """
-    ran = subprocess.run([sys.executable, "-c", code], cwd=places.root(), capture_output=True, text=True, check=True)
+    ran = subprocess.run([sys.executable, "-c", code], cwd=paths.root(), capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
 
 
@@ -678,7 +679,7 @@ def test_a_kernel_that_is_killed_says_so_and_what_to_do(repository, capsys, kern
     assert "mine: its kernel was killed in the cell above, most likely because memory ran out: 4000 MB" in error
     assert "make book CORES=1" in error
     assert "Traceback" not in error
-    (copy,) = places.build().rglob("mine.failed.ipynb")
+    (copy,) = paths.build().rglob("mine.failed.ipynb")
     *_, found, _, killed = nbformat.read(copy, as_version=4).cells
     assert found.outputs[0].text == "what was found\n", "a copy has what came before, whatever ends a run"
     assert "os.kill" in killed.source

@@ -8,9 +8,10 @@ from torch import nn
 
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import execute, places, profiles, provenance, results
-from faithlab.subject import Subject
-from faithlab.trials import degraded, subjects
+from faithlab.task import Subject
+from faithstudy import execute, paths, profiles, provenance
+from faithstudy import run as results
+from faithstudy.trials import degraded, tasks
 
 SCRIPT = """
 # %% tags=["parameters"]
@@ -89,7 +90,7 @@ def test_parts_below_each_other_are_the_whole(repository):
     noisy = {"SG-SQ": ("smoothgrad-squared", {"samples": 3, "seed": 2}), "random": ("random", {"seed": 3})}
 
     def ask(subject):
-        maps = subjects.attributions(subject, noisy)
+        maps = tasks.attributions(subject, noisy)
         return degraded.degraded(metrics, subject, maps, levels=[0.0, 0.5], seeds=[0, 1])
 
     whole = ask(photographs())
@@ -113,7 +114,7 @@ def test_what_reads_all_images_at_once_reads_them_in_parts_too(repository):
     metrics = {"AOPC": METRICS["AOPC"].given(reference="mean of all")}
 
     def ask(of):
-        return evaluate(metrics, of, subjects.attributions(of, {"random": ("random", {"seed": 3})}))
+        return evaluate(metrics, of, tasks.attributions(of, {"random": ("random", {"seed": 3})}))
 
     cut = results.Run("page", {"profile": "paper", "images": 30}).by_images("scores", [subject], ask)
     torch.testing.assert_close(cut.blocks[0].values, ask(subject).blocks[0].values, rtol=0, atol=1e-5)
@@ -238,6 +239,6 @@ def test_no_such_part(repository, capsys, options):
 
 
 def test_the_study_cuts_its_longest_pages():
-    cut = {name: parts for name in places.pages() if (parts := profiles.needs(name).parts)}
+    cut = {name: parts for name in paths.pages() if (parts := profiles.needs(name).parts)}
     assert len(cut) >= 5
     assert {profile for parts in cut.values() for profile in parts} == {"paper", "study"}

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import nn
 
-from faithlab import draws, engine
+from faithlab import engine, rng
 from faithlab.metrics.fidelity import remaining
-from faithlab.subject import Subject
-from faithlab.trials import examination, peers
+from faithlab.task import Subject
+from faithstudy.trials import examination, other_libraries
 
 VERSIONS = {"quantus": "0.6.0", "captum": "0.9.0", "grad-cam": "1.5.7"}
 
@@ -69,7 +69,7 @@ def test_pixel_flipping_on_grey_images_is_ours(grey_network):
 
 @needs("quantus")
 def test_pixel_flipping_on_colour_images_removes_single_channels(network):
-    with peers.asked(network) as seen:
+    with other_libraries.asked(network) as seen:
         in_quantus("PixelFlipping", network, features_in_step=16)
     changed = seen[0] != X
     assert changed.flatten(1).sum(1).tolist() == [16] * 4  # a quarter of 64 pixels was asked for
@@ -87,10 +87,10 @@ def test_road_of_quantus_fails_on_colour_images_only(network, grey_network):
 
 @needs("quantus")
 def test_infidelity_of_quantus_repeats_itself(network):
-    with peers.asked(network) as seen:
+    with other_libraries.asked(network) as seen:
         once = in_quantus("Infidelity", network, n_perturb_samples=1, perturb_patch_sizes=[4])
     few = len(seen)
-    with peers.asked(network) as seen:
+    with other_libraries.asked(network) as seen:
         often = in_quantus("Infidelity", network, n_perturb_samples=5, perturb_patch_sizes=[4])
     assert few == 1 + 4
     assert len(seen) == 1 + 5 * 4
@@ -105,7 +105,7 @@ def test_infidelity_of_captum_asks_about_clean_images_in_every_chunk(network):
 
     def ask(limit):
         options = {"target": Y, "n_perturb_samples": 10, "max_examples_per_batch": limit}
-        with peers.asked(network) as seen:
+        with other_libraries.asked(network) as seen:
             captum.metrics.infidelity(network, remove, X, MAPS.expand_as(X), **options)
         return sum(map(len, seen))
 
@@ -117,7 +117,7 @@ def road(percentiles, maps, network):
     metrics = pytest.importorskip("pytorch_grad_cam.metrics.road")
     targets = pytest.importorskip("pytorch_grad_cam.utils.model_targets")
     wanted = [targets.ClassifierOutputSoftmaxTarget(int(label)) for label in Y]
-    with peers.asked(network) as seen:
+    with other_libraries.asked(network) as seen:
         metrics.ROADMostRelevantFirstAverage(percentiles)(X, maps[:, 0].numpy(), wanted, network)
     return seen
 
@@ -165,7 +165,7 @@ def direct(name, network, maps):
         found = in_quantus(method, network, maps=maps, **options)
         return np.mean(found, axis=1) if method == "PixelFlipping" else found
     if name.startswith("captum"):
-        numbers = draws.uniform(0, torch.arange(4), torch.arange(101), 64) < 0.1  # of every image, not of every batch
+        numbers = rng.uniform(0, torch.arange(4), torch.arange(101), 64) < 0.1  # of every image, not of every batch
         parts = iter([numbers[:, :64], numbers[:, 64:100]])  # captum repeats four images 64 times, and 36
 
         def remove(inputs):
@@ -195,7 +195,7 @@ def test_a_peers_row_is_the_peer_called_directly(subject, network, name):
     attribution = torch.rand(4, 16, generator=torch.Generator().manual_seed(5))
     maps = attribution.view(4, 1, 4, 4).repeat_interleave(2, 2).repeat_interleave(2, 3)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    mine = peers.PEERS[name](subject, attribution)
+    mine = other_libraries.PEERS[name](subject, attribution)
     assert (np.random.get_state()[1] == before).all(), "nobody else's random numbers moved"  # noqa: NPY002
     theirs = np.asarray(direct(name, network, maps), dtype=np.float64)
     np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-5, atol=1e-6)
@@ -205,7 +205,7 @@ def test_a_peers_row_is_the_peer_called_directly(subject, network, name):
 @pytest.mark.filterwarnings("ignore")
 def test_captums_infidelity_of_an_image_does_not_depend_on_what_is_asked_with_it(subject):
     attribution = torch.rand(4, 16, generator=torch.Generator().manual_seed(5))
-    infidelity = peers.PEERS["captum: infidelity"]
+    infidelity = other_libraries.PEERS["captum: infidelity"]
     alone = infidelity(subject.part(torch.arange(2)), attribution[:2])
     torch.testing.assert_close(alone, infidelity(subject, attribution)[:2], rtol=1e-5, atol=1e-6)
 
@@ -219,21 +219,21 @@ def test_the_area_of_pixel_flipping_needs_an_older_numpy(network):
 
 @pytest.mark.filterwarnings("ignore")
 def test_what_a_peer_cannot_be_asked_says_why(subject):
-    why = {name: peer.obstacle(subject) for name, peer in peers.PEERS.items()}
+    why = {name: peer.obstacle(subject) for name, peer in other_libraries.PEERS.items()}
     assert {name for name, reason in why.items() if reason is None} == set(ASKED)
     assert why["Quantus: ROAD"].startswith("it crashes, IndexError: ")
     assert "the images beside it" in why["Quantus: Sensitivity-n"]
     assert "neighbours" in why["captum: max-sensitivity"]
     series = Subject(network, torch.zeros(2, 5, 3), torch.zeros(2, dtype=torch.int64), torch.arange(5)[:, None])
-    assert peers.PEERS["captum: infidelity"].obstacle(series) == "it takes images"
-    reasons = examination.reasons(peers.chosen(["captum: infidelity"]), subject)
+    assert other_libraries.PEERS["captum: infidelity"].obstacle(series) == "it takes images"
+    reasons = examination.reasons(other_libraries.chosen(["captum: infidelity"]), subject)
     assert {trial for _, trial in reasons} == {"Gaming", "Stand-in"}
     with pytest.raises(ValueError, match="no peer Nobody's; there are Quantus: "):
-        peers.chosen(["Nobody's"])
+        other_libraries.chosen(["Nobody's"])
 
 
 def test_forwards_of_a_peer_are_counted():
-    assert peers.PEERS["captum: infidelity"].forwards(36) == pytest.approx(101, abs=3)
+    assert other_libraries.PEERS["captum: infidelity"].forwards(36) == pytest.approx(101, abs=3)
 
 
 # The same on the engine
@@ -242,8 +242,8 @@ def test_forwards_of_a_peer_are_counted():
 def test_infidelity_is_captums_on_the_same_subsets(network):
     score = engine.scorer(network, X, Y, segments=torch.arange(X[0].numel()).view(X.shape[1:]))
     relevance, values = MAPS.expand_as(X).flatten(1), X.flatten(1)
-    ours = peers.infidelity(score, relevance, values, 20, 30, seed=1)
-    keep, loss = peers._lost(score, relevance, 20, 30, 1)
+    ours = other_libraries.infidelity(score, relevance, values, 20, 30, seed=1)
+    keep, loss = other_libraries._lost(score, relevance, 20, 30, 1)
     assert ((~keep).sum(-1) == 20).all()
 
     def remove(inputs):  # captum repeats each image for all of its subsets
@@ -253,7 +253,7 @@ def test_infidelity_is_captums_on_the_same_subsets(network):
     options = {"target": Y, "n_perturb_samples": 30}
     theirs = captum.metrics.infidelity(lambda z: network(z).softmax(1), remove, X, relevance.view_as(X), **options)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
-    found = peers.faithfulness_correlation(score, relevance, 20, 30, seed=1)
+    found = other_libraries.faithfulness_correlation(score, relevance, 20, 30, seed=1)
     removed = (~keep).float()
     for b in range(len(X)):
         expected = np.corrcoef([float((row * relevance[b]).sum()) for row in removed[b]], loss[b].numpy())[0, 1]
@@ -262,9 +262,9 @@ def test_infidelity_is_captums_on_the_same_subsets(network):
 
 def test_max_sensitivity_is_the_largest_relative_move_of_the_explanation():
     x = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(1))
-    assert peers.max_sensitivity(lambda z: torch.ones(len(z), 8), x, 0.1, 5).tolist() == [0.0] * 3
+    assert other_libraries.max_sensitivity(lambda z: torch.ones(len(z), 8), x, 0.1, 5).tolist() == [0.0] * 3
     asked_ = []
-    found = peers.max_sensitivity(lambda z: asked_.append(z) or z.flatten(1), x, 0.1, 5)
+    found = other_libraries.max_sensitivity(lambda z: asked_.append(z) or z.flatten(1), x, 0.1, 5)
     (z,) = asked_
     assert len(z) == 3 * 6
     move = z[3:].view(5, 3, 8) - x.view(3, 8)  # the explanation is the input itself

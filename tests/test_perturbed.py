@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 import literal
-from faithlab import engine, references, segments
-from faithlab.references import perturbed
-from faithlab.zoo import models
+from faithlab import baselines, engine, segments
+from faithlab.baselines import perturbed
+from faithstudy.networks import models
 
 GENERATOR = torch.Generator().manual_seed(0)
 IMAGES = torch.rand(3, 3, 12, 14, generator=GENERATOR)
@@ -250,7 +250,7 @@ def test_it_is_a_reference_of_the_engine():
         x,
         torch.zeros(4, dtype=torch.int64),
         segments=segments.pixels(32, 32),
-        reference=references.given(stand_in),
+        reference=baselines.given(stand_in),
     )
     keep = torch.zeros(4, 1, 32 * 32, dtype=torch.bool)
     keep[..., : 16 * 32] = True
@@ -276,7 +276,7 @@ def test_all_candidates_of_a_small_image_are_asked_in_one_pass():
 MEASURE = """
 import re, resource, sys, torch
 from pathlib import Path
-from faithlab.references import perturbed
+from faithlab.baselines import perturbed
 
 def peak():
     if sys.platform == "darwin":

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from faithlab.fetch import cache, sources
-from faithlab.study import places, profiles
-from faithlab.zoo import photographs
+from faithstudy import paths, profiles
+from faithstudy.data import cache, photographs, sources
 
 THREE = {f"n0000000{i}_thing.JPEG": bytes([i]) * 9 for i in range(3)}
 
@@ -129,7 +128,7 @@ def test_a_broken_archive_is_said_with_what_to_do_and_one_put_by_hand_is_taken(d
 def test_who_lacks_them_is_told_the_command_first(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     asked = {"trace/networks": {"folder": photographs.FOLDER}}
-    with pytest.raises(profiles.ParameterError, match=r"\(folder\): python -m faithlab\.zoo\.photographs fetches"):
+    with pytest.raises(profiles.ParameterError, match=r"\(folder\): python -m faithstudy\.data\.photographs fetches"):
         profiles.require_files(asked)
     (tmp_path / "imagenet-sample-images").mkdir()
     (tmp_path / "imagenet-sample-images/cat.txt").write_text("")
@@ -141,5 +140,5 @@ def test_who_lacks_them_is_told_the_command_first(tmp_path, monkeypatch):
 
 
 def test_the_study_looks_where_they_are_put():
-    asked = {profiles.resolve(name, "study").get("folder") for name in places.notebooks()}
+    asked = {profiles.resolve(name, "study").get("folder") for name in paths.notebooks()}
     assert asked - {None} == {photographs.FOLDER}

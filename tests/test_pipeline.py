@@ -41,7 +41,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from faithlab.study.results import Run
+from faithstudy.run import Run
 
 run = Run("{name}", globals())
 with Path("ran.log").open("a") as log:
@@ -80,7 +80,7 @@ FILES = {
     "notebooks/a.py": NOTEBOOK.format(name="a"),
     "notebooks/part/b.py": NOTEBOOK.format(name="part/b"),
     "notebooks/profiles.yml": "a: {data: [digits]}\npart/b: {alone: true, data: [digits], smoke: {size: 2}}\n",
-    "lib/faithlab/zoo/datasets.py": DATASETS,
+    "lib/faithstudy/data/datasets.py": DATASETS,
     "lib/faithlab/metrics/mean.py": '"""A metric."""\n',
     "data/published/scores.csv": "metric,value\nmean,0.5\n",
     "book/home.md": "# Home\n\nSee {cite:t}`zheng2025ffidelity`.\n\n```{bibliography}\n```\n",
@@ -94,7 +94,7 @@ FILES = {
         """,
     "requirements.lock": "",
 }
-COPIED = ("Makefile", "Snakefile", "_config.yml", "CHANGELOG.md", "book", "lib/faithlab")
+COPIED = ("Makefile", "Snakefile", "_config.yml", "CHANGELOG.md", "book", "lib/faithlab", "lib/faithstudy")
 
 
 class Project:
@@ -304,7 +304,7 @@ def test_an_experiment_leaves_the_book_alone_and_the_book_takes_no_tables_of_ano
     assert str(edited) in (tmp_path / "build/copy-out.ipynb").read_text()
     # The page is written elsewhere, so the tables are, too.
     shutil.rmtree(tmp_path / "build/quick+by-hand")
-    project.run("python", "-m", "faithlab.study.execute", "part/b", "--out", "build/mine.ipynb")
+    project.run("python", "-m", "faithstudy.execute", "part/b", "--out", "build/mine.ipynb")
     assert project.results() == kept
     assert set(project.results("quick+by-hand")) == set(same)
 
@@ -370,7 +370,7 @@ import os
 import torch
 
 from faithlab.scores import Scores
-from faithlab.subject import Subject
+from faithlab.task import Subject
 
 
 def ask(subject):

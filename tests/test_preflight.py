@@ -5,7 +5,7 @@ from collections import namedtuple
 
 import pytest
 
-from faithlab.study import places, preflight, profiles, weights
+from faithstudy import paths, preflight, profiles, weights
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_a_paper_build_without_a_gpu_is_told_so(paper, monkeypatch, capsys):
 
 def test_files_of_the_readers_own_are_asked_for(monkeypatch, capsys):
     def require(chosen):
-        assert set(chosen) == set(places.pages())
+        assert set(chosen) == set(paths.pages())
         raise profiles.ParameterError("Missing: imagenet-folder, for saco/groups (path): found none")
 
     monkeypatch.setattr(profiles, "require_files", require)
@@ -63,23 +63,23 @@ def test_a_cluster_needs_its_plugin_and_its_command(paper, monkeypatch):
 def test_what_is_said_of_clusters_is_still_so():
     (line,) = [line for line in preflight.missing("study", "kubernetes") if line.startswith("Cluster")]
     assert "README.md" in line
-    guide = (places.root() / "notebooks/cluster/README.md").read_text()
+    guide = (paths.root() / "notebooks/cluster/README.md").read_text()
     assert "## Kubernetes" in guide
-    jobs = [profiles.needs(name).jobs.get("paper", 0) for name in places.pages()]
-    parts = [count for name in places.pages() if (count := profiles.needs(name).parts.get("paper"))]
+    jobs = [profiles.needs(name).jobs.get("paper", 0) for name in paths.pages()]
+    parts = [count for name in paths.pages() if (count := profiles.needs(name).parts.get("paper"))]
     asking = f"{sum(parts) + len(parts)} jobs that ask, for {len(parts)} of the pages"
     assert f"`paper` has {len(jobs)} pages, {sum(jobs)} training jobs and {asking}" in guide.replace("\n", " ")
-    alone = [name.split("/")[0] for name in places.pages() if profiles.needs(name).alone]
+    alone = [name.split("/")[0] for name in paths.pages() if profiles.needs(name).alone]
     assert (alone.count("cost"), len(alone)) == (5, 5)
     assert "no recorded page took more than two and a half hours" in guide.replace("\n", " ")
-    records = list((places.root() / "data/results/study").rglob("provenance.json"))
+    records = list((paths.root() / "data/results/study").rglob("provenance.json"))
     assert records
     for record in records:
         assert json.loads(record.read_text())["seconds"] <= 2.5 * 3600, record
 
 
 def test_every_kind_of_cluster_has_a_profile():
-    assert {path.parent.name for path in (places.root() / "notebooks/cluster").glob("*/config.yaml")} == set(
+    assert {path.parent.name for path in (paths.root() / "notebooks/cluster").glob("*/config.yaml")} == set(
         preflight.PLUGINS
     )
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from faithlab import engine, preparation, readouts, segments
-from faithlab.readouts import Logits, two_classes
+from faithlab import engine, outputs, preparation, segments
+from faithlab.outputs import Logits, two_classes
 
 X = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 TARGET = torch.tensor([0, 3, 1, 1, 2])
@@ -111,7 +111,7 @@ def test_an_answer_that_loses_the_dimension_of_one_input_is_an_error():
 def test_two_classes_are_a_sigmoid():
     z = torch.randn(6, generator=torch.Generator().manual_seed(0)) * 4
     for logit in (z, z[:, None]):
-        probabilities = readouts.probability(two_classes(logit), torch.ones(6, dtype=torch.int64))
+        probabilities = outputs.probability(two_classes(logit), torch.ones(6, dtype=torch.int64))
         torch.testing.assert_close(probabilities, z.sigmoid())
 
 
@@ -126,9 +126,9 @@ def test_probabilities_are_said_and_not_softmaxed_twice():
     torch.testing.assert_close(score(KEEP), plain(KEEP), atol=1e-5, rtol=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # said once
-        odds = scorer(model, readout=readouts.log_odds)(KEEP)
+        odds = scorer(model, readout=outputs.log_odds)(KEEP)
         shares = engine.classifier(model)(X)
-    torch.testing.assert_close(odds, scorer(Net(), readout=readouts.log_odds)(KEEP), atol=1e-4, rtol=0)
+    torch.testing.assert_close(odds, scorer(Net(), readout=outputs.log_odds)(KEEP), atol=1e-4, rtol=0)
     torch.testing.assert_close(shares, Net().eval()(X).softmax(1).detach(), atol=1e-5, rtol=0)
 
 
@@ -197,7 +197,7 @@ NO_TENSORS = {
     "a list of targets": ({"target": TARGET.tolist()}, "expected targets as a torch.Tensor, but got builtins.list"),
     "segments": ({"segments": PATCHES.numpy()}, "expected segments as a torch.Tensor, but got numpy.ndarray"),
     "a number as reference": ({"reference": 0.0}, "expected reference as a function, .*references, but got 0.0"),
-    "a name as readout": ({"readout": "logit"}, "expected readout as a function, .*faithlab.readouts, but got 'logit'"),
+    "a name as readout": ({"readout": "logit"}, "expected readout as a function, .*faithlab.outputs, but got 'logit'"),
     "a reference": ({"reference": lambda x: 0.0}, "what the reference gives as a torch.Tensor, but got builtins.float"),
 }
 
@@ -687,7 +687,7 @@ def test_a_model_is_prepared_once(monkeypatch):
     first = scorer(model)(KEEP)
     assert len(made) == 1
     other = X.flip(0)
-    again = scorer(model)(KEEP), scorer(model, readout=readouts.logit)(KEEP), scorer(model, other)(KEEP)
+    again = scorer(model)(KEEP), scorer(model, readout=outputs.logit)(KEEP), scorer(model, other)(KEEP)
     engine.classifier(model)(X)
     assert len(made) == 1
     torch.testing.assert_close(again[0], first, rtol=0, atol=0)
@@ -1048,7 +1048,7 @@ def test_a_readout_or_a_reference_may_work_in_place():
         return x.zero_()
 
     x, target = X.clone(), TARGET.clone()
-    score = scorer(x=x, target=target, readout=[in_place, readouts.probability], reference=reference)
+    score = scorer(x=x, target=target, readout=[in_place, outputs.probability], reference=reference)
     torch.testing.assert_close(score(KEEP)[..., 1], scorer()(KEEP))
     assert torch.equal(x, X)
     assert torch.equal(target, TARGET)
@@ -1259,12 +1259,12 @@ def test_a_copy_in_a_lower_precision_is_as_near_as_when_it_was_made():
             return super().forward(x) + type(self).extra * x.mean((1, 2, 3))[:, None] * torch.arange(4)
 
     model = Switched().eval()
-    options = {"precision": torch.bfloat16, "readout": readouts.logit}
+    options = {"precision": torch.bfloat16, "readout": outputs.logit}
     before = scorer(model, **options)(KEEP)
     for extra in (0.3, 3.0):
         Switched.extra = extra  # a class attribute, which nobody looks at
         torch.testing.assert_close(
-            scorer(model, **options)(KEEP), scorer(model, readout=readouts.logit)(KEEP), rtol=0.1, atol=0.05
+            scorer(model, **options)(KEEP), scorer(model, readout=outputs.logit)(KEEP), rtol=0.1, atol=0.05
         )
     assert not torch.allclose(before, scorer(model, **options)(KEEP), atol=0.05)
 

@@ -12,10 +12,10 @@ from torch import nn
 
 from faithlab import engine
 from faithlab.explainers import explain
-from faithlab.fetch import cache, origins
-from faithlab.fetch.sources import DatasetUnavailable, by_hand, fingerprint
 from faithlab.segments import pixels
-from faithlab.zoo import datasets, models, pretrained
+from faithstudy.data import cache, datasets
+from faithstudy.data.sources import DatasetUnavailable, by_hand, fingerprint
+from faithstudy.networks import models, origins, pretrained
 
 
 def loaded(name):

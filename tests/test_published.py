@@ -5,7 +5,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from faithlab.study import places, published
+from faithstudy import paths, published
 
 COUNTS = {
     "consistency_degradations": 420,  # Tables 7-14: 2 measures x 10 conditions x (3 sets x 5 + 6) explainers
@@ -33,7 +33,7 @@ def one(name, **where):
 
 
 def test_every_file_has_a_name_and_every_name_a_file():
-    there = {path.stem for path in (places.root() / "data" / "published").glob("*.csv")}
+    there = {path.stem for path in (paths.root() / "data" / "published").glob("*.csv")}
     assert there == set(published.checksums()) == set(COUNTS)
 
 
@@ -178,9 +178,9 @@ def test_unknown_names_are_refused_with_the_known_ones():
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A copy of the repository's data, found by FAITHLAB_ROOT."""
-    shutil.copytree(places.root() / "data" / "published", tmp_path / "data" / "published")
+    shutil.copytree(paths.root() / "data" / "published", tmp_path / "data" / "published")
     (tmp_path / "notebooks").mkdir()
-    shutil.copy(places.root() / "notebooks" / "profiles.yml", tmp_path / "notebooks")
+    shutil.copy(paths.root() / "notebooks" / "profiles.yml", tmp_path / "notebooks")
     monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
     return tmp_path
 

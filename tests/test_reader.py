@@ -16,8 +16,8 @@ import pytest
 import reader
 import yaml
 
-from faithlab.claims import CONTRADICTED, REPRODUCED
-from faithlab.study import places, profiles
+from faithstudy import paths, profiles
+from faithstudy.claims import CONTRADICTED, REPRODUCED
 
 text, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
 RESULTS = pd.DataFrame(
@@ -165,7 +165,7 @@ HEADED = [
 
 @pytest.mark.parametrize("name", HEADED)
 def test_a_page_whose_first_claim_is_no_answer_has_a_sentence_that_is(name):
-    committed = nbformat.read(places.script(name).with_suffix(".ipynb"), as_version=4)
+    committed = nbformat.read(paths.script(name).with_suffix(".ipynb"), as_version=4)
     (cell,) = (c for c in committed.cells if reader._tagged(c, reader.HEADLINE))
     assert "Markdown(" in cell.source
     assert reader.arranged(committed, page(name=name)) is not committed, "a page without a box"
@@ -193,13 +193,13 @@ def test_a_page_about_its_own_code_stays_as_it_is(notebook):
 
 
 def test_the_template_is_a_page_about_its_own_code():
-    template = nbformat.read(places.root() / "notebooks/template.ipynb", as_version=4)
+    template = nbformat.read(paths.root() / "notebooks/template.ipynb", as_version=4)
     assert reader.arranged(template, page(name="template")) is template
 
 
-@pytest.mark.parametrize("name", sorted({*places.pages()} - {"across/exercises"}))  # there the reader answers
+@pytest.mark.parametrize("name", sorted({*paths.pages()} - {"across/exercises"}))  # there the reader answers
 def test_every_page_that_is_not_about_its_own_code_shows_its_answer_first(name):
-    committed = nbformat.read(places.script(name).with_suffix(".ipynb"), as_version=4)
+    committed = nbformat.read(paths.script(name).with_suffix(".ipynb"), as_version=4)
     if reader.arranged(committed, page(name=name)) is not committed:
         assert any(reader._tagged(cell, reader.ANSWER) for cell in committed.cells)
 
@@ -281,15 +281,15 @@ def test_caveats_are_those_that_are_true_of_the_run():
 
 
 def test_declared_caveats_name_pages_and_parameters_that_exist():
-    declared = yaml.safe_load((places.root() / "book/caveats.yml").read_text(encoding="utf-8"))
-    names = places.pages()
+    declared = yaml.safe_load((paths.root() / "book/caveats.yml").read_text(encoding="utf-8"))
+    names = paths.pages()
     for name, known in declared.items():
         own = [page for page in names if page == name or page.startswith(f"{name}/")]
         assert own, name
         for caveat in known:
             assert set(caveat) <= {"badge", "says", "when", "not"}
             assert set(caveat.get("not", [])) <= set(own)
-            scripts = [places.script(page).read_text(encoding="utf-8") for page in own]
+            scripts = [paths.script(page).read_text(encoding="utf-8") for page in own]
             for parameter in caveat.get("when", {}):
                 assert any(re.search(rf"^{parameter} = ", script, re.M) for script in scripts), (name, parameter)
             runs = [profiles.resolve(page, profile) for page in own for profile in profiles.PROFILES]
@@ -298,8 +298,8 @@ def test_declared_caveats_name_pages_and_parameters_that_exist():
 
 
 def test_every_page_of_the_book_has_a_title_of_its_own():
-    root = places.root()
-    notebooks = [places.script(name).read_text(encoding="utf-8") for name in places.pages()]
+    root = paths.root()
+    notebooks = [paths.script(name).read_text(encoding="utf-8") for name in paths.pages()]
     pages = [path.read_text(encoding="utf-8") for path in sorted((root / "book").rglob("*.md"))]
     titles = [re.search(r"^# # (.+)$", script, re.M).group(1) for script in notebooks]
     titles += [found.group(1) for page in pages if (found := re.search(r"^# (.+)$", page, re.M))]
@@ -308,9 +308,9 @@ def test_every_page_of_the_book_has_a_title_of_its_own():
 
 
 def test_experiments_of_papers_ask_a_question():
-    names = [name for name in places.pages() if name.split("/")[0] in places.PAPERS]
+    names = [name for name in paths.pages() if name.split("/")[0] in paths.PAPERS]
     asked = {
-        name: re.search(r"^# # (.+)$", places.script(name).read_text(encoding="utf-8"), re.M).group(1) for name in names
+        name: re.search(r"^# # (.+)$", paths.script(name).read_text(encoding="utf-8"), re.M).group(1) for name in names
     }
     assert [title for title in asked.values() if not title.endswith("?")] == []
 
@@ -318,8 +318,8 @@ def test_experiments_of_papers_ask_a_question():
 def test_what_is_offered_for_download_runs_from_top_to_bottom(notebook, tmp_path, monkeypatch):
     executed = tmp_path / "executed.ipynb"
     nbformat.write(notebook, executed)
-    monkeypatch.setattr(places, "pages", lambda: ["saco/one"])
-    monkeypatch.setattr(places, "executed", lambda name, profile: executed)
+    monkeypatch.setattr(paths, "pages", lambda: ["saco/one"])
+    monkeypatch.setattr(paths, "executed", lambda name, profile: executed)
     offered = tmp_path / "_build/html/_sources/notebooks/saco/one.ipynb"
 
     def sphinx(*arguments, **options):

@@ -7,10 +7,11 @@ import pytest
 import scipy.stats
 import torch
 
-from faithlab import claims, stats
+from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats.intervals import weights
 from faithlab.stats.samples import gather
+from faithstudy import claims
 
 BETTER = {"SaCo": 1, "AUC": -1, "AOPC": 1}
 PAIRS = list(itertools.combinations(BETTER, 2))

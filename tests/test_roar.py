@@ -7,10 +7,11 @@ import torch
 
 from faithlab import explainers, masks
 from faithlab.explainers import explain
-from faithlab.trials import roar
-from faithlab.zoo import datasets, training
-from faithlab.zoo.sets import ImageSet, TextSet
-from faithlab.zoo.training import Recipe, trained
+from faithstudy.data import datasets
+from faithstudy.data.sets import ImageSet, TextSet
+from faithstudy.networks import training
+from faithstudy.networks.training import Recipe, trained
+from faithstudy.trials import roar
 
 LABELS = torch.arange(40) % 2
 

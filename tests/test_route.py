@@ -5,7 +5,7 @@ import re
 import route
 from sphinx.application import Sphinx
 
-from faithlab.study import places
+from faithstudy import paths
 
 PATH = """# Where?
 
@@ -32,13 +32,13 @@ def test_stops_are_numbered_links_in_their_order():
 
 
 def test_the_path_of_the_book_has_three_routes_of_pages_that_exist():
-    written = route.routes((places.root() / "book/path.md").read_text(encoding="utf-8"))
+    written = route.routes((paths.root() / "book/path.md").read_text(encoding="utf-8"))
     assert [of.name for of in written] == ["Ten minutes", "An hour", "A day"]
     for of in written:
         numbers = [number for number, _ in of.stops]
         assert numbers == sorted(numbers)
         assert set(numbers) == set(range(1, numbers[-1] + 1)), "as a reader sees them"
-        files = [places.root() / f"{stop}{kind}" for _, stop in of.stops for kind in (".md", ".py", ".rst")]
+        files = [paths.root() / f"{stop}{kind}" for _, stop in of.stops for kind in (".md", ".py", ".rst")]
         assert sum(file.is_file() for file in files) == len(of.stops)
     ten = dict(reversed(written[0].stops))
     assert ten[1] == "book/home"

@@ -20,10 +20,11 @@ import torch
 from papermill import translators
 
 import faithlab
-from faithlab import claims, stats
+from faithlab import stats
 from faithlab.scores import Scores
-from faithlab.study import execute, places, profiles, provenance, results
-from faithlab.study.reasons import Reason
+from faithstudy import claims, execute, paths, profiles, provenance
+from faithstudy import run as results
+from faithstudy.diagnostics import Reason
 
 SCRIPT = """
 # ---
@@ -76,9 +77,9 @@ def finished(table="scores", frame=None, **changes) -> results.Run:
     run = started(**changes)
     run.save(FRAME if frame is None else frame, table)
     run.finish()
-    page = jupytext.read(places.script("part/one"))
+    page = jupytext.read(paths.script("part/one"))
     page.metadata["faithlab"] = provenance.page_identity(json.loads((run.folder / "provenance.json").read_text()))
-    places.write(places.executed("part/one", run.profile), nbformat.writes(page))
+    paths.write(paths.executed("part/one", run.profile), nbformat.writes(page))
     return run
 
 
@@ -136,9 +137,9 @@ def test_the_parameters_are_what_jupytext_reads(repository, old, new):
     assert set(DEFAULTS) <= set(found) or "images = 3" in new
 
 
-@pytest.mark.parametrize("name", places.notebooks())
+@pytest.mark.parametrize("name", paths.notebooks())
 def test_the_parameters_of_every_page_are_what_jupytext_reads(name):
-    (cell,) = (of for of in jupytext.read(places.script(name)).cells if "parameters" in of.metadata.get("tags", []))
+    (cell,) = (of for of in jupytext.read(paths.script(name)).cells if "parameters" in of.metadata.get("tags", []))
     names = {}
     exec(cell.source, names)
     found = profiles.defaults(name)
@@ -377,7 +378,7 @@ def test_a_finished_run_leaves_no_table_of_an_earlier_one(repository):
 RUNS = """
 # %%
 import pandas as pd
-from faithlab.study.results import Run
+from faithstudy.run import Run
 
 run = Run("part/one", globals())
 run.save(pd.DataFrame({"value": [images]}), "scores")
@@ -439,9 +440,10 @@ def test_a_script_that_is_changed_while_it_runs_is_dirty(repository):
 
 
 def test_a_run_of_another_library_than_the_repositorys_is_dirty(repository, capsys):
-    imported = Path(faithlab.__file__).resolve().parent
-    copy = repository / "lib/faithlab"
-    shutil.copytree(imported, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    imported = Path(faithlab.__file__).resolve().parents[1]
+    copy = repository / "lib"
+    for package in ("faithlab", "faithstudy"):
+        shutil.copytree(imported / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
     committed(repository)
 
     def dirty(run):
@@ -451,7 +453,7 @@ def test_a_run_of_another_library_than_the_repositorys_is_dirty(repository, caps
 
     assert not dirty(by_hand()), "the same sources at another place"
     assert not capsys.readouterr().err
-    (copy / "scores.py").write_text("")
+    (copy / "faithlab/scores.py").write_text("")
     committed(repository)
     assert dirty(started())
     assert not capsys.readouterr().err, "the pipeline says it"
@@ -469,10 +471,10 @@ def test_the_pipeline_says_that_it_runs_another_library(repository, capsys, kern
     script.write_text(script.read_text() + RUNS)
     (repository / "lib/faithlab").mkdir(parents=True)
     page = execute.execute("part/one")
-    said = f"it is in {Path(faithlab.__file__).resolve().parent}"
+    said = f"it is in {Path(faithlab.__file__).resolve().parents[1]}"
     assert capsys.readouterr().err.count(said) == 1
     assert said not in page.read_text(), "a page has no paths"
-    assert json.loads((places.results("part/one", "quick") / "provenance.json").read_text())["dirty"]
+    assert json.loads((paths.results("part/one", "quick") / "provenance.json").read_text())["dirty"]
 
 
 def test_the_id_of_a_run_is_that_of_its_code_and_parameters():
@@ -571,21 +573,21 @@ def test_the_networks_of_a_run_are_part_of_its_provenance(repository, monkeypatc
 
 
 def edit_page(repository):
-    path = places.executed("part/one", "quick")
+    path = paths.executed("part/one", "quick")
     path.write_text(path.read_text().replace("0.2", "0.3"))
 
 
 def edit_table(repository):
-    path = places.results("part/one", "quick") / "scores.csv"
+    path = paths.results("part/one", "quick") / "scores.csv"
     path.write_text(path.read_text().replace("0.1", "0.2"))
 
 
 def add_table(repository):
-    (places.results("part/one", "quick") / "other.csv").write_text("a\n1\n")
+    (paths.results("part/one", "quick") / "other.csv").write_text("a\n1\n")
 
 
 def take_table(repository):
-    (places.results("part/one", "quick") / "scores.csv").unlink()
+    (paths.results("part/one", "quick") / "scores.csv").unlink()
 
 
 def other_run(repository):
@@ -602,18 +604,18 @@ def same_run_again(repository):
 
 
 def unhashed(repository):
-    path = places.results("part/one", "quick") / "provenance.json"
+    path = paths.results("part/one", "quick") / "provenance.json"
     record = json.loads(path.read_text())
     del record["run"], record["notebook_sha256"]
     path.write_text(json.dumps(record))
 
 
 def take_page(repository):
-    places.executed("part/one", "quick").unlink()
+    paths.executed("part/one", "quick").unlink()
 
 
 def take_provenance(repository):
-    (places.results("part/one", "quick") / "provenance.json").unlink()
+    (paths.results("part/one", "quick") / "provenance.json").unlink()
 
 
 @pytest.mark.parametrize(
@@ -711,7 +713,7 @@ def test_the_recorded_scores_are_taken_where_they_have_the_labels(repository):
 def test_a_run_recorded_before_notebooks_were_hashed_stays_readable_and_says_so(repository):
     finished()
     results.promote("part/one", "quick")
-    path = places.recorded("part/one", "quick") / "provenance.json"
+    path = paths.recorded("part/one", "quick") / "provenance.json"
     record = json.loads(path.read_text())
     assert results.recorded("part/one", "scores").provenance["run"] == record["run"]
     del record["run"], record["notebook_sha256"], record["tables"]["scores"]["sha256"]
@@ -734,14 +736,14 @@ def test_a_recorded_table_that_was_changed_is_an_error(repository):
 
 def test_a_crash_while_writing_leaves_the_old_file(repository, monkeypatch):
     path = repository / "build/file.json"
-    places.write(path, json.dumps("old"))
+    paths.write(path, json.dumps("old"))
 
     def crash(*arguments):
         raise OSError("disk full")
 
     monkeypatch.setattr("os.replace", crash)
     with pytest.raises(OSError, match="disk full"):
-        places.write(path, json.dumps("new"))
+        paths.write(path, json.dumps("new"))
     assert json.loads(path.read_text()) == "old"
     assert list(path.parent.iterdir()) == [path]
 
@@ -749,7 +751,7 @@ def test_a_crash_while_writing_leaves_the_old_file(repository, monkeypatch):
 def test_a_missing_repository_is_an_error_that_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="Set FAITHLAB_ROOT"):
-        places.root()
+        paths.root()
 
 
 # Scores and claims
@@ -767,7 +769,7 @@ def scores(shift: float = 0.0) -> Scores:
 
 @pytest.fixture
 def paper(monkeypatch):
-    monkeypatch.setitem(places.PAPERS, "part", "A paper")
+    monkeypatch.setitem(paths.PAPERS, "part", "A paper")
 
 
 def better(table: Scores):

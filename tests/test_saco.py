@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import literal
-from faithlab import engine, references, segments
+from faithlab import baselines, engine, segments
 from faithlab.metrics.saco import Groups, bets, coefficient, influences, saco
-from faithlab.zoo import models
+from faithstudy.networks import models
 
 
 def whole_numbers(count: int, features: int, seed: int, modulus: int = 7):
@@ -132,7 +132,7 @@ def test_of_an_oracle_on_a_network_it_is_one():
     with torch.inference_mode():
         target = model(x).argmax(1)
     patches = segments.patches(16, 16, 4)
-    score = engine.scorer(model, x, target, segments=patches, reference=references.mean)
+    score = engine.scorer(model, x, target, segments=patches, reference=baselines.mean)
     drop = influences(score, torch.rand(6, 16).sort(descending=True).values, 16).drop  # in the order of the patches
     assert (drop.sort(dim=1).values.diff() > 0).all()
     assert torch.equal(saco(score, drop, 16), torch.ones(6, dtype=torch.float64))

@@ -14,13 +14,13 @@ import reader
 import scoreboard
 import torch
 
-from faithlab.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import places
-from faithlab.study.agreement import INPUTS, LEFT_OUT, NOT_COMPARED
-from faithlab.study.results import Recorded, recorded_runs
-from faithlab.trials import examination
+from faithstudy import paths
+from faithstudy.claims import CONTRADICTED, PARTLY, REPRODUCED, UNTESTED
+from faithstudy.regression import INPUTS, LEFT_OUT, NOT_COMPARED
+from faithstudy.run import Recorded, recorded_runs
+from faithstudy.trials import examination
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,12 +50,12 @@ def results(tmp_path, monkeypatch):
     for part in ("saco", "trace"):
         (tmp_path / "book" / part).mkdir()
         (tmp_path / "book" / part / "verdict.md").touch()
-    run(places.results("template", "quick"), "quick", [("t", "Template", REPRODUCED)])
-    run(places.results("saco/one", "quick"), "quick", [("a", "SaCo", REPRODUCED), ("b", "SaCo", CONTRADICTED)])
-    run(places.results("trace/two", "quick"), "quick", [("c", "TRACE", UNTESTED)])
+    run(paths.results("template", "quick"), "quick", [("t", "Template", REPRODUCED)])
+    run(paths.results("saco/one", "quick"), "quick", [("a", "SaCo", REPRODUCED), ("b", "SaCo", CONTRADICTED)])
+    run(paths.results("trace/two", "quick"), "quick", [("c", "TRACE", UNTESTED)])
     # The recorded run knows one claim less, and its claims come in another order.
-    run(places.recorded("saco/one", "study"), "study", [("z", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)])
-    run(places.recorded("trace/two", "quick"), "quick", [("c", "TRACE", REPRODUCED)], notebook_sha256="ab" * 32)
+    run(paths.recorded("saco/one", "study"), "study", [("z", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)])
+    run(paths.recorded("trace/two", "quick"), "quick", [("c", "TRACE", REPRODUCED)], notebook_sha256="ab" * 32)
     return tmp_path / "build/quick/results"
 
 
@@ -148,7 +148,7 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
         told["tables"]["parts"] = {"rows": len(frame)}
         (folder / "provenance.json").write_text(json.dumps(told))
 
-    build, record = results / "saco/one", places.recorded("saco/one", "study")
+    build, record = results / "saco/one", paths.recorded("saco/one", "study")
     parts(build, "one", [0.05, 0.0], reason="today's", unit="simulated study")
     parts(record, "one", [0.02, 0.03], reason="yesterday's")
     found = judged.page(build, "saco/one")
@@ -173,7 +173,7 @@ def test_numbers_are_the_recorded_runs_and_words_todays(results, tmp_path):
 
 
 def test_a_changed_claim_is_shown_as_it_was_judged_and_its_page_says_so(results, tmp_path):
-    build, record = results / "saco/one", places.recorded("saco/one", "study")
+    build, record = results / "saco/one", paths.recorded("saco/one", "study")
     assert reader.caveats(judged.page(build, "saco/one"), {}) == []
     claims = pd.read_csv(build / "claims.csv")
     claims.replace({"Claim a": "A bolder claim"}).to_csv(build / "claims.csv", index=False)
@@ -208,12 +208,12 @@ def test_a_changed_claim_is_shown_as_it_was_judged_and_its_page_says_so(results,
 
 
 def test_only_the_changed_one_of_the_claims_of_a_record_is_told(results, tmp_path):
-    build, record = results / "saco/one", places.recorded("saco/one", "study")
+    build, record = results / "saco/one", paths.recorded("saco/one", "study")
     shutil.rmtree(record)
     # The record knows the claim beside the changed one, too, and that of another page of the paper.
     run(record, "study", [("b", "SaCo", REPRODUCED), ("a", "SaCo", PARTLY)], tables={"claims": {}, "parts": {}})
     run(results / "saco/two", "quick", [("d", "SaCo", REPRODUCED)])
-    run(places.recorded("saco/two", "study"), "study", [("d", "SaCo", REPRODUCED)])
+    run(paths.recorded("saco/two", "study"), "study", [("d", "SaCo", REPRODUCED)])
     about = {"part": "one", "kind": "within", "outcome": "holds", "value": 0.0, "low": -0.01, "high": 0.01}
     about |= {"claimed_low": -0.1, "claimed_high": 0.1, "images": 9, "datasets": "digits", "missing": 0}
     parts = pd.DataFrame({"claim": ["a", "a", "b", "b"], "network": 2 * ["pooled", "ViT"], **about})
@@ -238,7 +238,7 @@ def test_only_the_changed_one_of_the_claims_of_a_record_is_told(results, tmp_pat
 
 
 def test_whether_a_claim_is_counted_is_read_off_the_parts_that_are_shown(results):
-    build, record = results / "saco/one", places.recorded("saco/one", "study")
+    build, record = results / "saco/one", paths.recorded("saco/one", "study")
     told = json.loads((record / "provenance.json").read_text())
     told["tables"]["parts"] = {"rows": 2}
     (record / "provenance.json").write_text(json.dumps(told))
@@ -257,7 +257,7 @@ def test_whether_a_claim_is_counted_is_read_off_the_parts_that_are_shown(results
 
 
 def test_a_claim_that_only_a_larger_run_judges_is_shown_while_the_page_makes_it(results, tmp_path):
-    record = places.recorded("saco/one", "study")
+    record = paths.recorded("saco/one", "study")
     claims = pd.read_csv(record / "claims.csv")
     alone = pd.concat([claims.head(1).assign(id=of, claim=f"Claim {of}") for of in ("a-long-one", "not-made-now")])
     pd.concat([claims, alone]).to_csv(record / "claims.csv", index=False)
@@ -316,7 +316,7 @@ def test_recorded_runs_count_all_kinds_of_inputs_networks_cores_and_hours(result
             ("template", {"compared": ["a 3"]}, 0, {}),
         )
     ]
-    folder = places.recorded("template", "study")
+    folder = paths.recorded("template", "study")
     folder.mkdir(parents=True)
     for metric, images in (("SaCo", [0, 1, 2]), ("MoRF", [1, 2, 3])):
         kept = Scores.of(torch.rand(3), images=images, dataset="digits test", network="CNN", metric=metric)
@@ -350,7 +350,7 @@ def test_a_run_of_a_commit_that_is_not_here_says_so(results, tmp_path):
 def test_the_long_tables_are_a_data_set_with_its_dictionary(results, tmp_path):
     runs = [{"notebook": "trace/two", "profile": "study"}]
     assert "No run" in scoreboard._measurements(runs)
-    folder = places.recorded("trace/two", "study")
+    folder = paths.recorded("trace/two", "study")
     scores = Scores.of(torch.rand(3), images=[0, 1, 2], dataset="digits test", network="CNN", metric="MoRF")
     folder.mkdir(parents=True, exist_ok=True)
     scores.save(folder / "the_scores.parquet")
@@ -358,7 +358,7 @@ def test_the_long_tables_are_a_data_set_with_its_dictionary(results, tmp_path):
     assert said.startswith("3 rows in 1 files, ")
     page, rows, _, file = row.strip("| ").split(" | ")
     assert (page, rows) == ("[trace/two](../notebooks/trace/two), the scores", "3")
-    kept = places.root() / "data/results" / file.strip("`")
+    kept = paths.root() / "data/results" / file.strip("`")
     described = [line.split("`")[1] for line in scoreboard._columns().splitlines()[2:]]
     assert described == list(pd.read_parquet(kept).columns)
 
@@ -387,11 +387,11 @@ def test_accuracies_under_masks_are_those_of_the_best_run_which_is_named(results
         row = {"dataset": "mine", "architecture": architecture, "network": "original", "masked": 0.1}
         save(folder, "robustness", [row | {"accuracy": accuracy}])
 
-    accuracies(places.results("f-fidelity/robustness", "quick"), "quick", "ResNet", 0.6)
-    accuracies(places.recorded("f-fidelity/robustness", "study"), "study", "ResNet", 0.7)
-    accuracies(places.results("f-fidelity/text", "quick"), "quick", "LSTM", 0.8)
+    accuracies(paths.results("f-fidelity/robustness", "quick"), "quick", "ResNet", 0.6)
+    accuracies(paths.recorded("f-fidelity/robustness", "study"), "study", "ResNet", 0.7)
+    accuracies(paths.results("f-fidelity/text", "quick"), "quick", "LSTM", 0.8)
     # Of the build's own profile: this build is as good.
-    accuracies(places.recorded("f-fidelity/text", "quick"), "quick", "LSTM", 0.9)
+    accuracies(paths.recorded("f-fidelity/text", "quick"), "quick", "LSTM", 0.9)
     scoreboard.write(results, tmp_path / "out")
     said = (tmp_path / "out/robustness.md").read_text()
     assert re.sub("<[^>]*>", "", said).splitlines()[2:-2] == [
@@ -410,9 +410,9 @@ def test_rates_are_those_of_the_best_run_of_each_page_which_is_named(results, tm
         measured = (("ReCo", reco), ("ReCo_printed", printed))
         save(folder, "rates", [row | {"measure": measure, "mean": mean} for measure, mean in measured])
 
-    rates(places.results("reco-mege/normal", "quick"), "quick", 0.1, 0.2)
-    rates(places.recorded("reco-mege/normal", "study"), "study", 0.3, 0.4)
-    rates(places.results("reco-mege/degraded", "quick"), "quick", 0.5, 0.6)
+    rates(paths.results("reco-mege/normal", "quick"), "quick", 0.1, 0.2)
+    rates(paths.recorded("reco-mege/normal", "study"), "study", 0.3, 0.4)
+    rates(paths.results("reco-mege/degraded", "quick"), "quick", 0.5, 0.6)
     scoreboard.write(results, tmp_path / "out")
     degraded, normal = (tmp_path / "out/reco-rates.md").read_text().splitlines()[2:]
     named = "[degraded](../../notebooks/reco-mege/degraded)"

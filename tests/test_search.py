@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import literal
-from faithlab import engine, readouts, search, segments
+from faithlab import engine, outputs, search, segments
 from faithlab.metrics import trajectory
 from faithlab.search import chains, subsets
-from faithlab.trials import searches
-from faithlab.zoo import models
+from faithstudy.networks import models
+from faithstudy.trials import searches
 
 NO_CODE = (tokenize.COMMENT, tokenize.ENCODING)
 IDENTITIES = torch.tensor([7, 0, 300])
@@ -227,11 +227,11 @@ def complete(trained) -> Callable[..., Tensor]:
     return table
 
 
-@pytest.mark.parametrize("readout", [readouts.logit, readouts.probability])
+@pytest.mark.parametrize("readout", [outputs.logit, outputs.probability])
 def test_annealing_of_sixteen_patches_is_within_one_percent_of_the_complete_search(readout, trained, complete):
     model, x, target = trained
     score, table = engine.scorer(model, x, target, segments=PATCHES, readout=readout), complete(readout)
-    temperature = 2.0 if readout is readouts.logit else 0.1
+    temperature = 2.0 if readout is outputs.logit else 0.1
     bounds = {objective: search.bound(table, objective).sum(1) for objective in ("Mo", "Le")}
     for objective, bound in bounds.items():
         found = search.anneal(
@@ -245,7 +245,7 @@ def test_annealing_of_sixteen_patches_is_within_one_percent_of_the_complete_sear
     torch.testing.assert_close(value_of(score, found.order, "Le"), found.value, atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("readout", [readouts.logit, readouts.probability])
+@pytest.mark.parametrize("readout", [outputs.logit, outputs.probability])
 def test_the_best_search_finds_the_optimum_of_sixteen_patches(readout, complete):
     table = complete(readout)
     found = search.best(search.lookup(table), 2, 16)
@@ -366,7 +366,7 @@ def test_rounding_turns_no_decision_that_is_wider():
 def test_of_a_network_an_image_is_searched_as_well_in_any_batch(objective, some, trained, complete):
     # Not in the same steps: where two answers are as close as their rounding, either may count.
     (model, x, target), some = trained, torch.tensor(some)
-    score, table = engine.scorer(model, x[some], target[some], segments=PATCHES), complete(readouts.probability)[some]
+    score, table = engine.scorer(model, x[some], target[some], segments=PATCHES), complete(outputs.probability)[some]
     options = {"objective": objective, "steps": 200, "temperature": 0.1, "cooling": 0.976, "score_range": (0, 1)}
     found = search.anneal(search.Remembered(score), starts(16, some), images=some, **options)
     torch.testing.assert_close(value_of(score, found.order, objective), found.value, atol=1e-4, rtol=0)

@@ -7,8 +7,8 @@ import torch
 
 from faithlab import search
 from faithlab.metrics import trajectory
-from faithlab.readouts import probability
-from faithlab.trials import searches
+from faithlab.outputs import probability
+from faithstudy.trials import searches
 
 
 def table(images: int, features: int) -> torch.Tensor:

@@ -9,15 +9,15 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from faithlab import engine, readouts, segments
+from faithlab import engine, outputs, segments
 from faithlab.explainers import explain
-from faithlab.fetch import cache, sources
-from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.metrics.fidelity import remaining
-from faithlab.trials import roar
-from faithlab.zoo import datasets, formats, models, training
-from faithlab.zoo import series as released
-from faithlab.zoo.sets import SeriesSet
+from faithstudy.data import cache, datasets, formats, sources
+from faithstudy.data import series as released
+from faithstudy.data.sets import SeriesSet
+from faithstudy.data.sources import DatasetUnavailable
+from faithstudy.networks import models, training
+from faithstudy.trials import roar
 
 TS = """#a comment: with a colon
 @problemName tiny
@@ -352,7 +352,7 @@ def test_training_explaining_and_scoring_leave_padding_alone(learnable, unit):
     assert not attribution[~present].any(), "padding was relevant"
     most = attribution.argmax(1) // (1 if unit == "step" else 2)
     assert (most == 2).float().mean() > 0.9
-    score = engine.scorer(network, x, y, segments=test.features(), readout=readouts.hit)
+    score = engine.scorer(network, x, y, segments=test.features(), readout=outputs.hit)
     left = remaining(score, attribution, torch.tensor([0.0, 0.5]), present=present).value.mean(0)
     assert left[0] == 1
     assert left[1] < 0.7

@@ -14,12 +14,14 @@ from torch import nn
 
 from faithlab import stats
 from faithlab.explainers import explain
-from faithlab.fetch import cache, origins
-from faithlab.study import networks, places, profiles, results, ship, train
-from faithlab.trials import roar
-from faithlab.zoo import datasets, models, shipped, training
-from faithlab.zoo.sets import ImageSet, TextSet
-from faithlab.zoo.training import Orders, Recipe, trained
+from faithstudy import paths, profiles, ship, train
+from faithstudy import recipes as networks
+from faithstudy import run as results
+from faithstudy.data import cache, datasets
+from faithstudy.data.sets import ImageSet, TextSet
+from faithstudy.networks import models, origins, shipped, training
+from faithstudy.networks.training import Orders, Recipe, trained
+from faithstudy.trials import roar
 
 LABELS = torch.arange(24) % 3
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -280,7 +282,7 @@ def test_the_variable_names_the_folder_and_an_empty_one_turns_it_off(repository,
 
 
 def test_an_installed_package_finds_those_of_the_clone_it_is_used_in(repository, tmp_path, monkeypatch):
-    installed = tmp_path / "site-packages" / "faithlab" / "zoo" / "shipped.py"
+    installed = tmp_path / "site-packages" / "faithstudy" / "networks" / "shipped.py"
     monkeypatch.setattr(shipped.origins, "_ABOVE", installed.parents)
     monkeypatch.delenv("FAITHLAB_ROOT")
     clone = tmp_path / "clone"
@@ -538,14 +540,14 @@ def test_the_pipeline_plans_no_job_for_networks_that_ship(some, tmp_path, python
     some(None, "study")
     command = [python, "-m", "snakemake", "-n", "--config", f"notebook={PAGE}", "profile=study", "--cores", "1"]
     environment = os.environ | {"FAITHLAB_BUILD": str(tmp_path / "build")}
-    planned = subprocess.run(command, cwd=places.root(), env=environment, capture_output=True, text=True).stdout
+    planned = subprocess.run(command, cwd=paths.root(), env=environment, capture_output=True, text=True).stdout
     assert f"notebook {PAGE}" in planned
     assert f"networks of {PAGE}" not in planned
 
 
 # Those of this repository
 
-SHIPPED = places.root() / "data" / "networks"
+SHIPPED = paths.root() / "data" / "networks"
 
 
 def test_every_network_of_this_repository_is_whole_and_says_where_it_comes_from(monkeypatch):

@@ -9,15 +9,16 @@ import torch
 from torch import nn
 
 from faithlab import masks, segments
-from faithlab.claims import Claim
 from faithlab.metrics import METRICS, alignment, size
 from faithlab.metrics.size import Setting
-from faithlab.readouts import hit
+from faithlab.outputs import hit
 from faithlab.scores import Scores
-from faithlab.trials import sizes, truth
-from faithlab.zoo import datasets, training
-from faithlab.zoo.sets import ImageSet, LabelledSet, SeriesSet, TextSet
-from faithlab.zoo.training import Recipe
+from faithstudy.claims import Claim
+from faithstudy.data import datasets
+from faithstudy.data.sets import ImageSet, LabelledSet, SeriesSet, TextSet
+from faithstudy.networks import training
+from faithstudy.networks.training import Recipe
+from faithstudy.trials import sizes, truth
 
 LABELS = torch.arange(60) % 2
 RECIPE = Recipe("drawn", "summing", 1, mask_share=0.2)

@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.text import Text
 
-from faithlab.study import figures
+from faithstudy import plots
 
 
 def smallest(width: float) -> tuple[float, float]:
@@ -14,36 +14,36 @@ def smallest(width: float) -> tuple[float, float]:
     axes.text(0.5, 0.5, "small", fontsize=6)
     axes.tick_params(labelsize=7)
     axes.set_title("large", fontsize=14)
-    figures.show(figure)
+    plots.show(figure)
     figure.draw_without_rendering()
     sizes = [text.get_fontsize() for text in figure.findobj(Text) if text.get_text()]
     assert max(sizes) == 14, "what is large enough stays as it is"
-    return min(sizes), figure.get_tightbbox().width / figures.COLUMN
+    return min(sizes), figure.get_tightbbox().width / plots.COLUMN
 
 
 @pytest.mark.parametrize("share", [0.5, 1.05, 1.6])
 def test_small_text_is_nine_points_where_the_page_shows_it(share):
-    size, wide = smallest(share * figures.COLUMN)
-    assert size == figures.SMALLEST
+    size, wide = smallest(share * plots.COLUMN)
+    assert size == plots.SMALLEST
     assert wide <= 1
 
 
 def test_what_stands_beside_the_axes_fits_the_column_too():
-    figure, axes = plt.subplots(figsize=(1.5 * figures.COLUMN, 3))
+    figure, axes = plt.subplots(figsize=(1.5 * plots.COLUMN, 3))
     axes.plot([0, 1], [0, 1], label="a line with a long name")
     axes.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
-    figures.show(figure)
+    plots.show(figure)
     figure.draw_without_rendering()
     wide = figure.get_tightbbox().width + 2 * plt.rcParams["savefig.pad_inches"]
-    assert 0.9 * figures.COLUMN < wide <= figures.COLUMN
+    assert 0.9 * plots.COLUMN < wide <= plots.COLUMN
 
 
 def test_a_key_is_above_the_panels_in_as_many_rows_as_it_needs():
     figure, axes = plt.subplots(figsize=(3.5, 2))
     for k in range(6):
         axes.plot([0, 1], [0, k], label=f"line number {k}")
-    figures.key(figure, axes)
-    figures.show(figure)
+    plots.key(figure, axes)
+    plots.show(figure)
     figure.draw_without_rendering()
     (legend,) = figure.legends
     assert len({round(text.get_window_extent().y0) for text in legend.get_texts()}) == 3

@@ -9,8 +9,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from faithlab.fetch import cache, sources
-from faithlab.fetch.sources import DatasetUnavailable, PythonPackage, Source
+from faithstudy.data import cache, sources
+from faithstudy.data.sources import DatasetUnavailable, PythonPackage, Source
 
 CONTENT = bytes(range(24))
 INPUTS = np.frombuffer(CONTENT, np.uint8).reshape(2, 3, 2, 2)

@@ -8,9 +8,9 @@ import torch
 
 from faithlab import stats
 from faithlab.scores import Scores
-from faithlab.study import published, tables
-from faithlab.subject import Subject
-from faithlab.trials import masking, refined
+from faithlab.task import Subject
+from faithstudy import published, tables
+from faithstudy.trials import masking, refined
 
 PRECISIONS = (torch.float32, torch.bfloat16)
 FOUND = pd.DataFrame({"explainer": ["IG", "IG"], "metric": ["SaCo", "AUC"], "mean": [0.25, 0.5]})

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from faithlab.study import places, tables
+from faithstudy import paths, tables
 
-STATIC = places.root() / "book/_static"
+STATIC = paths.root() / "book/_static"
 
 MERGED = """<table class="dataframe"><thead><tr><th></th><th></th><th colspan="2">both</th></tr>
 <tr><th></th><th></th><th>a, "b"</th><th><em>words</em></th></tr></thead><tbody>

@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import safe_open
 
-from faithlab import engine, masks, readouts, references
+from faithlab import baselines, engine, masks, outputs
 from faithlab.explainers import explain
 from faithlab.explainers.degrade import degrade
-from faithlab.fetch import cache, sources
-from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.metrics.fidelity import remaining
-from faithlab.trials import roar
-from faithlab.zoo import datasets, texts, training
-from faithlab.zoo.sets import TextSet
+from faithstudy.data import cache, datasets, sources, texts
+from faithstudy.data.sets import TextSet
+from faithstudy.data.sources import DatasetUnavailable
+from faithstudy.networks import training
+from faithstudy.trials import roar
 
 
 @pytest.fixture
@@ -272,7 +272,7 @@ def test_texts_have_their_own_options(home):
 
 def test_the_snippets_are_those_of_the_package():
     if not all((cache.folder() / "datasets" / f"rotten-tomatoes.{s}.safetensors").exists() for s in ("train", "test")):
-        pytest.skip("rotten-tomatoes is not in the cache; python -m faithlab.zoo.datasets fetch rotten-tomatoes")
+        pytest.skip("rotten-tomatoes is not in the cache; python -m faithstudy.data.datasets fetch rotten-tomatoes")
     train, test = (datasets.load("rotten-tomatoes", split) for split in ("train", "test"))
     assert (len(train), len(test)) == (7736, 1829)
     assert abs(train.labels.double().mean() - 0.5) < 0.01
@@ -333,9 +333,9 @@ def test_a_text_is_learnt_explained_and_scored_without_its_padding(learnable):
     assert not attribution[~present].any()
 
     def left(model, ids, order, has, **options):
-        mask = functools.partial(references.token, identity=TextSet.MASK)
+        mask = functools.partial(baselines.token, identity=TextSet.MASK)
         features = torch.arange(ids.shape[1])
-        score = engine.scorer(model, ids, y, segments=features, reference=mask, readout=readouts.probability)
+        score = engine.scorer(model, ids, y, segments=features, reference=mask, readout=outputs.probability)
         return remaining(score, order, torch.tensor([0.25, 0.5]), present=has, **options).value
 
     for model, options in ((network, {}), (tuned, {"alpha": 0.5, "cap": 0.3, "draws": 3})):

@@ -6,11 +6,12 @@ import subprocess
 
 import pytest
 
-from faithlab.study import networks, places, profiles, train
-from faithlab.zoo import training
+from faithstudy import paths, profiles, train
+from faithstudy import recipes as networks
+from faithstudy.networks import training
 
 PAGE = "reco-mege/degraded"
-SHARING = [name for name in places.notebooks() if profiles.needs(name).shares]
+SHARING = [name for name in paths.notebooks() if profiles.needs(name).shares]
 USERS = ["f-fidelity/images", *(name for name in SHARING if profiles.needs(name).shares == "f-fidelity/images")]
 
 
@@ -28,11 +29,11 @@ def planned(tmp_path_factory, python, statements):
     """What Snakemake says that it would do for the pages that are asked about here, in the build of a whole book."""
     build = tmp_path_factory.mktemp("build")
     shutil.copytree(statements, build, dirs_exist_ok=True)
-    pages = [f"{os.path.relpath(build, places.root())}/paper/executed/{name}.ipynb" for name in (PAGE, *USERS)]
+    pages = [f"{os.path.relpath(build, paths.root())}/paper/executed/{name}.ipynb" for name in (PAGE, *USERS)]
     command = [python, "-m", "snakemake", "-n", "--cores", "1", *pages, "--config", "profile=paper"]
     environment = {"FAITHLAB_BUILD": str(build), "FAITHLAB_NETWORKS": ""}
     return subprocess.run(
-        command, cwd=places.root(), env=os.environ | environment, capture_output=True, text=True
+        command, cwd=paths.root(), env=os.environ | environment, capture_output=True, text=True
     ).stdout
 
 

@@ -17,10 +17,10 @@ from safetensors.torch import save_file
 from torch import nn
 
 from faithlab import engine, segments
-from faithlab.fetch import cache, origins
-from faithlab.zoo import datasets, training
-from faithlab.zoo.sets import ImageSet, TextSet
-from faithlab.zoo.training import Orders, Recipe, trained
+from faithstudy.data import cache, datasets
+from faithstudy.data.sets import ImageSet, TextSet
+from faithstudy.networks import origins, training
+from faithstudy.networks.training import Orders, Recipe, trained
 
 GENERATOR = torch.Generator().manual_seed(0)
 LABELS = torch.arange(24) % 3

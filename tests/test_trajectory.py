@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import literal
 from faithlab import engine, masks, segments
 from faithlab.metrics import trajectory
-from faithlab.zoo import models
+from faithstudy.networks import models
 
 
 def additive(weights: torch.Tensor):

@@ -10,16 +10,16 @@ import torch
 from torch import nn
 
 import literal
-from faithlab import claims, stats
+from faithlab import stats
+from faithlab.baselines import perturbed
 from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
-from faithlab.references import perturbed
 from faithlab.scores import Scores
-from faithlab.study import published, tables
-from faithlab.subject import Subject
-from faithlab.trials import references as trial
-from faithlab.trials import refined, subjects, truth
-from faithlab.zoo import models
-from faithlab.zoo.sets import ImageSet
+from faithlab.task import Subject
+from faithstudy import claims, published, tables
+from faithstudy.data.sets import ImageSet
+from faithstudy.networks import models
+from faithstudy.trials import baselines as trial
+from faithstudy.trials import refined, tasks, truth
 
 METRIC = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=4)}
 
@@ -45,7 +45,7 @@ def subject(data: ImageSet, places=slice(None)) -> Subject:
 
 def maps(of: Subject, **options) -> dict[str, torch.Tensor]:
     own = refined.explainers(layer="features", background=of.x[:2], steps=2)
-    return subjects.attributions(of, refined.refined(own, samples=2, noise=0.1, **options))
+    return tasks.attributions(of, refined.refined(own, samples=2, noise=0.1, **options))
 
 
 def test_all_combinations_of_the_paper_are_explained():
@@ -158,7 +158,7 @@ def test_the_noise_is_judged_by_the_metric_of_smoothed_gradients():
     of = trial.standing_in(subject(data), data, {"perturbed": trial.intensities(data) * 0})
     found = refined.noise_levels(METRIC, of, [0.1, 0.3], samples=2)
     options = refined.refined({"BP": "gradient"}, samples=2, noise=0.3, refinements=["SG"])
-    expected = METRIC["Few-class Fidelity"](of, subjects.attributions(of, options)["BP + SG"])
+    expected = METRIC["Few-class Fidelity"](of, tasks.attributions(of, options)["BP + SG"])
     assert found.labels("level") == [0.1, 0.3]
     torch.testing.assert_close(found.where(level=0.3).blocks[0].values[:, 0], expected.float())
 
@@ -205,9 +205,7 @@ def test_what_is_found_without_learning_is_of_other_weights_and_of_the_next_clas
     assert found.labels("variant") == ["weights drawn anew", "the other class"]
     next_class = dataclasses.replace(of, target=torch.tensor([1, 2, 0, 1, 2, 0]))
     for variant, other in (("the other class", next_class), (None, of)):
-        expected = truth.aligned(
-            "overlap", other, subjects.attributions(other, explainers), data.masks, variant=variant
-        )
+        expected = truth.aligned("overlap", other, tasks.attributions(other, explainers), data.masks, variant=variant)
         same = torch.equal(
             found.where(variant=variant or "weights drawn anew").blocks[0].values, expected.blocks[0].values
         )
@@ -216,10 +214,10 @@ def test_what_is_found_without_learning_is_of_other_weights_and_of_the_next_clas
 
 def test_only_images_that_every_network_gets_right_are_used():
     data = images(60)
-    places = subjects.recognised([network(), network()], 5, data, least=5)
+    places = tasks.recognised([network(), network()], 5, data, least=5)
     assert torch.equal(network()(data.model_inputs(places)).argmax(1), data.labels[places])
     with pytest.raises(ValueError, match=r"recognise \d+ of 60 examples, but 61 are needed"):
-        subjects.recognised([network()], 61, data, least=61)
+        tasks.recognised([network()], 61, data, least=61)
 
 
 def test_the_truth_is_aligned_with_itself_and_its_opposite_is_not():

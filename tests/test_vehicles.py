@@ -11,9 +11,10 @@ from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
 from torch.nn.functional import interpolate
 
-from faithlab.fetch.sources import DatasetUnavailable
-from faithlab.zoo import ct, datasets, imagenet, models, vehicles
-from faithlab.zoo.sets import ImageSet
+from faithstudy.data import ct, datasets, imagenet, vehicles
+from faithstudy.data.sets import ImageSet
+from faithstudy.data.sources import DatasetUnavailable
+from faithstudy.networks import models
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 IMAGES = torch.randint(0, 256, (80, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))

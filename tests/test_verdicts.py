@@ -11,11 +11,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from faithlab import claims, stats
-from faithlab.claims import verdicts
-from faithlab.claims.verdicts import DEPENDS, FAILS, HOLDS, OPEN, outcome, rule, tail
+from faithlab import stats
 from faithlab.scores import Scores
 from faithlab.stats import Estimate, Interval
+from faithstudy import claims
+from faithstudy.claims import verdicts
+from faithstudy.claims.verdicts import DEPENDS, FAILS, HOLDS, OPEN, outcome, rule, tail
 
 
 def table(means, *, images=200, noise=1.0, by="explainer", **labels) -> Scores:

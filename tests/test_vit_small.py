@@ -10,12 +10,13 @@ from torch import nn
 from torch.nn.functional import gelu, layer_norm, softmax
 
 from faithlab.explainers import explain
-from faithlab.fetch.sources import DatasetUnavailable
 from faithlab.segments import pixels
-from faithlab.study import networks
-from faithlab.trials import transformers
-from faithlab.zoo import datasets, models, shipped, training, vit_small
-from faithlab.zoo.vit_small import DEPTH, HEADS, WIDTH
+from faithstudy import recipes
+from faithstudy.data import datasets
+from faithstudy.data.sources import DatasetUnavailable
+from faithstudy.networks import models, shipped, training, vit_small
+from faithstudy.networks.vit_small import DEPTH, HEADS, WIDTH
+from faithstudy.trials import transformers
 
 
 @pytest.fixture(scope="module")
@@ -152,20 +153,20 @@ def test_a_layer_computes_what_its_tensors_are_called_for():
 def test_the_network_that_ships_recognises_what_it_was_trained_for():
     """Its trained part says nothing without the very matrices around which it was trained."""
     try:
-        network, data = training.trained(networks.VIT_SMALL), datasets.load("cifar10", "test")
+        network, data = training.trained(recipes.VIT_SMALL), datasets.load("cifar10", "test")
     except DatasetUnavailable as error:
         pytest.skip(str(error))
-    assert shipped.find(networks.VIT_SMALL.key()) is not None
+    assert shipped.find(recipes.VIT_SMALL.key()) is not None
     right = training.logits(network, data.model_inputs(slice(30))).argmax(1).cpu() == data.labels[:30]
     assert right.double().mean() > 0.7
 
 
 def test_networks_explain_images_of_the_data_that_they_were_trained_on():
-    other = dataclasses.replace(networks.VIT, data="cifar100")
+    other = dataclasses.replace(recipes.VIT, data="cifar100")
     with pytest.raises(ValueError, match=r"expected networks trained on cifar10, .* but got \['cifar100-vit-"):
-        transformers.subjects(["vit"], "cifar10", 2, [networks.VIT_SMALL, other])
+        transformers.subjects(["vit"], "cifar10", 2, [recipes.VIT_SMALL, other])
 
 
 def test_a_network_of_others_that_is_unknown_is_told():
     with pytest.raises(ValueError, match="called 'vit'; there are vit-small-patch14"):
-        networks.of_others("vit")
+        recipes.of_others("vit")

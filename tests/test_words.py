@@ -10,12 +10,12 @@ import pytest
 import words
 from matplotlib.transforms import Bbox
 
-from faithlab.claims.verdicts import BETWEEN, POOLED
-from faithlab.study import figures, places
-from faithlab.study.names import SETS
-from faithlab.zoo import datasets
+from faithstudy import paths, plots
+from faithstudy.claims.verdicts import BETWEEN, POOLED
+from faithstudy.data import datasets
+from faithstudy.display_names import SETS
 
-RECORDED = sorted((places.root() / "data/results").rglob("provenance.json"))
+RECORDED = sorted((paths.root() / "data/results").rglob("provenance.json"))
 KNOWN = {*words.NETWORKS.values(), *words.LABELS.values(), ""}
 
 
@@ -90,7 +90,7 @@ def test_texts_have_names_and_numbers_that_readers_know(text, shown):
 
 @pytest.mark.parametrize("path", places_of("claims.csv"), ids=lambda path: path.parent.name)
 def test_no_short_name_and_no_power_of_ten_is_left_on_a_recorded_page(path: Path):
-    name = path.parent.relative_to(places.root() / "data/results" / "study").as_posix()
+    name = path.parent.relative_to(paths.root() / "data/results" / "study").as_posix()
     page = judged.page(path.parent, name)
     texts = [*page.claims["evidence"], *page.parts["part"], *page.parts["datasets"], *page.parts["network"]]
     for text in texts:
@@ -102,7 +102,7 @@ def test_figures_have_readers_names_and_shared_labels_beside_their_panels():
     figure, grid = plt.subplots(3, 2, figsize=(7, 8))
     grid[0, 0].set_title("cifar10 test, bilstm")
     below, beside = figure.supxlabel("size"), figure.supylabel("lost")
-    figures.show(figure)
+    plots.show(figure)
     assert grid[0, 0].get_title() == "CIFAR-10 test, LSTM"
     panels = Bbox.union([axes.get_tightbbox() for axes in grid.flat])
     points = figure.dpi / 72
@@ -111,7 +111,7 @@ def test_figures_have_readers_names_and_shared_labels_beside_their_panels():
 
 
 def test_parts_whose_number_would_be_misread_are_named_otherwise_as_long_as_a_page_has_them():
-    scripts = "".join(path.read_text(encoding="utf-8") for path in (places.root() / "notebooks").rglob("*.py"))
+    scripts = "".join(path.read_text(encoding="utf-8") for path in (paths.root() / "notebooks").rglob("*.py"))
     for name, said in words.PARTS.items():
         assert f'"{name}"' in scripts, "no page names a part so: its other name goes, too"
         assert words.plain(name) == said

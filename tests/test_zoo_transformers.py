@@ -5,10 +5,9 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from faithlab.fetch import origins
-from faithlab.fetch.sources import DatasetUnavailable, fingerprint
-from faithlab.zoo import transformers
-from faithlab.zoo.sets import ImageSet
+from faithstudy.data.sets import ImageSet
+from faithstudy.data.sources import DatasetUnavailable, fingerprint
+from faithstudy.networks import origins, transformers
 
 NAME = "test_vit"  # timm's own small one, 160 x 160
 

@@ -59,9 +59,9 @@ LIBRARIES = {
         *("matplotlib.pyplot", "jupytext", "sphinx_book_theme", "sphinxcontrib.bibtex"),
     ),
     "build.py": (*ALL, *PAGE),
-    "faithlab.study.examine": (*ALL, *PAGE, "nbconvert", "papermill"),
+    "faithstudy.examine": (*ALL, *PAGE, "nbconvert", "papermill"),
     "sphinx": ("sphinx.cmd.build",),
-    "faithlab.study.execute": ("papermill", "jupytext", "nbclient", "pyarrow", "yaml", "filelock", "psutil"),
+    "faithstudy.execute": ("papermill", "jupytext", "nbclient", "pyarrow", "yaml", "filelock", "psutil"),
     "ipykernel_launcher": (*KERNEL, *ALL, "jupytext"),
 }
 """What is loaded when a program is first asked for; `ALL` for another."""
@@ -80,7 +80,7 @@ if name != "python":
     words = [os.path.join(folder, name), *words]
 elif not words or not (words[0] in ("-m", "-c") or words[0].endswith(".py")):
     os.execv(python, [python, *words])
-elif words[:2] == ["-m", "faithlab.study.pipeline"]:  # it is about processes: whose child it is, and how these end
+elif words[:2] == ["-m", "faithstudy.pipeline"]:  # it is about processes: whose child it is, and how these end
     os.execv(python, [python, *words])
 asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 asked.connect(address)

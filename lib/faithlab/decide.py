@@ -1,7 +1,7 @@
 """Which of two explainers a metric calls the more faithful one, with as few forwards as that takes.
 
 `decide` asks a metric about blocks of images and stops when the interval of the difference excludes zero; the rule is
-`faithlab.stats.sequential.until_decided`, which `faithlab.trials.examination` puts to recorded scores. The two meet
+`faithlab.stats.sequential.until_decided`, which is put to recorded scores. The two meet
 the same images with the same random subsets, so that what they share cancels.
 """
 
@@ -14,10 +14,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from faithlab import arguments, draws, explainers, segments, stats
+from faithlab import explainers, rng, segments, stats, validation
 from faithlab.metrics import METRICS, Metric
 from faithlab.stats import sequential
-from faithlab.subject import Remembered, Subject
+from faithlab.task import Remembered, Subject
 
 Explained = Tensor | str | explainers.Explainer | tuple[str | explainers.Explainer, Mapping[str, Any]]
 """Attributions [B, F], or an explainer of `faithlab.explainers`, with its options where it has some."""
@@ -162,7 +162,7 @@ def decide(
             )
     looks = sequential.looks(first, _most(metric, subject, budget, first), growth)
     nobody = torch.zeros(1, dtype=torch.int64)
-    order = draws.permutations(seed, nobody, nobody, len(subject.x)).flatten()[: looks[-1]].to(subject.x.device)
+    order = rng.permutations(seed, nobody, nobody, len(subject.x)).flatten()[: looks[-1]].to(subject.x.device)
     forwards = []
 
     def differences() -> Iterator[Tensor]:
@@ -194,7 +194,7 @@ def _most(metric: Metric, subject: Subject, budget: int | None, first: int) -> i
     """Images that can be asked about."""
     most = len(subject.x)
     if budget is not None:
-        arguments.whole("budget, masked inputs to ask about,", budget, 1)
+        validation.whole("budget, masked inputs to ask about,", budget, 1)
         features = segments.count_of(subject.segments, subject.x)
         most = min(most, budget // (2 * metric.forwards(features)))
     if most < first:

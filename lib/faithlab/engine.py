@@ -20,9 +20,9 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from faithlab import arguments, preparation, references
+from faithlab import baselines, preparation, validation
 from faithlab import segments as segment_maps
-from faithlab.readouts import hit, log_odds, logit, probability
+from faithlab.outputs import hit, log_odds, logit, probability
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
 
@@ -78,7 +78,7 @@ def scorer(
     target: Tensor,
     *,
     segments: Tensor,
-    reference: Reference = references.zero,
+    reference: Reference = baselines.zero,
     readout: Readout | Sequence[Readout] = probability,
     precision: torch.dtype | None = None,
     batch_size: int | None = None,
@@ -86,14 +86,14 @@ def scorer(
     """A function from keep-masks to the model's answers on the masked inputs.
 
     Args:
-        model: maps inputs [n, *S] to logits [n, C]; `faithlab.readouts.Logits` makes such a model of another. Answers
+        model: maps inputs [n, *S] to logits [n, C]; `faithlab.outputs.Logits` makes such a model of another. Answers
             that are probabilities are read as such, with a warning.
         x: inputs [B, *S], on the model's device.
         target: [B] int64, the class to read off.
         segments: which elements form one feature, see `faithlab.segments`; F features.
-        reference: what stands in for a removed feature, see `faithlab.references`: inputs [B, *S] to one number, to one
+        reference: what stands in for a removed feature, see `faithlab.baselines`: inputs [B, *S] to one number, to one
             input [*S], or to [1 or B, ...] that broadcasts to the inputs.
-        readout: what to read off the logits, see `faithlab.readouts`; several are read off the same forward, and score
+        readout: what to read off the logits, see `faithlab.outputs`; several are read off the same forward, and score
             then gives one more dimension, [B, M, readouts].
         precision: of the forward; None: the model's own, whatever that is, so that a model in half precision answers as
             it does by itself. The readout is always computed in float32. On a CUDA device PyTorch lets convolutions in
@@ -114,7 +114,7 @@ def scorer(
     check_targets(target, x)
     _check_tensor("segments", segments)
     if batch_size is not None:
-        arguments.whole("batch_size, masked inputs per forward,", batch_size, 1)
+        validation.whole("batch_size, masked inputs per forward,", batch_size, 1)
     readouts = tuple(readout) if isinstance(readout, list | tuple) else (readout,)
     several = (len(readouts),) if isinstance(readout, list | tuple) else ()
     if not readouts:
@@ -236,7 +236,7 @@ def scorer(
                 came = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
                 raise ValueError(
                     f"expected the readout to give one number for each row of logits {tuple(logits.shape)}, but it "
-                    f"gave {came}; it works on the last dimension, as those of faithlab.readouts do"
+                    f"gave {came}; it works on the last dimension, as those of faithlab.outputs do"
                 )
         read = [given.masked_fill(broken, torch.nan) for given in read]
         return torch.stack(read, -1) if several else read[0]
@@ -266,7 +266,7 @@ def classifier(
         classify: inputs [n, *S] on the model's device -> [n, N] float32. It raises what `scorer` does.
     """
     if batch_size is not None:
-        arguments.whole("batch_size, inputs per forward,", batch_size, 1)
+        validation.whole("batch_size, inputs per forward,", batch_size, 1)
     prepared: preparation.Prepared | None = None
     compared = preparation.INPUTS
 
@@ -302,13 +302,13 @@ def agreement(
     """
     check_inputs(x)
     check_targets(target, x)
-    arguments.whole("batch_size, inputs per forward,", batch_size, 1)
+    validation.whole("batch_size, inputs per forward,", batch_size, 1)
     answers = []
     for p in (torch.float32, precision):
         prepared = preparation.prepared(model, x, p)
         answers.append(_logits(prepared, x, batch_size))
     reference, other = answers
-    arguments.whole("the number of inputs to agree on", len(x), 1)
+    validation.whole("the number of inputs to agree on", len(x), 1)
     check_classes(target, reference.shape[1])
     change = (probability(reference, target) - probability(other, target)).abs()
     same = (reference.argmax(-1) == other.argmax(-1)).float().mean()

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from faithlab import arguments
-from faithlab import draws as counter
+from faithlab import rng as counter
+from faithlab import validation
 
 Direction = Literal["MoRF", "LeRF"]
 """Which end of an attribution's order goes first: the most relevant features or the least relevant ones."""
@@ -39,8 +39,8 @@ def order(attribution: Tensor, present: Tensor | None = None, direction: Directi
             direction.
     """
     _check_direction(direction)
-    arguments.attribution(attribution)
-    present = arguments.present(present, attribution)
+    validation.attribution(attribution)
+    present = validation.present(present, attribution)
     order = attribution.argsort(dim=-1, descending=True, stable=True)
     if present is None:
         return order if direction == "MoRF" else order.flip(-1)
@@ -79,11 +79,11 @@ def counts(fractions: Tensor, features: int | Tensor) -> Tensor:
     A float32 stands for the decimal number that it prints as: 0.35 of 10 features is 4 of them in any precision.
 
     Raises:
-        ValueError: no fraction, or one outside [0, 1], see `faithlab.arguments.fractions`; a negative number of
+        ValueError: no fraction, or one outside [0, 1], see `faithlab.validation.fractions`; a negative number of
             features.
     """
     number = _per_input(features)
-    return _half_up(number * arguments.fractions(fractions).to(number.device))
+    return _half_up(number * validation.fractions(fractions).to(number.device))
 
 
 def removable(fractions: Tensor, features: int | Tensor, direction: Direction = "MoRF") -> Tensor:
@@ -109,13 +109,13 @@ def removals(counts: Tensor, features: int | Tensor, alpha: float = 1.0, cap: fl
     Raises:
         ValueError: alpha or cap outside [0, 1].
     """
-    removed = _half_up(arguments.share("alpha", alpha) * counts.double())
-    return removed if cap is None else removed.minimum(bound(arguments.share("cap", cap), features).to(removed.device))
+    removed = _half_up(validation.share("alpha", alpha) * counts.double())
+    return removed if cap is None else removed.minimum(bound(validation.share("cap", cap), features).to(removed.device))
 
 
 def bound(share: float, features: int | Tensor) -> Tensor:
     """The largest number of features that is at most a share of them: [] or, for features [B], [B, 1] int64."""
-    return (arguments.share("share", share) * _per_input(features) + _SLACK).floor().long()
+    return (validation.share("share", share) * _per_input(features) + _SLACK).floor().long()
 
 
 _SLACK = 1e-9
@@ -136,7 +136,7 @@ def _check_direction(direction: str) -> None:
 def _per_input(features: int | Tensor) -> Tensor:
     """Numbers of features as float64, [] or [B, 1]."""
     if not isinstance(features, Tensor):
-        return torch.tensor(arguments.whole("features", features, 0), dtype=torch.float64)
+        return torch.tensor(validation.whole("features", features, 0), dtype=torch.float64)
     if features.is_floating_point() or features.dtype == torch.bool or features.ndim > 1 or bool((features < 0).any()):
         raise ValueError(
             f"expected numbers of features, none negative, as integers [B], but got {features.dtype} "
@@ -173,8 +173,8 @@ def group(order: Tensor, groups: int, present: Tensor | None = None) -> Tensor:
         ValueError: fewer than one group, more groups than features, or an input with no feature.
     """
     features = order.shape[-1]
-    groups = arguments.whole("groups, each of a feature or more,", groups, 1, features)
-    present = arguments.present(present, order)
+    groups = validation.whole("groups, each of a feature or more,", groups, 1, features)
+    present = validation.present(present, order)
     own = order.new_full(order.shape[:1], features) if present is None else present.sum(1)
     cut = torch.arange(1, groups, device=order.device)
     nearest = (2 * own[:, None] * cut + groups) // (2 * groups)  # [B, K - 1]
@@ -189,7 +189,7 @@ def remove_each(group: Tensor, groups: int) -> Tensor:
     Raises:
         ValueError: fewer than one group.
     """
-    groups = arguments.whole("groups", groups, 1)
+    groups = validation.whole("groups", groups, 1)
     return group[:, None, :] != torch.arange(groups, device=group.device)[:, None]
 
 

@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from faithlab.folding import HOOKS, Watch, fold
-from faithlab.readouts import Logits
+from faithlab.outputs import Logits
 
 INPUTS = 4
 """Inputs on which a prepared model is compared with the model itself, at most."""
@@ -476,13 +476,13 @@ def checked(answer: object, rows: int) -> Tensor:
     if isinstance(answer, Tensor) and answer.is_complex():
         raise ValueError(
             f"expected logits [{rows}, classes], but the model gave {answer.dtype}, complex numbers, of which none is "
-            "the largest; wrap it, such as in faithlab.readouts.Logits(model, torch.abs)"
+            "the largest; wrap it, such as in faithlab.outputs.Logits(model, torch.abs)"
         )
     if isinstance(answer, Tensor) and (answer.layout is not torch.strided or answer.is_meta):
         kind = "meta" if answer.is_meta else str(answer.layout).removeprefix("torch.")
         raise ValueError(
             f"expected logits [{rows}, classes] as an ordinary dense tensor, but the model gave a {kind} one; wrap it, "
-            "such as in faithlab.readouts.Logits(model, torch.Tensor.to_dense)"
+            "such as in faithlab.outputs.Logits(model, torch.Tensor.to_dense)"
         )
     if isinstance(answer, Tensor) and answer.ndim == 2 and len(answer) == rows and answer.shape[1] > 1:
         return answer
@@ -509,7 +509,7 @@ def checked(answer: object, rows: int) -> Tensor:
         raise ValueError(f"expected logits [{rows}, classes] for {rows} inputs, but the model gave {shape}")
     raise ValueError(
         f"expected logits [{rows}, classes], but the model gave {given}; wrap it:\n"
-        f"    from faithlab.readouts import {names}\n"
+        f"    from faithlab.outputs import {names}\n"
         f"    model = Logits(model, {read})"
     )
 
@@ -825,14 +825,14 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
     if nearly := nearly_probabilities(model, expected, own):
         say(
             f"its answers look like probabilities ({nearly}), and are read as logits all the same. If they are "
-            "probabilities, wrap it: faithlab.readouts.Logits(model, lambda p: (p / p.sum(1, keepdim=True)).log()); if "
+            "probabilities, wrap it: faithlab.outputs.Logits(model, lambda p: (p / p.sum(1, keepdim=True)).log()); if "
             "they are logits, say so with Logits(model)."
         )
     if probabilities:
         say(
             "it answers with probabilities, not with logits (all are in 0..1, and each row sums to one). They are read "
             "as such, without a second softmax: their logarithms are taken for logits. If they are logits, say so with "
-            "faithlab.readouts.Logits(model); if not, Logits(model, torch.log) says this without a warning."
+            "faithlab.outputs.Logits(model); if not, Logits(model, torch.log) says this without a warning."
         )
     return Prepared(
         model=Lent(model, functools.partial(evaluating, weights=_writes(model, x)))

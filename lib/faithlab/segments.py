@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from faithlab import arguments
+from faithlab import validation
 
 
 def pixels(height: int, width: int) -> Tensor:
@@ -150,7 +150,7 @@ def pool(elements: Tensor, segments: Tensor) -> Tensor:
 
 def _check_sides(**sides: int) -> None:
     for name, side in sides.items():
-        arguments.whole(name, side, 1)
+        validation.whole(name, side, 1)
 
 
 def _patch_size(segments: Tensor) -> int | None:

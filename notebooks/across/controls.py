@@ -26,7 +26,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-networks = ["resnet9 0"]  # models of faithlab.study.kinds, each with its training seed
+networks = ["resnet9 0"]  # models of faithstudy.architectures, each with its training seed
 images = 20  # test images, series or texts of each network
 
 # %% tags=["hide-input"]
@@ -35,11 +35,11 @@ import torch
 from IPython.display import Markdown
 
 from faithlab.metrics import Metric
-from faithlab.study import figures, headlines, kinds, profiles
-from faithlab.study.results import Run
-from faithlab.trials import examination, truth
+from faithstudy import architectures, plots, profiles, summaries
+from faithstudy.run import Run
+from faithstudy.trials import examination, truth
 
-figures.theme()
+plots.theme()
 run = Run("across/controls", globals())
 
 # %% [markdown]
@@ -101,7 +101,7 @@ controls = {name: Metric(function, source="this page") for name, function in nam
 # and *Stand-in* something that stands in for removed features; of numbers that remove nothing there is neither.
 
 # %% tags=["hide-input"]
-asked = kinds.by_kind([kinds.asked(network, settings) for network in networks])
+asked = architectures.by_kind([architectures.asked(network, settings) for network in networks])
 found = examination.examine_kinds(
     controls,
     {kind: [(one.subject, one.explainers) for one in of] for kind, of in asked.items()},
@@ -117,13 +117,13 @@ trust = pd.concat([of.trust.assign(kind=kind) for kind, of in found.items()], ig
 run.save(trust, "trust")
 
 # %% mystnb={"figure": {"caption": "Three numbers that never ask the network, by trials, in this build, on the means over the inputs. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: neither, or these inputs do not decide. Hatched: the trial does not apply.", "name": "co-matrix"}, "image": {"alt": "Heat map of three controls by seven trials, for each kind of network that this build examines: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
-figures.matrix(trust)
+plots.matrix(trust)
 
 # %% [markdown]
 # ## What that says of the trials
 
 # %% tags=["hide-input", "headline"]
-known, _, source, _ = headlines.best(run, "trust", trust)
+known, _, source, _ = summaries.best(run, "trust", trust)
 known = known[known["size"] == "all images"]
 
 
@@ -140,7 +140,7 @@ passed, failed = of_trials("passed"), of_trials("failed")
 never = [trial for trial in failed if trial not in passed]
 Markdown(
     f"Three numbers never ask the network. In brackets, on how many of {known['kind'].nunique()} kinds of network one passes: "
-    + ("; ".join(f"**{trial}** by {headlines.listed(who)}" for trial, who in passed.items()) or "none passes any trial")
+    + ("; ".join(f"**{trial}** by {summaries.listed(who)}" for trial, who in passed.items()) or "none passes any trial")
     + f". None of them passes, and at least one fails, {' or '.join(f'**{trial}**' for trial in never) or 'any other'} ({source})."
 )
 

@@ -30,13 +30,13 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-networks = ["resnet9 0"]  # what is examined: models of faithlab.study.kinds, each with its training seed
+networks = ["resnet9 0"]  # what is examined: models of faithstudy.architectures, each with its training seed
 metric = ""  # a metric of your own, path/to/file.py:function
 explainer = ""  # an explainer of your own, path/to/file.py:function
 model = ""  # a network of your own in place of these, path/to/file.py:function
 data = ""  # its inputs: path/to/inputs.npz, or path/to/file.py:function
-peers = []  # metrics of other libraries, such as "captum: infidelity": see faithlab.trials.peers
-training = {}  # by model: what differs from its recipe, such as {"resnet9": {"epochs": 5}}: see faithlab.study.networks
+peers = []  # metrics of other libraries, such as "captum: infidelity": see faithstudy.trials.other_libraries
+training = {}  # by model: what differs from its recipe, such as {"resnet9": {"epochs": 5}}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 beta = 0.1  # largest share of the features that fine-tuning removes
 images = 6  # test images, series or texts to explain, of each network
@@ -67,16 +67,16 @@ import pandas as pd
 from IPython.display import Markdown, display
 
 from faithlab import masks, segments, stats
-from faithlab.claims import below, better
 from faithlab.metrics import METRICS
 from faithlab.stats import sequential
-from faithlab.study import figures, headlines, kinds, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import examination, truth
-from faithlab.trials.peers import chosen as other_libraries
+from faithstudy import architectures, plots, summaries, tables
+from faithstudy.claims import below, better
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run
+from faithstudy.trials import examination, truth
+from faithstudy.trials.other_libraries import chosen as other_libraries
 
-figures.theme()
+plots.theme()
 run = Run("across/examination", globals())
 
 # %% [markdown]
@@ -97,9 +97,9 @@ if metric:
     metrics = {yours: examination.yours(metric, "metric"), **metrics}
 own = {explainer.rpartition(":")[2]: examination.yours(explainer, "explainer")} if explainer else {}
 if model:
-    asked = {"yours": [kinds.yours(model, data, run.parameters)]}
+    asked = {"yours": [architectures.yours(model, data, run.parameters)]}
 else:
-    asked = kinds.by_kind([kinds.asked(network, run.parameters) for network in networks])
+    asked = architectures.by_kind([architectures.asked(network, run.parameters) for network in networks])
 
 # %% tags=["hide-input"]
 facts = []
@@ -137,7 +137,7 @@ Markdown(
 # Chance and Own model take for granted that the explanations are good ones: one may be [worse than chance](../saco/random), and then the
 # metric that says so is right. [Numbers that never ask the network](controls) pass some of the trials, too.
 #
-# All are defined, and can be called, in {py:mod}`faithlab.trials.examination`.
+# All are defined, and can be called, in {py:mod}`faithstudy.trials.examination`.
 
 # %% tags=["hide-input"]
 networks_of = {kind: [(one.subject, {**own, **one.explainers}) for one in of] for kind, of in asked.items()}
@@ -169,7 +169,7 @@ run.save(trust, "trust")
 # paper.
 
 # %% mystnb={"figure": {"caption": "Metrics by trials in this build, on the means over the images. T: 1 always right, 0 a coin. Passed: its interval lies above 0.8; failed: below 0.5; open: these images do not decide. Hatched: the trial does not apply. Between two lines: equal.", "name": "ex-matrix"}, "image": {"alt": "Heat map of metrics by seven trials, for each kind of network that this build examines: each cell has a number and says passed, failed, open or does not apply."}} tags=["hide-input", "answer"]
-figures.matrix(trust)
+plots.matrix(trust)
 
 # %% [markdown]
 # **Which one, then?** These metrics fail no trial and pass Truth, which has a network of its own, and one with a right answer that the
@@ -190,9 +190,9 @@ level = nearest(noise_shares)
 price = by_kind(lambda kind, of: examination.price(of.scores, metrics, features[kind], level=level))
 run.save(price, "price")
 kept = {"trust": trust, "price": price, "scores": scores, "singles": each}
-best = {name: headlines.best(run, name, of) for name, of in kept.items()}
+best = {name: summaries.best(run, name, of) for name, of in kept.items()}
 if metric or explainer or model:  # which no recorded run has
-    best = {name: headlines.Best(of, run.parameters, f"this build, {profile} profile", "") for name, of in kept.items()}
+    best = {name: summaries.Best(of, run.parameters, f"this build, {profile} profile", "") for name, of in kept.items()}
 of_run = f"{best['trust'].source}: at most {best['trust'].settings['images']} inputs of each network"
 lines = []
 for kind, of in examination.advice(best["trust"].table, best["price"].table).groupby("kind", sort=False):
@@ -210,8 +210,8 @@ first = count[count["passed"] == count["passed"].max()]
 lowest = put[put["metric"] == first.index[0]].sort_values("T").iloc[0]
 most = [f"**{r.Index}** (of {sum(r[1:])} trials it passes {r.passed}, fails {r.failed})" for r in first.itertuples()]
 Markdown(
-    f"**{headlines.listed([*count[count['passed'] == count.sum(axis=1)].index]) or 'None'}** of {len(count)} metrics "
-    f"passes every trial that it is put to, over {put['kind'].nunique()} kinds of network. {headlines.listed(most)} passes "
+    f"**{summaries.listed([*count[count['passed'] == count.sum(axis=1)].index]) or 'None'}** of {len(count)} metrics "
+    f"passes every trial that it is put to, over {put['kind'].nunique()} kinds of network. {summaries.listed(most)} passes "
     f"most; its lowest T is {lowest['T']:.2f} [{lowest['low']:.2f}, {lowest['high']:.2f}], in "
     f"{lowest['trial']} ({lowest['kind']}). {(count['failed'] == 0).sum()} fail none, and may yet in what is open ({of_run})."
 )
@@ -222,14 +222,14 @@ Markdown(
 # Often there is one image, and one number. A mean over images hides how often that number is wrong.
 
 # %% mystnb={"figure": {"caption": "The same trials, on the scores of single images; T is the mean over images. A metric that draws nothing repeats itself on the same image, so that Repeat does not apply.", "name": "ex-matrix-single"}, "image": {"alt": "Heat map of metrics by seven trials, for single images."}} tags=["hide-input"]
-figures.matrix(trust, "one image")
+plots.matrix(trust, "one image")
 
 # %% [markdown]
 # The scores of a single image would have to be in the right order nearly always, to be read as if they were. This is our own
 # claim, not a paper's:
 
 # %% tags=["hide-input"]
-where = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in kinds.KINDS.values()}
+where = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in architectures.KINDS.values()}
 where |= {kind: {k: of[0].subject.labels[k] for k in ("dataset", "network")} for kind, of in asked.items()}
 there = examination.applied(trust, "one image").query("trial == 'Order'")
 run.claim(
@@ -397,7 +397,7 @@ tables.compared(off.rename(columns={"off": "mean"}), rows=["metric"], columns=["
 # trials, since a chain is as good as its weakest link.
 
 # %% mystnb={"figure": {"caption": "The weakest trial of each metric (vertical) against the forwards that it takes to tell explanations apart (horizontal, logarithmic). Bars: 95 % intervals; where they overlap, nothing is decided. To the upper left is better.", "name": "ex-price"}, "image": {"alt": "Scatter plots, one for each kind of network: forwards needed against the lowest T, a point for each metric, with its name beside the chart."}} tags=["hide-input"]
-figures.trust_and_price(trust, price)
+plots.trust_and_price(trust, price)
 
 # %% tags=["hide-input"]
 of_scores = nearest(best["scores"].settings["noise_shares"])
@@ -449,7 +449,7 @@ Markdown(
 # %% mystnb={"figure": {"caption": "Rank correlation of two metrics over the explainers of an image: the mean over images, and over the kinds of network. Metrics that rank alike stand together (hierarchical clustering, average linkage). A number stands where no interval holds 0; else the two may be strangers.", "name": "ex-agreement"}, "image": {"alt": "Square heat map of correlations between metrics, clustered."}} tags=["hide-input"]
 alike = by_kind(lambda _, of: examination.agreement(of.scores, metrics))
 run.save(alike, "agreement")
-figures.agreement(alike)
+plots.agreement(alike)
 
 # %% [markdown]
 # ## Examine yours

@@ -18,7 +18,7 @@
 # # What would you expect?
 #
 # Four exercises. Guess first, then open the solution, which is computed from the code above it. Each input has 64 features, of which
-# 16 decide; each of these adds the same to the logit, and the other 48 nothing ({py:func}`faithlab.trials.truth.closed_form`).
+# 16 decide; each of these adds the same to the logit, and the other 48 nothing ({py:func}`faithstudy.trials.truth.closed_form`).
 #
 # ## 1. A random order
 #
@@ -43,11 +43,11 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.explainers import explain
 from faithlab.metrics import METRICS, evaluate, tiers
-from faithlab.study import figures, tables
-from faithlab.study.results import Run
-from faithlab.trials import truth
+from faithstudy import plots, tables
+from faithstudy.run import Run
+from faithstudy.trials import truth
 
-figures.theme()
+plots.theme()
 run = Run("across/exercises", globals())
 subject, regions = truth.closed_form(images)
 

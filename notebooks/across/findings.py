@@ -35,14 +35,14 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab.claims import better
 from faithlab.metrics import METRICS, evaluate
-from faithlab.study import figures, headlines, kinds, profiles, tables
-from faithlab.study.results import Run, recorded
-from faithlab.trials import examination, subjects
-from faithlab.trials.peers import PEERS
+from faithstudy import architectures, plots, profiles, summaries, tables
+from faithstudy.claims import better
+from faithstudy.run import Run, recorded
+from faithstudy.trials import examination, tasks
+from faithstudy.trials.other_libraries import PEERS
 
-figures.theme()
+plots.theme()
 run = Run("across/findings", globals())
 
 # %% [markdown]
@@ -54,7 +54,7 @@ run = Run("across/findings", globals())
 # %% tags=["hide-input"]
 kept = {table: recorded("across/examination", table) for table in ("trust", "price", "networks")}
 trust, price, networks = (table.frame for table in kept.values())
-here = [kind.name for kind in kinds.KINDS.values() if kind.name in set(trust["kind"])]
+here = [kind.name for kind in architectures.KINDS.values() if kind.name in set(trust["kind"])]
 Markdown(
     f"Recorded in the profile *{kept['trust'].profile}*: "
     + "; ".join(
@@ -120,7 +120,7 @@ for axes, kind in zip(panels[:, 0], here, strict=True):
     axes.tick_params(labelsize="x-small")
     axes.set_ylim(-0.6, max(2, len(of)) - 0.4)
 panels[-1, 0].set_xlabel("forwards that it takes", fontsize="small")
-figures.show(figure)
+plots.show(figure)
 
 
 # %% [markdown]
@@ -153,7 +153,7 @@ def not_put(kind):
     """Which trials the metric that is taken could not fail, since they do not apply to it."""
     own = ", ".join(said[kind][["passed", "open"]])
     left = [trial for trial in examination.TRIALS if trial not in own]
-    return f"; not put to {headlines.listed(left)}" * bool(left)
+    return f"; not put to {summaries.listed(left)}" * bool(left)
 
 
 Markdown(
@@ -189,7 +189,7 @@ tables.prose(counts.rename_axis("Trial").reset_index(name="Failed by"))
 drawn = kept["trust"].provenance["parameters"]["draws"]
 failing = failed.loc[failed["trial"] == "Repeat", "metric"].unique()
 failing = [name for name in failing if name in METRICS and METRICS[name].family == "F-Fidelity"]
-few = f"{headlines.listed(failing)}, which *Repeat* asks with other draws, had {drawn} of each size there, where the paper draws 50. "
+few = f"{summaries.listed(failing)}, which *Repeat* asks with other draws, had {drawn} of each size there, where the paper draws 50. "
 Markdown(few * (bool(failing) and drawn < 50) + "*Truth* has a network of its own, one for all kinds.")
 
 # %% [markdown]
@@ -207,8 +207,8 @@ tables.prose(others[["metric", "kind", "passed", "failed", "open"]])
 # every pixel tells well, and one whose parts sum to nothing does not. So what does it say of a map that is the same everywhere?
 
 # %% tags=["hide-input"]
-one = kinds.asked("resnet9 0", profiles.resolve("across/examination", "quick") | {"images": images})
-maps = subjects.attributions(one.subject, one.explainers)
+one = architectures.asked("resnet9 0", profiles.resolve("across/examination", "quick") | {"images": images})
+maps = tasks.attributions(one.subject, one.explainers)
 infidelity = "captum: infidelity"
 flat = {"the same everywhere": torch.ones_like(maps["gradcam"])}
 told = evaluate({infidelity: PEERS[infidelity]}, one.subject, maps | flat)

@@ -27,7 +27,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 training_seed = 0  # of both networks
 image = 0  # how many of the test images that both networks recognise are passed over
@@ -45,13 +45,13 @@ from torch import nn
 
 from faithlab import engine, stats
 from faithlab.metrics import METRICS, evaluate, few_class, obstacles, saco
-from faithlab.readouts import hit, logit, probability
-from faithlab.study import figures, networks, tables
-from faithlab.study.results import Run
-from faithlab.trials import references, subjects
-from faithlab.zoo import datasets
+from faithlab.outputs import hit, logit, probability
+from faithstudy import plots, recipes, tables
+from faithstudy.data import datasets
+from faithstudy.run import Run
+from faithstudy.trials import baselines, tasks
 
-figures.theme()
+plots.theme()
 run = Run("across/one-image", globals())
 
 # %% [markdown]
@@ -62,20 +62,18 @@ run = Run("across/one-image", globals())
 # pixels by how much they speak for the class.
 
 # %% tags=["hide-input"]
-pair = networks.pair(networks.RESNET9, training_seed, training=training, tuning=tuning)
+pair = recipes.pair(recipes.RESNET9, training_seed, training=training, tuning=tuning)
 test = datasets.load("cifar10", "test")
-places = subjects.recognised(list(pair.values()), image + 1, test, least=image + 1)[-1:]
-subject = subjects.subject(pair["original"], places, tuned=pair["fine-tuned"], name="ResNet-9", data=test)
-subject, stand_in = references.perturbed(subject, test)  # for Few-class Fidelity
+places = tasks.recognised(list(pair.values()), image + 1, test, least=image + 1)[-1:]
+subject = tasks.subject(pair["original"], places, tuned=pair["fine-tuned"], name="ResNet-9", data=test)
+subject, stand_in = baselines.perturbed(subject, test)  # for Few-class Fidelity
 name = {"gradcam": "Grad-CAM"}.get(explainer, explainer)
-rankings = subjects.attributions(subject, {name: explainer, "random": ("random", {"seed": seed})})
+rankings = tasks.attributions(subject, {name: explainer, "random": ("random", {"seed": seed})})
 label, side = test.classes[int(subject.target)], subject.x.shape[-1]
 
 # %% mystnb={"figure": {"caption": "The image, what the explanation calls relevant (brighter is more relevant), and the control: a random ranking of the pixels.", "name": "one-image-maps"}, "image": {"alt": "Three small pictures: a photograph, a map of relevance with a bright region, and a map of random dots."}} tags=["hide-input"]
 maps = [of.view(side, side) for of in rankings.values()]
-figures.pictures(
-    [[references.intensities(test, subject.images)[0], *maps]], above=[[label, *rankings]], size=(5.4, 2.1)
-)
+plots.pictures([[baselines.intensities(test, subject.images)[0], *maps]], above=[[label, *rankings]], size=(5.4, 2.1))
 
 # %% [markdown]
 # Nothing below is drawn by hand. The metrics of the library run, and this page listens: it keeps the masks that they ask
@@ -121,7 +119,7 @@ def strip(rows, above, reference, height, asked=("original",)):
         said = [[f"{of} " * (len(asked) > 1) + f"{p:.2f} {'✓' if h else '✗'}" for p, h in found[of]] for of in asked]
         below.append(["\n".join(of) for of in zip(*said, strict=True)])
     pictures = [list(colours(seen(keep, reference))) for keep in rows.values()]
-    return figures.pictures(pictures, above=[above], below=below, beside=list(rows), size=(7.5, height))
+    return plots.pictures(pictures, above=[above], below=below, beside=list(rows), size=(7.5, height))
 
 
 # %% tags=["hide-input"]
@@ -152,7 +150,7 @@ strip({row: deleted[of][0][steps] for row, of in ways.items()}, [f"{10 * k} % re
 # %% tags=["hide-input"]
 alive = {way: subject.score(hit, "mean", exact=True)(deleted[of][0][None])[0].bool() for way, of in ways.items()}
 shares = {way: (~deleted[of][0]).double().mean(1) for way, of in ways.items()}
-figures.removal(
+plots.removal(
     {
         way.replace("\n", ", "): (colours(seen(deleted[of][0], "mean")), deleted[of][1], alive[way])
         for way, of in ways.items()
@@ -167,15 +165,15 @@ figures.removal(
 figure, panels = plt.subplots(1, 3, figsize=(7.5, 3.0), sharey=True)
 for axes, (way, of) in zip(panels, ways.items(), strict=True):
     (_, p, value), share, kept = deleted[of], shares[way], alive[way]
-    axes.bar(share, p[0] - p, 0.085, bottom=p, color=figures.COLOURS["Random"], alpha=0.35, linewidth=0)
+    axes.bar(share, p[0] - p, 0.085, bottom=p, color=plots.COLOURS["Random"], alpha=0.35, linewidth=0)
     axes.plot(share, p, color="0.35", linewidth=1)
-    axes.plot(share[kept], p[kept], "o", color=figures.COLOURS["F-Fidelity"], label=f"still {label}")
-    axes.plot(share[~kept], p[~kept], "X", color=figures.COLOURS["Random"], label="class lost")
+    axes.plot(share[kept], p[kept], "o", color=plots.COLOURS["F-Fidelity"], label=f"still {label}")
+    axes.plot(share[~kept], p[~kept], "X", color=plots.COLOURS["Random"], label="class lost")
     axes.set_title(f"{way}\n{of[0]} = {value:.2f}".replace("\n", ", ", way.count("\n")), fontsize="small")
     axes.set_xlabel("share of pixels removed", fontsize="small")
 panels[0].set(ylabel="probability of the class", ylim=(0, 1.06))
 figure.legend(*panels[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.05), ncols=2)
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # The others of this family read such pictures in another way. **AUC** counts only ✓ and ✗: the area under the share of
@@ -215,13 +213,13 @@ for metric, style in {"Fid+": "-", "RFid+": "--", "FFid+": "-."}.items():
     curves = {r: METRICS[metric].given(readout=probability)(subject, of)[0] for r, of in rankings.items()}
     lost.append(pd.DataFrame({"metric": metric, "size": sizes, "removed": removed, **curves}))
     for axes, curve in zip(panels, (removed, *curves.values()), strict=True):
-        axes.plot(sizes, curve, style, color=figures.COLOURS[METRICS[metric].family], label=metric)
+        axes.plot(sizes, curve, style, color=plots.COLOURS[METRICS[metric].family], label=metric)
 for axes, title in zip(panels, ("share of pixels removed", *(f"{r}: probability lost" for r in rankings)), strict=True):
     axes.set_title(title, fontsize="small")
     axes.set_xlabel("explanation size (share)", fontsize="small")
 panels[0].legend(fontsize="small")
 run.save(pd.concat(lost), "lost")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # The registered metrics count ✓ and ✗: for one image such a curve is all steps, for many it is smooth. Whether the companion
@@ -268,7 +266,7 @@ for (ground, plane, table), (ranking, keep) in zip(grid, asked.items(), strict=T
     table.set_xlabel("said to matter less", fontsize="small")
     table.set_ylabel("said to matter more", fontsize="small")
 run.save(pd.concat(bets), "bets")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # The sum of the cells is the library's SaCo to the last digits; the page would stop if it were not.
@@ -276,7 +274,7 @@ figures.show(figure)
 # Move the slider: a step to the right settles one bet more. The two pictures lack one group each. The steps add up to SaCo.
 
 # %% tags=["hide-input"]
-figures.bets(
+plots.bets(
     {ranking: (colours(seen(asked[ranking], "mean")), of) for ranking, of in groups.items()},
     name="one-image-pairs",
     down=f"probability of {label}",
@@ -307,8 +305,8 @@ figure, panels = plt.subplots(1, 2, figsize=(7.5, 3.3), sharey=True)
 for axes, (ranking, (_, p, value)) in zip(panels, turned.items(), strict=True):
     areas = few_class.areas(subject.score(probability, "perturbed"), rankings[ranking])
     for way, curve, area, aim, colour, style in (
-        ("LIF", p[end:], areas.lif, 1, figures.COLOURS["F-Fidelity"], "-"),
-        ("MIF", p[:end], areas.mif, 1 / areas.classes, figures.COLOURS["R-Fidelity"], "--"),
+        ("LIF", p[end:], areas.lif, 1, plots.COLOURS["F-Fidelity"], "-"),
+        ("MIF", p[:end], areas.mif, 1 / areas.classes, plots.COLOURS["R-Fidelity"], "--"),
     ):
         share = torch.linspace(0, 1, end)
         axes.plot(share, curve, style, color=colour, label=f"{way}, area {area.item():.2f}")
@@ -318,7 +316,7 @@ for axes, (ranking, (_, p, value)) in zip(panels, turned.items(), strict=True):
     axes.set_xlabel("share of pixels replaced", fontsize="small")
     axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
 panels[0].set_ylabel("probability of the class", fontsize="small")
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input"]
 Markdown(
@@ -343,11 +341,11 @@ for axes, ranking in zip(panels, rankings, strict=True):
     whole = subject.score(logit, exact=True)(torch.ones_like(keep[None, :1])).item()
     total = (~keep).double() @ rankings[ranking][0].double()
     torch.testing.assert_close(stats.pearson(total, whole - answers), value)  # else the page stops here
-    axes.scatter(total, whole - answers, s=16, color=figures.COLOURS["SaCo"], alpha=0.7, linewidth=0)
+    axes.scatter(total, whole - answers, s=16, color=plots.COLOURS["SaCo"], alpha=0.7, linewidth=0)
     axes.set_title(f"{ranking}: µFidelity = {value:.2f}".replace("= -", "= −"), fontsize="small")
     axes.set_xlabel("sum of the relevance of the set", fontsize="small")
 panels[0].set_ylabel("logit lost without the set", fontsize="small")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## Those that need more than one image and one network
@@ -390,9 +388,9 @@ for row, (metric, places) in zip(grid, some.items(), strict=True):
     row[3].axis("off")
     row[3].text(0, 1, title, va="top", fontsize=10, fontweight="bold")
     row[3].text(0, 0.78, questions[metric], va="top", fontsize=10)
-    row[3].text(0, 0.3, f"{metric}: {numbers}", va="top", fontsize=10, color=figures.COLOURS["F-Fidelity"])
+    row[3].text(0, 0.3, f"{metric}: {numbers}", va="top", fontsize=10, color=plots.COLOURS["F-Fidelity"])
 figure.suptitle(f"The whole photograph: {label}, probability {deleted['AOPC', name][1][0]:.2f}", fontsize=10)
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # Every registered metric that applies, as it is defined, on this image; a curve over sizes is its mean height. *Chance* is

@@ -35,14 +35,14 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import better
 from faithlab.metrics import METRICS
-from faithlab.study import figures, headlines, kinds, profiles, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import examination, subjects
+from faithstudy import architectures, plots, profiles, summaries, tables
+from faithstudy.claims import better
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run, recorded
+from faithstudy.trials import examination, tasks
 
-figures.theme()
+plots.theme()
 run = Run("across/rivals", globals())
 
 # %% [markdown]
@@ -55,7 +55,7 @@ run = Run("across/rivals", globals())
 singles = recorded("across/examination", "singles")
 each = singles.frame
 run.save(each, "singles")
-places = {kind.name: (f"{kind.recipe.data} test", kind.network) for kind in kinds.KINDS.values()}
+places = {kind.name: (f"{kind.recipe.data} test", kind.network) for kind in architectures.KINDS.values()}
 
 # %% [markdown]
 # ## Is a paper's metric better away from home?
@@ -118,7 +118,7 @@ def duel_map(found):
         axes.tick_params(axis="y", rotation=0, labelsize="small")
     panels[0].xaxis.tick_top()
     panels[0].set_xticks([k + 0.5 for k in range(len(pairs))], pairs, rotation=90, fontsize="x-small")
-    return figures.show(figure)
+    return plots.show(figure)
 
 
 def counted_in_words(found):
@@ -239,8 +239,8 @@ why(trace)
 
 # %% tags=["hide-input"]
 settings = profiles.resolve("across/examination", "quick") | {"images": images}
-one = kinds.asked("resnet9 0", settings)
-maps = subjects.attributions(one.subject, one.explainers)
+one = architectures.asked("resnet9 0", settings)
+maps = tasks.attributions(one.subject, one.explainers)
 two = {name: maps[name] for name in ("gradcam", "integrated-gradients")}
 sizes = [k / 10 for k in range(1, 10)]
 same = {"Fid+": METRICS["Fid+"].given(sizes=sizes)}
@@ -388,10 +388,10 @@ def by_side(paper):
 ahead = [f"{tables.number(stats.paired(shown, plain, several, variant=t))} ({t})" for t in by_trial]
 Markdown(
     "Away from the trial of its own paper, on single inputs: "
-    + headlines.listed([by_side(paper) for paper in papers])
+    + summaries.listed([by_side(paper) for paper in papers])
     + " with a rival, each by a trial and on a kind of network; elsewhere the 95 % interval holds 0 "
     f"(recorded run of the examination, {singles.profile} profile). Some of so many are so by chance: the claims below judge at a stricter level. "
-    f"With the paper's 50 draws, which one network was asked with, Fidelity less F-Fidelity is {headlines.listed(ahead)}."
+    f"With the paper's 50 draws, which one network was asked with, Fidelity less F-Fidelity is {summaries.listed(ahead)}."
 )
 
 # %% tags=["hide-input"]

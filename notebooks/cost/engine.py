@@ -36,7 +36,7 @@ loop_images = 1  # images of the loop, whose time grows in proportion to their n
 repeats = 2  # of everything, in turn; of seconds the median is reported, of ratios the geometric mean
 batches = [128]  # inputs per forward that are tried for the floor
 other_forms = []  # of the network, which are tried: int8, compiled; to compile takes half a minute
-training = {}  # of the network that is compiled and quantised, where it differs: see faithlab.study.networks
+training = {}  # of the network that is compiled and quantised, where it differs: see faithstudy.recipes
 seed = 0
 
 # %% tags=["hide-input"]
@@ -50,17 +50,18 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, readouts, segments
+from faithlab import engine, outputs, segments
 from faithlab.explainers import explain
 from faithlab.masks import BUDGET
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.results import Run, recorded_runs
-from faithlab.trials import cost
-from faithlab.zoo import datasets, models
-from faithlab.zoo.training import trained
+from faithstudy import plots, recipes, summaries, tables
+from faithstudy.data import datasets
+from faithstudy.networks import models
+from faithstudy.networks.training import trained
+from faithstudy.run import Run, recorded_runs
+from faithstudy.trials import cost
 
-figures.theme()
+plots.theme()
 run = Run("cost/engine", globals())
 
 # %% [markdown]
@@ -113,7 +114,7 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "Bare forwards of ResNet-9 on 32 \u00d7 32 images: inputs per second against inputs per forward. Each line adds one step to the one before it. Of the recorded run where there is one.", "name": "cost-rates"}, "image": {"alt": "Line chart of inputs per second against inputs per forward a line for each variant of the network."}} tags=["hide-input", "answer"]
-known, settings, _, _ = headlines.best(run, "rates", rates)
+known, settings, _, _ = summaries.best(run, "rates", rates)
 figure, axes = plt.subplots(figsize=(3.9, 3.2))  # a phone's width
 sns.lineplot(
     known[known["variant"] != "+ float32"],
@@ -129,8 +130,8 @@ axes.set_xscale("log", base=2)
 tried = settings["batches"]
 axes.set(xlabel="inputs per forward", xticks=tried, xticklabels=tried, ylim=(0, None))
 axes.get_legend().remove()
-figures.key(figure, axes)
-figures.show(figure)
+plots.key(figure, axes)
+plots.show(figure)
 
 # %% [markdown]
 # ## F-Fidelity on the engine, and in a plain loop
@@ -154,7 +155,7 @@ def asked(score):
 
 def on_the_engine(model, precision):
     """F-Fidelity of all images."""
-    asked(engine.scorer(model, x, y, segments=pixels, readout=readouts.hit, precision=precision))
+    asked(engine.scorer(model, x, y, segments=pixels, readout=outputs.hit, precision=precision))
 
 
 @torch.inference_mode()
@@ -215,12 +216,12 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-known, settings, source, on = headlines.best(run, "times", times)
+known, settings, source, on = summaries.best(run, "times", times)
 turns = known.pivot(index="repeat", columns="what", values="seconds")
 above = cost.Ratio.over_turns(turns["the engine"] / turns["bare forwards (floor)"])
 slower = cost.Ratio.over_turns(turns["a loop over images, in float32"] / turns["the engine"])
 count = 2 * settings["images"] * settings["steps"] * settings["draws"]
-computed = headlines.best(run, "rates", rates).table["variant"].iloc[-1].removeprefix("+ ")  # the engine's own form
+computed = summaries.best(run, "rates", rates).table["variant"].iloc[-1].removeprefix("+ ")  # the engine's own form
 Markdown(
     f"**Its forwards**: F-Fidelity of {settings['images']} CIFAR-10 images is {count:,} forwards of a ResNet-9 of width {settings['width']}; the "
     f"engine, in {computed}, takes **{above}** times as long as these forwards alone, and a plain loop over images, "
@@ -291,7 +292,7 @@ tables.styled(shown_spent)
 # far the label's probability is from that in float32, over test images.
 
 # %% tags=["hide-input"]
-known = trained(networks.pair(networks.RESNET9, seed, training=training)["original"])
+known = trained(recipes.pair(recipes.RESNET9, seed, training=training)["original"])
 batch = int(best["batch"])
 some = datasets.load("cifar10", "test").take(slice(4 * batch))
 shown, labels = some.model_inputs().to(device), some.labels.to(device)
@@ -357,7 +358,7 @@ with torch.inference_mode():
         for form, (runner, p) in forms.items()
     }
 shifts = {
-    form: (readouts.probability(a, labels) - readouts.probability(answers[PLAIN], labels)).abs()
+    form: (outputs.probability(a, labels) - outputs.probability(answers[PLAIN], labels)).abs()
     for form, a in answers.items()
 }
 columns = {
@@ -369,7 +370,7 @@ columns = {
 rows = [(start[f], 1 / turns[f].median(), float(shifts[f].mean()), float(shifts[f].max())) for f in forms]
 compiling = pd.DataFrame(rows, columns=list(columns), index=pd.Index(forms, name="form"))
 run.save(compiling, "compiling")
-formed, _, source, on = headlines.best(run, "compiling", compiling.reset_index())
+formed, _, source, on = summaries.best(run, "compiling", compiling.reset_index())
 formed = formed.set_index("form")
 shown_forms = formed.apply(lambda column: column.map(columns[column.name].format)).rename_axis(None)
 tables.noted(tables.styled(shown_forms), f"{source}, {on}")

@@ -27,7 +27,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the network that is explained: see faithlab.study.networks
+training = {}  # what differs from the recipe of the network that is explained: see faithstudy.recipes
 tuning = {}  # the same of fine-tuning
 cost_limit = 400  # training images of ROAR's networks and of fine-tuning; None: all
 cost_epochs = 5  # of both, as in the paper, where both have 100
@@ -60,18 +60,17 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import masks, stats
-from faithlab.claims import counted, timed
-from faithlab.fetch import cache
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.names import named
-from faithlab.study.results import Run, recorded
-from faithlab.trials import cost, roar, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import trained, weights
+from faithstudy import plots, published, recipes, summaries, tables
+from faithstudy.claims import counted, timed
+from faithstudy.data import cache, datasets
+from faithstudy.display_names import named
+from faithstudy.networks.training import trained, weights
+from faithstudy.run import Run, recorded
+from faithstudy.trials import cost, roar, tasks
 
-figures.theme()
+plots.theme()
 run = Run("cost/f-fidelity", globals())
 
 # %% [markdown]
@@ -81,11 +80,11 @@ run = Run("cost/f-fidelity", globals())
 # there already. In the quick profile training and evaluation are smaller than in the paper by about the same factor.
 
 # %% tags=["hide-input"]
-pair = networks.pair(networks.RESNET9, seed, beta=beta, training=training, tuning=tuning)
+pair = recipes.pair(recipes.RESNET9, seed, beta=beta, training=training, tuning=tuning)
 original = pair["original"]
 retraining = dataclasses.replace(original, epochs=cost_epochs, limit=cost_limit)
 tuned = dataclasses.replace(pair["fine-tuned"], epochs=cost_epochs, limit=cost_limit)
-subject = subjects.subject(original, images, name="ResNet-9", precision=precision)
+subject = tasks.subject(original, images, name="ResNet-9", precision=precision)
 device = subject.x.device
 sizes = [k * size_step for k in range(1, round(1 / size_step))]
 drawn = {"alpha": alpha, "cap": beta, "draws": draws, "seed": seed}
@@ -130,7 +129,7 @@ def stage(metric, what, explainer, work):
 def judged(family, explainer, **networks):
     """Explain the test images, and ask both directions of a metric."""
     asked = dataclasses.replace(subject, **networks)
-    maps = subjects.attributions(asked, {explainer: EXPLAINERS[explainer]})
+    maps = tasks.attributions(asked, {explainer: EXPLAINERS[explainer]})
     return evaluate({name: metrics[name] for name in (f"{family}+", f"{family}-")}, asked, maps)
 
 
@@ -198,7 +197,7 @@ table = table.reindex(
 tables.styled(table.fillna("–").rename_axis([None, None]))
 
 # %% tags=["hide-input", "headline"]
-known, how, source, on = headlines.best(run, "stages", stages)
+known, how, source, on = summaries.best(run, "stages", stages)
 
 
 def longer(frame):
@@ -221,7 +220,7 @@ Markdown(
     f"({of_both}; {source}, {on}; one run, no interval); "
     + " and ".join(f"{longer(of)[1]} {where} ({longer(of)[2]})" for where, of in others.items())
     + f". All is counted from a trained ResNet-9 on: explaining, training on {limit} images of "
-    f"{named(how['training'].get('data', networks.RESNET9.data))} and asking about {how['images']} others."
+    f"{named(how['training'].get('data', recipes.RESNET9.data))} and asking about {how['images']} others."
 )
 
 # %% mystnb={"figure": {"caption": "Wall time to judge explainers, against their number, as it follows from the stages: what is done once, and the mean of what is done for each explainer. Of the recorded run where there is one.", "name": "cost-roar"}, "image": {"alt": "Line chart: number of explainers against seconds, one line for ROAR and one for F-Fidelity."}} tags=["hide-input", "answer"]
@@ -235,9 +234,9 @@ growth = pd.DataFrame(
 )
 run.save(growth, "growth")
 figure, axes = plt.subplots(figsize=(6.2, 3.4))
-palette = {name: figures.COLOURS[name] for name in totals.index}
+palette = {name: plots.COLOURS[name] for name in totals.index}
 sns.lineplot(
-    headlines.best(run, "growth", growth).table,
+    summaries.best(run, "growth", growth).table,
     x="explainers",
     y="seconds",
     hue="metric",
@@ -249,7 +248,7 @@ sns.lineplot(
 )
 axes.set(xlabel="number of explainers", ylabel="seconds", ylim=(0, None), xticks=list(numbers))
 axes.get_legend().set_title(None)
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## The same interval, against the loop as published
@@ -269,9 +268,9 @@ ONE_DRAW = "one subset a size"
 sparing = METRICS["FFid+"].given(
     sizes=sizes, alpha=alpha, cap=beta, draws=1, seed=seed, subset=masks.remove_apart_from_top
 )
-wide = subjects.subject(original, same_images, name="ResNet-9", precision=precision)
+wide = tasks.subject(original, same_images, name="ResNet-9", precision=precision)
 wide = dataclasses.replace(wide, tuned=judge)
-maps = subjects.attributions(wide, EXPLAINERS)
+maps = tasks.attributions(wide, EXPLAINERS)
 known = recorded("cost/forwards", "split")
 split = (
     known.frame
@@ -313,7 +312,7 @@ for explainer, method in EXPLAINERS.items():
     jobs[explainer, LOOP] = partial(in_a_loop, explainer)
     jobs[explainer, BARE] = partial(cost.forwards, judge, batch, loop_images * (len(sizes) * published_draws + 1))
     jobs[explainer, ENGINE] = partial(evaluate, {"FFid+": sparing}, wide, {explainer: maps[explainer]})
-    jobs[explainer, MAPS] = partial(subjects.attributions, wide, {explainer: method})
+    jobs[explainer, MAPS] = partial(tasks.attributions, wide, {explainer: method})
 for explainer in EXPLAINERS:
     jobs[explainer, ENGINE]()  # warms up
 taken = pd.DataFrame(
@@ -394,8 +393,8 @@ hundred
 # one draw needs more, of the explanations that both need?
 
 # %% tags=["hide-input"]
-by_parts, how, source, on = headlines.best(run, "timed", taken)
-ratios_of = headlines.best(run, "same-interval", same).table
+by_parts, how, source, on = summaries.best(run, "timed", taken)
+ratios_of = summaries.best(run, "same-interval", same).table
 least = ratios_of[ratios_of["what"].isin([ASKING, EXPLAINING])].sort_values("ratio").iloc[0]
 of = by_parts[by_parts["explainer"].isin(least["of"].split(" - "))].assign(each=lambda f: f["seconds"] / f["images"])
 spent = of.groupby(["what", "explainer"])["each"].median().groupby("what").sum()  # seconds an image
@@ -408,7 +407,7 @@ said += f"the engine takes {least['images']:.2f} times as many images ({source},
 tables.prose(pd.DataFrame(rows, columns=["what", "inputs an image", "ms an image", "µs an input"])).set_caption(said)
 
 # %% tags=["hide-input"]
-Markdown(headlines.on_machines(run, [cheaper, hundred]))
+Markdown(summaries.on_machines(run, [cheaper, hundred]))
 
 # %% tags=["hide-input"]
 run.finish()

@@ -26,7 +26,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 explainers = {"GradCAM": "gradcam", "Saliency": "saliency"}  # the two that are compared
 close = {"GradCAM": "gradcam", "LayerCAM": "layercam"}  # two that are alike
@@ -53,19 +53,20 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws as counter
 from faithlab import masks, stats
-from faithlab.claims import above, below, within
+from faithlab import rng as counter
 from faithlab.decide import decide
 from faithlab.metrics import METRICS, deletion, evaluate
-from faithlab.readouts import hit
+from faithlab.outputs import hit
 from faithlab.scores import Scores
 from faithlab.stats import sequential
-from faithlab.study import figures, networks, tables
-from faithlab.study.results import Run
-from faithlab.trials import allocation, cost, subjects
+from faithstudy import plots, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, below, within
+from faithstudy.run import Run
+from faithstudy.trials import allocation, cost, tasks
 
-figures.theme()
+plots.theme()
 run = Run("cost/forwards", globals())
 
 # %% [markdown]
@@ -78,13 +79,13 @@ run = Run("cost/forwards", globals())
 # - **one subset for all sizes** of an image: one random order of the pixels serves them all;
 # - **one subset a size**, each drawn apart ({py:func}`faithlab.masks.remove_apart_from_top`): sizes that share a subset err together, these do not;
 # - **opposite subsets**: one a size, where neighbouring sizes share a random order and take its two ends, so that they err in opposite
-#   directions ({py:func}`faithlab.trials.allocation.remove_in_opposite_pairs`);
+#   directions ({py:func}`faithstudy.trials.allocation.remove_in_opposite_pairs`);
 # - **one size an image**: each image is asked about at one size only, drawn at random;
 # - **one size an image, in turn**: likewise, but stratified: each size gets its share of the images
-#   ({py:func}`faithlab.trials.allocation.sizes_in_turn`);
+#   ({py:func}`faithstudy.trials.allocation.sizes_in_turn`);
 # - **with whole images**: one subset a size, and of several more images one forward each, undegraded and without an explanation. Whether
 #   they are recognised is a control variate: it says how unlike other images those are that were asked about
-#   ({py:func}`faithlab.trials.allocation.controlled`).
+#   ({py:func}`faithstudy.trials.allocation.controlled`).
 #
 # All are unbiased: each subset has the law that the paper writes down. Explainers are always asked about the same images with the
 # same random orders.
@@ -92,9 +93,9 @@ run = Run("cost/forwards", globals())
 # %% tags=["hide-input"]
 recipes = networks.pair(networks.RESNET9, seed, beta=beta, training=training, tuning=tuning)
 own = {"tuned": recipes["fine-tuned"], "name": "ResNet-9", "precision": precision}
-subject = subjects.subject(recipes["original"], images, **own)
+subject = tasks.subject(recipes["original"], images, **own)
 start = time.perf_counter()
-maps = subjects.attributions(subject, explainers)
+maps = tasks.attributions(subject, explainers)
 explaining = (time.perf_counter() - start) / images / len(explainers)  # seconds an explanation
 one, other = explainers
 together = METRICS["FFid+"].given(alpha=alpha, cap=beta, seed=seed, draws=1)
@@ -198,8 +199,8 @@ for axes, of in zip(panels, (one, difference), strict=True):
             axes.plot(dots[way][0] * forwards, dots[way][1], "o", **look)
     axes.set(xscale="log", yscale="log", xlabel="forwards", title=of)
 panels[0].set(ylabel="half-width of the interval")
-figures.key(figure, panels[0])
-figures.show(figure)
+plots.key(figure, panels[0])
+plots.show(figure)
 
 # %% [markdown]
 # For the published interval the table gives the images, and the forwards, that each way needs, beside the published ones. One size an image
@@ -248,7 +249,7 @@ Markdown(
 # %% mystnb={"figure": {"caption": "The interval of the difference at each look, until it excludes zero or the images end.", "name": "cost-forwards-decide"}, "image": {"alt": "Two charts of intervals that shrink with the forwards, one for explainers that differ and one for two that are alike."}} tags=["hide-input"]
 least = min(32, images // 2)
 decisions = [decide(apart, subject, *both.values(), names=tuple(both), first=least) for both in (explainers, close)]
-figures.decisions(decisions, "difference of FFid+")
+plots.decisions(decisions, "difference of FFid+")
 
 # %% tags=["hide-input"]
 columns = ["first", "second", "more faithful", "difference", "low", "high", "images", "forwards"]
@@ -301,7 +302,7 @@ def one_of_ten(curve):
 def with_rise(samples):
     """Maps of RISE from so many masks, and those that they are compared with."""
     options = {"samples": samples, "precision": few.precision, "seed": seed}
-    return subjects.attributions(few, {"RISE": ("rise", options)}) | {other: two[other]}
+    return tasks.attributions(few, {"RISE": ("rise", options)}) | {other: two[other]}
 
 
 rf = METRICS["RFid+"].given(subset=masks.remove_apart_from_top, seed=seed)

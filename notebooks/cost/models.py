@@ -62,10 +62,10 @@ from IPython.display import Markdown
 from torch import nn
 
 from faithlab import engine, preparation, segments
-from faithlab.study import figures, headlines, tables
-from faithlab.study.results import Run
+from faithstudy import plots, summaries, tables
+from faithstudy.run import Run
 
-figures.theme()
+plots.theme()
 run = Run("cost/models", globals())
 
 # %% [markdown]
@@ -158,7 +158,7 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-known, how, source, _ = headlines.best(run, "models", found)
+known, how, source, _ = summaries.best(run, "models", found)
 far = known.loc[known["difference"].idxmax()]
 tells = (known["depends"] / known["difference"].clip(lower=torch.finfo(torch.float32).eps)).min()
 rounded = float(f"{far['difference']:.0e}")
@@ -184,8 +184,8 @@ axes.set(ylabel=None, ylim=(len(found) - 0.4, -0.6))
 axes.xaxis.label.set_fontsize("small")
 axes.tick_params(labelsize="small")
 axes.get_legend().remove()
-figures.key(figure, axes)
-figures.show(figure)
+plots.key(figure, axes)
+plots.show(figure)
 
 # %% tags=["hide-input"]
 tables.prose(

@@ -57,16 +57,17 @@ from IPython.display import Markdown
 from pytorch_grad_cam.metrics.road import ROADMostRelevantFirst, ROADMostRelevantFirstAverage
 from pytorch_grad_cam.utils.model_targets import ClassifierOutputSoftmaxTarget
 
-from faithlab import engine, preparation, readouts
-from faithlab.claims import counted, premise, timed
+from faithlab import engine, outputs, preparation
 from faithlab.explainers import explain
 from faithlab.metrics.fidelity import remaining
-from faithlab.study import figures, headlines, tables
-from faithlab.study.results import Run
-from faithlab.trials import cost, peers
-from faithlab.zoo import datasets, models
+from faithstudy import plots, summaries, tables
+from faithstudy.claims import counted, premise, timed
+from faithstudy.data import datasets
+from faithstudy.networks import models
+from faithstudy.run import Run
+from faithstudy.trials import cost, other_libraries
 
-figures.theme()
+plots.theme()
 run = Run("cost/peers", globals())
 warnings.filterwarnings("ignore", module="captum|quantus|scipy")
 versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("quantus", "captum", "grad-cam"))
@@ -122,7 +123,7 @@ def our_sensitivity(precision):
     def explained(inputs):
         return explain("saliency", runner, inputs.to(precision), y.repeat(noisy + 1), values)
 
-    return peers.max_sensitivity(explained, x, 0.02, noisy, seed)
+    return other_libraries.max_sensitivity(explained, x, 0.02, noisy, seed)
 
 
 def captum_infidelity(limit=None):
@@ -175,8 +176,8 @@ correlation = partial(in_quantus, "FaithfulnessCorrelation", nr_runs=runs, subse
 sensitivity = partial(in_quantus, "MaxSensitivity", nr_samples=noisy)
 moved = partial(captum.metrics.sensitivity_max, Saliency(network).attribute, x, target=y, n_perturb_samples=noisy)
 road = partial(in_quantus, "ROAD", percentages=percentages)
-our_correlation = on_engine(peers.faithfulness_correlation, subset, runs, seed)
-our_infidelity = on_engine(peers.infidelity, x.flatten(1), subset, runs, seed)
+our_correlation = on_engine(other_libraries.faithfulness_correlation, subset, runs, seed)
+our_infidelity = on_engine(other_libraries.infidelity, x.flatten(1), subset, runs, seed)
 # Library, metric, how much its definition asks for, of what: the library's work, and the engine's where there is one.
 works = {
     ("Quantus", "Pixel-Flipping", flips, "forwards"): (flipping, on_engine(remaining, sizes)),
@@ -241,9 +242,9 @@ axes.set_xscale("log")
 ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200) if tick <= 1.2 * dots["ratio"].max()]
 axes.set(xlabel="times the floor", ylabel=None, xticks=ticks, xticklabels=ticks, xlim=(0.7, None))
 axes.minorticks_off()
-figures.mark(axes, 1, "floor", height=0.06)
+plots.mark(axes, 1, "floor", height=0.06)
 axes.legend(title=None, loc="upper center", bbox_to_anchor=(0.3, 1.14), ncols=3)
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## Five times as fast: reached, and if not, could it be?
@@ -270,7 +271,7 @@ run.save(aims, "aims")
 tables.prose(aims.drop(columns="so").assign(aim=aims["aim"].map("{:g}".format)).rename(columns={"form": "in"}))
 
 # %% tags=["hide-input", "headline"]
-told, settings, source, machine = headlines.best(run, "aims", aims)
+told, settings, source, machine = summaries.best(run, "aims", aims)
 told = told.assign(times=told["reached"].astype(str).str.split().str[0].astype(float))
 said = []
 for form, of in told.groupby("form", sort=False):
@@ -298,7 +299,7 @@ maps = explain("saliency", network, many, labels, pixels)
 
 def f_fidelity(images, sizes, draws, precision):
     """Both directions of F-Fidelity."""
-    asked = {"segments": pixels, "readout": readouts.hit, "precision": precision}
+    asked = {"segments": pixels, "readout": outputs.hit, "precision": precision}
     score = engine.scorer(network, many[:images], labels[:images], **asked)
     fractions = torch.arange(1, sizes + 1, dtype=torch.float64) / (sizes + 1)
     for direction in ("MoRF", "LeRF"):
@@ -321,10 +322,10 @@ run.save(growth, "growth")
 # %% mystnb={"figure": {"caption": "Wall time of F-Fidelity when one of the three grows and the others stay, beside the bare forwards. Of the recorded run where there is one.", "name": "cost-growth"}, "image": {"alt": "Three line charts: number of images, of explanation sizes and of random draws against seconds, one line for the engine and one for the bare forwards."}} tags=["hide-input"]
 look = {"kind": "line", "style": "who", "markers": True, "dashes": False, "errorbar": None}
 panels = {"col": "what", "height": 2.5, "aspect": 1.0, "facet_kws": {"sharex": False}}
-grid = sns.relplot(headlines.best(run, "growth", growth).table, x="number", y="seconds", hue="who", **look, **panels)
+grid = sns.relplot(summaries.best(run, "growth", growth).table, x="number", y="seconds", hue="who", **look, **panels)
 grid.set_titles("{col_name}").set_axis_labels("number", "seconds").set(xlim=(0, None), ylim=(0, None))
 sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 1.12), ncols=2, title=None)
-figures.show(grid.figure)
+plots.show(grid.figure)
 
 # %% [markdown]
 # ## What else was found
@@ -336,7 +337,7 @@ figures.show(grid.figure)
 # %% tags=["hide-input"]
 def watched(work):
     """What a piece of work asks the network about, how many inputs that are, and what it returns."""
-    with peers.asked(network) as seen:
+    with other_libraries.asked(network) as seen:
         result = work()
     return seen, sum(map(len, seen)), result
 
@@ -420,7 +421,7 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-Markdown(headlines.on_machines(run, run.verdicts))
+Markdown(summaries.on_machines(run, run.verdicts))
 
 # %% tags=["hide-input"]
 run.finish()

@@ -39,16 +39,17 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import engine, references
+from faithlab import baselines, engine
 from faithlab.explainers import explain
 from faithlab.metrics.saco import saco
-from faithlab.study import figures, headlines, tables
-from faithlab.study.networks import VIT, changed
-from faithlab.study.results import Run
-from faithlab.trials import cost
-from faithlab.zoo import datasets, models
+from faithstudy import plots, summaries, tables
+from faithstudy.data import datasets
+from faithstudy.networks import models
+from faithstudy.recipes import VIT, changed
+from faithstudy.run import Run
+from faithstudy.trials import cost
 
-figures.theme()
+plots.theme()
 run = Run("cost/saco", globals())
 
 # %% [markdown]
@@ -109,7 +110,7 @@ def timed_on(network):
     count = images * (groups + 1)
     work = {"plain loop, float32": lambda: in_a_loop(network, target, attribution)}
     for name, precision in {"float32": torch.float32, short: native}.items():
-        score = engine.scorer(network, x, target, segments=pixels, reference=references.mean, precision=precision)
+        score = engine.scorer(network, x, target, segments=pixels, reference=baselines.mean, precision=precision)
         runner = engine.prepare(network, x, precision)
         full = x[torch.arange(count) % images].to(precision).contiguous(memory_format=torch.channels_last)
         work[f"engine, {name}"] = partial(saco, score, attribution, groups)
@@ -166,7 +167,7 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-told, settings, source, on = headlines.best(run, "times", times)
+told, settings, source, on = summaries.best(run, "times", times)
 turns = told.pivot(index="repeat", columns=["network", "what"], values="seconds")
 LOOP, ENGINE = "plain loop, float32", "engine, float32"
 faster = {of: cost.Ratio.over_turns(turns[of, LOOP] / turns[of, ENGINE]) for of in dict.fromkeys(told["network"])}

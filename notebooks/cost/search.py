@@ -34,7 +34,7 @@ profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 strided_width = 8  # of the network, three convolutions of stride 2
 epochs = 3  # of its training
 train_limit = None  # of its training images; None: all
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 16  # recognised test images, searched at once
 patch = 4  # side of a patch in pixels: 64 patches
 steps = {"strided": 100, "resnet9": 10}  # of annealing, through the paper's temperatures
@@ -54,16 +54,17 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, engine, masks, search, segments
+from faithlab import engine, masks, rng, search, segments
 from faithlab.metrics import METRICS
-from faithlab.readouts import logit, probability
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.names import named
-from faithlab.study.results import Run, recorded
-from faithlab.trials import optimum, subjects
-from faithlab.zoo.training import Recipe
+from faithlab.outputs import logit, probability
+from faithstudy import plots, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.display_names import named
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run, recorded
+from faithstudy.trials import optimum, tasks
 
-figures.theme()
+plots.theme()
 run = Run("cost/search", globals())
 
 # %% [markdown]
@@ -92,7 +93,7 @@ def plain_annealing(subject, order, count, schedule, together=None):
         here = order[i].clone()
         gain = highest = value(here)
         for step in range(count):
-            u = draws.uniform(seed, subject.images[i : i + 1], torch.tensor([step]), 4)[0, 0]
+            u = rng.uniform(seed, subject.images[i : i + 1], torch.tensor([step]), 4)[0, 0]
             a = int(u[0] * features)
             b = (a + 1 + int(u[1] * (features - 1))) % features
             proposed = here.clone()
@@ -122,7 +123,7 @@ recipes = {
 }
 rates, alike = [], {}
 for name, recipe in recipes.items():
-    subject = subjects.subject(recipe, subjects.recognised(recipe, images), precision=precision)
+    subject = tasks.subject(recipe, tasks.recognised(recipe, images), precision=precision)
     subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
     device, count, identity = subject.x.device, len(subject.x), subject.images.to(subject.x.device)
     features = segments.count(subject.segments)
@@ -185,7 +186,7 @@ for axes, (name, of) in zip(panels, speed.groupby("network", sort=False), strict
     axes.tick_params(labelsize="small")
 axes.set_xlim(0.5 * speed["proposals_per_second"].min(), 8 * speed["proposals_per_second"].max())
 axes.set_xlabel("proposals per second", fontsize="small")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # How much the engine gains depends on the network and on the processor: two thirds of the forwards fall away anywhere, the rest
@@ -220,7 +221,7 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-known, _, source, on = headlines.best(run, "speed", speed)
+known, _, source, on = summaries.best(run, "speed", speed)
 at = known.set_index(["network", "search", "readout"])["proposals_per_second"]
 forms = [(name, readout) for name in dict.fromkeys(known["network"]) for readout in "py"]
 above = pd.Series({of: at[of[0], "floor", of[1]] / at[of[0], "engine", of[1]] for of in forms})
@@ -230,7 +231,7 @@ whose = {"strided": "a network of three convolutions"}
 Markdown(
     f"**{above.min():.2f} to {above.max():.2f} times the forwards that it needs**, which are {asked.min():.0f} to {asked.max():.0f} a "
     f"proposal: the engine tries {times_plain.min():.1f} to {times_plain.max():.1f} orders in the time in which a plain search tries one "
-    f"({source}, {on}: {headlines.listed([whose.get(name, named(name)) for name in dict.fromkeys(known['network'])])}, of a probability and of a logit; one "
+    f"({source}, {on}: {summaries.listed([whose.get(name, named(name)) for name in dict.fromkeys(known['network'])])}, of a probability and of a logit; one "
     "run, no interval)."
 )
 

@@ -27,7 +27,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 images = 40  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -55,25 +55,25 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, better, premise
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS
-from faithlab.readouts import probability
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import comparisons, degraded, roar, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import logits
+from faithlab.outputs import probability
+from faithstudy import plots, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, better, premise
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks.training import logits
+from faithstudy.run import Run
+from faithstudy.trials import comparisons, degraded, roar, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/ablation", globals())
 
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
 chosen = [
-    subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision)
-    for r in recipes
+    tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
 ]
 explainers = {"SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed})}
 
@@ -100,15 +100,15 @@ trial = {"levels": noise_shares, "seeds": seeds}
 scores = run.by_images(
     "scores",
     chosen,
-    lambda subject: degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial),
+    lambda subject: degraded.degraded(metrics, subject, tasks.attributions(subject, explainers), **trial),
 )
 run.save(scores, "scores")
 measured = degraded.correlations(scores, metrics, **trial)
 run.save(measured, "correlations")
-told, _, shown_run, _ = headlines.best(run, "correlations", measured)
+told, _, shown_run, _ = summaries.best(run, "correlations", measured)
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed, for SG-SQ with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ.", "name": "ff-ablation-curves"}, "image": {"alt": "Four line charts, one for each metric: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
-figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
+plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
 # %% mystnb={"figure": {"caption": "Agreement of each metric with the true order of the explainers (GT, the ground truth), under MoRF and under LeRF, and of its MoRF with its LeRF; times the ideal (1 is perfect, 0 is chance), with 95 % intervals over the images; of the recorded run, where there is one. Macro: over the area under the curve. Micro: at each size, the mean over sizes and seeds.", "name": "ff-ablation"}, "image": {"alt": "Two bar charts, macro and micro correlation: three comparisons with one bar for each of four metrics."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
@@ -121,15 +121,13 @@ for axes, level in zip(panels, ("macro", "micro"), strict=True):
         value, ends = rows["mean"] * ideal, (rows[["low", "high"]].T * ideal).T
         reach = [(value - ends.min(axis=1)).clip(lower=0), (ends.max(axis=1) - value).clip(lower=0)]
         at = torch.arange(len(rows)) + 0.2 * (place - 1.5)
-        axes.bar(
-            at, value, 0.2, yerr=reach, capsize=2, label=family, color=figures.COLOURS.get(family, f"C{place + 2}")
-        )
+        axes.bar(at, value, 0.2, yerr=reach, capsize=2, label=family, color=plots.COLOURS.get(family, f"C{place + 2}"))
     axes.axhline(0, color="0.4", linewidth=0.8)
     axes.set(xticks=range(len(comparisons.COMPARISONS)), xticklabels=labels, title=f"{level} correlation")
     axes.tick_params(axis="x", labelsize="small")
 panels[0].set_ylabel("correlation × ideal")
-figures.key(figure, panels[0])
-figures.show(figure)
+plots.key(figure, panels[0])
+plots.show(figure)
 
 # %% [markdown]
 # The bars as numbers, beside those of this build; each a share of the ideal: 1 is the right order, −1 the reverse.
@@ -189,7 +187,7 @@ of_parts = run.claim(
 of_parts
 
 # %% tags=["hide-input", "headline"]
-known, _, source, _ = headlines.best(run, "parts", of_parts.frame())
+known, _, source, _ = summaries.best(run, "parts", of_parts.frame())
 known = known[(known["claim"] == "ff-ablation") & (known["network"] == "pooled") & (known["kind"] == "better")]
 effects = {}  # by what is added, what it does under each direction, largest first
 for r in known.sort_values("value", ascending=False).itertuples():
@@ -252,7 +250,7 @@ one = dataclasses.replace(
     subject, x=subject.x[place], target=subject.target[place], images=subject.images[place], precision=torch.float32
 )
 explained = {"GradCAM": "gradcam"}
-cam = subjects.attributions(one, explained)
+cam = tasks.attributions(one, explained)
 original = recipes[0]["original"]
 start = None if roar_fresh else original
 again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
@@ -271,12 +269,12 @@ run.save(of_case, "case")
 
 # %% mystnb={"figure": {"caption": "The image of the case study, and its Grad-CAM map with more and more of its scores shuffled (brighter is more relevant).", "name": "ff-ablation-case"}, "image": {"alt": "A photograph and a column of relevance maps that turn from a smooth blob into noise."}} tags=["hide-input"]
 noisy = {f"{r:.0%} noise": degrade(cam["GradCAM"], r, seed=seeds[0], images=one.images) for r in noise_shares}
-figures.maps(
+plots.maps(
     datasets.load(recipes[0]["original"].data, "test").inputs[one.images].permute(0, 2, 3, 1), noisy, across=True
 )
 
 # %% mystnb={"figure": {"caption": "Probability of the image's class that is lost when the most relevant pixels are removed, for Grad-CAM with more and more noise. The scales differ. No bands: there is one image.", "name": "ff-ablation-case-curves"}, "image": {"alt": "Four line charts, one per metric: size against lost probability, one line for each share of noise."}} tags=["hide-input"]
-figures.degraded_curves(of_case, single, size="size (share of pixels)", lost="probability")
+plots.degraded_curves(of_case, single, size="size (share of pixels)", lost="probability")
 
 # %% tags=["hide-input"]
 run.finish()

@@ -27,7 +27,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 images = 12  # test images to explain
 photographs_judged = 2  # of the 20 that every installation has, drawn at random
@@ -57,21 +57,23 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import references, segments, stats
-from faithlab.claims import better
+from faithlab import baselines, segments, stats
 from faithlab.engine import native_precision
 from faithlab.explainers import explain
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.subject import Subject
-from faithlab.trials import optimum, sizes, subjects
-from faithlab.zoo import datasets, pretrained
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithlab.task import Subject
+from faithstudy import plots, published, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import better
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks import pretrained
+from faithstudy.networks.training import Recipe, accuracy, trained
+from faithstudy.run import Run, recorded
+from faithstudy.trials import optimum, sizes, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/explainers", globals())
 
 # %% [markdown]
@@ -82,8 +84,7 @@ run = Run("f-fidelity/explainers", globals())
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
 small = [
-    subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision)
-    for r in recipes
+    tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
 ]
 
 # %% [markdown]
@@ -141,8 +142,8 @@ pictures = {
 if folder:
     options = {"path": folder, "limit": folder_limit}
     every = datasets.load("imagenet-folder", "test", **options)
-    known = run.kept("recognised photographs", partial(subjects.recognised, original, len(every), every))
-    known = subjects.evenly(known, more_photographs)
+    known = run.kept("recognised photographs", partial(tasks.recognised, original, len(every), every))
+    known = tasks.evenly(known, more_photographs)
     settings["photographs of a folder"] = more = photographed("imagenet-folder", every, known, **options)
     pictures[more.dataset] = every.take(known)
 called = {f"{name} test": of for name, of in published.SETS.items()} | {large.dataset: "ImageNet"}
@@ -172,7 +173,7 @@ Markdown(
 def blurred(model, x, target, images):
     """The saliency map, smoothed."""
     values = explain("saliency", model, x, target, torch.arange(x[0, 0].numel()).view(x.shape[-2:]), images=images)
-    return references.blur(values.view(len(x), 1, *x.shape[-2:]), x.shape[-1] / 8)
+    return baselines.blur(values.view(len(x), 1, *x.shape[-2:]), x.shape[-1] / 8)
 
 
 judged = {"GradCAM": "gradcam", "Saliency": "saliency"}
@@ -187,13 +188,13 @@ metrics = {
 
 def asked(subject, number, found=None):
     """Scores of explanations, made here if they are not given, from so many random subsets."""
-    found = found or subjects.attributions(subject, judged | controls)
+    found = found or tasks.attributions(subject, judged | controls)
     return evaluate({name: m.given(draws=number) for name, m in metrics.items()}, subject, found)
 
 
 explanations, parts = {}, []
 for subject in (*small, large):
-    found = subjects.attributions(subject, judged | controls)
+    found = tasks.attributions(subject, judged | controls)
     explanations.setdefault(subject.dataset, found)
     parts.append(asked(subject, photographs_draws if subject is large else draws, found))
 for block in torch.arange(len(more.x)).split(50) if folder else ():  # a killed run finds those that are done
@@ -203,7 +204,7 @@ run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "Accuracy lost when a random part of the pixels that an explainer calls relevant is removed (FFid+, higher is better), and when a part of the others is (FFid\u2212, lower is better), against the explanation size. Bands: 95 % intervals over the images. The scales differ. Of the recorded run where it has these data.", "name": "ff-explainers-curves"}, "image": {"alt": "Line charts, settings by scores: explanation size against lost accuracy, one line each for Grad-CAM, the saliency map and three controls."}} tags=["hide-input", "answer"]
 _, told = run.covering("scores", "dataset", "explainer", "metric")
-figures.curves(
+plots.curves(
     told,
     rows={name: {"dataset": of.dataset} for name, of in settings.items()},
     columns={name.replace("-", "−"): {"metric": name} for name in metrics},
@@ -267,7 +268,7 @@ def best_orders(subject):
     """LeRF − MoRF of the explanations of the first images, and of the best order of their patches."""
     first = subject.part(torch.arange(min(attained_images, len(subject.x))))
     first = dataclasses.replace(first, segments=segments.patches(*subject.x.shape[-2:], attained_patch))
-    found = subjects.attributions(first, judged | controls)
+    found = tasks.attributions(first, judged | controls)
     return optimum.optimum({"LeRF - MoRF": METRICS["LeRF - MoRF"]}, first, found, exact=segments.count(first.segments))
 
 
@@ -319,7 +320,7 @@ def cases(subject, count=5):
 def maps(subject, shown):
     """The images and both explanations."""
     own = {name: explanations[subject.dataset][name][shown] for name in judged}
-    return figures.maps(pictures[subject.dataset].inputs[shown].permute(0, 2, 3, 1), own)
+    return plots.maps(pictures[subject.dataset].inputs[shown].permute(0, 2, 3, 1), own)
 
 
 few_small, table_small = cases(small[0])

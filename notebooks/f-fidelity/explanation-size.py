@@ -64,20 +64,20 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, below, counted, premise, within
 from faithlab.explainers import refine
 from faithlab.metrics import evaluate
 from faithlab.metrics.size import Setting, curves, holds, knee, read, stretch, sweep
 from faithlab.scores import Scores
 from faithlab.stats.intervals import exact
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.results import Run
-from faithlab.trials import masking, subjects, truth
-from faithlab.trials.sizes import first_named, of_one
-from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe
+from faithstudy import plots, recipes, summaries, tables
+from faithstudy.claims import above, below, counted, premise, within
+from faithstudy.data import datasets
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run
+from faithstudy.trials import masking, tasks, truth
+from faithstudy.trials.sizes import first_named, of_one
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/explanation-size", globals())
 sizes = torch.arange(1, round(longest / step) + 1, dtype=torch.float64) * step
 settings = [Setting(alphas[0], beta) for beta in betas] + [Setting(alpha, middle_beta) for alpha in alphas[1:]]
@@ -104,7 +104,7 @@ for share, training_seed in itertools.product(digit_shares, training_seeds):
     tuned = dataclasses.replace(original, start=original, **used)
     # The fine-tuned network is explained too: the size is a question about one network.
     about = {"tuned": tuned, "name": "CNN", "precision": precision, "data": test}
-    both = subjects.subject(original, len(test), **about), subjects.subject(tuned, images, **about)
+    both = tasks.subject(original, len(test), **about), tasks.subject(tuned, images, **about)
     recognising, read_off = (dataclasses.replace(subject, dataset=set_of[share]) for subject in both)
     masked.append(masking.masked(recognising, (0.0, middle_beta), seed=seed))
     chosen.append((share, read_off))
@@ -115,7 +115,7 @@ tables.compared({"accuracy": accuracies}, rows=["dataset"], columns=["network"])
 
 # %% mystnb={"figure": {"caption": "Colored MNIST: the same digits covering different shares of the image. The pixels of the digit are the true explanation.", "name": "ff-size-digits"}, "image": {"alt": "Rows of coloured handwritten digits on black, one row for each share of the image that the digit covers."}} tags=["hide-input"]
 digits = [test.inputs[:8] / 255 for test in tests.values()]
-figures.pictures(digits, beside=[f"{share:.0%}" for share in tests], size=(6.4, 0.85 * len(digits)))
+plots.pictures(digits, beside=[f"{share:.0%}" for share in tests], size=(6.4, 0.85 * len(digits)))
 
 # %% [markdown]
 # ## One image
@@ -133,7 +133,7 @@ def explained(share, subject):
     first = {"oracle": tests[share].masks[subject.images]}
     first |= {"random": torch.zeros_like(first["oracle"])} if share == middle else {}  # no pixel comes first
     known = {name: truth.known(of, subject.images, seed)["truth first"].to(subject.x) for name, of in first.items()}
-    return known | subjects.attributions(subject, {NAMES[name]: refine.magnitude(name) for name in explainers})
+    return known | tasks.attributions(subject, {NAMES[name]: refine.magnitude(name) for name in explainers})
 
 
 rankings = [(share, subject, explained(share, subject)) for share, subject in chosen]
@@ -148,7 +148,7 @@ size_of_one = {name: one_size(of_shown[name], one) for name in ("oracle", second
 def one_figure(name):
     """Picture, explanation, curves, and what the size keeps."""
     picture = tests[middle].inputs[shown.images[one]].permute(1, 2, 0)
-    return figures.explanation_size(size_of_one[name], picture, of_shown[name][one], shown.segments, truth=middle)
+    return plots.explanation_size(size_of_one[name], picture, of_shown[name][one], shown.segments, truth=middle)
 
 
 Markdown("Of this digit: " + "; ".join(f"*{name}*, {of}" for name, of in size_of_one.items()) + ".")
@@ -188,7 +188,7 @@ found = {}
 for share, name in dict.fromkeys((share, name) for share, _, attributions in rankings for name in attributions):
     of = curves(scores, settings, dataset=set_of[share], explainer=name)
     found[name, share] = read(of, sizes, settings, size**2, seed=seed)
-figures.plateaus({set_of[s]: found["oracle", s] for s in digit_shares}, truth={set_of[s]: s for s in digit_shares})
+plots.plateaus({set_of[s]: found["oracle", s] for s in digit_shares}, truth={set_of[s]: s for s in digit_shares})
 
 # %% [markdown]
 # ## Does the curve rise, stay and fall where the law says?
@@ -256,7 +256,7 @@ run.claim("ff-theorem-flat", "Appendix D.8, Figure 4; section 1", flat, at_each_
 
 # %% mystnb={"figure": {"caption": "Rankings of the same digits, with the fit of the family that explains them: the knee where a size is named, else a smooth decay. The random ranking and a real explainer can have curves that look flat, too.", "name": "ff-size-gallery"}, "image": {"alt": "Panels with curves of FFid+ over size for several caps, one panel for each explainer of the same digits, with the size that is read or the words no size."}} tags=["hide-input"]
 of_middle = {name: of for (name, share), of in found.items() if share == middle}
-figures.plateaus(of_middle, columns=3, truth=middle)
+plots.plateaus(of_middle, columns=3, truth=middle)
 
 # %% [markdown]
 # The right size makes one curve of all: drawn over the relevance that is removed, not over the size, the settings fall on top
@@ -267,11 +267,11 @@ best = of_middle["oracle"]
 figure, panels = plt.subplots(1, 2, figsize=(7.3, 3.2), sharey=True)
 for curve, marker in zip(best.curves, "osD^vPXd<", strict=False):
     panels[0].plot(sizes, curve, marker, markersize=3.5, linestyle="-", linewidth=0.8)
-figures.collapsed(panels[1], best)
+plots.collapsed(panels[1], best)
 panels[0].set(xlabel="explanation size", ylabel="FFid+")
 panels[1].set(xlabel="share of the block that is removed")
-figures.key(figure, panels[1])
-figures.show(figure)
+plots.key(figure, panels[1])
+plots.show(figure)
 
 # %% [markdown]
 # When is a size refused? Three stories are told of the same dots: the explanation *has an end*, it *fades out*, or the ranking knows
@@ -279,7 +279,7 @@ figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "Which story fits? Dots: what was measured, with the smallest and the largest cap, the same in each row. Lines: the best that the story of the column can do. Above each panel: how far the lines are from the dots, of all caps, in units of their noise; 1 is as near as noise allows. Upper row: the known explanation. Lower row: the last explainer.", "name": "ff-size-nulls"}, "image": {"alt": "Two rows of three panels: the same measured dots in each row, and the lines of one story in each column. Above each panel stands how far the lines miss the dots."}} tags=["hide-input"]
 last = NAMES[explainers[-1]]
-figures.stories({"known explanation": of_middle["oracle"], last: of_middle[last]})
+plots.stories({"known explanation": of_middle["oracle"], last: of_middle[last]})
 
 # %% tags=["hide-input"]
 table = pd.DataFrame(
@@ -329,9 +329,9 @@ of_known = run.claim("ff-size", "Section 4, appendix D.8, Figure 4", readable, [
 of_known
 
 # %% tags=["hide-input", "headline"]
-parts, _, source, _ = headlines.best(run, "parts", of_known.frame())
+parts, _, source, _ = summaries.best(run, "parts", of_known.frame())
 parts = parts[(parts["claim"] == "ff-size") & (parts["network"] == "pooled") & parts["part"].str.startswith("oracle, ")]
-known = headlines.best(run, "sizes", table).table.fillna({"refusal": ""})
+known = summaries.best(run, "sizes", table).table.fillna({"refusal": ""})
 known = known.assign(part=known["share"].map("oracle, digits of {:.0%}".format), named=known["refusal"].eq(""))
 own = parts[parts["part"].isin(known.loc[known["named"] & known["attribution"].eq("oracle"), "part"])]
 said = [f"{r.value:.3f} [{r.low:.3f}, {r.high:.3f}] for {r.part.split()[-1]}" for r in own.itertuples()]
@@ -339,7 +339,7 @@ others = known[~known["attribution"].isin(["oracle", "random"])]
 right = len(own) == len(parts) == (parts["outcome"] == "holds").sum()
 Markdown(
     f"**{'As large as the digit' if right else 'That cannot always be read off'}**, where the explanation is known and its pixels stand "
-    f"first in random order: where digits cover so much of the image, the size read is {headlines.listed(said) or 'none'} (95 % intervals). "
+    f"first in random order: where digits cover so much of the image, the size read is {summaries.listed(said) or 'none'} (95 % intervals). "
     f"Of the rankings of these digits by real explainers {others['named'].sum()} of {len(others)} have a size, where chance would name up "
     f"to {0.05 * len(others):.1f} "
     f"({source}: {int(parts['images'].max()):,} images, a small network)."
@@ -405,11 +405,11 @@ tables.prose(told.replace(".*nan.*", "–", regex=True))
 # there.
 
 # %% tags=["hide-input"]
-pair = networks.pair(networks.RESNET9, seed)
+pair = recipes.pair(recipes.RESNET9, seed)
 asked = {"tuned": pair["fine-tuned"], "name": "ResNet-9", "precision": precision}
-photograph = subjects.subject(pair["original"], photographs, **asked)
+photograph = tasks.subject(pair["original"], photographs, **asked)
 real = {NAMES[name]: name for name in explainers if name != "input-x-gradient"}
-of_photographs = subjects.attributions(photograph, real | {"random": ("random", {"seed": seed})})
+of_photographs = tasks.attributions(photograph, real | {"random": ("random", {"seed": seed})})
 photograph_settings = [Setting(alphas[0], beta) for beta in photograph_betas]
 photograph_settings += [Setting(alpha, photograph_betas[-1]) for alpha in (alphas[1], alphas[-1])]
 natural = evaluate(sweep(photograph_settings, sizes, draws=draws, seed=seed), photograph, of_photographs)
@@ -418,7 +418,7 @@ of_each = {name: curves(natural, photograph_settings, explainer=name) for name i
 read_there = {name: read(of, sizes, photograph_settings, 32**2, seed=seed) for name, of in of_each.items()}
 
 # %% mystnb={"figure": {"caption": "CIFAR-10: FFid+ over size for a sweep of caps, one panel for each explainer. Bands: two standard errors over the images; lines: the best fit of the family that explains them.", "name": "ff-size-photographs"}, "image": {"alt": "Panels of FFid+ curves over size on CIFAR-10, one for each explainer, with the size that is read or the words no size."}} tags=["hide-input"]
-figures.plateaus(read_there)
+plots.plateaus(read_there)
 
 # %% tags=["hide-input"]
 Markdown("\n".join(f"- **{name}**: {of}." for name, of in read_there.items()))
@@ -431,7 +431,7 @@ Markdown("\n".join(f"- **{name}**: {of}." for name, of in read_there.items()))
 
 # %% tags=["hide-input"]
 of_digits = {f"digits of {middle:.0%}, {name}": of for name, of in of_middle.items()}
-figures.movable(of_digits | {f"CIFAR-10, {name}": of for name, of in read_there.items()})
+plots.movable(of_digits | {f"CIFAR-10, {name}": of for name, of in read_there.items()})
 
 # %% tags=["hide-input"]
 run.finish()

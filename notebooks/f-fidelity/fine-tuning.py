@@ -27,7 +27,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # by network, resnet9 and vit: what differs from its recipe in faithlab.study.networks
+training = {}  # by network, resnet9 and vit: what differs from its recipe in faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 images = 60  # test images to explain
 beta = 0.1
@@ -45,15 +45,16 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, better, premise
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.results import Run, recorded
-from faithlab.trials import subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import accuracy, logits, trained
+from faithstudy import plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, better, premise
+from faithstudy.data import datasets
+from faithstudy.networks.training import accuracy, logits, trained
+from faithstudy.run import Run, recorded
+from faithstudy.trials import tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/fine-tuning", globals())
 
 # %% [markdown]
@@ -74,8 +75,8 @@ def pairs(recipe):
 
 
 recipes, transformers = pairs(networks.RESNET9), pairs(networks.VIT)
-chosen = [subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9") for r in recipes]
-vits = [subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ViT") for r in transformers]
+chosen = [tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9") for r in recipes]
+vits = [tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ViT") for r in transformers]
 # The next of them was trained apart, in a circle; of one or two, the last one has another, or a pair would stand there twice.
 next_seeds = [*training_seeds[1:], training_seeds[0] if len(training_seeds) > 2 else max(training_seeds) + 1]
 apart, vits_apart = (
@@ -94,9 +95,9 @@ asked = [
     for subject, other in zip(of_kind, others, strict=True)
 ]
 for subject, others, names, before in asked:
-    own = subjects.attributions(subject, {name: name for name in names})
+    own = tasks.attributions(subject, {name: name for name in names})
     compared = {
-        network: subjects.attributions(dataclasses.replace(subject, model=model), {name: name for name in names})
+        network: tasks.attributions(dataclasses.replace(subject, model=model), {name: name for name in names})
         for network, model in others.items()
     }
     compared[NEXT] = {name: of.roll(1, 0) for name, of in own.items()}
@@ -132,7 +133,7 @@ looked = [(of, network) for of in (chosen[0], vits[0]) for network in (of.model,
 hits = torch.stack([logits(network, of.x).argmax(1) == of.target for of, network in looked])
 known = hits.all(0).nonzero().flatten()[:8].cpu()
 known = known if len(known) else torch.arange(1)
-figures.maps(
+plots.maps(
     test.inputs[known].permute(0, 2, 3, 1),
     {name: of[known] for name, of in (maps[0] | maps[len(chosen)]).items()},
 )
@@ -178,11 +179,11 @@ axes.axhline(0, color="0.4", linewidth=0.8)
 named = [name.replace(", ", ",\n").replace(" × ", "\n× ") for name in shown]
 axes.set(xticks=range(len(shown)), xticklabels=named, ylabel="rank correlation", ylim=(None, 1))
 axes.tick_params(axis="x", labelsize="small")
-figures.key(figure, axes, title="compared with")
-figures.show(figure)
+plots.key(figure, axes, title="compared with")
+plots.show(figure)
 
 # %% tags=["hide-input", "headline"]
-known, settings, source, _ = headlines.best(run, "alike", alike)
+known, settings, source, _ = summaries.best(run, "alike", alike)
 trainings = len(settings["training_seeds"])
 known = known.replace({"explainer": called}).dropna(subset="mean")
 of_tuned, of_apart = (known[known["compared with"] == name].sort_values("mean") for name in (TUNED, APART))

@@ -28,7 +28,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 images = 16  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -57,17 +57,18 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import engine, stats
-from faithlab.claims import above, best, better, in_order, premise, trend
 from faithlab.metrics import METRICS, evaluate, fidelities, own
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import comparisons, degraded, roar, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import accuracy_of
+from faithstudy import plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, best, better, in_order, premise, trend
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks.training import accuracy_of
+from faithstudy.run import Run
+from faithstudy.trials import comparisons, degraded, roar, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/images", globals())
 
 # %% [markdown]
@@ -80,8 +81,7 @@ run = Run("f-fidelity/images", globals())
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
 chosen = [
-    subjects.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision)
-    for r in recipes
+    tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
 ]
 
 # %% tags=["hide-input"]
@@ -92,12 +92,12 @@ masking = run.kept(
         evaluate(
             {"Fid+": random_pixels.given(network=asked)},
             subject,
-            subjects.attributions(subject, {"random": ("random", {"seed": seed})}),
+            tasks.attributions(subject, {"random": ("random", {"seed": seed})}),
             network=f"ResNet-9 {asked}",
         )
         for recipe in recipes
         for subject in [
-            subjects.subject(recipe["original"], max(images, min(2000, 10 * images)), tuned=recipe["fine-tuned"])
+            tasks.subject(recipe["original"], max(images, min(2000, 10 * images)), tuned=recipe["fine-tuned"])
         ]
         for asked in ("original", "fine-tuned")
     ),
@@ -139,7 +139,7 @@ explainers = {
 six = chosen[0].part(torch.arange(min(6, images)))
 
 # %% mystnb={"figure": {"caption": "Six test images and the pixels that the explainers call relevant (brighter is more relevant). The CAMs look at regions, SG-SQ at single pixels.", "name": "ff-images-examples"}, "image": {"alt": "Four rows of six small pictures: photographs, their SmoothGrad-squared maps, their Grad-CAM maps, their LayerCAM maps."}} tags=["hide-input"]
-figures.maps(test.inputs[:6].permute(0, 2, 3, 1), subjects.attributions(six, explainers))
+plots.maps(test.inputs[:6].permute(0, 2, 3, 1), tasks.attributions(six, explainers))
 
 # %% [markdown]
 # ## Four metrics, one function
@@ -184,7 +184,7 @@ trial = {"levels": noise_shares, "seeds": seeds}
 scores = run.by_images(
     "scores",
     chosen,
-    lambda subject: degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial),
+    lambda subject: degraded.degraded(metrics, subject, tasks.attributions(subject, explainers), **trial),
 )
 run.save(scores, "scores")
 change = engine.agreement(chosen[0].model, chosen[0].x, chosen[0].target, chosen[0].precision)
@@ -194,10 +194,10 @@ Markdown(
 )
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-images-curves"}, "image": {"alt": "Grid of line charts, explainers by metrics: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
-figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
+plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
 # %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-images-curves-lerf"}, "image": {"alt": "Grid of line charts, explainers by metrics, under LeRF: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
-figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy", direction="LeRF")
+plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy", direction="LeRF")
 
 # %% [markdown]
 # ## Do the metrics find the true order?
@@ -220,7 +220,7 @@ paper = own_tables if len(own_tables) else tables_of_paper.query("dataset == 'CI
 sources = run.beside("correlations", paper)
 
 # %% tags=["hide-input", "headline"]
-Markdown(headlines.best_order(run, scores))
+Markdown(summaries.best_order(run, scores))
 
 # %% [markdown]
 # ### Macro correlation
@@ -256,7 +256,7 @@ printed = comparisons.in_one_sign(tables_of_paper.query("table in (1, 2)"))
 tables.compared(dict(list(printed.groupby("dataset"))), rows=["level", "comparison", "metric"], columns=["explainer"])
 
 # %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). The answer at the top of the page is another one, of areas over all sizes, of MoRF and LeRF together, and of the recorded run, where there is one. Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-images-micro"}, "image": {"alt": "Line charts, one per explainer: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
-figures.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
+plots.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
 
 # %% [markdown]
 # ## What reproduced
@@ -364,7 +364,7 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-Markdown(headlines.unlike_print(run, measured, paper))
+Markdown(summaries.unlike_print(run, measured, paper))
 
 # %% [markdown]
 # Least relevant first the paper makes no such claim: in print every metric has the order of the areas right there. The same comparison: above 0,

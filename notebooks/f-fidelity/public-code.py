@@ -27,7 +27,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 images = 14  # test images to explain; too few to rank the differences: the profile study has 2000
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -58,20 +58,21 @@ import torch
 from IPython.display import Markdown
 from torch.nn.functional import dropout
 
-from faithlab import draws as counter
 from faithlab import masks, stats
+from faithlab import rng as counter
 from faithlab.explainers import refine
 from faithlab.metrics import METRICS
 from faithlab.metrics.fidelity import fidelity
 from faithlab.scores import Scores
 from faithlab.stats import Statistic
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.results import Run, recorded
-from faithlab.trials import comparisons, degraded, roar, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import accuracy, trained
+from faithstudy import plots, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.data import datasets
+from faithstudy.networks.training import accuracy, trained
+from faithstudy.run import Run, recorded
+from faithstudy.trials import comparisons, degraded, roar, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/public-code", globals())
 
 # %% [markdown]
@@ -98,7 +99,7 @@ def known(training_seed):
     """The images with their network; the networks beside it, in which variants differ; whose explanations are judged."""
     recipes = networks.pair(networks.RESNET9, training_seed, beta=beta, training=training, tuning=tuning)
     original, tuned = recipes["original"], recipes["fine-tuned"]
-    paper = subjects.subject(original, images, tuned=tuned, name="ResNet-9", precision=precision)
+    paper = tasks.subject(original, images, tuned=tuned, name="ResNet-9", precision=precision)
     start = None if roar_fresh else original
     again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
     with_tuned = {"first channel": {"mask_channels": 1}, "exact number": {"mask_exactly": True}}
@@ -193,7 +194,7 @@ def ask(subject):
     """Every variant of the explanations that it judges, as they are and degraded."""
     _, beside, explained = of_seed[subject.training_seed]
     maps = {
-        name: subjects.attributions(dataclasses.replace(subject, model=network), explainers)
+        name: tasks.attributions(dataclasses.replace(subject, model=network), explainers)
         for name, (network, explainers) in explained.items()
     }
     asked = {name: dataclasses.replace(subject, **networks_) for name, networks_ in beside.items()}
@@ -313,9 +314,9 @@ for axes, level in zip(panels, LEVELS, strict=True):
         axes.errorbar(of["mean"], places, xerr=reach, fmt="o" if shift < 0 else "s", capsize=2, label=explainer)
     axes.axvline(0, color="0.4", linewidth=0.8)
     axes.set(yticks=range(len(effect)), yticklabels=effect.index, title=level)
-figures.key(figure, panels[0])
+plots.key(figure, panels[0])
 figure.supxlabel("change of the share of the ideal", fontsize="medium")
-figures.show(figure)
+plots.show(figure)
 
 
 # %% tags=["hide-input"]
@@ -346,7 +347,7 @@ said += [ranking(best, f"On the {kept.provenance['parameters']['images']} images
 Markdown("\n\n".join(reversed(said)))
 
 # %% tags=["hide-input", "headline"]
-known, settings, source, _ = headlines.best(run, "changes", measured)
+known, settings, source, _ = summaries.best(run, "changes", measured)
 moves = known[(known["of"] == "change") & (known["level"] == "macro") & known["low"].notna()]
 together, moves = (moves[(moves["difference"] == "all but random top") == yes] for yes in (True, False))
 sure = moves[(moves["low"] > 0) | (moves["high"] < 0)].sort_values("mean", key=abs, ascending=False)
@@ -358,7 +359,7 @@ by_micro = sorted({*by_micro["difference"]} & {*moves["difference"]} - {*sure["d
 def told(of):
     """Each explainer's change, with its interval."""
     ends = ((f"{r.mean:+.2f} [{r.low:+.2f}, {r.high:+.2f}]".replace("-", "−"), r.explainer) for r in of.itertuples())
-    return headlines.listed([f"{change} ({explainer})" for change, explainer in ends])
+    return summaries.listed([f"{change} ({explainer})" for change, explainer in ends])
 
 
 listed = "; ".join(f"“{name}” by {told(of)}" for name, of in sure.groupby("difference", sort=False))
@@ -367,7 +368,7 @@ Markdown(
     f"**{count or 'none'}** surely {'moves' if count == 1 else 'move'} the share of the ideal, the mean of three macro correlations: of MoRF and LeRF with "
     "the true order, and with each other"
     + f": {listed}. By macro correlations the others cannot be told from none" * bool(listed)
-    + f" (by micro ones {headlines.listed([f'“{name}”' for name in by_micro])} can)" * bool(by_micro)
+    + f" (by micro ones {summaries.listed([f'“{name}”' for name in by_micro])} can)" * bool(by_micro)
     + f", and of {len(moves)} intervals {0.05 * len(moves):.0f} may miss 0 by chance"
     + ". All differences of F-Fidelity together, but for its example for use as a metric (“random top”), change it by "
     + told(together)

@@ -26,7 +26,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 betas = [0.05, 0.1, 0.2, 0.5]  # largest share of pixels masked in fine-tuning, one network each
 beta = 0.1  # of F-Fidelity
@@ -47,16 +47,17 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, below, in_order, premise, within
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
-from faithlab.study import figures, networks, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import masking, subjects
-from faithlab.zoo.training import logits, trained
+from faithstudy import plots, published, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, below, in_order, premise, within
+from faithstudy.diagnostics import Reason
+from faithstudy.networks.training import logits, trained
+from faithstudy.run import Run, recorded
+from faithstudy.trials import masking, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/robustness", globals())
 
 # %% [markdown]
@@ -79,7 +80,7 @@ def of_beta(share):
 
 parts = []
 for recipe in recipes:
-    subject = subjects.subject(recipe["original"], images, tuned=recipe["fine-tuned"], precision=precision)
+    subject = tasks.subject(recipe["original"], images, tuned=recipe["fine-tuned"], precision=precision)
     predicted = dataclasses.replace(subject, target=logits(subject.model, subject.x).argmax(1))
     for metric, about in (("accuracy", subject), ("agreement", predicted)):
         for asked in ("original", "fine-tuned"):
@@ -180,9 +181,7 @@ run.claim(
 
 # %% tags=["hide-input"]
 always = {r["original"].seed: dataclasses.replace(r["fine-tuned"], mask_exactly=True) for r in recipes}
-always = [
-    subjects.subject(r["original"], images, tuned=always[r["original"].seed], precision=precision) for r in recipes
-]
+always = [tasks.subject(r["original"], images, tuned=always[r["original"].seed], precision=precision) for r in recipes]
 always = Scores.concat(masking.masked(s, masked, seed=seed, networks=("fine-tuned",)) for s in always)
 always = always.labelled(network="always a tenth")
 run.save(always, "always")
@@ -226,7 +225,7 @@ run.why(
 # was to be explained.
 
 # %% mystnb={"figure": {"caption": "Left: accuracy on test images that lack a random share of their pixels. Right: agreement with the original network's answer to the whole image. One line for each beta of fine-tuning, and one for the original. Bands: 95 % intervals over the images.", "name": "ff-robustness-beta"}, "image": {"alt": "Two line charts against the share of masked pixels, accuracy and agreement, one line for each beta."}} tags=["hide-input", "answer"]
-figures.curves(
+plots.curves(
     scores,
     columns={name: {"metric": name} for name in ("accuracy", "agreement")},
     lines={"original": {"network": "original"}} | {f"β {b:g}": {"network": of_beta(b)} for b in (0.0, *betas)},

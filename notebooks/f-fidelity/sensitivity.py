@@ -54,18 +54,18 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from faithlab import stats
-from faithlab.claims import above, in_order, premise
 from faithlab.explainers import refine
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import comparisons, degraded, masking, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe
+from faithstudy import plots, tables
+from faithstudy.claims import above, in_order, premise
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run
+from faithstudy.trials import comparisons, degraded, masking, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/sensitivity", globals())
 
 # %% [markdown]
@@ -90,7 +90,7 @@ for training_seed in training_seeds:
     )
     for b in sorted({*vary_beta, beta}):
         tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=2e-3, mask_share=b, start=original)
-        own = subjects.subject(original, images, tuned=tuned, name="CNN", precision=precision, data=test)
+        own = tasks.subject(original, images, tuned=tuned, name="CNN", precision=precision, data=test)
         chosen.setdefault(training_seed, {})[b] = own
 
 # %% [markdown]
@@ -125,7 +125,7 @@ scores = Scores.concat(
     degraded.degraded(
         {name: of for name, of in metrics.items() if settings[of.family]["beta"] == b},
         subject,
-        subjects.attributions(subject, {explainer: refine.magnitude(explainer)}),
+        tasks.attributions(subject, {explainer: refine.magnitude(explainer)}),
         **trial,
     )
     for of_network in chosen.values()
@@ -166,8 +166,8 @@ for axes, parameter in zip(panels, varied, strict=True):
         axes.errorbar(at, value, reach, marker=marker, capsize=2, label=comparison)
     axes.set(xlabel=f"{signs[parameter]} (else {usual[parameter]:g})", ylim=(-1.1, 1.1))
 panels[0].set_ylabel("correlation × ideal")
-figures.key(figure, panels[0])
-figures.show(figure)
+plots.key(figure, panels[0])
+plots.show(figure)
 
 # %% [markdown]
 # All of them as numbers, each a share of the ideal: 1 is the right order, −1 the reverse.

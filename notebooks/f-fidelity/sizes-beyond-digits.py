@@ -74,14 +74,14 @@ from IPython.display import Markdown
 from faithlab import segments, stats
 from faithlab.metrics.size import GRID, Setting
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import sizes
-from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe
+from faithstudy import plots, recipes, summaries, tables
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run, recorded
+from faithstudy.trials import sizes
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/sizes-beyond-digits", globals())
 
 # %% [markdown]
@@ -104,7 +104,7 @@ run = Run("f-fidelity/sizes-beyond-digits", globals())
 # %% tags=["hide-input"]
 def tuned(recipe, blank=0.0, **training):
     """A network that is used to as many missing features as the caps remove, and to blanks."""
-    return networks.pair(recipe, 0, beta=max(betas) + blank, training=training)["fine-tuned"]
+    return recipes.pair(recipe, 0, beta=max(betas) + blank, training=training)["fine-tuned"]
 
 
 sorting = Recipe("cifar10-vehicles", "resnet9", epochs, rate=0.01, decay=1e-5, batch=64, precision=precision)
@@ -125,17 +125,17 @@ steps = {"network": "LSTM", "draws": draws, "explainers": gradients, "groups": s
 asked = []  # kind, network, how many, and how
 for box in boxes:
     training = of_vehicles | {"data_options": {"size": box, "seed": 0}}
-    pasted = networks.pair(sorting, 0, beta=max(betas), training=training, tuning=brief)["fine-tuned"]
+    pasted = recipes.pair(sorting, 0, beta=max(betas), training=training, tuning=brief)["fine-tuned"]
     name = f"vehicles of {(box / 32) ** 2:.0%}"
     asked.append((name, pasted, vehicles, pictures | {"among": 2 * vehicles}))
 for training_seed in training_seeds:
-    shipped = networks.pair(networks.RESNET9, training_seed)["fine-tuned"]
+    shipped = recipes.pair(recipes.RESNET9, training_seed)["fine-tuned"]
     asked.append(("photographs", shipped, photographs, pictures | {"among": 2 * photographs}))
 asked += [
-    ("sentences", tuned(networks.LSTM, limit=train_limit), texts, words),
-    ("phrases", tuned(networks.LSTM, 1 - phrase / 32, limit=train_limit), texts, words | {"left": phrase}),
-    ("series", tuned(networks.BILSTM, **moving), series, steps),
-    ("spans", tuned(networks.BILSTM, 1 - span / 100, **moving), series, steps | {"left": span}),
+    ("sentences", tuned(recipes.LSTM, limit=train_limit), texts, words),
+    ("phrases", tuned(recipes.LSTM, 1 - phrase / 32, limit=train_limit), texts, words | {"left": phrase}),
+    ("series", tuned(recipes.BILSTM, **moving), series, steps),
+    ("spans", tuned(recipes.BILSTM, 1 - span / 100, **moving), series, steps | {"left": span}),
 ]
 settings = [Setting(alphas[0], beta) for beta in betas]
 settings += [Setting(alpha, betas[len(betas) // 2]) for alpha in alphas[1:]]
@@ -253,7 +253,7 @@ called = {"training_seed": "network", "truth": "true size", "halves": "again in"
 tables.prose(found[["run", "data", "training_seed", "ranking", "size", "truth", "halves"]].rename(columns=called))
 
 # %% tags=["hide-input", "headline"]
-source = headlines.best(run, "sizes", table).source
+source = summaries.best(run, "sizes", table).source
 asked_of = best if source.startswith("recorded") else table  # with today's refusals
 others, known = asked_of[~asked_of["ranking"].isin(controls)], asked_of[asked_of["ranking"] == "truth"]
 sized, found_again = int(others["size"].count()), known.query("halves == 2")["data"]
@@ -271,7 +271,7 @@ Markdown(
     + f" ({'; '.join(true_ones)})" * bool(true_ones)
     + ". "
     + (
-        f"Only in {headlines.listed(list(found_again))}, where the known end is found in both halves of the inputs again, are the refusals the rankings' own"
+        f"Only in {summaries.listed(list(found_again))}, where the known end is found in both halves of the inputs again, are the refusals the rankings' own"
         if len(found_again)
         else "The known end is not found in both halves of the inputs again in any, so that the inputs may be too few"
     )
@@ -283,7 +283,7 @@ Markdown(
 # networks stand one below the other.
 
 # %% mystnb={"figure": {"caption": "The recorded run, where there is one, else this build: sizes that are named (diamonds, with 95 % intervals over the inputs), and where the best knee stands that is refused, because a smooth decay (circles) or a random ranking (outlined crosses) explains the curves as well, or for another reason (triangles, where there are any; words where there is no knee at all). Dashed: the known size.", "name": "ff-beyond-sizes"}, "image": {"alt": "A panel for each kind of data, a row for each ranking: a filled diamond where a size is named, an open mark at the best knee where it is refused. A dashed line stands at the known size."}} tags=["hide-input", "answer"]
-figures.named_sizes(best, longest)
+plots.named_sizes(best, longest)
 
 # %% [markdown]
 # The curves of this build behind it: the known explanation where there is one, else the ranking that costs the network most at any size.
@@ -295,20 +295,20 @@ for name, of in read.groupby("data", sort=False):
     row = of.loc[of.loc[~of["ranking"].isin(controls), "largest_loss"].idxmax() if unknown else of.index[0]]
     behind[f"{name}, {row['ranking']}"] = row["read"]
     known |= {} if unknown else {f"{name}, {row['ranking']}": row["truth"]}
-figures.plateaus(behind, truth=known)
+plots.plateaus(behind, truth=known)
 
 # %% [markdown]
 # The same curves over what the best knee says is removed of its block, not over the size. Where the answer follows from how much of one block is
 # gone, and from nothing else, all settings fall onto one curve; where the points are a cloud, it is noise, or another law.
 
 # %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps. Of photographs the caps are half of those in the key.", "name": "ff-beyond-collapse"}, "image": {"alt": "Six panels of points: FFid+ over the share of the block that is removed, a sign for each setting."}} tags=["hide-input"]
-figures.collapses(behind)
+plots.collapses(behind)
 
 # %% [markdown]
 # Move through the caps yourself:
 
 # %% tags=["hide-input"]
-figures.movable(behind)
+plots.movable(behind)
 
 # %% [markdown]
 # A ranking that puts the few features first that matter most has curves that fall as soon as the cap is reached: the end of what
@@ -329,7 +329,7 @@ figures.movable(behind)
 # %% tags=["hide-input"]
 swept = fractions[1::2]  # of single inputs
 of_kind = {c.subject.dataset: (c, own) for c, own in zip(reversed(cases), reversed(rankings), strict=True)}
-vocabulary = datasets.load(networks.LSTM.data, "test", **networks.LSTM.data_options).vocabulary
+vocabulary = datasets.load(recipes.LSTM.data, "test", **recipes.LSTM.data_options).vocabulary
 
 
 def chosen(kind, ranking):
@@ -352,7 +352,7 @@ def one_figure(kind, searched=False):
     elif not x.is_floating_point():
         x = [vocabulary[token] if token > 1 else "" for token in x.tolist()]
     known = None if c.known is None else float(c.known[at].double().mean())
-    return figures.explanation_size(found, x, ranks[at], c.subject.segments, truth=known)
+    return plots.explanation_size(found, x, ranks[at], c.subject.segments, truth=known)
 
 
 by_kind = {
@@ -407,9 +407,9 @@ each = pd.DataFrame(each)
 run.save(each, "each")
 
 # %% mystnb={"figure": {"caption": "Images read one by one, a row for each kind of data, network and ranking: a point for each image that has a size, and how many have one. Dashed: the known size of the vehicles. Of the recorded run where there is one.", "name": "ff-beyond-each"}, "image": {"alt": "Rows of points along the explanation size, one row for each data set, network and ranking, with the number of images that have a size at the right: few of most rows, and those spread widely."}} tags=["hide-input"]
-singly, _, from_run, _ = headlines.best(run, "each", each)
+singly, _, from_run, _ = summaries.best(run, "each", each)
 which = singly["data"] + ", network " + singly["training_seed"].astype(str) + ": " + singly["ranking"]
-figures.single_sizes(singly.assign(which=which), "which", longest, true["truth"].iloc[0])
+plots.single_sizes(singly.assign(which=which), "which", longest, true["truth"].iloc[0])
 
 # %% [markdown]
 # By class the curves of all its inputs are read together, where there are enough. So few would show a sharp end only. *By chance*: the

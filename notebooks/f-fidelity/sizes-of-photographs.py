@@ -31,7 +31,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-network = "efficientnet-lite0"  # see faithlab.zoo.pretrained
+network = "efficientnet-lite0"  # see faithstudy.networks.pretrained
 photographs = 2  # of the 20 that every installation has
 folder = None  # where more photographs are, with the WordNet id of the class in their names; None: no more
 more_photographs = 400  # of that folder
@@ -64,15 +64,16 @@ from torch.nn import functional
 
 from faithlab import engine, segments
 from faithlab.metrics.size import LEAST_ROWS, Setting, curves, holds, read
-from faithlab.readouts import hit
+from faithlab.outputs import hit
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.results import Run, recorded
-from faithlab.subject import Subject
-from faithlab.trials import sizes
-from faithlab.zoo import datasets, pretrained
+from faithlab.task import Subject
+from faithstudy import plots, recipes, summaries, tables
+from faithstudy.data import datasets
+from faithstudy.networks import pretrained
+from faithstudy.run import Run, recorded
+from faithstudy.trials import sizes
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/sizes-of-photographs", globals())
 
 # %% [markdown]
@@ -132,8 +133,8 @@ def pictured(kind, data, most, places):
 
 def written(kind, blank, **how):
     """Sentences that a network fine-tuned on random masks recognises, as a case for sizes."""
-    of = {"data": "sst2", "data_options": networks.LSTM.data_options}
-    tuned = networks.pair(networks.LSTM, 0, beta=max(betas) + blank, training=of)["fine-tuned"]
+    of = {"data": "sst2", "data_options": recipes.LSTM.data_options}
+    tuned = recipes.pair(recipes.LSTM, 0, beta=max(betas) + blank, training=of)["fine-tuned"]
     embedded = {"Integrated Gradients": ("integrated-gradients-embedding", {"steps": integration_steps})}
     embedded |= {"Input × Gradient": "input-x-gradient-embedding"}
     how |= {"network": "LSTM", "explainers": embedded, "draws": sentence_draws, "precision": precision, "seed": seed}
@@ -184,7 +185,7 @@ def most_lost(place, ranking):
     x = c.subject.x[at].cpu()
     shown = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
     known = None if c.known is None else float(c.known[at].double().mean())
-    return size, known, how, figures.explanation_size(size, shown, own[at], c.subject.segments, truth=known)
+    return size, known, how, plots.explanation_size(size, shown, own[at], c.subject.segments, truth=known)
 
 
 def said_of(which, size, known, how):
@@ -279,7 +280,7 @@ if best["inputs"].max() < 100:
 Markdown("\n".join(lines))
 
 # %% tags=["hide-input", "headline"]
-evidence, _, source, _ = headlines.best(run, "sizes", table)
+evidence, _, source, _ = summaries.best(run, "sizes", table)
 evidence = evidence.fillna({"refusal": ""})
 true_ones = evidence[evidence["ranking"] == "truth"]
 unknown = evidence[~evidence["data"].isin(true_ones["data"]) & ~evidence["ranking"].isin(controls)]
@@ -294,7 +295,7 @@ left_out = {
     f"have fewer than the {LEAST_ROWS} inputs that a reading takes": len(unknown) - len(enough_inputs),
     "are of inputs whose known end is not found, either": len(enough_inputs) - len(judged),
 }
-left_out = headlines.listed([f"{count} {why}" for why, count in left_out.items() if count])
+left_out = summaries.listed([f"{count} {why}" for why, count in left_out.items() if count])
 lead = "These inputs cannot say" if not len(judged) else "Some have an end" if sized else "No end is seen"
 Markdown(
     f"**{lead}**: of {len(judged)} rankings by explainers {sized or 'none'} ha{'ve' if sized > 1 else 's'} a size, on inputs where the end "
@@ -323,19 +324,19 @@ for data, of in asked[asked["data"].isin(features) & ~asked["ranking"].isin(cont
     panels[name] = read(measured, fractions, settings, features[data], seed=seed)
     known |= {} if pd.isna(row["truth"]) else {name: row["truth"]}
 panels = {name: of for name, of in panels.items() if of.rows >= LEAST_ROWS} or panels
-figures.plateaus(panels, truth=known)
+plots.plateaus(panels, truth=known)
 
 # %% [markdown]
 # The same over what the best knee says is removed of its block: where one block is all that matters, the settings fall onto one curve.
 
 # %% mystnb={"figure": {"caption": "The curves of the figure above, all settings, over the share of the block that is removed, by the best knee, be it named or refused. Points of one curve: one law, and the same block, for all caps.", "name": "ff-photographs-collapse"}, "image": {"alt": "Panels of points: FFid+ over the share of the block that is removed, a sign for each setting, one panel for each kind of input."}} tags=["hide-input"]
-figures.collapses(panels)
+plots.collapses(panels)
 
 # %% [markdown]
 # Move through the caps yourself:
 
 # %% tags=["hide-input"]
-figures.movable(panels)
+plots.movable(panels)
 
 # %% [markdown]
 # ## One by one

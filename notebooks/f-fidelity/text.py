@@ -71,19 +71,19 @@ import torch
 from IPython.display import HTML, Markdown
 
 from faithlab import masks, stats
-from faithlab.claims import above, below, better, counted, in_order, no_worse, premise, trend
 from faithlab.metrics import METRICS, fidelities, own
-from faithlab.readouts import hit
+from faithlab.outputs import hit
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import degraded, masking, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.sets import TextSet
-from faithlab.zoo.training import Recipe
+from faithstudy import plots, published, summaries, tables
+from faithstudy.claims import above, below, better, counted, in_order, no_worse, premise, trend
+from faithstudy.data import datasets
+from faithstudy.data.sets import TextSet
+from faithstudy.diagnostics import Reason
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run
+from faithstudy.trials import degraded, masking, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/text", globals())
 
 # What a set is called, and the set of the paper whose place it takes.
@@ -104,7 +104,7 @@ rows, larger = [], {}  # larger: what always naming the larger class would reach
 places = {}  # of the test texts to explain: evenly spaced, because the texts are sorted by class
 for name, test in tests.items():
     lengths = test.present().sum(1)
-    places[name] = subjects.evenly((lengths >= shortest).nonzero().flatten(), texts)
+    places[name] = tasks.evenly((lengths >= shortest).nonzero().flatten(), texts)
     share = test.labels[places[name]].double().mean().item()
     larger[name] = max(share, 1 - share)
     rows.append(
@@ -145,7 +145,7 @@ tables.prose(pd.DataFrame(rows))
 #
 # The LSTM has one layer; the mean of its states is classified. So is the mean of the Transformer's outputs. Both learn
 # their embeddings from the training texts alone. The paper leaves open how texts are cut into tokens, how large the
-# vocabulary is and what goes into the classifier; {py:mod}`faithlab.zoo.texts` and {py:mod}`faithlab.zoo.models` say what
+# vocabulary is and what goes into the classifier; {py:mod}`faithstudy.data.texts` and {py:mod}`faithstudy.networks.models` say what
 # is done here. The Transformer for BoolQ has twice as many layers and heads, as in the paper's appendix C. The fine-tuned networks go on from there, on texts that lack up to a share $\beta$ of their tokens at
 # random.
 
@@ -163,7 +163,7 @@ for name, architecture, s in itertools.product(data, architectures, training_see
     )
     tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
     options = {"tuned": tuned, "name": ARCHITECTURES[architecture], "data": tests[name]}
-    chosen.append(subjects.subject(original, places[name], **options))
+    chosen.append(tasks.subject(original, places[name], **options))
 
 # %% tags=["hide-input"]
 bears = Scores.concat(masking.masked(subject, [0.0, 0.05, 0.1], draws=maskings, seed=seed) for subject in chosen)
@@ -193,7 +193,7 @@ tables.robustness(table8.query("dataset == 'SST2'"), measured8, digits=3)
 
 # %% tags=["hide-input"]
 ig = {"IG": ("integrated-gradients-embedding", {"steps": integration_steps})}
-attributions = [subjects.attributions(subject, ig) for subject in chosen]
+attributions = [tasks.attributions(subject, ig) for subject in chosen]
 
 
 def coloured(text, relevance):
@@ -247,10 +247,10 @@ pairs = {  # what a figure calls a pair of data set and network, and where its r
     (f"{NAMES[name][0]}, " if len(data) > 1 else "") + network: {"dataset": f"{name} test", "network": network}
     for name, network in itertools.product(data, map(ARCHITECTURES.get, architectures))
 }
-figures.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", rows=pairs)
+plots.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", rows=pairs)
 
 # %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is masked. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the texts. The scales differ: F-Fidelity masks at most a share \u03b2 of the tokens.", "name": "ff-text-curves-lerf"}, "image": {"alt": "Grid of line charts, networks by metrics, under LeRF: share of tokens named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
-figures.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", direction="LeRF", rows=pairs)
+plots.degraded_curves(scores, metrics, size="size (share of tokens)", lost="accuracy", direction="LeRF", rows=pairs)
 
 # %% [markdown]
 # How much is there to tell apart? The area between the curves of the explanation and of pure noise, in accuracy. F-Fidelity masks the
@@ -282,7 +282,7 @@ sources = run.beside("correlations", paper)
 table_of = partial(tables.beside, sources, columns=["dataset"], sets=stands)
 
 # %% tags=["hide-input", "headline"]
-Markdown(headlines.best_order(run, scores))
+Markdown(summaries.best_order(run, scores))
 
 # %% [markdown]
 # ### LSTM (Table 4): macro correlation
@@ -320,7 +320,7 @@ table_of("micro_correlation", network="Transformer")
 table_of("micro_rank", network="Transformer")
 
 # %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). The answer at the top of the page is another one, of areas over all sizes, of MoRF and LeRF together, and of the recorded run, where there is one. Bands: 95 % intervals over the texts. Missing points are sizes without a correlation.", "name": "ff-text-micro"}, "image": {"alt": "Line charts, one per network: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
-figures.order_by_size(scores, metrics, **trial, size="size (share of tokens)", cols=pairs)
+plots.order_by_size(scores, metrics, **trial, size="size (share of tokens)", cols=pairs)
 
 # %% [markdown]
 # ### How many draws?

@@ -39,14 +39,14 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import masks
-from faithlab.claims import counted
 from faithlab.metrics import tiers
 from faithlab.metrics.fidelity import fidelity
 from faithlab.metrics.size import Setting
-from faithlab.study import figures
-from faithlab.study.results import Run
+from faithstudy import plots
+from faithstudy.claims import counted
+from faithstudy.run import Run
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/theorem", globals())
 
 # %% [markdown]
@@ -126,17 +126,17 @@ Markdown(
 # %% mystnb={"figure": {"caption": "Three random tier classifiers: the closed form (line) and the Monte-Carlo metric with two standard errors (points); the titles say how many features each tier has. The dashed lines are the size of the first tier and the knee that the setting makes.", "name": "ff-theorem-tiers"}, "image": {"alt": "Three line charts of FFid+ against explanation size; measured points lie on the exact curves, which rise, stay flat and fall between the dashed lines."}} tags=["hide-input", "answer"]
 figure, panels = plt.subplots(1, 3, figsize=(9, 3), sharey=True)
 for axes, (_, part) in zip(panels, theorem.groupby("classifier"), strict=False):
-    axes.plot(part["size"], part["exact"], color=figures.COLOURS["F-Fidelity"])
-    bars = {"fmt": "o", "markersize": 3.5, "color": figures.COLOURS["R-Fidelity"]}
+    axes.plot(part["size"], part["exact"], color=plots.COLOURS["F-Fidelity"])
+    bars = {"fmt": "o", "markersize": 3.5, "color": plots.COLOURS["R-Fidelity"]}
     axes.errorbar(part["size"], part["measured"], 2 * part["error"], **bars)
     first = part.iloc[0]
     tier_sizes = [int(n) for n in first["tiers"].strip("[]").split(",")]
-    figures.mark(axes, tier_sizes[0] / sum(tier_sizes), "$c$", height=0.24)
+    plots.mark(axes, tier_sizes[0] / sum(tier_sizes), "$c$", height=0.24)
     if (knee := first["cap"] / first["alpha"]) < longest:
-        figures.mark(axes, knee, r"$\beta/\alpha$", height=0.12)
+        plots.mark(axes, knee, r"$\beta/\alpha$", height=0.12)
     axes.set(xlabel="explanation size (share)", title=" + ".join(map(str, tier_sizes)) + " features")
 panels[0].set_ylabel("FFid+")
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input"]
 formula = "no sample: a formula"

@@ -72,18 +72,18 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import engine, masks, stats
-from faithlab.claims import above, better, counted, premise
 from faithlab.metrics import METRICS, fidelities, own
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
-from faithlab.study.names import NETWORKS, SETS
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import comparisons, degraded, masking, roar, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe
+from faithstudy import plots, published, summaries, tables
+from faithstudy.claims import above, better, counted, premise
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.display_names import NETWORKS, SETS
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run
+from faithstudy.trials import comparisons, degraded, masking, roar, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/time-series", globals())
 
 # Whose place a set takes among the paper's.
@@ -104,7 +104,7 @@ PLACES = dict.fromkeys(data, "neither") | PLACES
 splits = {name: datasets.load(name, "test") for name in data}
 lengths = {name: (~test.inputs.isnan().any(-1)).sum(1) for name, test in splits.items()}
 # Of the test series to explain: evenly spaced, because the sets are sorted by class.
-places = {name: subjects.evenly((of >= shortest).nonzero().flatten(), series) for name, of in lengths.items()}
+places = {name: tasks.evenly((of >= shortest).nonzero().flatten(), series) for name, of in lengths.items()}
 capped = {name: masks.bound(beta, of[places[name]]) for name, of in lengths.items()}
 # What may be one feature; of one channel a value is a step.
 own_units = {name: units if test.inputs.shape[2] > 1 else units[:1] for name, test in splits.items()}
@@ -152,7 +152,7 @@ for name, architecture, s in itertools.product(data, architectures, training_see
         tuning = {"epochs": tuning_epochs * times, "rate": tuning_rate, "mask_share": beta, "start": original}
         options = {"tuned": dataclasses.replace(again, **tuning), "data": datasets.load(name, "test", unit=unit)}
         options |= {"name": NETWORKS[architecture], "precision": precision}
-        subject, own_roar = subjects.subject(original, places[name], **options), (again, original, explained[unit])
+        subject, own_roar = tasks.subject(original, places[name], **options), (again, original, explained[unit])
         chosen[name, architecture, s, unit] = dataclasses.replace(subject, retrained=roar.networks(*own_roar))
 
 # %% tags=["hide-input"]
@@ -194,13 +194,13 @@ tables.robustness(table8.query("dataset == 'Boiler'"), shown)
 # of its own for PAM and Boiler.
 
 # %% tags=["hide-input"]
-attributions = {key: subjects.attributions(subject, explained[key[-1]]) for key, subject in chosen.items()}
+attributions = {key: tasks.attributions(subject, explained[key[-1]]) for key, subject in chosen.items()}
 
 # %% mystnb={"figure": {"caption": "One test series: a line for each channel, in standard deviations. The shade under the lines is the relevance of each time step to the true class by Integrated Gradients, the darker the more; steps that speak against the class are white.", "name": "ff-series-example"}, "image": {"alt": "Two line charts of the same multichannel series with vertical shaded bands, one chart for each network."}} tags=["hide-input"]
 test, place = splits[data[0]], places[data[0]][-1:]  # of the last class
 says, key = test.classes[test.labels[place]], (training_seeds[0], units[0])
 maps = {f"{NETWORKS[a]}: {says}": attributions[data[0], a, *key][of_steps][-1] for a in architectures}
-figures.series(test.model_inputs(place)[0], maps, steps=int(lengths[data[0]][place]))
+plots.series(test.model_inputs(place)[0], maps, steps=int(lengths[data[0]][place]))
 
 # %% [markdown]
 # ## Four metrics, one function
@@ -223,7 +223,7 @@ Markdown(f"Forwards ran in {form}: the predicted class is the float32 one on {sa
 # By what a figure calls them: the pairs of data set and network.
 cases = {f"{SETS[name]}, {network}": (name, network) for name in data for network in map(NETWORKS.get, architectures)}
 pairs = {pair: {"dataset": f"{d} test", "network": n, "explainer": of_steps} for pair, (d, n) in cases.items()}
-curves = partial(figures.degraded_curves, scores, metrics, lost="accuracy", rows=pairs)
+curves = partial(plots.degraded_curves, scores, metrics, lost="accuracy", rows=pairs)
 curves(size=f"size (share of {units[0]}s)")
 
 # %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of them.", "name": "ff-series-curves-lerf"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics, under LeRF: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
@@ -263,12 +263,12 @@ table_of = partial(tables.beside, sources, explainer=["IG", of_steps], columns=[
 
 # %% tags=["hide-input", "headline"]
 # As the claims below, this speaks of networks that recognise at least six in ten.
-bare = headlines.best(run, "robustness", robust).table.query("network == 'original' and masked == 0")
+bare = summaries.best(run, "robustness", robust).table.query("network == 'original' and masked == 0")
 surely = bare.groupby("dataset")["low"].max()
 weak = [name for name, called in SETS.items() if surely.get(called, 1.0) <= 0.6]
 Markdown(
-    headlines.best_order(run, scores, without=[f"{name} test" for name in weak])
-    + f" Left out: {headlines.listed([SETS[name] for name in weak])}, of which no network surely recognises six in ten series."
+    summaries.best_order(run, scores, without=[f"{name} test" for name in weak])
+    + f" Left out: {summaries.listed([SETS[name] for name in weak])}, of which no network surely recognises six in ten series."
     * (0 < len(weak) < len(surely))
 )
 
@@ -316,7 +316,7 @@ table_of("micro_rank", network="CNN")
 
 # %% tags=["hide-input"]
 macro = comparisons.in_one_sign(measured[measured["level"] == "macro_correlation"].replace({"dataset": sets}))
-keys, families = ["dataset", "network", "explainer"], tuple(headlines.FAMILIES.values())
+keys, families = ["dataset", "network", "explainer"], tuple(summaries.FAMILIES.values())
 several = [name for name in data if len(own_units[name]) > 1]
 both = macro[macro["dataset"].isin([SETS[name] for name in several])]
 tables.compared(both, rows=["comparison", "metric"], columns=keys, order=families) if several else None
@@ -462,7 +462,7 @@ run.claim(
 
 # %% tags=["hide-input"]
 boilers, parts = [pair for pair in pairs if whose[pair][0] == "Boiler"], []
-for pair, metric, way in itertools.product(boilers, headlines.FAMILIES, "+-"):
+for pair, metric, way in itertools.product(boilers, summaries.FAMILIES, "+-"):
     always, there = metric in ("RFid", "FFid"), apart[pair, metric + way]
     says = f"{pair}: {metric}{way} {'always can' if always else 'cannot at some size'}"
     seen = there if always else [not there.all()]

@@ -28,7 +28,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's network, such as {"epochs": 5}: see faithstudy.recipes
 tuning = {}  # the same of its fine-tuning on random masks
 images = 16  # test images to explain
 noise_shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -53,15 +53,16 @@ import dataclasses
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, best, better, in_order, premise
 from faithlab.metrics import fidelities, own
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import degraded, masking, roar, subjects
+from faithstudy import plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, best, better, in_order, premise
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run
+from faithstudy.trials import degraded, masking, roar, tasks
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/vision-transformer", globals())
 
 # %% [markdown]
@@ -77,7 +78,7 @@ recipes = networks.pairs(networks.VIT, run.parameters)
 
 def asked(recipe, count):
     """The networks of a pair with the first so many test images."""
-    return subjects.subject(recipe["original"], count, tuned=recipe["fine-tuned"], name="ViT", precision=precision)
+    return tasks.subject(recipe["original"], count, tuned=recipe["fine-tuned"], name="ViT", precision=precision)
 
 
 many = max(images, min(2000, 10 * images))  # a mask costs one forward: more images than are explained
@@ -116,15 +117,15 @@ trial = {"levels": noise_shares, "seeds": seeds}
 scores = run.by_images(
     "scores",
     chosen,
-    lambda subject: degraded.degraded(metrics, subject, subjects.attributions(subject, explainers), **trial),
+    lambda subject: degraded.degraded(metrics, subject, tasks.attributions(subject, explainers), **trial),
 )
 run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant pixels are removed (MoRF), for SG-SQ with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-vit-curves"}, "image": {"alt": "Four line charts, one per metric: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
-figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
+plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy")
 
 # %% mystnb={"figure": {"caption": "The same under LeRF (Tables 14 to 23 of the paper are both kinds of curves): accuracy that is lost when what the explanation does not name is removed. Here a metric that works keeps the darkest curve lowest and the order of the others. Bands: 95 % intervals over the images. The scales differ: F-Fidelity removes at most a tenth of the pixels.", "name": "ff-vit-curves-lerf"}, "image": {"alt": "Four line charts, one per metric, under LeRF: share of pixels named against lost accuracy, one line for each share of noise."}} tags=["hide-input"]
-figures.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy", direction="LeRF")
+plots.degraded_curves(scores, metrics, size="size (share of pixels)", lost="accuracy", direction="LeRF")
 
 # %% [markdown]
 # How much is there to tell apart? The area between the curves of the explanation and of pure noise, in accuracy. A metric whose
@@ -151,7 +152,7 @@ sources = {f"published, {name}": of for name, of in paper.groupby("dataset")} | 
 tables.beside(sources, "macro_correlation")
 
 # %% tags=["hide-input", "headline"]
-Markdown(headlines.best_order(run, scores))
+Markdown(summaries.best_order(run, scores))
 
 # %% [markdown]
 # ### Micro correlation
@@ -166,7 +167,7 @@ tables.beside(sources, "micro_correlation")
 tables.beside(sources, "micro_rank")
 
 # %% mystnb={"figure": {"caption": "This build, at single explanation sizes, under MoRF: rank correlation of each metric with the true order (of what is lost, so that 1 is ideal). Bands: 95 % intervals over the images. Missing points are sizes without a correlation.", "name": "ff-vit-micro"}, "image": {"alt": "Line chart: explanation size against micro correlation, one line for each metric."}} tags=["hide-input", "answer"]
-figures.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
+plots.order_by_size(scores, metrics, **trial, size="explanation size (share of pixels)")
 
 # %% [markdown]
 # ## What reproduced
@@ -239,7 +240,7 @@ run.claim(
 )
 
 # %% tags=["hide-input"]
-Markdown(headlines.unlike_print(run, measured, paper.query("dataset == @same")))
+Markdown(summaries.unlike_print(run, measured, paper.query("dataset == @same")))
 
 # %% tags=["hide-input"]
 at = masking.printed(published.load("ffidelity_robustness"), "CIFAR-100", "ViT")  # Table 8 has no other images

@@ -64,15 +64,15 @@ from faithlab import segments, stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, evaluate, fidelity
 from faithlab.metrics.size import Setting, readings
-from faithlab.readouts import probability
+from faithlab.outputs import probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.results import Run, recorded
-from faithlab.trials import references, sizes
-from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe
+from faithstudy import plots, recipes, summaries, tables
+from faithstudy.data import datasets
+from faithstudy.networks.training import Recipe
+from faithstudy.run import Run, recorded
+from faithstudy.trials import baselines, sizes
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/what-a-size-is-good-for", globals())
 
 # %% [markdown]
@@ -90,7 +90,7 @@ run = Run("f-fidelity/what-a-size-is-good-for", globals())
 # %% tags=["hide-input"]
 def tuned(recipe, blank=0.0, **training):
     """A network that is used to as many missing features as the caps remove, and to blanks."""
-    return networks.pair(recipe, 0, beta=max(betas) + blank, training=training)["fine-tuned"]
+    return recipes.pair(recipe, 0, beta=max(betas) + blank, training=training)["fine-tuned"]
 
 
 sorting = Recipe("cifar10-vehicles", "resnet9", epochs, rate=0.01, decay=1e-5, batch=64, precision=precision)
@@ -111,12 +111,12 @@ pictures |= {"groups": segments.patches(32, 32, 8)}  # what TRACE moves as one
 words = {"network": "LSTM", "draws": draws, "explainers": embedded}
 steps = {"network": "LSTM", "draws": draws, "explainers": gradients, "groups": segments.time_steps(100) // 5}
 
-pasted = networks.pair(sorting, 0, beta=max(betas), training=of_vehicles, tuning=brief)["fine-tuned"]
+pasted = recipes.pair(sorting, 0, beta=max(betas), training=of_vehicles, tuning=brief)["fine-tuned"]
 asked = [  # kind, network, how many, and how
     (f"vehicles of {(box / 32) ** 2:.0%}", pasted, vehicles, pictures | {"among": 2 * vehicles}),
-    ("phrases", tuned(networks.LSTM, 1 - phrase / 32, limit=train_limit), texts, words | {"left": phrase}),
-    ("spans", tuned(networks.BILSTM, 1 - span / 100, **moving), series, steps | {"left": span}),
-    ("sentences", tuned(networks.LSTM, limit=train_limit), texts, words),
+    ("phrases", tuned(recipes.LSTM, 1 - phrase / 32, limit=train_limit), texts, words | {"left": phrase}),
+    ("spans", tuned(recipes.BILSTM, 1 - span / 100, **moving), series, steps | {"left": span}),
+    ("sentences", tuned(recipes.LSTM, limit=train_limit), texts, words),
 ]
 settings = [Setting(alphas[0], beta) for beta in betas]
 settings += [Setting(alpha, betas[len(betas) // 2]) for alpha in alphas[1:]]
@@ -138,7 +138,7 @@ scores = Scores.concat(c.ask(own, ends) for c, own in zip(cases, rankings, stric
 
 # Few-class Fidelity's curves: the same, but what is removed becomes an image of which the network cannot say what it is.
 pool = datasets.load(pasted.data, "test", **pasted.data_options)
-undecided, _ = references.perturbed(cases[0].subject, pool)
+undecided, _ = baselines.perturbed(cases[0].subject, pool)
 few_class = {name: ends[way].given(reference="perturbed") for name, way in (("MIF", "MoRF"), ("LIF", "LeRF"))}
 scores += evaluate(few_class, undecided, rankings[0])
 run.save(scores, "scores")
@@ -211,14 +211,14 @@ for axes, (data, of) in zip(grid, kinds, strict=True):
         axes.errorbar(r.best_knee, places[r.ranking], xerr=reach, fmt="D", color="C0", markerfacecolor=face, zorder=1)
     axes.set_yticks(range(len(order)), order.values(), fontsize="small")
     axes.set(title=data, ylim=(len(order) - 0.5, -0.5), xlim=(0, 1))
-    axes.axvline(of["truth"].iloc[0], color=figures.COLOURS["truth"], linestyle="--", linewidth=1.2)
+    axes.axvline(of["truth"].iloc[0], color=plots.COLOURS["truth"], linestyle="--", linewidth=1.2)
 handles = [plt.Line2D([], [], marker=m, color=c, linestyle="", label=says) for says, (m, c) in looks.items()]
 handles += [
     plt.Line2D([], [], marker="D", color="C0", markerfacecolor="none", linestyle="", label="best knee, refused")
 ]
 figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
 figure.supxlabel("share of the features", fontsize="small")
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input"]
 Markdown(
@@ -287,7 +287,7 @@ text += "."
 Markdown(text)
 
 # %% tags=["hide-input", "headline"]
-shuffled, _, source, _ = headlines.best(run, "shuffled", worse)
+shuffled, _, source, _ = summaries.best(run, "shuffled", worse)
 of_named = shuffled[shuffled["size"].notna() & shuffled["moved"].notna()]
 moves = [
     f"{round(r.moved, 2) + 0.0:+.2f} [{r.moved_low:+.2f}, {r.moved_high:+.2f}] ({r.data}, {r.ranking})"
@@ -299,11 +299,11 @@ answer = answer if len(of_named) else "No size is named that could say so"
 Markdown(
     f"**{answer}**: of {len(shuffled)} known explanations that were shuffled {len(of_named) or 'none'} still ha{'s' if len(of_named) == 1 else 've'} a "
     "size that is named"
-    + f"; beside the unshuffled one's it moved by {headlines.listed(moves)} of the features".replace("-", "−")
+    + f"; beside the unshuffled one's it moved by {summaries.listed(moves)} of the features".replace("-", "−")
     * bool(moves)
     + (". The others say nothing: their knees are refused" if len(of_named) < len(shuffled) else "")
     + f" ({source}: "
-    + headlines.listed([f"{of['inputs'].max()} {data}" for data, of in shuffled.groupby("data", sort=False)])
+    + summaries.listed([f"{of['inputs'].max()} {data}" for data, of in shuffled.groupby("data", sort=False)])
     + "; ResNet-9 and LSTMs, one of each)."
 )
 

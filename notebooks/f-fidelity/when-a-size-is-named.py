@@ -40,15 +40,15 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above
 from faithlab.metrics.size import SETTINGS, SIZES
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials.plateaus import FEATURES, Plateau
+from faithstudy import plots, summaries, tables
+from faithstudy.claims import above
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run
+from faithstudy.trials.plateaus import FEATURES, Plateau
 
-figures.theme()
+plots.theme()
 run = Run("f-fidelity/when-a-size-is-named", globals())
 
 # %% [markdown]
@@ -57,7 +57,7 @@ run = Run("f-fidelity/when-a-size-is-named", globals())
 # No network is asked. A study has rankings of made-up images, in each of which a known share of the features is relevant. FFid+ removes
 # a random part of the features ranked first; how much relevance goes with it is drawn, from a normal law with the mean and the spread
 # that exact subsets have (the estimator counts on the same law, which is in its favour), a *response* says how many answers that
-# costs, and the answers of one image err together ({py:mod}`faithlab.trials.plateaus`).
+# costs, and the answers of one image err together ({py:mod}`faithstudy.trials.plateaus`).
 #
 # What can go wrong is tried one by one: features of the explanation change places with others (the paper's degradation), the
 # response is bent or saturates, a second tier of features matters less, the explanation is small or large. And there are rankings
@@ -154,14 +154,14 @@ for metric, (marker, colour, label) in looks.items():
     lowest = min([lowest, *low.tolist()])
     reach = {"xerr": [(value - low).clamp(min=0), (high - value).clamp(min=0)], "capsize": 3}
     axes.errorbar(value, at, fmt=marker, color=colour, label=label, **reach)
-axes.axvline(0.9, color=figures.COLOURS["truth"], linestyle="--", linewidth=1.2)
+axes.axvline(0.9, color=plots.COLOURS["truth"], linestyle="--", linewidth=1.2)
 axes.set_yticks(range(len(cases)), cases, fontsize="small")
 axes.set(xlabel="share of the studies", xlim=(lowest, 1.02), ylim=(len(cases) - 0.5, -0.5))
-figures.key(figure, axes)
-figures.show(figure)
+plots.key(figure, axes)
+plots.show(figure)
 
 # %% tags=["hide-input", "headline"]
-known, how, source, _ = headlines.best(run, "scores", scores)
+known, how, source, _ = summaries.best(run, "scores", scores)
 OUTCOMES = {
     "named": "of {} with an end a size is named in",
     "held": "the interval of a named size holds the true one in",

@@ -56,18 +56,19 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, best, within
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.names import named
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import references, refined, subjects, truth
-from faithlab.zoo import datasets
-from faithlab.zoo.training import accuracy, trained
+from faithstudy import plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, best, within
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.display_names import named
+from faithstudy.networks.training import accuracy, trained
+from faithstudy.run import Run, recorded
+from faithstudy.trials import baselines, refined, tasks, truth
 
-figures.theme()
+plots.theme()
 run = Run("few-class-fidelity/digits", globals())
 
 # %% [markdown]
@@ -90,7 +91,7 @@ metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round
 settings = {"samples": smooth_samples, "precision": precision, "seed": seed}
 chosen, made, noise, tuning = refined.with_noise(recipes, images, tuning_images, test, metrics, noises, **settings)
 run.save(tuning, "noise")
-Markdown(headlines.undecided(made, noise))
+Markdown(summaries.undecided(made, noise))
 
 # %% [markdown]
 # The fidelity of BP with SG on the images that choose, at each level of noise:
@@ -105,11 +106,11 @@ some, one_each = (
     first.images[:4],
     [(name, training_seeds[0]) for name in architectures],
 )  # of a training: the same images
-shown = {"image": references.intensities(test, some)} | {f"for {key[0]}": made[key].images[:4] for key in one_each}
-answers = [references.answer(chosen[key].model, test)(made[key].images[:4]) for key in one_each]
+shown = {"image": baselines.intensities(test, some)} | {f"for {key[0]}": made[key].images[:4] for key in one_each}
+answers = [baselines.answer(chosen[key].model, test)(made[key].images[:4]) for key in one_each]
 said = [[f"{p[label]:.2f}" for p, label in zip(of, test.labels[some], strict=True)] for of in answers]
 shown["region"] = test.masks[some, None].float()
-figures.pictures(list(shown.values()), beside=list(shown), below=[[""] * 4, *said], size=(5.6, 1.5 * len(shown)))
+plots.pictures(list(shown.values()), beside=list(shown), below=[[""] * 4, *said], size=(5.6, 1.5 * len(shown)))
 
 # %% [markdown]
 # ## Explanations
@@ -121,7 +122,7 @@ figures.pictures(list(shown.values()), beside=list(shown), below=[[""] * 4, *sai
 # neither the image's regions nor noisy copies. *Random + XRAI* averages a random map over regions.
 
 # %% tags=["hide-input"]
-known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background))
+known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background))
 explainers = {}
 for key, subject in chosen.items():
     own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
@@ -147,8 +148,8 @@ Markdown(f"{tables.in_precision(first)} {scores.missing} scores are missing.")
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "IG(min)", "GradCAM")
 every = refined.controls(seed=seed) | explainers[next(iter(chosen))]
 few = first.part(torch.arange(min(6, images)))
-pictures = references.intensities(test, few.images).permute(0, 2, 3, 1).expand(-1, -1, -1, 3)
-figures.maps(pictures, subjects.attributions(few, {name: every[name] for name in shown}))
+pictures = baselines.intensities(test, few.images).permute(0, 2, 3, 1).expand(-1, -1, -1, 3)
+plots.maps(pictures, tasks.attributions(few, {name: every[name] for name in shown}))
 
 # %% [markdown]
 # ## Fidelity
@@ -175,7 +176,7 @@ table_of(table=2, metric="Few-class Fidelity", **one)
 table_of(table=2, metric="Few-class Fidelity", **other)
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement in this build, a panel for each network: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-digits-fidelity"}, "image": {"alt": "Two panels of points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
-figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
+plots.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
 
 # %% [markdown]
 # ## Why Random need not be the lowest, and what a control reaches
@@ -214,7 +215,7 @@ table_of(table=4, metric="Dice", **one)
 table_of(table=4, metric="Dice", **other)
 
 # %% mystnb={"figure": {"caption": "Dice coefficient with the digit's pixels of every explainer and refinement, a panel for each network: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-digits-dice"}, "image": {"alt": "Two panels of points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
-figures.refined(found[found["metric"] == "Dice"], "Dice coefficient")
+plots.refined(found[found["metric"] == "Dice"], "Dice coefficient")
 
 # %% tags=["hide-input"]
 theirs = paper.query("table == 4 and explainer == 'Random'")["mean"]
@@ -235,11 +236,11 @@ alike = stats.agreement(fidelity, dice, "explainer", combinations)
 across, printed = tables.number(stats.estimate(scores, alike)), refined.printed_agreement(paper, 2, 4)
 Markdown(
     f"Across explainers and refinements the rank correlation of fidelity and Dice is **{across}**, in print "
-    f"{headlines.of_each(printed)}. {tables.across_images(scores, fidelity, dice, combinations)}"
+    f"{summaries.of_each(printed)}. {tables.across_images(scores, fidelity, dice, combinations)}"
 )
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 together = stats.estimate(told, alike)
 over = [stats.paired(told, {"explainer": e}, {"explainer": "truth first"}, **fidelity) for e in combinations]
 pair = [{"network": name, "training_seed": training_seeds[0]} for name in (first.network, second.network)]
@@ -254,11 +255,11 @@ Markdown(
     f"{tables.number(together)}, where we ask for more than 0.6 (the paper names no number). Of these {sum(bool(of.low > 0) for of in over)} are clearly "
     f"more faithful than the digit's own pixels first, {sum(bool(of.high < 0) for of in over)} clearly less. Two networks rank the "
     f"explainers alike by {tables.number(stats.estimate(told, of_networks, **fidelity))} ({source}: {together.images} images of "
-    f"{headlines.listed([named(d.split()[0]) for d in told.labels('dataset')])})."
+    f"{summaries.listed([named(d.split()[0]) for d in told.labels('dataset')])})."
 )
 
 # %% mystnb={"figure": {"caption": "The recorded run, where there is one, else this build: mean fidelity against the mean Dice coefficient, a point with its 95 % intervals for each explainer (marker) and refinement (colour), a panel for each network.", "name": "fc-digits-agreement"}, "image": {"alt": "Two scatter plots of fidelity against the Dice coefficient with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input", "answer"]
-figures.against(tabled.get("recorded", found), "Few-class Fidelity", "Dice")
+plots.against(tabled.get("recorded", found), "Few-class Fidelity", "Dice")
 
 # %% [markdown]
 # A map may be faithful without covering the digit. A stroke's end, or a gap, can tell 3 from 8; a network that looks only

@@ -56,21 +56,22 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, best, within
 from faithlab.explainers import cam
 from faithlab.metrics import METRICS, evaluate, replacement_curves
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.names import named
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.subject import Subject
-from faithlab.trials import references, refined, subjects, truth
-from faithlab.zoo import datasets
-from faithlab.zoo import pretrained as zoo
-from faithlab.zoo.training import accuracy, trained
+from faithlab.task import Subject
+from faithstudy import plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, best, within
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.display_names import named
+from faithstudy.networks import pretrained as zoo
+from faithstudy.networks.training import accuracy, trained
+from faithstudy.run import Run, recorded
+from faithstudy.trials import baselines, refined, tasks, truth
 
-figures.theme()
+plots.theme()
 run = Run("few-class-fidelity/natural-images", globals())
 
 # %% [markdown]
@@ -96,7 +97,7 @@ metrics = {"Few-class Fidelity": METRICS["Few-class Fidelity"].given(steps=round
 settings = {"samples": smooth_samples, "precision": precision, "seed": seed}
 chosen, made, noise, tuning = refined.with_noise(recipes, images, tuning_images, test, metrics, noises, **settings)
 run.save(tuning, "noise")
-Markdown(headlines.undecided(made, noise))
+Markdown(summaries.undecided(made, noise))
 
 # %% [markdown]
 # The fidelity of BP with SG on the images that choose, at each level of noise:
@@ -120,7 +121,7 @@ tables.estimates(by_level, {name: {"network": name} for name in architectures}, 
 # neither the image's regions nor noisy copies. *Random + XRAI* averages a random map over regions.
 
 # %% tags=["hide-input"]
-known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background))
+known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background))
 plain, maps, found = {}, {}, []
 for key, subject in chosen.items():
     own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
@@ -135,8 +136,8 @@ names = [name for name in plain[first] if name != "Random"]
 
 # %% mystnb={"figure": {"caption": "Some images and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Rows of small pictures: photographs of animals with a smaller vehicle in them, and their maps by plain and refined explainers."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "Deconv + XRAI", "GradCAM")
-pictures = references.intensities(test, subject.images[:6]).permute(0, 2, 3, 1)
-figures.maps(pictures, {name: maps[first][name] for name in shown})
+pictures = baselines.intensities(test, subject.images[:6]).permute(0, 2, 3, 1)
+plots.maps(pictures, {name: maps[first][name] for name in shown})
 
 # %% [markdown]
 # Three more questions are put to the first network. *Signs*: gradients, Deconvolution, EG and IG have a sign; if maps are
@@ -146,7 +147,7 @@ figures.maps(pictures, {name: maps[first][name] for name in shown})
 
 # %% tags=["hide-input"]
 signs = [name for name in names if name != "GradCAM"]
-signed = subjects.attributions(subject, {name: plain[first][name] for name in signs})
+signed = tasks.attributions(subject, {name: plain[first][name] for name in signs})
 found.append(evaluate(metrics, subject, signed, variant="signed"))
 found.append(truth.aligned("IoU", subject, signed, regions, variant="signed"))
 some, drawn = ({name: maps[first][name] for name in ("BP", of, "Random")} for of in ("GradCAM", "EG + SG"))
@@ -174,9 +175,9 @@ Markdown(f"{tables.in_precision(subject)} On this page {scores.missing} scores a
 here = {"dataset": subject.dataset, "variant": None}
 lines = {name: {"explainer": name, **here} for name in drawn}
 directions = {"most important first": {"metric": "MIF"}, "least important first": {"metric": "LIF"}}
-figure = figures.curves(scores, lines=lines, columns=directions, x="replaced pixels (share)", y="probability")
+figure = plots.curves(scores, lines=lines, columns=directions, x="replaced pixels (share)", y="probability")
 for axes in figure.axes:
-    figures.mark(axes, 1 / len(test.classes), "1/N", axis="y")
+    plots.mark(axes, 1 / len(test.classes), "1/N", axis="y")
 figure
 
 # %% [markdown]
@@ -200,7 +201,7 @@ pair = {"model": "ResNet-18", "network": subject.network}
 table_of(table=1, metric="Few-class Fidelity", **pair)
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement in this build: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
-figures.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
+plots.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelity")
 
 # %% [markdown]
 # ## What a control reaches
@@ -241,7 +242,7 @@ table_of(table=1, metric="Few-class Fidelity", **other)
 table_of(table=3, metric="IoU", **other)
 
 # %% mystnb={"figure": {"caption": "Intersection over union with the true box, of every explainer and refinement: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-iou"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
-figures.refined(found[found["metric"] == "IoU"], "IoU")
+plots.refined(found[found["metric"] == "IoU"], "IoU")
 
 # %% [markdown]
 # What Random has, here and in print, depends on the size of the box: random pixels join into one region that spans the image only
@@ -267,11 +268,11 @@ changes = tables.number(stats.estimate(scores, of_gains, **here))
 printed, gains = (refined.printed_agreement(paper, 1, 3, gains=of) for of in (False, True))
 Markdown(
     f"{tables.across_images(scores, *both, combinations, **here)} What a refinement *changes* is the same in both less often: the "
-    f"gains correlate {changes}, in print {headlines.of_each(gains)}."
+    f"gains correlate {changes}, in print {summaries.of_each(gains)}."
 )
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 together = stats.estimate(told, alike, **here)
 answer = Reason("Are they alike?", "rank correlation", together, above=0.6).answer
 most = max(len(block.images) for block in told.where(**iou))
@@ -280,12 +281,12 @@ Markdown(
     f"**{({'yes': 'Yes', 'no': 'No', 'open': 'Not settled'})[answer]}**: fidelity and IoU rank {len(combinations)} explainers "
     f"and refinements alike by {tables.number(together)}, a rank correlation (no agreement at all would be 0), on "
     f"{of_each} of {named(subject.dataset.split()[0])} ({source}; "
-    f"{headlines.listed(told.where(**iou).labels('network'))}). The paper names no number; we ask for more than 0.6, and its own tables "
-    f"give {headlines.of_each(printed)}."
+    f"{summaries.listed(told.where(**iou).labels('network'))}). The paper names no number; we ask for more than 0.6, and its own tables "
+    f"give {summaries.of_each(printed)}."
 )
 
 # %% mystnb={"figure": {"caption": "The recorded run, where there is one, else this build: mean fidelity against mean IoU, a point with its 95 % intervals for each explainer (marker) and refinement (colour).", "name": "fc-natural-agreement"}, "image": {"alt": "A scatter plot of fidelity against intersection over union with error bars, one marker per explainer, one colour per refinement."}} tags=["hide-input", "answer"]
-figures.against(tabled.get("recorded", found), "Few-class Fidelity", "IoU")
+plots.against(tabled.get("recorded", found), "Few-class Fidelity", "IoU")
 
 # %% [markdown]
 # ## The sign of an explanation, and the class that is followed
@@ -360,9 +361,9 @@ run.claim("fc-eg", "Table 1, Figure 4", "On photographs EG with SG, and EG with 
 
 # %% tags=["hide-input"]
 few = subject.part(torch.arange(reason_images))
-wider = train.model_inputs(subjects.evenly(torch.arange(len(train)), more_background)).to(subject.x.device)
+wider = train.model_inputs(tasks.evenly(torch.arange(len(train)), more_background)).to(subject.x.device)
 copies = {"samples": smooth_samples, "noise": noise[first], "refinements": ["XRAI", "SG", "SG²"], "seed": seed}
-wider = subjects.attributions(few, refined.refined({"EG": ("expected-gradients", {"background": wider})}, **copies))
+wider = tasks.attributions(few, refined.refined({"EG": ("expected-gradients", {"background": wider})}, **copies))
 more = evaluate(metrics, few, wider, variant="more background")
 more += truth.aligned("IoU", few, wider, test.masks[few.images], variant="more background")
 run.save(more, "background")
@@ -412,7 +413,7 @@ run.claim("fc-bp", "Section 4.2", "On photographs BP is very similar to Random."
 
 # %% tags=["hide-input"]
 photographs, device = datasets.load("imagenet-foolbox", "test"), subject.x.device
-places = subjects.evenly(torch.arange(len(photographs)), reason_images)
+places = tasks.evenly(torch.arange(len(photographs)), reason_images)
 large = zoo.load(pretrained), photographs.model_inputs(places), photographs.labels[places]
 about = {"dataset": "imagenet-foolbox test", "network": pretrained, "training_seed": 0, "images": places}
 large = Subject(*(of.to(device) for of in large), photographs.features(), precision=subject.precision, **about)
@@ -497,7 +498,7 @@ run.claim(
 # %% tags=["hide-input"]
 most, without = refined.best_without(known, combinations, *both, **here)
 in_print = paper[paper["name"].isin(refined.left_out(combinations)[most])]
-in_print = headlines.of_each(refined.printed_agreement(in_print, 1, 3))
+in_print = summaries.of_each(refined.printed_agreement(in_print, 1, 3))
 boxes = cam.through(regions, subject.model, architectures[first[0]][2], subject.x).flatten(1)
 run.save(truth.aligned("IoU", subject, {"the box on Grad-CAM's grid": boxes}, regions), "grid")
 of_run, ceiling = run.covering("grid", "dataset")

@@ -53,17 +53,17 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, below, better
-from faithlab.references import perturbed
+from faithlab.baselines import perturbed
 from faithlab.scores import Scores
-from faithlab.study import figures, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import references, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, accuracy, trained
+from faithstudy import plots, tables
+from faithstudy.claims import above, below, better
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks.training import Recipe, accuracy, trained
+from faithstudy.run import Run
+from faithstudy.trials import baselines, tasks
 
-figures.theme()
+plots.theme()
 run = Run("few-class-fidelity/perturbations", globals())
 
 # %% [markdown]
@@ -86,25 +86,25 @@ tests = {
     "vehicles": datasets.load("cifar10-vehicles", "test", **vehicles),
     "digits": datasets.load("colored-mnist-halves", "test", **digits, limit=max(1000, 2 * images)),
 }
-where = {task: f"{options['data']} test" for task, options in own.items()}
+where = {problem: f"{options['data']} test" for problem, options in own.items()}
 recipes, chosen = {}, {}
-for (task, test), name in zip(tests.items(), ("ResNet-9", "three layers"), strict=True):
-    common = {"epochs": epochs, "batch": 64, "precision": precision} | own[task]
-    of_task = {(task, s): Recipe(seed=s, **common) for s in training_seeds}
-    places = subjects.recognised(list(of_task.values()), images, test, least=images)
-    chosen |= {key: subjects.subject(recipe, places, name=name, data=test) for key, recipe in of_task.items()}
-    recipes |= of_task
-delta = {task: perturbed.threshold(len(test.classes)) for task, test in tests.items()}
-right = {task: accuracy(trained(recipes[task, training_seeds[0]]), tests[task]) for task in tests}
+for (problem, test), name in zip(tests.items(), ("ResNet-9", "three layers"), strict=True):
+    common = {"epochs": epochs, "batch": 64, "precision": precision} | own[problem]
+    of_problem = {(problem, s): Recipe(seed=s, **common) for s in training_seeds}
+    places = tasks.recognised(list(of_problem.values()), images, test, least=images)
+    chosen |= {key: tasks.subject(recipe, places, name=name, data=test) for key, recipe in of_problem.items()}
+    recipes |= of_problem
+delta = {problem: perturbed.threshold(len(test.classes)) for problem, test in tests.items()}
+right = {problem: accuracy(trained(recipes[problem, training_seeds[0]]), tests[problem]) for problem in tests}
 Markdown(
     f"The networks recognise **{right['vehicles']:.1%}** of the vehicles and **{right['digits']:.1%}** of the digits they were "
     f"not trained on. As in the paper only images are used that the network gets right, {images} of each task."
 )
 
 # %% mystnb={"figure": {"caption": "Six images of each task. The networks must name the vehicle, or say whether the digit is up to 4 or from 5.", "name": "fc-perturbations-tasks"}, "image": {"alt": "Two rows of six small pictures: photographs of animals with a smaller photograph of a vehicle in them, and coloured digits on black."}} tags=["hide-input"]
-some = [(test, chosen[task, training_seeds[0]].images[:6]) for task, test in tests.items()]
+some = [(test, chosen[problem, training_seeds[0]].images[:6]) for problem, test in tests.items()]
 words = [[test.classes[label] for label in test.labels[six].tolist()] for test, six in some]
-figures.pictures([references.intensities(*of) for of in some], above=words, size=(7.2, 2.9))
+plots.pictures([baselines.intensities(*of) for of in some], above=words, size=(7.2, 2.9))
 
 # %% [markdown]
 # ## The candidates
@@ -155,45 +155,45 @@ Markdown(
 
 # %% tags=["hide-input"]
 full, pruned, found = {}, {}, []
-for (task, s), subject in chosen.items():
-    full[task, s], chosen[task, s], pruned[task, s], rows = references.searched(subject, tests[task])
+for (problem, s), subject in chosen.items():
+    full[problem, s], chosen[problem, s], pruned[problem, s], rows = baselines.searched(subject, tests[problem])
     found.append(rows)
-first = {task: full[task, training_seeds[0]] for task in tests}
-missed = " and ".join(f"{int(of.fallback.sum())} of {len(of.fallback)} {task}" for task, of in first.items())
+first = {problem: full[problem, training_seeds[0]] for problem in tests}
+missed = " and ".join(f"{int(of.fallback.sum())} of {len(of.fallback)} {problem}" for problem, of in first.items())
 Markdown(f"The fallback was needed for {missed}.")
 
 # %% mystnb={"figure": {"caption": "The candidates of one image of each task: how far each is from the image, and how decided the network still is. Those above the dashed line are discarded, the star wins.", "name": "fc-perturbations-candidates"}, "image": {"alt": "Two scatter plots of distance against decidedness; grey points above a dashed threshold, coloured points below it, a star at the winner, which lies to the left among the coloured ones."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.6))
 samples = {}
-for axes, task in zip(grid, tests, strict=True):
-    U, S, P, winner, fallback = first[task]
+for axes, problem in zip(grid, tests, strict=True):
+    U, S, P, winner, fallback = first[problem]
     wins = (~fallback).nonzero().flatten()
     lowest = P.gather(1, winner[:, None])[:, 0]
     # The image whose winner is the median one, so that the figure shows nothing special.
-    samples[task] = i = wins[lowest[wins].argsort()[len(wins) // 2]].item() if len(wins) else 0
-    left = U[i] <= delta[task]
+    samples[problem] = i = wins[lowest[wins].argsort()[len(wins) // 2]].item() if len(wins) else 0
+    left = U[i] <= delta[problem]
     axes.plot(S[i][~left], U[i][~left], "o", color="0.75", markersize=3, label="discarded")
     axes.plot(S[i][left], U[i][left], "o", color=sns.color_palette()[0], markersize=4, label="kept")
     axes.plot(S[i, winner[i]], U[i, winner[i]], "*", color=sns.color_palette()[3], markersize=15, label="winner")
-    figures.mark(axes, delta[task], "Δ", axis="y")
-    axes.set(xscale="log", xlabel="distance S from the image", ylabel="U (0 is undecided)", title=task)
+    plots.mark(axes, delta[problem], "Δ", axis="y")
+    axes.set(xscale="log", xlabel="distance S from the image", ylabel="U (0 is undecided)", title=problem)
 grid[0].legend(loc="center left", fontsize="small")
-figures.show(figure)
+plots.show(figure)
 
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other operations. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input", "answer"]
 altered, two_lines = {}, chain.str.replace(r" (?=alone|before|after)", "\n", regex=True)
-for task, i in samples.items():
-    subject, of = chosen[task, training_seeds[0]], first[task]
-    image = references.intensities(tests[task], subject.images[i : i + 1])
-    P = torch.where(of.uncertainty[i] <= delta[task], of.score[i], torch.inf)
+for problem, i in samples.items():
+    subject, of = chosen[problem, training_seeds[0]], first[problem]
+    image = baselines.intensities(tests[problem], subject.images[i : i + 1])
+    P = torch.where(of.uncertainty[i] <= delta[problem], of.score[i], torch.inf)
     P[of.winner[i]] = -torch.inf  # also where it is a fallback
     order = candidates.loc[candidates["same_as"][P.argsort().tolist()]]
     best = order.drop_duplicates("operation").index[:5]
     shown = torch.stack([image[0], *(perturbed.candidates(image, (c,))[0, 0] for c in best)])
     words = ["image", *(two_lines[c] for c in best)]
     words[1] = f"winner:\n{words[1]}"
-    altered[task] = shown, words, references.answer(subject.model, tests[task])(shown)
-figures.pictures(
+    altered[problem] = shown, words, baselines.answer(subject.model, tests[problem])(shown)
+plots.pictures(
     [shown for shown, _, _ in altered.values()],
     above=[words for _, words, _ in altered.values()],
     below=[[" ".join(f"{p:.2f}" for p in answer) for answer in answers] for _, _, answers in altered.values()],
@@ -211,14 +211,14 @@ figures.pictures(
 
 # %% tags=["hide-input"]
 examples, rows = {}, []
-for (task, s), subject in chosen.items():
-    train = datasets.load(recipes[task, s].data, "train", **recipes[task, s].data_options)
-    far = references.novelty(subject, tests[task], train, background=background, neighbours=neighbours)
-    image = references.intensities(tests[task], subject.images)
-    stand_ins = references.plain(image) | {"perturbed": pruned[task, s].images.cpu()}
-    examples.setdefault(task, {"image": image} | stand_ins)
+for (problem, s), subject in chosen.items():
+    train = datasets.load(recipes[problem, s].data, "train", **recipes[problem, s].data_options)
+    far = baselines.novelty(subject, tests[problem], train, background=background, neighbours=neighbours)
+    image = baselines.intensities(tests[problem], subject.images)
+    stand_ins = baselines.plain(image) | {"perturbed": pruned[problem, s].images.cpu()}
+    examples.setdefault(problem, {"image": image} | stand_ins)
     others = {**stand_ins, "another image": image.roll(1, 0)}  # another one for a question below
-    rows.append(references.replaced(subject, tests[task], others, far, seed=seed))
+    rows.append(baselines.replaced(subject, tests[problem], others, far, seed=seed))
 rows, asked = Scores.concat(rows), [None, *stand_ins]
 scores = Scores.concat([*found, rows.where(metric=["novelty", "U", "sure of a class"], reference=asked)])
 run.save(scores, "scores")
@@ -240,7 +240,7 @@ def of_stand_in(labels):
 
 columns = {"U (0 is undecided)": {"metric": "U"}, "sure (p > 0.9)": {"metric": "sure of a class"}}
 columns |= {f"can be told, {variant}": {"told": variant} for variant in ("all replaced", "half replaced")}
-each = {f"{task}: {name}": {"dataset": where[task], **own} for task in tests for name, own in columns.items()}
+each = {f"{problem}: {name}": {"dataset": where[problem], **own} for problem in tests for name, own in columns.items()}
 tables.estimates({name: {"reference": name} for name in stand_ins}, each, of_stand_in)
 
 # %% [markdown]
@@ -258,16 +258,18 @@ tables.estimates({name: {"reference": name} for name in stand_ins}, each, of_sta
 # %% tags=["hide-input"]
 switched = rows.where(metric="class switch", reference=list(stand_ins))
 run.save(switched, "switched")
-by_task = {f"{task} ({len(tests[task].classes)} classes)": {"dataset": where[task]} for task in sorted(tests)}
+by_task = {
+    f"{problem} ({len(tests[problem].classes)} classes)": {"dataset": where[problem]} for problem in sorted(tests)
+}
 tables.estimates({name: {"reference": name} for name in stand_ins}, by_task, switched)
 
 # %% mystnb={"figure": {"caption": "One image of each task, replaced as a whole, and what the network makes of it: the class and its probability.", "name": "fc-perturbations-ood"}, "image": {"alt": "Two rows of six pictures: the image, black, white, its mean colour, a blurred copy, and the perturbed copy, each with the predicted class and its probability."}} tags=["hide-input"]
-shown = {task: torch.stack([of[name][samples[task]] for name in of]) for task, of in examples.items()}
-said = {t: references.answer(chosen[t, training_seeds[0]].model, tests[t])(of) for t, of in shown.items()}
-figures.pictures(
-    [shown[task] for task in tests],
+shown = {problem: torch.stack([of[name][samples[problem]] for name in of]) for problem, of in examples.items()}
+said = {t: baselines.answer(chosen[t, training_seeds[0]].model, tests[t])(of) for t, of in shown.items()}
+plots.pictures(
+    [shown[problem] for problem in tests],
     above=[list(of) for of in examples.values()],
-    below=[[f"{tests[task].classes[int(p.argmax())]} {p.max():.2f}" for p in said[task]] for task in tests],
+    below=[[f"{tests[problem].classes[int(p.argmax())]} {p.max():.2f}" for p in said[problem]] for problem in tests],
     size=(8.4, 3.8),
 )
 
@@ -280,8 +282,8 @@ figures.pictures(
 wins = scores.where(metric="wins")
 won = {name: sum(int(block.values.sum()) for block in wins.where(variant=name)) for name in chain.unique()}
 winning = sorted(filter(won.get, won), key=won.get, reverse=True)
-of_task = {task: {"dataset": data} for task, data in where.items()}
-tables.estimates({name: {"variant": name} for name in winning}, of_task, wins)
+of_problem = {problem: {"dataset": data} for problem, data in where.items()}
+tables.estimates({name: {"variant": name} for name in winning}, of_problem, wins)
 
 # %% [markdown]
 # ## The same winner with fewer forwards
@@ -301,29 +303,29 @@ costs = {"near enough": {"variant": "near enough (exact)"}, "also near a line": 
 costs = {
     f"forwards, of {int(different.sum())} candidates that are no repetitions, {name}": of for name, of in costs.items()
 }
-tables.estimates(costs, of_task, scores, digits=0, metric="forwards")
+tables.estimates(costs, of_problem, scores, digits=0, metric="forwards")
 
 # %% [markdown]
 # The share of the images on which both searches have the same winner:
 
 # %% tags=["hide-input"]
-tables.estimates({"the same winner": {"metric": "same winner"}}, of_task, scores, digits=3)
+tables.estimates({"the same winner": {"metric": "same winner"}}, of_problem, scores, digits=3)
 
 # %% mystnb={"figure": {"caption": "U along the widths of the plain blur, for eight images of each task. Where a line rises, the network becomes surer of a class when the blur grows.", "name": "fc-perturbations-widths"}, "image": {"alt": "Two line charts of U against the width of the blur; one line per image, with a dashed threshold."}} tags=["hide-input"]
 plain = candidates[(candidates["operation"] == "none") & (candidates["adjustment"] == "none")]
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.2))
 falling = {}
-for axes, task in zip(grid, tests, strict=True):
-    along = first[task].uncertainty[:, plain.index.tolist()]
-    falling[task] = (along.diff(dim=1) <= 1e-4).float().mean().item()
+for axes, problem in zip(grid, tests, strict=True):
+    along = first[problem].uncertainty[:, plain.index.tolist()]
+    falling[problem] = (along.diff(dim=1) <= 1e-4).float().mean().item()
     axes.plot(plain["blur"], along[:8].T, linewidth=1.2)
-    figures.mark(axes, delta[task], "Δ", axis="y")
-    axes.set(xscale="log", xlabel="width of the blur (share of the side)", ylabel="U (0 is undecided)", title=task)
+    plots.mark(axes, delta[problem], "Δ", axis="y")
+    axes.set(xscale="log", xlabel="width of the blur (share of the side)", ylabel="U (0 is undecided)", title=problem)
     axes.set_xticks([0.01, 0.03, 0.1, 0.3], ["1 %", "3 %", "10 %", "30 %"])
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input"]
-level = " and ".join(f"{share:.0%} of the steps ({task})" for task, share in falling.items())
+level = " and ".join(f"{share:.0%} of the steps ({problem})" for problem, share in falling.items())
 Markdown(f"From one width to the next *U* does not rise in {level}: a search cannot stop where it first rises.")
 
 # %% [markdown]
@@ -338,7 +340,7 @@ run.claim(
     "fc-found",
     "Section 3.4.1",
     "The 804 candidates offer a very high probability (above 0.95) to find one that leaves the model undecided.",
-    [above(scores, 0.95, variant=None, dataset=data, name=task, **found) for task, data in where.items()],
+    [above(scores, 0.95, variant=None, dataset=data, name=problem, **found) for problem, data in where.items()],
 )
 
 # %% [markdown]
@@ -350,21 +352,21 @@ run.claim(
 place = torch.tensor(candidates.groupby(chain).cumcount().to_list())  # in its chain
 grids = {"every fourth width": place % 4 == 0, "every second width": place % 2 == 0, "all widths": place >= 0}
 coarser = []
-for (task, s), subject in chosen.items():
-    U, about = full[task, s].uncertainty, {"images": subject.images, "metric": "has a candidate", **subject.labels}
-    tried = {name: (U[:, kept] <= delta[task]).any(1) for name, kept in grids.items()}
-    tried["twice Δ"] = (2 * delta[task] >= U).any(1)
+for (problem, s), subject in chosen.items():
+    U, about = full[problem, s].uncertainty, {"images": subject.images, "metric": "has a candidate", **subject.labels}
+    tried = {name: (U[:, kept] <= delta[problem]).any(1) for name, kept in grids.items()}
+    tried["twice Δ"] = (2 * delta[problem] >= U).any(1)
     coarser += [Scores.of(of, variant=name, **about) for name, of in tried.items()]
 run.save(Scores.concat(coarser), "coarser")
 (source, known), (of_run, coarser) = run.covering("scores"), run.covering("coarser")
 possible, more_widths = [], [{"variant": name} for name in ("all widths", "every second width")]
-for task, data in where.items():
+for problem, data in where.items():
     lacking = max(0, round(0.95 - float(stats.estimate(known, variant=None, dataset=data, **found)), 3))
     finer = stats.paired(coarser, *more_widths, dataset=data)
     looser = stats.estimate(coarser, variant="twice Δ", dataset=data)
-    asked = f"{task}: images gained by the last doubling; {100 * lacking:.1f} % are lacking to 95 %"
+    asked = f"{problem}: images gained by the last doubling; {100 * lacking:.1f} % are lacking to 95 %"
     possible.append(Reason("Would a grid twice as fine be enough?", asked, finer, above=lacking, said=tables.share))
-    asked = f"{task}: images with a candidate under twice Δ; {0.95 - lacking:.1%} under Δ".replace("%", " %")
+    asked = f"{problem}: images with a candidate under twice Δ; {0.95 - lacking:.1%} under Δ".replace("%", " %")
     possible.append(Reason("Would twice Δ be enough?", asked, looser, above=0.95, said=tables.share))
 run.why("fc-found", *possible, source=of_run)
 
@@ -374,7 +376,7 @@ run.claim(
     "fc-blur-alone",
     "Section 3.4.1",
     "For some images no blur alone leaves the model undecided, and one of the other operations does.",
-    [better(scores, every, blur, dataset=data, name=task, **found) for task, data in where.items()],
+    [better(scores, every, blur, dataset=data, name=problem, **found) for problem, data in where.items()],
 )
 
 # %% [markdown]
@@ -388,7 +390,7 @@ run.claim(
     "fc-undecided",
     "Section 3.4",
     "The chosen perturbation leaves the model undecided (U below Δ).",
-    [below(scores, delta[task], dataset=data, name=task, **own) for task, data in where.items()],
+    [below(scores, delta[problem], dataset=data, name=problem, **own) for problem, data in where.items()],
 )
 
 # %% [markdown]
@@ -408,7 +410,7 @@ with_one = stats.Statistic(lambda value, candidate: those(value, candidate).mean
 without = stats.Statistic(lambda value, candidate: those(value, candidate, has=False).mean(), (own, among))
 kinds = {"images that have a candidate": {"variant": None, **found}, "U of all": own}
 kinds |= {"U of those with one": {"of": with_one}, "U of those without": {"of": without}}
-by_task = {f"{task}, Δ = {delta[task]:g} ({source})": {"dataset": data} for task, data in where.items()}
+by_task = {f"{problem}, Δ = {delta[problem]:g} ({source})": {"dataset": data} for problem, data in where.items()}
 tables.estimates(kinds, by_task, known, digits=3)
 
 # %% tags=["hide-input"]
@@ -419,8 +421,8 @@ run.claim(
     "Sections 2.2 and 3.4",
     "The chosen perturbation is nearer to the training data than an image of one fixed value.",
     [
-        better(scores, chosen_one, {"reference": name}, dataset=data, name=f"{task}: nearer than {name}", **nearer)
-        for task, data in where.items()
+        better(scores, chosen_one, {"reference": name}, dataset=data, name=f"{problem}: nearer than {name}", **nearer)
+        for problem, data in where.items()
         for name in ("black", "white", "mean")
     ],
 )
@@ -436,8 +438,8 @@ run.claim(
     "Abstract",
     "The perturbations are in-distribution: replaced images can hardly be told from clean ones (less than 0.6).",
     [
-        below(scores, 0.6, of=told("perturbed", part), dataset=data, name=f"{task}, {part}")
-        for task, data in where.items()
+        below(scores, 0.6, of=told("perturbed", part), dataset=data, name=f"{problem}, {part}")
+        for problem, data in where.items()
         for part in ("all replaced", "half replaced")
     ],
 )
@@ -456,7 +458,7 @@ of_run, mixed = run.covering("mixed")
 mixed = run.beside("scores")[of_run] + mixed
 ends = (0.0, 1.0)
 possible = []
-for task, data in where.items():
+for problem, data in where.items():
     for part in ("all replaced", "half replaced"):
         over = clean, {"metric": "novelty", "variant": part, "reference": "perturbed"}, among
         only = stats.Statistic(lambda one, other, has: stats.told_apart(one, those(other, has)), over, within=ends)
@@ -464,13 +466,13 @@ for task, data in where.items():
             stats.estimate(known, only, dataset=data),
             "Can they hardly be told, without those that have no candidate?",
         )
-        asked = f"{task}, {part}: those with a candidate against all clean ones (0.5: not told)"
+        asked = f"{problem}, {part}: those with a candidate against all clean ones (0.5: not told)"
         possible.append(Reason(question, asked, only, below=0.6))
     natural = stats.estimate(mixed, told("another image", "half replaced", ends), dataset=data)
-    asked = f"{task}, half replaced: by another image"
+    asked = f"{problem}, half replaced: by another image"
     possible.append(Reason("Is any mixture told?", asked, natural, above=0.6, source=of_run))
     blurred = stats.difference(*(told(name, "all replaced") for name in ("blur", "perturbed")))
-    blurred, asked = stats.estimate(known, blurred, dataset=data), f"{task}, all replaced: blur − chosen"
+    blurred, asked = stats.estimate(known, blurred, dataset=data), f"{problem}, all replaced: blur − chosen"
     possible.append(Reason("Would a plain blur do better?", asked, blurred, below=0))
 run.why("fc-in-distribution", *possible, source=source)
 

@@ -52,19 +52,20 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import engine, stats
-from faithlab.claims import above, best, within
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
-from faithlab.study.names import named
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.subject import Subject
-from faithlab.trials import references, refined, subjects
-from faithlab.zoo import datasets, imagenet, models, pretrained, vehicles
-from faithlab.zoo.training import logits
+from faithlab.task import Subject
+from faithstudy import plots, published, summaries, tables
+from faithstudy.claims import above, best, within
+from faithstudy.data import datasets, imagenet, vehicles
+from faithstudy.diagnostics import Reason
+from faithstudy.display_names import named
+from faithstudy.networks import models, pretrained
+from faithstudy.networks.training import logits
+from faithstudy.run import Run
+from faithstudy.trials import baselines, refined, tasks
 
-figures.theme()
+plots.theme()
 run = Run("few-class-fidelity/photographs", globals())
 
 # %% [markdown]
@@ -90,17 +91,17 @@ GROUPS = {"vehicles": VEHICLES, "superclasses": [BIRDS, DOGS, sorted(itertools.c
 
 
 @cache
-def grouped(network, task):
-    """A pretrained network that has the groups of a task for classes; kept, so that it is prepared once."""
-    return models.Grouped(pretrained.load(network), GROUPS[task]).to(device).eval()
+def grouped(network, problem):
+    """A pretrained network that has the groups of a problem for classes; kept, so that it is prepared once."""
+    return models.Grouped(pretrained.load(network), GROUPS[problem]).to(device).eval()
 
 
-def photographed(network, dataset, pictures, task):
-    """The photographs that a network puts into the right group of a task."""
-    group_of = {index: number for number, group in enumerate(GROUPS[task]) for index in group}
+def photographed(network, dataset, pictures, problem):
+    """The photographs that a network puts into the right group of a problem."""
+    group_of = {index: number for number, group in enumerate(GROUPS[problem]) for index in group}
     places = torch.tensor([i for i, label in enumerate(pictures.labels.tolist()) if label in group_of])
     group = torch.tensor([group_of[label] for label in pictures.labels[places].tolist()]).to(device)
-    model, x = grouped(network, task), pictures.model_inputs(places).to(device)
+    model, x = grouped(network, problem), pictures.model_inputs(places).to(device)
     right = run.kept(f"{network}, {dataset}, recognised", partial(logits, model, x, 64)).argmax(1) == group
     about = {"dataset": dataset, "network": network, "training_seed": 0, "images": places}
     number = engine.native_precision(device) if precision == "bfloat16" else torch.float32
@@ -115,18 +116,18 @@ def photographs(number):
 
 shipped = datasets.load("imagenet-foolbox", "test")
 wide = photographed(networks[0], "imagenet-foolbox test", shipped, "vehicles")
-tasks, pictures = [wide.part(torch.arange(min(photographs_judged, len(wide.x))))], shipped
+problems, pictures = [wide.part(torch.arange(min(photographs_judged, len(wide.x))))], shipped
 if folder:
     pictures = datasets.load("imagenet-folder", "test", path=folder)
 for network in networks if folder else ():
     number = more_photographs if network == networks[0] else more_photographs // 3
-    task = photographed(network, "imagenet-folder, vehicles", pictures, "vehicles")
-    tasks.append(task.part(subjects.evenly(torch.arange(len(task.x)), number // 4)))
-    task = photographed(network, "imagenet-folder, superclasses", pictures, "superclasses")
-    of_groups = [(task.target.cpu() == k).nonzero().flatten() for k in range(len(GROUPS["superclasses"]))]
-    tasks.append(task.part(torch.cat([subjects.evenly(of, number // 4) for of in of_groups])))
-tasks = [task for task in tasks if len(task.x)]
-Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {photographs(len(of.x))}") for of in tasks))
+    problem = photographed(network, "imagenet-folder, vehicles", pictures, "vehicles")
+    problems.append(problem.part(tasks.evenly(torch.arange(len(problem.x)), number // 4)))
+    problem = photographed(network, "imagenet-folder, superclasses", pictures, "superclasses")
+    of_groups = [(problem.target.cpu() == k).nonzero().flatten() for k in range(len(GROUPS["superclasses"]))]
+    problems.append(problem.part(torch.cat([tasks.evenly(of, number // 4) for of in of_groups])))
+problems = [problem for problem in tasks if len(problem.x)]
+Markdown("\n".join(named(f"- *{of.dataset}*, {of.network}: {photographs(len(of.x))}") for of in problems))
 
 # %% [markdown]
 # ## Explanations and their fidelity
@@ -153,7 +154,7 @@ def copied(part):
     alone = (part.dataset, part.images.tolist()) == (first.dataset, first.images.tolist())
     if alone and copies:
         return copies[0]
-    found = references.perturbed(part, shipped if part.dataset == wide.dataset else pictures)
+    found = baselines.perturbed(part, shipped if part.dataset == wide.dataset else pictures)
     copies.extend([found] * alone)
     return found
 
@@ -164,10 +165,10 @@ def ask(part):
     about = {"images": part.images, **part.labels}
     search = {"forwards": made.forwards, "fell back": made.fallback}
     found = Scores.concat(Scores.of(of.double(), metric=name, **about) for name, of in search.items())
-    return evaluate(metrics, part, subjects.attributions(part, explainers, batch_size=8)) + found
+    return evaluate(metrics, part, tasks.attributions(part, explainers, batch_size=8)) + found
 
 
-asked = run.by_images("scores", tasks, ask)
+asked = run.by_images("scores", problems, ask)
 scores = asked.where(metric="Few-class Fidelity")
 run.save(scores, "scores")
 took, fallen = (torch.cat([of.values.flatten() for of in asked.where(metric=m)]) for m in ("forwards", "fell back"))
@@ -178,11 +179,11 @@ Markdown(
 
 # %% mystnb={"figure": {"caption": "A photograph and its perturbed copy, with the probabilities of the three groups (private, two-wheeled, trucks and services), and three maps.", "name": "fc-photographs-maps"}, "image": {"alt": "A photograph, its perturbed copy, and the maps of three explainers."}} tags=["hide-input"]
 of_first, made = copied(first)
-maps = subjects.attributions(of_first, {name: explainers[name] for name in ("BP", "BP + XRAI", "GradCAM")})
-answer = references.answer(of_first.model, shipped)
-said = [answer(of)[0] for of in (references.intensities(shipped, of_first.images), made.images)]
+maps = tasks.attributions(of_first, {name: explainers[name] for name in ("BP", "BP + XRAI", "GradCAM")})
+answer = baselines.answer(of_first.model, shipped)
+said = [answer(of)[0] for of in (baselines.intensities(shipped, of_first.images), made.images)]
 photograph = shipped.inputs[of_first.images[0]] / 255
-figures.pictures(
+plots.pictures(
     [[photograph, made.images[0], *(of[0].view(photograph.shape[-2:]) for of in maps.values())]],
     below=[[*(" ".join(f"{p:.2f}" for p in of) for of in said), *maps]],
     size=(8.4, 1.95),
@@ -191,22 +192,22 @@ figures.pictures(
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of explainers, refinements and controls on photographs: means with 95 % intervals over the images, a panel for each task and a colour for each network; of the recorded run, where there is one.", "name": "fc-photographs-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers with their refinements against Few-class Fidelity, one panel per task and one colour per network."}} tags=["hide-input", "answer"]
 def settings(scores):
-    """The networks and tasks, by what tables call them; where a folder was asked, of its photographs."""
+    """The networks and problems, by what tables call them; where a folder was asked, of its photographs."""
     cells = [cell for cell, _ in stats.summary(scores, ["network", "dataset"], explainer="Random")]
     cells = [cell for cell in cells if "folder" in cell["dataset"]] or cells
     return {named(f"{c['network']}, {c['dataset'].removesuffix(' test')}"): c for c in cells}
 
 
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 of_each = settings(told).values()
 networks_of = {named(of["network"]): {"network": of["network"]} for of in of_each}
 tasks_of = {named(of["dataset"].removesuffix(" test")): {"dataset": of["dataset"]} for of in of_each}
-figures.dots(told, networks_of, panels=tasks_of, label="Few-class Fidelity")
+plots.dots(told, networks_of, panels=tasks_of, label="Few-class Fidelity")
 
 # %% tags=["hide-input"]
 counts = {name: stats.estimate(told, **of, explainer="Random").images for name, of in settings(told).items()}
 Markdown(
-    f"The figure at the top of the page: {source}; {headlines.listed([f'{photographs(n)} of {name}' for name, n in counts.items()])}. Every "
+    f"The figure at the top of the page: {source}; {summaries.listed([f'{photographs(n)} of {name}' for name, n in counts.items()])}. Every "
     "number, beside what the paper prints of ResNet-18 in its Table 1:"
 )
 

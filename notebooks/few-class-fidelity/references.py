@@ -58,18 +58,19 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above
-from faithlab.claims.verdicts import HOLDS, judge_part
 from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
 from faithlab.scores import Scores
 from faithlab.stats import pearson, rank
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import references, refined, subjects, truth
-from faithlab.zoo import datasets
+from faithstudy import plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above
+from faithstudy.claims.verdicts import HOLDS, judge_part
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run
+from faithstudy.trials import baselines, refined, tasks, truth
 
-figures.theme()
+plots.theme()
 run = Run("few-class-fidelity/references", globals())
 
 # %% [markdown]
@@ -85,25 +86,25 @@ architectures |= {"three layers": ("cnn3", {"width": digit_width}, "features")}
 digits = {"share": digit_share, "size": 28, "seed": seed}
 # By task: the data, its options in training and in the test, what a network of its own needs.
 own = {"rate": rate, "decay": 1e-5, "limit": train_limit}
-tasks = {
+problems = {
     "vehicles": ("cifar10-vehicles", {"size": size, "seed": seed}, {}, own),
     "digits": ("colored-mnist-halves", digits | {"limit": digit_limit}, {"limit": 1000}, {"rate": digit_rate}),
 }
 main = {"vehicles": "ResNet-9", "digits": "three layers"}  # the networks that are asked under every stand-in
 measure = {"vehicles": "IoU", "digits": "Dice"}
 chosen, tests, trains = {}, {}, {}
-for task, (data, options, test_options, own) in tasks.items():
-    tests[task] = test = datasets.load(data, "test", **options | test_options)
-    trains[task] = datasets.load(data, "train", **options)
+for problem, (data, options, test_options, own) in problems.items():
+    tests[problem] = test = datasets.load(data, "test", **options | test_options)
+    trains[problem] = datasets.load(data, "train", **options)
     common = {"data": data, "data_options": options, "epochs": epochs, "batch": 64, "precision": precision}
     recipes = networks.each(architectures, training_seeds, classes=len(test.classes), **common, **own)
-    places = subjects.recognised(list(recipes.values()), images, test, least=images)
+    places = tasks.recognised(list(recipes.values()), images, test, least=images)
     for (name, s), recipe in recipes.items():
-        subject = subjects.subject(recipe, places, name=name, precision=precision, data=test)
-        chosen[task, name, s], _ = references.perturbed(subject, test)
-        if name == main[task]:
-            stand_ins = references.plain(references.intensities(test, places))
-            chosen[task, name, s] = references.standing_in(chosen[task, name, s], test, stand_ins)
+        subject = tasks.subject(recipe, places, name=name, precision=precision, data=test)
+        chosen[problem, name, s], _ = baselines.perturbed(subject, test)
+        if name == main[problem]:
+            stand_ins = baselines.plain(baselines.intensities(test, places))
+            chosen[problem, name, s] = baselines.standing_in(chosen[problem, name, s], test, stand_ins)
 names = [*stand_ins, "perturbed"]
 
 # %% [markdown]
@@ -122,14 +123,14 @@ areas = {
 metrics = {"Few-class Fidelity": metric.given(steps=steps), **areas}
 curves = replacement_curves(steps)
 found = []
-for (task, name, _), subject in chosen.items():
-    train = trains[task]
-    known = train.model_inputs(subjects.evenly(torch.arange(len(train)), background)).to(subject.x.device)
+for (problem, name, _), subject in chosen.items():
+    train = trains[problem]
+    known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background)).to(subject.x.device)
     own = refined.explainers(layer="features", background=known, steps=integration_steps, seed=seed)
-    if task == "digits":  # black is zero and the lowest value of a digit's image, so that IG(zero) would be IG(min)
+    if problem == "digits":  # black is zero and the lowest value of a digit's image, so that IG(zero) would be IG(min)
         del own["IG(zero)"]
-    maps = subjects.attributions(subject, refined.refined(own, samples=smooth_samples, noise=noise, seed=seed))
-    few = refined.refined(own, samples=1, noise=noise, refinements=refinements) if name == main[task] else {}
+    maps = tasks.attributions(subject, refined.refined(own, samples=smooth_samples, noise=noise, seed=seed))
+    few = refined.refined(own, samples=1, noise=noise, refinements=refinements) if name == main[problem] else {}
     some = {key: maps[key] for key in few}
     if some:
         found.append(evaluate(metrics, subject, some))
@@ -137,30 +138,34 @@ for (task, name, _), subject in chosen.items():
         found.append(evaluate({"Few-class Fidelity": metrics["Few-class Fidelity"]}, subject, rest))
     if not some:
         continue
-    found.append(references.under(metrics, subject, some, list(stand_ins)))
-    found.append(references.under(curves, subject, {"BP": maps["BP"]}, names))
-    found.append(truth.aligned(measure[task], subject, some, tests[task].masks[subject.images]))
+    found.append(baselines.under(metrics, subject, some, list(stand_ins)))
+    found.append(baselines.under(curves, subject, {"BP": maps["BP"]}, names))
+    found.append(truth.aligned(measure[problem], subject, some, tests[problem].masks[subject.images]))
 scores = Scores.concat(found)
 run.save(scores, "scores")
 
 # %% tags=["hide-input"]
 fidelity = {"metric": "Few-class Fidelity"}
-here = {task: {"dataset": f"{data} test", "network": main[task]} for task, (data, *_) in tasks.items()}
+here = {problem: {"dataset": f"{data} test", "network": main[problem]} for problem, (data, *_) in problems.items()}
 asked = {
-    task: [e for e in scores.where(metric=measure[task], **own).labels("explainer") if e != "Random"]
-    for task, own in here.items()
+    problem: [e for e in scores.where(metric=measure[problem], **own).labels("explainer") if e != "Random"]
+    for problem, own in here.items()
 }
 each = {  # of a task, a column: the explainers whose mean it is, and those whose mean is taken from it
-    f"{task}: {column}": (task, *cells)
-    for task in tasks
-    for column, cells in {"fidelity": (asked[task],), "of Random": ("Random",), "lead": (asked[task], "Random")}.items()
+    f"{problem}: {column}": (problem, *cells)
+    for problem in problems
+    for column, cells in {
+        "fidelity": (asked[problem],),
+        "of Random": ("Random",),
+        "lead": (asked[problem], "Random"),
+    }.items()
 }
 
 
 def of_stand_in(labels):
     """Fidelity of explainers under a stand-in, or how far it lies above that of a random order."""
-    task, *cells = each[labels["column"]]
-    own = {"reference": labels["reference"], **fidelity, **here[task]}
+    problem, *cells = each[labels["column"]]
+    own = {"reference": labels["reference"], **fidelity, **here[problem]}
     pair = [{"explainer": cell} for cell in cells]
     return (
         stats.paired(scores, *pair, **own) if len(pair) > 1 else stats.estimate(scores, refined.MEAN, **pair[0], **own)
@@ -171,7 +176,7 @@ under = {name: {"reference": name} for name in names}
 tables.estimates(under, {column: {"column": column} for column in each}, of_stand_in)
 
 # %% mystnb={"figure": {"caption": "The probability of the class while more and more pixels are replaced in the order of BP, the mean over the images with its 95 % interval: a panel for each task and direction, a line for each stand-in. The dashed line is 1/N, where an undecided network ends.", "name": "fc-references-curves"}, "image": {"alt": "Four line charts of replaced share against probability; five lines each, one per stand-in, which end at different heights around a dashed line."}} tags=["hide-input"]
-figure = figures.curves(
+figure = plots.curves(
     scores,
     rows=here,
     columns={"most important first": {"metric": "MIF"}, "least important first": {"metric": "LIF"}},
@@ -179,8 +184,8 @@ figure = figures.curves(
     x="replaced pixels (share)",
     y="probability",
 )
-for axes, (task, way) in zip(figure.axes, itertools.product(tasks, curves), strict=True):
-    figures.mark(axes, 1 / len(tests[task].classes), "1/N" if way == [*curves][-1] else "", axis="y")
+for axes, (problem, way) in zip(figure.axes, itertools.product(problems, curves), strict=True):
+    plots.mark(axes, 1 / len(tests[problem].classes), "1/N" if way == [*curves][-1] else "", axis="y")
     axes.set(ylim=(0, 1.02))
 figure
 
@@ -192,27 +197,27 @@ figure
 
 # %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two stand-ins, and with the alignment to the known box or region; of this build's images, without intervals, which the recorded run has.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five stand-ins and the alignment measure against each other."}} tags=["hide-input", "answer"]
 rows = []
-for task, own in here.items():
-    kinds = {name: {**fidelity, "reference": name} for name in names} | {"alignment": {"metric": measure[task]}}
+for problem, own in here.items():
+    kinds = {name: {**fidelity, "reference": name} for name in names} | {"alignment": {"metric": measure[problem]}}
     for one, other in itertools.combinations(kinds, 2):
-        alike = stats.agreement(kinds[one], kinds[other], "explainer", [*asked[task], "Random"])
-        rows.append((task, one, other, *map(float, stats.estimate(scores, alike, **own).shown)))
+        alike = stats.agreement(kinds[one], kinds[other], "explainer", [*asked[problem], "Random"])
+        rows.append((problem, one, other, *map(float, stats.estimate(scores, alike, **own).shown)))
 rankings = pd.DataFrame(rows, columns=["task", "one", "other", "correlation", "low", "high"])
 run.save(rankings, "rankings")
 figure, grid = plt.subplots(1, 2, figsize=(7.3, 3.9))
-for axes, task in zip(grid, tasks, strict=True):
-    square = rankings[rankings["task"] == task].pivot(index="other", columns="one", values="correlation")
+for axes, problem in zip(grid, problems, strict=True):
+    square = rankings[rankings["task"] == problem].pivot(index="other", columns="one", values="correlation")
     square = square.reindex(index=[*names[1:], "alignment"], columns=names)
     said = square.map("{:.2f}".format).replace("-", "\u2212", regex=True)
     sns.heatmap(
         square, annot=said, fmt="", annot_kws={"fontsize": 9}, cmap="vlag_r", vmin=-1, vmax=1, cbar=False, ax=axes
     )
-    axes.set(title=task, xlabel="", ylabel="")
+    axes.set(title=problem, xlabel="", ylabel="")
     axes.tick_params(axis="x", rotation=45)
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 
 
 def alike(one, other, by, **labels):
@@ -221,26 +226,30 @@ def alike(one, other, by, **labels):
 
 
 of_pairs, of_networks = [], []
-label = {(task, name): {"dataset": here[task]["dataset"], "network": name} for task in tasks for name in architectures}
+label = {
+    (problem, name): {"dataset": here[problem]["dataset"], "network": name}
+    for problem in problems
+    for name in architectures
+}
 in_both = told.where(**here["digits"], **fidelity, reference="perturbed").labels("explainer")
-for task, own in here.items():
-    ranked = [e for e in told.where(metric=measure[task], **own).labels("explainer") if e != "Random"] + ["Random"]
+for problem, own in here.items():
+    ranked = [e for e in told.where(metric=measure[problem], **own).labels("explainer") if e != "Random"] + ["Random"]
     pairs = [[{**fidelity, "reference": name} for name in pair] for pair in itertools.combinations(names, 2)]
     found = {tuple(of["reference"] for of in pair): stats.agreement(*pair, "explainer", ranked) for pair in pairs}
     found = {pair: stats.estimate(told, of, **own) for pair, of in found.items()}
     ends = [end(found, key=lambda pair: float(found[pair].value.nan_to_num(0))) for end in (min, max)]
     of_pairs.append(
-        f"on {task} ({main[task]}) {tables.number(found[ends[0]])} ({headlines.listed(ends[0])}) "
-        f"to {tables.number(found[ends[1]])} ({headlines.listed(ends[1])})"
+        f"on {problem} ({main[problem]}) {tables.number(found[ends[0]])} ({summaries.listed(ends[0])}) "
+        f"to {tables.number(found[ends[1]])} ({summaries.listed(ends[1])})"
     )
-    pair = [label[task, name] for name in architectures]
-    of_networks.append(f"{alike(*pair, in_both, **fidelity, reference='perturbed')} on {task}")
-on_tasks = [label[task, next(iter(architectures))] for task in tasks]
+    pair = [label[problem, name] for name in architectures]
+    of_networks.append(f"{alike(*pair, in_both, **fidelity, reference='perturbed')} on {problem}")
+on_problems = [label[problem, next(iter(architectures))] for problem in problems]
 Markdown(
     "How far two rankings of the explainers agree, 1 is the same order. **Another stand-in** (two of "
-    f"{len(names)}): {headlines.listed(of_pairs)}. **Another network** (two architectures): {headlines.listed(of_networks)}. "
-    f"**Another task** ({headlines.listed(list(tasks))}, both by {next(iter(architectures))}): "
-    f"{alike(*on_tasks, in_both, **fidelity, reference='perturbed')} ({source})."
+    f"{len(names)}): {summaries.listed(of_pairs)}. **Another network** (two architectures): {summaries.listed(of_networks)}. "
+    f"**Another task** ({summaries.listed(list(problems))}, both by {next(iter(architectures))}): "
+    f"{alike(*on_problems, in_both, **fidelity, reference='perturbed')} ({source})."
 )
 
 # %% [markdown]
@@ -275,19 +284,19 @@ def order_of_difference(*samples):
 
 
 def of_equation(labels):
-    """Either of them for a stand-in and task."""
-    task, column = labels.pop("task"), labels.pop("column")
+    """Either of them for a stand-in and problem."""
+    problem, column = labels.pop("task"), labels.pop("column")
     kinds = ["Few-class Fidelity", "area under LIF", "area under MIF"]
     function, ends = order_of_difference, (-1.0, 1.0)
     if column == "A_MIF below 1/N":
-        kinds, (function, ends) = ["area under MIF"], below(1 / len(tests[task].classes))
-    every = itertools.product(kinds, [*asked[task], "Random"])
+        kinds, (function, ends) = ["area under MIF"], below(1 / len(tests[problem].classes))
+    every = itertools.product(kinds, [*asked[problem], "Random"])
     over = tuple({"metric": kind, "explainer": name} for kind, name in every)
-    return stats.estimate(scores, stats.Statistic(function, over, column, within=ends), **here[task], **labels)
+    return stats.estimate(scores, stats.Statistic(function, over, column, within=ends), **here[problem], **labels)
 
 
-columns = itertools.product(tasks, ("A_MIF below 1/N", "correlation of rankings"))
-tables.estimates(under, {f"{task}: {of}": {"task": task, "column": of} for task, of in columns}, of_equation)
+columns = itertools.product(problems, ("A_MIF below 1/N", "correlation of rankings"))
+tables.estimates(under, {f"{problem}: {of}": {"task": problem, "column": of} for problem, of in columns}, of_equation)
 
 # %% [markdown]
 # Where no area is below $1/N$ the paper's equation 1 is the plain difference in other units.
@@ -300,21 +309,21 @@ tables.estimates(under, {f"{task}: {of}": {"task": task, "column": of} for task,
 
 
 # %% tags=["hide-input"]
-asked_networks = [(task, name) for task in tasks for name in architectures]
+asked_networks = [(problem, name) for problem in problems for name in architectures]
 common = scores.where(**here["digits"], **fidelity, reference="perturbed").labels("explainer")
-same = [[task == other for other, _ in asked_networks] for task, _ in asked_networks]
+same = [[problem == other for other, _ in asked_networks] for problem, _ in asked_networks]
 same, pairs = torch.tensor(same), torch.ones(len(asked_networks), len(asked_networks)).triu(1).bool()
 
 
 def correlations(means):
-    """Rank correlations between networks [..., networks, explainers] -> [..., pairs within a task], [..., other pairs]."""
+    """Rank correlations between networks [..., networks, explainers] -> [..., pairs within a problem], [..., other pairs]."""
     ranks = rank(means)
     found = pearson(ranks[..., :, None, :], ranks[..., None, :, :])
     return found[..., pairs & same], found[..., pairs & ~same]
 
 
 def more_within(*samples):
-    """How much more two networks of one task agree than two of different tasks."""
+    """How much more two networks of one task agree than two of different problems."""
     means = torch.stack([s.mean() for s in samples], -1).unflatten(-1, (len(asked_networks), -1))
     within, across = correlations(means)
     return within.mean(-1) - across.mean(-1)
@@ -341,15 +350,15 @@ wide = paper.pivot(index=["table", "model"], columns="name", values="mean").drop
 theirs = [of.mean().item() for of in correlations(torch.tensor(wide.to_numpy(copy=True)))]
 more = {"printed": theirs[0] - theirs[1], "name": "within a task above between tasks"}
 parts = [above(scores, 0, of=application, **more, **asked_here)]
-for number, task in enumerate(tasks, 1):
-    alike = stats.agreement(*(label[task, name] for name in architectures), "explainer", common)
+for number, problem in enumerate(problems, 1):
+    alike = stats.agreement(*(label[problem, name] for name in architectures), "explainer", common)
     printed = stats.spearman(*torch.tensor(wide.loc[number].to_numpy(copy=True))).item()
-    name = f"{task}: two architectures agree (rank correlation above 0.6)"
+    name = f"{problem}: two architectures agree (rank correlation above 0.6)"
     parts.append(above(scores, 0.6, of=alike, printed=printed, name=name, **asked_here))
 run.claim(
     "fc-application",
     "Section 5",
-    "The application ranks the explainers, not the architecture: two architectures on one task agree, and more than two tasks.",
+    "The application ranks the explainers, not the architecture: two architectures on one task agree, and more than two problems.",
     parts,
 )
 
@@ -361,19 +370,19 @@ run.claim(
 # %% tags=["hide-input"]
 source, known = run.covering("scores")
 left, possible = refined.left_out(common), []
-for number, (task, part) in enumerate(zip(tasks, parts[1:], strict=True), 1):
+for number, (problem, part) in enumerate(zip(problems, parts[1:], strict=True), 1):
     if judge_part(part.on(known), len(parts)).outcome == HOLDS:  # nothing is to be explained
         continue
-    pair = [label[task, name] for name in architectures]
+    pair = [label[problem, name] for name in architectures]
     for of in pair:
         half = stats.estimate(known, stats.settled("explainer", common, **of), **asked_here)
-        asked = f"{task}: half of them against the others, {of['network']}"
+        asked = f"{problem}: half of them against the others, {of['network']}"
         possible.append(Reason("Too few images?", asked, half, below=0.6))
     without = {name: stats.agreement(*pair, "explainer", of) for name, of in left.items()}
     without = {name: stats.estimate(known, of, **asked_here) for name, of in without.items()}
     most = max(without, key=lambda name: float(without[name]))
     two = wide.loc[number, refined.left_out(list(wide))[most]].to_numpy(copy=True)
-    asked = f"{task}: agreement without {most}; in print {stats.spearman(*torch.tensor(two)):.2f}"
+    asked = f"{problem}: agreement without {most}; in print {stats.spearman(*torch.tensor(two)):.2f}"
     possible.append(Reason("Does one alone spoil it?", asked, without[most], above=0.6))
 nothing = Markdown(f"Nothing is to be explained: the two architectures agree on each task ({source}).")
 run.why("fc-application", *possible, source=source) if possible else nothing

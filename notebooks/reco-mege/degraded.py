@@ -63,17 +63,18 @@ import pandas as pd
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import best, in_order
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import cross_trained
-from faithlab.zoo import datasets, degradation
-from faithlab.zoo import folds as networks
+from faithstudy import plots, published, tables
+from faithstudy.claims import best, in_order
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks import degradation
+from faithstudy.networks import folds as networks
+from faithstudy.run import Run, recorded
+from faithstudy.trials import cross_trained
 
-figures.theme()
+plots.theme()
 run = Run("reco-mege/degraded", globals())
 
 # %% [markdown]
@@ -197,8 +198,8 @@ for axes, (data, kind) in zip(grid.flat, itertools.product(of_run["sets"], colum
 for axes in grid[:, 0]:
     axes.set_ylabel("MeGe")
 figure.supxlabel("share", fontsize="medium")
-figures.key(figure, grid[0, 0])
-figures.show(figure)
+plots.key(figure, grid[0, 0])
+plots.show(figure)
 
 # %% tags=["hide-input"]
 Markdown(

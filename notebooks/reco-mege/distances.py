@@ -47,15 +47,15 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, stats
-from faithlab.claims import counted, in_order
+from faithlab import rng, stats
 from faithlab.metrics.distance import DISTANCES
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, tables
-from faithlab.study.results import Run
-from faithlab.zoo import datasets
+from faithstudy import plots, summaries, tables
+from faithstudy.claims import counted, in_order
+from faithstudy.data import datasets
+from faithstudy.run import Run
 
-figures.theme()
+plots.theme()
 run = Run("reco-mege/distances", globals())
 device = "cuda" if torch.cuda.is_available() else "cpu"
 colours = sns.color_palette("colorblind")
@@ -137,7 +137,7 @@ axes = figure.add_subplot(grid[1, :])
 sns.lineplot(scaled(space), x="moved", y="share", hue="distance", style="distance", palette=palette, ax=axes)
 axes.set(xlabel="way of the spot (pixels)", ylabel="distance (share of its range)")
 sns.move_legend(axes, "upper left", bbox_to_anchor=(1, 1), title=None)
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input"]
 falls = space_falls.set_index("distance")["largest_fall"]
@@ -194,7 +194,7 @@ tables.styled(
 # %% tags=["hide-input"]
 pictures = datasets.load("cifar10", "test").inputs[:images].double().mean(1) / 255
 pictures = torch.nn.functional.interpolate(pictures[:, None], (side, side), mode="bilinear")[:, 0].to(device)
-drawn = draws.normal(seed, torch.arange(len(pictures)), torch.tensor([0]), side * side).view_as(pictures).to(device)
+drawn = rng.normal(seed, torch.arange(len(pictures)), torch.tensor([0]), side * side).view_as(pictures).to(device)
 scores = Scores.concat(
     Scores.of(
         of(pictures + level * drawn, pictures),
@@ -228,7 +228,7 @@ for name, colour in palette.items():
     axes.fill_between(noise, e.low / e.value.max(), e.high / e.value.max(), color=colour, alpha=0.15, linewidth=0)
 axes.set(xlabel="standard deviation of the noise", ylabel="distance (share of its largest)")
 axes.legend(title=None, loc="upper left", bbox_to_anchor=(1, 1))
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input", "headline"]
 steady = [name for name, fall in falls.items() if fall <= 0.02]
@@ -240,7 +240,7 @@ for name in DISTANCES:
     rising += [name] if bool((steps_of_noise.low > 0).all()) else []
 both = [name for name in DISTANCES if name in steady and name in rising]
 Markdown(
-    f"**{headlines.listed(both) or 'None'}** {'pass' if len(both) != 1 else 'passes'} both tests. As a spot wanders away {len(steady)} of "
+    f"**{summaries.listed(both) or 'None'}** {'pass' if len(both) != 1 else 'passes'} both tests. As a spot wanders away {len(steady)} of "
     f"{len(falls)} distances never fall by more than 2 % of their range"
     + (f" ({failing} do)" if failing else "")
     + f"; with every step of noise {len(rising)} of {len(DISTANCES)} clearly rise (this build, {run.profile} profile: {len(pictures)} "

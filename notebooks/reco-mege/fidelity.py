@@ -55,19 +55,19 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import segments, stats
-from faithlab.claims import best
 from faithlab.explainers import gradient
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import cross_trained, subjects
-from faithlab.trials import neighbours as nearby
-from faithlab.zoo import datasets
-from faithlab.zoo import folds as networks
+from faithstudy import plots, published, tables
+from faithstudy.claims import best
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks import folds as networks
+from faithstudy.run import Run
+from faithstudy.trials import cross_trained, tasks
+from faithstudy.trials import neighbours as nearby
 
-figures.theme()
+plots.theme()
 run = Run("reco-mege/fidelity", globals())
 
 # %% [markdown]
@@ -85,7 +85,7 @@ for data, s in itertools.product(sets, training_seeds):
     recognised.append(cross_trained.recognised(family, test))
     for number, recipe in enumerate(own):
         name = f"ResNet-18 fold {number}"
-        single.append(subjects.subject(recipe, images, about="prediction", name=name))
+        single.append(tasks.subject(recipe, images, about="prediction", name=name))
 scores = Scores.concat(recognised)
 Markdown(
     "On test pictures the networks are right in "
@@ -122,7 +122,7 @@ faithful = {"µFidelity": METRICS["µFidelity"].given(share=share, draws=draws, 
 stable = {"S_avg": METRICS["S_avg"]}
 patches = segments.patches(*single[0].x.shape[-2:], single[0].x.shape[-1] // 4)
 for subject in single:
-    maps = subjects.attributions(subject, explainers)
+    maps = tasks.attributions(subject, explainers)
     pooled = {name: segments.pool(of.unflatten(-1, patches.shape), patches) for name, of in maps.items()}
     coarse = dataclasses.replace(subject, segments=patches)
     scores += evaluate(faithful, subject, maps) + evaluate(faithful, coarse, pooled, variant="patches")
@@ -133,7 +133,7 @@ run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "\u00b5Fidelity of the explainers where single pixels are removed and where whole patches are: means with 95 % intervals over the pictures, all folds together. Higher is better.", "name": "rc-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers against \u00b5Fidelity, one colour for single pixels and one for patches."}} tags=["hide-input", "answer"]
 removal = {"single pixels": {"variant": None}, "patches": {"variant": "patches"}}
-figures.dots(scores, removal, label="µFidelity", metric="µFidelity", marks={0: "chance"})
+plots.dots(scores, removal, label="µFidelity", metric="µFidelity", marks={0: "chance"})
 
 # %% [markdown]
 # ## Beside Table 3
@@ -227,7 +227,7 @@ def same_noise(model, x, target, images):
 asked = {"SG": explainers["SG"], "60 copies": ("smoothgrad", smooth | {"samples": 60}), "same noise": same_noise}
 asked |= {name: explainers[name] for name in rivals}
 ball = {"radius": radius, "count": neighbours, "seed": seed}
-noises = nearby.neighbours(stable, once, asked, subjects.attributions(once, asked), **ball)
+noises = nearby.neighbours(stable, once, asked, tasks.attributions(once, asked), **ball)
 run.save(noises, "noises")
 source, known = next((n, of) for n, of in run.beside("noises").items() if {*asked} <= {*of.labels("explainer")})
 steadiest = min(rivals, key=lambda name: float(stats.estimate(known, explainer=name)))

@@ -52,19 +52,19 @@ import itertools
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws as counter
+from faithlab import rng as counter
 from faithlab import stats
-from faithlab.claims import best, better
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import cross_trained
-from faithlab.zoo import datasets
-from faithlab.zoo import folds as networks
+from faithstudy import plots, published, summaries, tables
+from faithstudy.claims import best, better
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks import folds as networks
+from faithstudy.run import Run
+from faithstudy.trials import cross_trained
 
-figures.theme()
+plots.theme()
 run = Run("reco-mege/normal", globals())
 
 # %% [markdown]
@@ -131,7 +131,7 @@ shown = {}
 for name, (step, who) in itertools.product(maps[0], enumerate(("not seen", "seen"))):
     of = [maps[(int(own) + step) % folds][name][i].abs() for i, own in enumerate(some.unseen)]
     shown[f"{name},\n{who}"] = torch.stack(of)
-figures.maps(some.networks[0].x.permute(0, 2, 3, 1).cpu(), shown)
+plots.maps(some.networks[0].x.permute(0, 2, 3, 1).cpu(), shown)
 
 # %% [markdown]
 # ## Two metrics, one table of distances
@@ -153,7 +153,7 @@ scores = recognised + Scores.concat(
 run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "How the distances of the two sets are spread: the share of the pairs at each distance, every panel to its own height. A consistent explainer has its blue histogram on the left and the orange one on the right.", "name": "rc-normal-histograms"}, "image": {"alt": "Grid of histograms, explainers by data sets: distances between explanations of S= and S\u2260."}} tags=["hide-input", "answer"]
-figures.distance_histograms(scores, row="explainer", col="dataset")
+plots.distance_histograms(scores, row="explainer", col="dataset")
 
 # %% [markdown]
 # ## ReCo and MeGe (Tables 1 and 2)
@@ -194,7 +194,7 @@ for source, known in run.beside("scores").items():
 tables.compared(shown, **table)
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 reco, mege = METRICS["ReCo"].summary, METRICS["MeGe"].summary
 lines, above_chance, asked_of = [], 0, 0
 in_both = [data for data in sets if f"{data} train" in told.where(metric="S=").labels("dataset")]
@@ -216,7 +216,7 @@ if above_chance < asked_of:
     answer = answer if above_chance else "Not that it shows"
 Markdown(
     f"**{answer}**. How well agreeing models can be told from contradicting ones by their reasons, ReCo (1: always, 0: not at all), is "
-    f"{headlines.listed(lines)} ({source})."
+    f"{summaries.listed(lines)} ({source})."
 )
 
 # %% tags=["hide-input"]

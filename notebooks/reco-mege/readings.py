@@ -52,14 +52,14 @@ from IPython.display import Markdown
 from faithlab import stats
 from faithlab.metrics import METRICS, consistency
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, reasons, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import cross_trained
-from faithlab.zoo import datasets
-from faithlab.zoo import folds as networks
+from faithstudy import diagnostics, plots, published, summaries, tables
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks import folds as networks
+from faithstudy.run import Run
+from faithstudy.trials import cross_trained
 
-figures.theme()
+plots.theme()
 run = Run("reco-mege/readings", globals())
 
 # %% [markdown]
@@ -152,7 +152,7 @@ numbers = (
     f"ReCo = {tpr:.2f} of S= below the threshold + {tnr:.2f} of S≠ above it − 1 = {told['ReCo']:.2f}"
 )
 axes.set_title(numbers, fontsize=10, fontweight="normal", loc="left")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## Another sign, another class
@@ -181,7 +181,7 @@ order = [*(networks.TASKS[data].name for data in sets), *plain, "normal", "true 
 tables.compared(rates, rows=["dataset", "explainer", "condition"], columns=["measure"], order=order)
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 reco, told_of = METRICS["ReCo"].summary, {}
 in_both = [data for data in sets if f"{data} train" in told.labels("dataset")]
 for data in in_both:
@@ -191,7 +191,7 @@ for data in in_both:
         for explainer, variant in (("GradientxInput", "signed"), ("GradCAM", "true class"))
     }
 by_sign, by_class = (
-    headlines.listed([f"{tables.number(of[variant])} on {name}" for name, of in told_of.items()])
+    summaries.listed([f"{tables.number(of[variant])} on {name}" for name, of in told_of.items()])
     for variant in ("signed", "true class")
 )
 Markdown(
@@ -216,7 +216,7 @@ lost = {
     for name in [networks.TASKS[data].name]
 }
 question, asked = "Is some of it the question?", "ReCo, own class − true class"
-reasons.table(*(Reason(question, f"{name}: {asked}", of, above=0) for name, of in lost.items()), source=source)
+diagnostics.table(*(Reason(question, f"{name}: {asked}", of, above=0) for name, of in lost.items()), source=source)
 
 # %% [markdown]
 # **True rates or printed ones?** Equation 7 divides by what lies below and above the threshold, where the text speaks of true rates.

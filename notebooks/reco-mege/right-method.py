@@ -57,18 +57,18 @@ seed = 0  # of what explainers draw
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import best, better, premise, within
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
-from faithlab.study.names import named
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import cross_trained, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo import folds as networks
+from faithstudy import plots, published, summaries, tables
+from faithstudy.claims import best, better, premise, within
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.display_names import named
+from faithstudy.networks import folds as networks
+from faithstudy.run import Run, recorded
+from faithstudy.trials import cross_trained, tasks
 
-figures.theme()
+plots.theme()
 run = Run("reco-mege/right-method", globals())
 
 # %% [markdown]
@@ -107,7 +107,7 @@ right = {name: stats.estimate(scores, network=name) for name in asked}
 ahead = stats.Statistic(lambda one, other: one.mean() - other.mean(), tuple({"network": name} for name in models))
 Markdown(
     "On test pictures the networks are right in "
-    + headlines.listed([f"**{tables.share(of)}** ({name})" for name, of in right.items()])
+    + summaries.listed([f"**{tables.share(of)}** ({name})" for name, of in right.items()])
     + f" of the cases. Between the first two lie {tables.share(stats.estimate(scores, ahead))}. The paper has 78 ± 4 % for both."
 )
 
@@ -140,14 +140,14 @@ pair = {name: families[name, training_seeds[0]] for name in ("1-Lipschitz", "Res
 known = sum(family.right.sum(1) for family in pair.values()).argsort(descending=True, stable=True)[:pictures]
 smooth = {"SG": ("smoothgrad", {"samples": picture_samples, "noise": picture_noise, "seed": seed})}
 some = {name: family.some(known).networks[0] for name, family in pair.items()}
-shown = {name: subjects.attributions(subject, smooth)["SG"].abs() for name, subject in some.items()}
-figures.maps(some["ResNet-18"].x.permute(0, 2, 3, 1).cpu(), shown)
+shown = {name: tasks.attributions(subject, smooth)["SG"].abs() for name, subject in some.items()}
+plots.maps(some["ResNet-18"].x.permute(0, 2, 3, 1).cpu(), shown)
 
 # %% [markdown]
 # ## The histograms of $S^=$ and $S^{\neq}$ (Figure 5)
 
 # %% mystnb={"figure": {"caption": "How the distances are spread, on ResNet-18 (left) and on the 1-Lipschitz network (right): the share of the pairs at each distance, every panel to its own height. A consistent explainer has its $S^=$ (blue) on the left and $S^{\\neq}$ (orange) on the right. The paper's Figure 5.", "name": "rc-right-histograms"}, "image": {"alt": "Grid of histograms, explainers by models: distances between explanations of S= and S\u2260."}} tags=["hide-input"]
-figures.distance_histograms(scores.where(network=[*models]), row="explainer", col="network")
+plots.distance_histograms(scores.where(network=[*models]), row="explainer", col="network")
 
 # %% [markdown]
 # ## ReCo and MeGe of both (Tables 4 and 5)
@@ -172,7 +172,7 @@ tables.styled(
 )
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 reco = METRICS["ReCo"].summary
 lines = []
 for name in models:

@@ -49,12 +49,12 @@ from scipy.stats import wasserstein_distance
 from torch.distributions import Normal, kl_divergence
 
 from faithlab import masks
-from faithlab.claims import counted
 from faithlab.metrics import consistency
-from faithlab.study import figures, published, tables
-from faithlab.study.results import Run
+from faithstudy import plots, published, tables
+from faithstudy.claims import counted
+from faithstudy.run import Run
 
-figures.theme()
+plots.theme()
 run = Run("reco-mege/why-not-kl", globals())
 generator = torch.Generator().manual_seed(seed)
 colours = dict(zip(["S=", "S≠"], sns.color_palette("colorblind"), strict=False))
@@ -122,7 +122,7 @@ for row, example in zip(grid, ("KL", "W1"), strict=True):
 for axes in grid[1]:
     axes.set_xlabel("distance between explanations")
 grid[0, 0].legend()
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # *ReCo_AUC* is a variant of the appendix: the area under $TPR + TNR - 1$ over all thresholds. It tells the two apart as
@@ -175,10 +175,10 @@ figure, axes = plt.subplots(figsize=(6.4, 3.6))
 sns.lineplot(
     chance, x="share", y="ReCo", hue="rates", style="rates", markers=True, dashes=False, errorbar=("pi", 100), ax=axes
 )
-figures.mark(axes, 0, "right", axis="y")
+plots.mark(axes, 0, "right", axis="y")
 axes.set(xlabel="pairs in which one model is wrong (share)", ylabel="ReCo by chance", ylim=(-0.05, 1.05))
 sns.move_legend(axes, "upper right", title="rates")
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input"]
 by_rates = chance.groupby("rates")["ReCo"]

@@ -26,8 +26,8 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
-networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithlab.zoo.transformers
-training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithlab.study.networks
+networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithstudy.networks.transformers
+training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
@@ -42,16 +42,16 @@ import seaborn as sns
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import agrees, better
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, published, tables
-from faithlab.study.networks import introduced, vits
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import subjects, transformers
+from faithstudy import plots, published, tables
+from faithstudy.claims import agrees, better
+from faithstudy.diagnostics import Reason
+from faithstudy.recipes import introduced, vits
+from faithstudy.run import Run, recorded
+from faithstudy.trials import tasks, transformers
 
-figures.theme()
+plots.theme()
 run = Run("saco/ablation", globals())
 
 # %% [markdown]
@@ -90,10 +90,10 @@ def ask(subject):
     """SaCo of the four corners, and of what lies between one layer and all."""
     deep = len(subject.model.blocks)
     ends = {name: (ways[gradient], {"layers": deep if every else 1}) for (every, gradient), name in corners.items()}
-    found = [evaluate(saco, subject, subjects.attributions(subject, ends))]
+    found = [evaluate(saco, subject, tasks.attributions(subject, ends))]
     for layers in range(2, deep):
         between = {corners[True, gradient]: (way, {"layers": layers}) for gradient, way in ways.items()}
-        maps = subjects.attributions(subject, between)
+        maps = tasks.attributions(subject, between)
         found.append(evaluate(saco, subject, maps, variant="last layers only", level=layers))
     return Scores.concat(found)
 
@@ -194,10 +194,10 @@ for axes, subject in zip(grid[0], chosen, strict=True):
         xticks=range(1, deep + 1),
     )
 grid[0, 0].set_ylabel("SaCo")
-figures.key(figure, grid[0, 0])
+plots.key(figure, grid[0, 0])
 by_layers = pd.DataFrame(rows, columns=["network", "training_seed", "gradient", "layers", "mean", "low", "high"])
 run.save(by_layers, "by_layers")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## What reproduced

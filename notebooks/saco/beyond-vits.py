@@ -28,7 +28,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-image_training = {}  # what differs from the recipe of the study's ResNet-9: see faithlab.study.networks
+image_training = {}  # what differs from the recipe of the study's ResNet-9: see faithstudy.recipes
 images = 16  # test images to explain
 series_set = "japanese-vowels"
 series_width = 32  # of the bidirectional LSTM
@@ -67,15 +67,16 @@ from faithlab import segments, stats
 from faithlab.engine import native_precision
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.names import named
-from faithlab.study.results import Run, recorded
-from faithlab.trials import optimum, subjects
-from faithlab.trials.chance import RANDOM, against, chance
-from faithlab.zoo import datasets
-from faithlab.zoo.training import Recipe, logits
+from faithstudy import plots, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.data import datasets
+from faithstudy.display_names import named
+from faithstudy.networks.training import Recipe, logits
+from faithstudy.run import Run, recorded
+from faithstudy.trials import optimum, tasks
+from faithstudy.trials.chance import RANDOM, against, chance
 
-figures.theme()
+plots.theme()
 run = Run("saco/beyond-vits", globals())
 
 # %% [markdown]
@@ -134,7 +135,7 @@ explained, recognised, rows = {}, [], []
 for kind, recipe in recipes.items():
     name, set_name, feature, stand_in = what[kind]
     options = {"name": name, "about": "prediction", "data": data[kind]}
-    subject = explained[kind] = subjects.subject(recipe, chosen[kind], **options)
+    subject = explained[kind] = tasks.subject(recipe, chosen[kind], **options)
     seen = torch.arange(min(1000, len(data[kind])))
     hits = logits(subject.model, data[kind].model_inputs(seen)).argmax(1).cpu() == data[kind].labels[seen]
     recognised.append(Scores.of(hits, images=seen, metric="accuracy", **subject.labels))
@@ -180,7 +181,7 @@ names = ["SaCo", "AUC", "AOPC", "LOdds", "Comp."]
 found, shown, explanations = [], {}, {}
 for kind, subject in explained.items():
     coarse = segments.patches(*subject.x.shape[-2:], 4).to(subject.x.device) if kind == "CNN" else None
-    maps = subjects.attributions(subject, explainers[kind])
+    maps = tasks.attributions(subject, explainers[kind])
     maps["Occlusion"] = occlusion(subject, reference[kind], coarse)
     metrics = {name: METRICS[name].given(reference=reference[kind]) for name in names}
     metrics["SaCo"] = metrics["SaCo"].given(groups=K[kind])
@@ -197,7 +198,7 @@ deep = [len(explainers[kind]) + 1 for kind in explained]
 figure, panels = plt.subplots(3, 1, figsize=(4.8, 1.4 + 0.24 * sum(deep)), height_ratios=deep, sharex=True)
 for axes, (kind, subject) in zip(panels, explained.items(), strict=True):
     of = estimates[(estimates["dataset"] == subject.dataset) & (estimates["metric"] == "SaCo")].iloc[::-1]
-    colours = [figures.COLOURS["Random" if name == RANDOM else "SaCo"] for name in of["explainer"]]
+    colours = [plots.COLOURS["Random" if name == RANDOM else "SaCo"] for name in of["explainer"]]
     axes.hlines(of["explainer"], of["low"], of["high"], color=colours)
     axes.scatter(of["mean"], of["explainer"], color=colours)
     axes.axvline(0, color="0.3", linewidth=0.8)
@@ -206,7 +207,7 @@ for axes, (kind, subject) in zip(panels, explained.items(), strict=True):
     axes.tick_params(labelsize="small")
     axes.grid(axis="y", visible=False)
 panels[-1].set_xlabel("SaCo")
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input"]
 lines = []
@@ -228,7 +229,7 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-known, _, source, _ = headlines.best(run, "scores", scores)
+known, _, source, _ = summaries.best(run, "scores", scores)
 clear, on = 0, []
 for test, network in zip(known.labels("dataset"), known.labels("network"), strict=True):
     own = {"dataset": test, "metric": "SaCo"}
@@ -239,7 +240,7 @@ for test, network in zip(known.labels("dataset"), known.labels("network"), stric
 answer = "Yes, as far as this test goes" if clear == len(on) else "In part" if clear else "Not that it shows"
 Markdown(
     f"**{answer}**: on {clear} of {len(on)} networks that are no Vision Transformers SaCo puts an explanation that asks its own question, "
-    f"Occlusion, clearly ahead of a random order: {headlines.listed(on)} ({source})."
+    f"Occlusion, clearly ahead of a random order: {summaries.listed(on)} ({source})."
 )
 
 # %% [markdown]
@@ -250,7 +251,7 @@ Markdown(
 # Random, and how many clearly worse, input by input, where the interval of the mean difference leaves zero out.
 
 # %% tags=["hide-input"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 known = {}
 for cell, _ in stats.summary(told, ["network", "dataset"], metric="SaCo", explainer=RANDOM):
     compared = against(told, {name: METRICS[name] for name in names}, **cell)
@@ -268,7 +269,7 @@ worse = {name: sum("worse" in column[k] for column in known.values()) for k, nam
 said = [f"{name} on {count} of {len(known)} networks" for name, count in worse.items() if count]
 Markdown(
     (
-        "Clearly below Random are some explainers by " + headlines.listed(said)
+        "Clearly below Random are some explainers by " + summaries.listed(said)
         if said
         else "No metric puts an explainer clearly below Random"
     )
@@ -293,7 +294,7 @@ for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
         own = [stats.estimate(scores, reading(p, shown[kind], better), dataset=subject.dataset) for p in bars.values()]
         value, low, high = torch.tensor([[float(x) for x in e.shown] for e in own]).T
         rows += [(kind, ranked, bar, *map(float, e.shown)) for bar, e in zip(bars, own, strict=True)]
-        axes.bar(list(bars), value, color=[figures.COLOURS["SaCo"]] * 4 + ["0.65"], width=0.65)
+        axes.bar(list(bars), value, color=[plots.COLOURS["SaCo"]] * 4 + ["0.65"], width=0.65)
         axes.vlines(list(bars), low, high, color="0.2", linewidth=1.5)
         axes.axhline(0, color="0.3", linewidth=0.8)
         axes.tick_params(labelsize="small")
@@ -303,7 +304,7 @@ for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
 for axes, kind in zip(grid[0], explained, strict=True):
     axes.set_title(what[kind][0])
 run.save(pd.DataFrame(rows, columns=["kind", "ranked", "pair", "mean", "low", "high"]), "relations")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## How much of it could be had?

@@ -27,8 +27,8 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
-networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithlab.zoo.transformers
-training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithlab.study.networks
+networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithstudy.networks.transformers
+training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
@@ -46,17 +46,17 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import best, better, most, within
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
-from faithlab.study.networks import introduced, vits
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import subjects, transformers
-from faithlab.trials.chance import RANDOM
+from faithstudy import plots, published, summaries, tables
+from faithstudy.claims import best, better, most, within
+from faithstudy.diagnostics import Reason
+from faithstudy.recipes import introduced, vits
+from faithstudy.run import Run
+from faithstudy.trials import tasks, transformers
+from faithstudy.trials.chance import RANDOM
 
-figures.theme()
+plots.theme()
 run = Run("saco/groups", globals())
 
 # %% [markdown]
@@ -91,7 +91,7 @@ others = {name: metric for name, metric in metrics.items() if name != at}
 
 def asked(subject):
     """What is saved of a network: the signed explanations and magnitudes at K; magnitudes at the other numbers of groups."""
-    maps = subjects.attributions(subject, explainers | {RANDOM: ("random", {"seed": seed})})
+    maps = tasks.attributions(subject, explainers | {RANDOM: ("random", {"seed": seed})})
     sizes = transformers.magnitudes(maps)
     return evaluate(metrics, subject, maps) + evaluate({at: of[K]}, subject, sizes), evaluate(others, subject, sizes)
 
@@ -117,7 +117,7 @@ for axes, name in zip(grid.flat, explainers, strict=True):
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.plot(numbers_of_groups, ours.loc[RANDOM].loc[named, "mean"], color="0.65")
     axes.plot(numbers_of_groups, theirs.loc[name]["mean"].reindex(named), color="0.4", linestyle="--", linewidth=1)
-    error, colour = [own["mean"] - own["low"], own["high"] - own["mean"]], figures.COLOURS["SaCo"]
+    error, colour = [own["mean"] - own["low"], own["high"] - own["mean"]], plots.COLOURS["SaCo"]
     axes.errorbar(numbers_of_groups, own["mean"], error, color=colour, marker="o", markersize=4, capsize=2)
     axes.set_xscale("log")
     axes.set_xticks(numbers_of_groups, numbers_of_groups)
@@ -125,7 +125,7 @@ for axes, name in zip(grid.flat, explainers, strict=True):
     axes.set_title(name.replace(" ", "\n"), fontsize="small")
 figure.supxlabel("groups", fontsize="medium")
 figure.supylabel("SaCo", fontsize="medium")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # How SaCo falls from few groups to many is judged image by image. *Most* is more than half of the ten. "Hardly" is within
@@ -328,7 +328,7 @@ run.save(agreement["this build"], "agreement")
 tables.compared(agreement, rows=["groups"], columns=["reading"], order=[*agreement["this build"]["groups"], *readings])
 
 # %% tags=["hide-input", "headline"]
-told, settings, source, _ = headlines.best(run, "scores", scores)
+told, settings, source, _ = summaries.best(run, "scores", scores)
 ends_of = [f"SaCo, K = {settings['numbers_of_groups'][end]}" for end in (0, -1)]
 change_of = {name: stats.paired(told, *({"metric": m} for m in ends_of), explainer=name) for name in explainers}
 down, up = (
@@ -341,13 +341,13 @@ mean_fall = stats.estimate(
 )
 agrees = [f"{tables.number(stats.estimate(told, like_the_paper(K, of)))} {reading}" for reading, of in readings.items()]
 agrees[-1] = agrees[-1].replace(
-    "the two", f"{headlines.listed(transformers.SIGNED)}, whose signs the paper leaves open"
+    "the two", f"{summaries.listed(transformers.SIGNED)}, whose signs the paper leaves open"
 )
 Markdown(
     f"**{'Yes' if down + up else 'Not clearly'}.** From {settings['numbers_of_groups'][0]} to {settings['numbers_of_groups'][-1]} groups the "
     f"SaCo of {down} of {len(explainers)} explainers clearly falls and of {up} clearly rises, "
     + tables.by_sign(mean_fall, "a mean fall of {}", "a mean rise of {}", "a mean change of {}", tables.number)
-    + f". Their order agrees with the paper's Table 2 at K = {K} by {headlines.listed(agrees)}, "
+    + f". Their order agrees with the paper's Table 2 at K = {K} by {summaries.listed(agrees)}, "
     f"a rank correlation ({source}: {mean_fall.images:,} image{'s' * (mean_fall.images > 1)})."
 )
 

@@ -27,8 +27,8 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithlab.study.networks
-larger = "vit-small-patch14"  # the larger one, see faithlab.zoo.vit_small
+training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
+larger = "vit-small-patch14"  # the larger one, see faithstudy.networks.vit_small
 training_seeds = [0]  # of the small network; the larger one has one training
 images = 2  # test images to explain; the larger network takes ten seconds of a core for each
 steps = 10  # of Integrated Gradients
@@ -39,22 +39,23 @@ import pandas as pd
 from IPython.display import Markdown, display
 
 from faithlab import stats
-from faithlab.claims import better, most
 from faithlab.metrics import METRICS, evaluate
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import subjects, transformers
-from faithlab.trials.chance import RANDOM
+from faithstudy import plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import better, most
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run
+from faithstudy.trials import tasks, transformers
+from faithstudy.trials.chance import RANDOM
 
-figures.theme()
+plots.theme()
 run = Run("saco/larger-vit", globals())
 
 # %% [markdown]
 # ## Two networks
 #
 # ViT-S is smaller than the paper's, but much nearer to them. Its matrices are those of a public package, which finds what is salient
-# on photographs with them; they stay as they are. What surrounds them (embeddings, biases, norms, and a classifier) was trained on CIFAR-10: {py:mod}`faithlab.zoo.vit_small` says
+# on photographs with them; they stay as they are. What surrounds them (embeddings, biases, norms, and a classifier) was trained on CIFAR-10: {py:mod}`faithstudy.networks.vit_small` says
 # how. Its patches are as many as the small network's, 8 × 8 of 4 pixels. Every explanation and every SaCo is about the class that
 # the network itself predicts.
 
@@ -81,7 +82,7 @@ metrics = {"SaCo": METRICS["SaCo"].given(groups=K)}
 
 def ask(subject):
     """SaCo of all explanations of some images, those with a sign also as magnitudes."""
-    maps = subjects.attributions(subject, explainers | {RANDOM: ("random", {"seed": seed})}, batch_size=16)
+    maps = tasks.attributions(subject, explainers | {RANDOM: ("random", {"seed": seed})}, batch_size=16)
     return evaluate(metrics, subject, maps | transformers.magnitudes(maps))
 
 
@@ -96,9 +97,9 @@ order = [*explainers, *(f"|{name}|" for name in transformers.SIGNED), RANDOM, "T
 tables.compared(sources, rows=["explainer"], columns=["network"], order=order)
 
 # %% mystnb={"figure": {"caption": "SaCo of each explainer on the same images by the small and the larger network, with 95 % intervals over the images; crosses: the paper's Table 2. Of the recorded run where there is one.", "name": "saco-larger-vit"}, "image": {"alt": "A dot plot: a row for each explainer, one mark for each of the two networks and a cross for the paper's number."}} tags=["hide-input", "answer"]
-told, _, shown_run, _ = headlines.best(run, "scores", scores)
+told, _, shown_run, _ = summaries.best(run, "scores", scores)
 printed = table2.set_index("explainer")["mean"].to_dict()
-figures.dots(told, {name: {"network": name} for name in ("ViT", "ViT-S")}, label="SaCo", printed=printed)
+plots.dots(told, {name: {"network": name} for name in ("ViT", "ViT-S")}, label="SaCo", printed=printed)
 
 # %% [markdown]
 # ## The order of the explainers
@@ -202,7 +203,7 @@ for rival, reading in (("IG", "saco-larger-ig-signed"), ("|IG|", "saco-larger-ig
     display(reasons)
 
 # %% tags=["hide-input", "headline"]
-told, _, shown_run, _ = headlines.best(run, "agreement", agreement["this build"])
+told, _, shown_run, _ = summaries.best(run, "agreement", agreement["this build"])
 at = {(row.reading, row.network): row for row in told.itertuples()}
 nearer, farther = (
     [r for r in READINGS if side * at[r, "ViT-S − ViT"]._asdict()[end] > 0] for side, end in ((1, "low"), (-1, "high"))
@@ -212,7 +213,7 @@ if farther and not nearer:
     answer = (
         "No"
         if len(farther) == len(READINGS)
-        else f"No: farther {headlines.listed(farther)}, not decided in the other reading"
+        else f"No: farther {summaries.listed(farther)}, not decided in the other reading"
     )
 
 
@@ -220,7 +221,7 @@ def said(network, sign=""):
     """The correlations of a network in both readings, or what they differ by, with their intervals."""
     rows = [at[reading, network] for reading in READINGS]
     text = [f"{r.mean:{sign}.2f} [{r.low:{sign}.2f}, {r.high:{sign}.2f}] {r.reading}" for r in rows]
-    return headlines.listed(text).replace("-", "−")
+    return summaries.listed(text).replace("-", "−")
 
 
 Markdown(

@@ -27,8 +27,8 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
-networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithlab.zoo.transformers
-training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithlab.study.networks
+networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithstudy.networks.transformers
+training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
@@ -48,21 +48,21 @@ import seaborn as sns
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, masks, segments, stats
-from faithlab.claims import best, better, counted, most, some, within
+from faithlab import masks, rng, segments, stats
 from faithlab.metrics import METRICS, deletion, evaluate, own
 from faithlab.metrics.saco import coefficient, influences
-from faithlab.readouts import hit
+from faithlab.outputs import hit
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
-from faithlab.study.names import named
-from faithlab.study.networks import introduced, vits
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import subjects, transformers
-from faithlab.trials.chance import RANDOM, against, chance
+from faithstudy import plots, published, summaries, tables
+from faithstudy.claims import best, better, counted, most, some, within
+from faithstudy.diagnostics import Reason
+from faithstudy.display_names import named
+from faithstudy.recipes import introduced, vits
+from faithstudy.run import Run
+from faithstudy.trials import tasks, transformers
+from faithstudy.trials.chance import RANDOM, against, chance
 
-figures.theme()
+plots.theme()
 run = Run("saco/random", globals())
 
 # %% tags=["hide-input"]
@@ -86,7 +86,7 @@ seeds = range(seed, seed + random_seeds)
 
 def ask(subject):
     """Every metric of the explanations and of random ones, and SaCo of the magnitudes."""
-    maps = subjects.attributions(subject, explainers)
+    maps = tasks.attributions(subject, explainers)
     magnitudes = evaluate({"SaCo": metrics["SaCo"]}, subject, transformers.magnitudes(maps))
     return chance(metrics, subject, maps, seeds=seeds) + magnitudes
 
@@ -124,7 +124,7 @@ run.claim("saco-random-zero", "Section 5.2", "SaCo of Random Attribution is zero
 # %% tags=["hide-input"]
 ends = []
 for subject in chosen:
-    anything = subjects.attributions(subject, {RANDOM: ("random", {"seed": seed})})[RANDOM]
+    anything = tasks.attributions(subject, {RANDOM: ("random", {"seed": seed})})[RANDOM]
     score = subject.score(reference="mean", exact=True)
     oracle = influences(score, anything, 16).drop.gather(1, masks.group(masks.order(anything), 16))
     both = {"oracle": oracle, "its opposite": -oracle}
@@ -164,7 +164,7 @@ case = int(between.nonzero()[0] if between.any() else (whole - 0.7).abs().argmin
 photograph = subject.part(torch.tensor([case]))
 score = photograph.score(reference="mean", exact=True)
 compared = {name: explainers[name] for name in ("Transformer Attribution", "Raw Attention")}
-maps = subjects.attributions(photograph, compared | {RANDOM: ("random", {"seed": seed})})
+maps = tasks.attributions(photograph, compared | {RANDOM: ("random", {"seed": seed})})
 removed, at, rows = torch.arange(groups + 1) / groups, np.arange(1, groups + 1), []
 figure, grid = plt.subplots(3, 3, figsize=(7.3, 6.6), height_ratios=[1.5, 1, 1.2], sharey="row", sharex=False)
 for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
@@ -177,7 +177,7 @@ for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
     column[0].set(xticks=[], yticks=[], title=f"{name}\nSaCo {value:+.2f}\nAOPC {aopc:.2f}".replace("-", "−"))
     sns.despine(ax=column[0], left=True, bottom=True)
     column[1].bar(at, (salience - salience.min()) / (salience.max() - salience.min()).clamp(min=1e-30), color="0.6")
-    column[2].bar(at, drop, color=figures.COLOURS["Random" if name == RANDOM else "SaCo"], label="this group alone")
+    column[2].bar(at, drop, color=plots.COLOURS["Random" if name == RANDOM else "SaCo"], label="this group alone")
     column[2].plot(at, left, color="0.25", marker="o", markersize=4, label="cumulatively")
     column[2].axhline(0, color="0.3", linewidth=0.8)
     column[2].set(xlabel="group, most salient first")
@@ -191,7 +191,7 @@ keys = grid[2, 0].get_legend_handles_labels()
 figure.legend(*keys, fontsize="small", loc="lower right", bbox_to_anchor=(1, -0.04), ncols=2)
 by_group = pd.DataFrame(rows, columns=["explainer", "group", "salience", "alone", "cumulative", "SaCo", "AOPC"])
 run.save(by_group, "case")
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input"]
 third = max(1, round(0.3 * groups))
@@ -239,7 +239,7 @@ run.claim(
 # network is surest of, as of the printed one? And is the order of SaCo there in the mean?
 
 # %% tags=["hide-input"]
-maps = subjects.attributions(subject, compared | {RANDOM: ("random", {"seed": seed})})
+maps = tasks.attributions(subject, compared | {RANDOM: ("random", {"seed": seed})})
 score = subject.score(reference="mean", exact=True)
 lost = {name: deletion.curve(score, of, removed).cpu() for name, of in maps.items()}
 late = torch.stack([of[:, third:].max(1).values - of[:, third:].min(1).values for of in lost.values()])
@@ -311,9 +311,9 @@ figure, grid = plt.subplots(rows, 4, figsize=(7.3, 2.1 * rows), subplot_kw={"pro
 for axes in grid.flat[len(explainers) :]:
     axes.set_axis_off()
 for axes, name in zip(grid.flat, explainers, strict=False):
-    for which, colour in ((name, figures.COLOURS["SaCo"]), (RANDOM, figures.COLOURS["Random"])):
+    for which, colour in ((name, plots.COLOURS["SaCo"]), (RANDOM, plots.COLOURS["Random"])):
         axes.plot(angles, closed.loc[which], color=colour, linewidth=1.6)
-    axes.fill(angles, closed.loc[name], color=figures.COLOURS["SaCo"], alpha=0.3)
+    axes.fill(angles, closed.loc[name], color=plots.COLOURS["SaCo"], alpha=0.3)
     axes.set_theta_offset(np.pi / 2)
     axes.set_theta_direction(-1)
     axes.set_xticks(angles[:-1], names, fontsize="x-small")
@@ -321,7 +321,7 @@ for axes, name in zip(grid.flat, explainers, strict=False):
     axes.set(ylim=(0, 1.05), yticks=[])
     axes.set_title(name.replace(" ", "\n"), fontsize="small", pad=12)
     axes.spines["polar"].set_visible(False)
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## Which metric knows chance when it sees it?
@@ -332,7 +332,7 @@ figures.show(figure)
 # %% tags=["hide-input"]
 compared = against(scores.where(explainer=[*explainers, RANDOM]), metrics)
 run.save(compared, "against_random")
-told, _, source, _ = headlines.best(run, "against_random", compared)
+told, _, source, _ = summaries.best(run, "against_random", compared)
 above, below = told["low"] > 0, told["high"] < 0
 outcomes = {"better than Random": above, "worse than Random": below, "no different": ~(above | below)}
 counts = pd.DataFrame({name: of.groupby(told["metric"]).sum() for name, of in outcomes.items()}).loc[names]
@@ -386,7 +386,7 @@ blind = []
 for own_subject in chosen:
     height, width = own_subject.x.shape[-2:]
     patches = segments.patches(height, width, width // 8).flatten()
-    value = draws.uniform(seed, own_subject.images, torch.zeros(1, dtype=torch.int64), int(patches.max()) + 1)[:, 0]
+    value = rng.uniform(seed, own_subject.images, torch.zeros(1, dtype=torch.int64), int(patches.max()) + 1)[:, 0]
     far = torch.cartesian_prod(*(torch.linspace(-1, 1, side, dtype=torch.float64) for side in (height, width))).norm(
         dim=1
     )
@@ -450,7 +450,7 @@ run.claim(
 
 # %% tags=["hide-input"]
 start = chosen[0].part(torch.arange(min(48, images)))
-with_sign = subjects.attributions(start, {"IG": explainers["IG"]})
+with_sign = tasks.attributions(start, {"IG": explainers["IG"]})
 reading = evaluate({n: metrics[n] for n in names[1:]}, start, {"|IG|": with_sign["IG"].abs()})
 run.save(reading, "reading")
 source, told = next((name, of) for name, of in run.beside("reading").items() if name in kept)
@@ -473,7 +473,7 @@ said = [
 ]
 Markdown(
     "How far attention-based explainers are ahead of the others depends on two of the others, of which the paper does not say whether they "
-    f"keep their sign. SaCo is {headlines.listed(said)} ({source}). So the claim is judged in both readings. By the paper's own Table 2, "
+    f"keep their sign. SaCo is {summaries.listed(said)} ({source}). So the claim is judged in both readings. By the paper's own Table 2, "
     f"Random's place would be taken by LRP and Conservative LRP, whose SaCo is {print2['LRP']:.2f} and {print2['Conservative LRP']:.2f}."
 )
 

@@ -28,8 +28,8 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
-networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithlab.zoo.transformers
-training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithlab.study.networks
+networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithstudy.networks.transformers
+training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
@@ -48,15 +48,15 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import above, agrees
 from faithlab.metrics import METRICS, evaluate
-from faithlab.study import figures, published, tables
-from faithlab.study.networks import introduced, vits
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import subjects, transformers
+from faithstudy import plots, published, tables
+from faithstudy.claims import above, agrees
+from faithstudy.diagnostics import Reason
+from faithstudy.recipes import introduced, vits
+from faithstudy.run import Run, recorded
+from faithstudy.trials import tasks, transformers
 
-figures.theme()
+plots.theme()
 run = Run("saco/relations", globals())
 
 # %% [markdown]
@@ -78,7 +78,7 @@ few = chosen[0].part(torch.arange(min(3, images)))
 # %% mystnb={"figure": {"caption": "Three test images and what the ten explainers call relevant for the predicted class (brighter is more relevant; each map has its own scale). Maps of attention are made of patches, enlarged to pixels. Integrated Gradients, LRP and Conservative LRP score the pixels one by one.", "name": "saco-maps"}, "image": {"alt": "Three rows of pictures: a photograph and ten maps of relevance, one for each explainer."}} tags=["hide-input"]
 x = few.x.cpu()
 low, high = x.amin((1, 2, 3), keepdim=True), x.amax((1, 2, 3), keepdim=True)
-figures.maps(((x - low) / (high - low)).permute(0, 2, 3, 1), subjects.attributions(few, explainers), across=True)
+plots.maps(((x - low) / (high - low)).permute(0, 2, 3, 1), tasks.attributions(few, explainers), across=True)
 
 # %% [markdown]
 # ## Five numbers for each explanation
@@ -99,7 +99,7 @@ metrics = {name: METRICS[name] for name in compared} | {
     "SaCo": METRICS["SaCo"].given(groups=groups),
     recut: METRICS["SaCo"].given(groups=groups - 1),
 }
-scores = run.by_images("scores", chosen, lambda of: evaluate(metrics, of, subjects.attributions(of, explainers)))
+scores = run.by_images("scores", chosen, lambda of: evaluate(metrics, of, tasks.attributions(of, explainers)))
 run.save(scores, "scores")
 flat = {name: own.missing for name in explainers if (own := scores.where(metric="SaCo", explainer=name)).missing}
 Markdown(
@@ -149,7 +149,7 @@ run.save(relations, "relations")
 figure, panels = plt.subplots(1, 3, figsize=(7.3, 3.6), sharey=True)
 titles = {signed: "ranking the images", magnitude: "the same, magnitudes", within: "ranking the explainers"}
 lowest, highest, among = published.load("saco_metric_correlation")["value"].tolist()
-colours = [figures.COLOURS["SaCo"]] * 4 + ["0.55", "0.85"]
+colours = [plots.COLOURS["SaCo"]] * 4 + ["0.55", "0.85"]
 for axes, (ranked, title) in zip(panels, titles.items(), strict=True):
     of = relations[relations["ranked"] == ranked].set_index("pair").loc[list(bars)]
     axes.bar(range(len(of)), of["mean"], color=colours, width=0.65)
@@ -163,7 +163,7 @@ for axes in panels[:2]:
     axes.hlines([lowest, highest], -0.4, 3.4, color="0.35", linestyle="--", linewidth=1)
     axes.hlines(among, 3.6, 4.4, color="0.35", linestyle="--", linewidth=1)
 panels[0].set_ylabel("rank correlation")
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # *Published* are the paper's numbers, averages over ViT-B, ViT-L and DeiT-B on CIFAR-10, CIFAR-100 and ImageNet: not the
@@ -188,7 +188,7 @@ for axes, ranked in zip(panels, (signed, within), strict=True):
     axes.set(title=titles[ranked])
     axes.tick_params(axis="y", rotation=0)
     axes.grid(False)
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## What stands behind the numbers

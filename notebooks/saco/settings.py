@@ -26,8 +26,8 @@
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 data = "cifar10"
-networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithlab.zoo.transformers
-training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithlab.study.networks
+networks = ["vit"]  # "vit": the small one of the study; else names of timm, see faithstudy.networks.transformers
+training = {}  # what differs from the recipe of the small network, such as {"epochs": 5}: see faithstudy.recipes
 training_seeds = [0]  # each is a network of its own
 weights = None  # a folder with weights of timm's networks; None: timm's own, for ImageNet
 path = None  # a folder with ImageNet photographs, for imagenet-folder
@@ -44,17 +44,17 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import stats
-from faithlab.claims import counted
 from faithlab.metrics import METRICS, evaluate
 from faithlab.metrics.saco import Groups, coefficient, influences
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, tables
-from faithlab.study.networks import introduced, vits
-from faithlab.study.results import Run
-from faithlab.trials import subjects, transformers
-from faithlab.trials.chance import RANDOM
+from faithstudy import plots, summaries, tables
+from faithstudy.claims import counted
+from faithstudy.recipes import introduced, vits
+from faithstudy.run import Run
+from faithstudy.trials import tasks, transformers
+from faithstudy.trials.chance import RANDOM
 
-figures.theme()
+plots.theme()
 run = Run("saco/settings", globals())
 
 # %% [markdown]
@@ -68,7 +68,7 @@ Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")
 
 # %% tags=["hide-input"]
 explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps": steps})}
-attributions = [subjects.attributions(s, explainers | {RANDOM: ("random", {"seed": seed})}) for s in chosen]
+attributions = [tasks.attributions(s, explainers | {RANDOM: ("random", {"seed": seed})}) for s in chosen]
 at, metric = f"SaCo, K = {groups}", METRICS["SaCo"].given(groups=groups)
 scores = Scores.concat(evaluate({at: metric}, s, maps) for s, maps in zip(chosen, attributions, strict=True))
 run.save(scores, "scores")
@@ -90,7 +90,7 @@ found = [scores.where(explainer=list(as_run), metric=at)]
 for subject, maps in zip(chosen, attributions, strict=True):
     given = {FIRST: {"layers": max(1, len(subject.model.blocks) - 1)}, RULES: {"normalised": False}}
     other = {f"{name}, {how}": (explainers[name], given[how]) for name, how in as_run.items()}
-    other = subjects.attributions(subject, other)
+    other = tasks.attributions(subject, other)
     found.append(evaluate({at: metric}, subject, other))
     for name, how in as_run.items():
         alike = {"explainer": f"{name}, {how}", "metric": "rank correlation"}
@@ -157,7 +157,7 @@ said = largest.unstack().map(lambda change: f"{change:.2f}" if change > 1e-9 els
 tables.styled(said.rename_axis(index=None, columns="largest change of a coefficient"))
 
 # %% tags=["hide-input"]
-_, asked, source, _ = headlines.best(run, "scale", scale)
+_, asked, source, _ = summaries.best(run, "scale", scale)
 counted_on = f"the first {count} of its {images} images" if images > count else f"its {count} image{'s' * (count > 1)}"
 recorded_on = (
     "" if asked["images"] == images else f"; {source}: the first {min(FIRST_FEW, asked['images'])} of {asked['images']}"
@@ -243,7 +243,7 @@ Markdown(
 )
 
 # %% tags=["hide-input", "headline"]
-asked, settings, source, _ = headlines.best(run, "options", options)
+asked, settings, source, _ = summaries.best(run, "options", options)
 named = f"SaCo, K = {settings['groups']}"
 by_option = {
     name: stats.paired(asked, {"explainer": f"{name}, {how}"}, {"explainer": name}, metric=named)
@@ -251,8 +251,8 @@ by_option = {
 }
 apart = [name for name, change in by_option.items() if change.low > 0 or change.high < 0]
 most = max(apart, key=lambda name: abs(float(by_option[name])), default="")
-scaled = headlines.best(run, "scale", scale).table
-told = headlines.best(run, "precision", precision).table
+scaled = summaries.best(run, "scale", scale).table
+told = summaries.best(run, "precision", precision).table
 by_change = scaled.groupby(["weight", "change"])["largest"].max()
 by_weight = by_change.groupby("weight").max()
 by_ratio = [
@@ -272,7 +272,7 @@ Markdown(
     )
     + f" ({settings['images']} images). **Weights: "
     f"{'only ratios' if by_weight['difference'] < 1e-6 < by_weight['ratio'] else 'yes' if by_weight.max() > 1e-6 else 'no'}.** "
-    f"Where pairs count with ratios, a coefficient changes by {headlines.listed(by_ratio)}, and by "
+    f"Where pairs count with ratios, a coefficient changes by {summaries.listed(by_ratio)}, and by "
     + ("rounding alone" if by_weight["difference"] < 1e-6 else f"up to {by_weight['difference']:.2f}")
     + f" where they count with differences (the first {min(FIRST_FEW, settings['images'])}). **Precision: "
     f"{'some' if changed > 0 else 'no'} coefficients, {'the mean of ' + str(beyond) if beyond else 'no mean'}.** bfloat16 changes {changed:.0%} of "

@@ -29,7 +29,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 4  # recognised test images
 patch = 8  # side of a patch in pixels: 16 patches in the recorded run
 most_features = 12  # the last patches are one feature where there are more; twice the subsets with each
@@ -48,15 +48,15 @@ import matplotlib.pyplot as plt
 from IPython.display import Markdown
 
 from faithlab import search, segments, stats
-from faithlab.claims import best, better
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import optimum, searches, subjects
+from faithstudy import plots, recipes, summaries, tables
+from faithstudy.claims import best, better
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run, recorded
+from faithstudy.trials import optimum, searches, tasks
 
-figures.theme()
+plots.theme()
 run = Run("trace/annealing", globals())
 
 # %% [markdown]
@@ -69,8 +69,8 @@ run = Run("trace/annealing", globals())
 # %% tags=["hide-input"]
 chosen, answers = [], []
 for training_seed in training_seeds:
-    recipe = networks.changed(networks.RESNET9, {**training, "seed": training_seed})
-    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
+    recipe = recipes.changed(recipes.RESNET9, {**training, "seed": training_seed})
+    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     patches = segments.patches(*subject.x.shape[-2:], patch)
     chosen.append(dataclasses.replace(subject, segments=patches.clamp(max=most_features - 1)))
     answers.append(optimum.all_subsets(chosen[-1])[0])
@@ -142,14 +142,14 @@ run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order so far, as a part of the exact optimum, mean over the images with its 95 % interval, against the masked inputs asked about so far, a part of those that all of annealing asks about. A start that is no random order has been paid for. Of the recorded run where there is one.", "name": "tr-searches"}, "image": {"alt": "Line chart: share of the questions of annealing against the part of the optimum reached, one line for each of four searches."}} tags=["hide-input", "answer"]
 part = stats.Statistic(stats.mean, within=(-1.0, 1.0))  # the reverse of the best order, and that order
-told, *_ = headlines.best(run, "scores", scores)
+told, *_ = summaries.best(run, "scores", scores)
 figure, axes = plt.subplots(figsize=(7.2, 3.6))
 for name, style in zip([*paths][:4], ("-", "--", "-.", ":"), strict=True):
     curve = stats.estimate(told, part, metric=QUESTIONS, explainer=name)
-    figures.band(axes, [100 * share for share in SPENT], curve, linestyle=style, label=name)
+    plots.band(axes, [100 * share for share in SPENT], curve, linestyle=style, label=name)
 axes.set(xlabel="masked inputs asked about, % of those that all of annealing asks about", ylabel="part of the optimum")
 axes.legend()
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # **How short is a short search?** On a large network only some proposals after the greedy order can be afforded. A share of

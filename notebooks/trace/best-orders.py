@@ -26,7 +26,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 training_seed = 0  # of ResNet-9; the others have the study's
 compared = [  # network, features, readout, recognised inputs, forwards for each, proposals of annealing: about as many
     "resnet9 16 p 3 700 160",
@@ -52,11 +52,11 @@ from IPython.display import Markdown
 from faithlab import search, stats
 from faithlab.scores import Scores
 from faithlab.stats.samples import Statistic
-from faithlab.study import figures, headlines, provenance, searched, tables
-from faithlab.study.results import Run
-from faithlab.trials import optimum, searches
+from faithstudy import plots, provenance, search_settings, summaries, tables
+from faithstudy.run import Run
+from faithstudy.trials import optimum, searches
 
-figures.theme()
+plots.theme()
 run = Run("trace/best-orders", globals())
 
 # %% [markdown]
@@ -99,15 +99,15 @@ def known(table, score):
 
 def studied(case):
     """The rows of a case: how good the best order of the searches is."""
-    subject, readout = searched.subject(case, **own), searched.READOUTS[case.readout]
+    subject, readout = search_settings.subject(case, **own), search_settings.READOUTS[case.readout]
     score, device = subject.score(readout), subject.x.device
     few = subject.part(torch.arange(0 if case.network in photograph_networks else min(certified, len(subject.x))))
     table = None
     if len(few.x) and case.features <= EXACT:
         if (which := (*case[:2], len(few.x))) not in complete:
             step = f"all subsets of {case.features} features of {len(few.x)} inputs of {case.network}"
-            complete[which] = run.kept(step, partial(optimum.all_subsets, few, searched.READOUTS.values()))
-        table = complete[which][[*searched.READOUTS].index(case.readout)]
+            complete[which] = run.kept(step, partial(optimum.all_subsets, few, search_settings.READOUTS.values()))
+        table = complete[which][[*search_settings.READOUTS].index(case.readout)]
     score = search.Remembered(score if table is None else known(table, score))  # by all searches together
     about = {"readout": readout, "most": case.most, "moves": case.moves, "seed": seed}
     found = searches.compare(score, subject.images.to(device), case.features, **about)
@@ -136,7 +136,7 @@ def studied(case):
     return Scores.concat(rows) if rows else None
 
 
-cases = searched.cases(compared)
+cases = search_settings.cases(compared)
 found = [run.kept(str(case), partial(studied, case)) for case in cases]
 if not (there := [rows for rows in found if rows is not None]):
     raise ValueError(
@@ -149,10 +149,10 @@ run.save(shares, "shares")
 # The figure and the tables are of the recorded run, where there is one, but for that of seconds.
 
 # %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order that any of the searches found, as a share of the optimum, of an estimate of it, and of a bound that no order exceeds: mean over the inputs with its 95 % interval. Each row: a network, number of features, readout (p: probability, y: logit). 1 is the optimum, the estimate, or the bound; an estimate can be exceeded. Below a bound it is not known whether the order or the bound falls short. Of the recorded run where there is one.", "name": "tr-best-orders"}, "image": {"alt": "Dot plot with intervals, a row for each network, number of features and readout: shares of the optimum lie close to 1, those of the estimate little below, those of the bound between a half and 0.9."}} tags=["hide-input", "answer"]
-told, settings, source, machine = headlines.best(run, "shares", shares)
+told, settings, source, machine = summaries.best(run, "shares", shares)
 kinds = {kind.removeprefix("share of the "): {"metric": kind} for kind in (OPTIMUM, ESTIMATE, BOUND)}
 kinds = {name: of for name, of in kinds.items() if of["metric"] in told.labels("metric")}
-readouts = {f", {readout.__name__}": f", {letter}" for letter, readout in searched.READOUTS.items()}
+readouts = {f", {readout.__name__}": f", {letter}" for letter, readout in search_settings.READOUTS.items()}
 
 
 def short(block):
@@ -168,7 +168,7 @@ MEAN_SHARE = Statistic(stats.mean, within=(float("-inf"), 1.0))  # no share is l
 of_share = {OPTIMUM: MEAN_SHARE, BOUND: MEAN_SHARE, ESTIMATE: Statistic(stats.mean)}  # an estimate may be too low
 certain = {name: of_share[of["metric"]] for name, of in kinds.items()}
 look = {"row": "network", "label": "share", "marks": {1: "all of it"}}
-figures.dots(brief, kinds, statistics=certain, **look, explainer="best")
+plots.dots(brief, kinds, statistics=certain, **look, explainer="best")
 
 # %% [markdown]
 # A share of the optimum says it exactly. The share of the bound of an order that is better than chance is the least that it can be. A share
@@ -189,7 +189,7 @@ def of(network, kind, whom):
 
 columns = {f"ours, {OPTIMUM}": (OPTIMUM, "ours"), f"best, {OPTIMUM}": (OPTIMUM, "best")}
 columns |= {f"best, {kind}": (kind, "best") for kind in (ESTIMATE, BOUND)}
-asked = [case.called for case in searched.cases(settings["compared"])]
+asked = [case.called for case in search_settings.cases(settings["compared"])]
 said = {network: {column: of(network, *which) for column, which in columns.items()} for network in asked}
 tables.prose(pd.DataFrame(said).T.rename_axis("network").reset_index())
 
@@ -205,7 +205,7 @@ tables.prose(pd.DataFrame(said).T.rename_axis("network").reset_index())
 def again():
     """The values of every run of the searches that draw, as parts of the best of them all."""
     case = cases[0]._replace(inputs=repeated)
-    subject, readout = searched.subject(case, **own), searched.READOUTS[case.readout]
+    subject, readout = search_settings.subject(case, **own), search_settings.READOUTS[case.readout]
     score, identity = search.Remembered(subject.score(readout)), subject.images.to(subject.x.device)
     values = {}
     for name, draw in itertools.product(("annealing", "tabu search", "genetic algorithm"), range(runs)):
@@ -225,7 +225,7 @@ def again():
 
 runs_here = run.kept("the runs with other random numbers", again)
 run.save(runs_here, "repeats")
-runs_told = headlines.best(run, "repeats", runs_here).table
+runs_told = summaries.best(run, "repeats", runs_here).table
 luck = {}
 for name in runs_told.labels("explainer"):
     values = torch.stack([block.values[:, 0] for block in runs_told.where(explainer=name)])
@@ -249,7 +249,7 @@ tables.prose(pd.DataFrame(luck).T.rename_axis("search").reset_index()).set_capti
 def clocked():
     """Forwards and seconds of every search for each input, none of which knows what another has asked."""
     case = cases[0]._replace(inputs=timed)
-    subject, readout = searched.subject(case, **own), searched.READOUTS[case.readout]
+    subject, readout = search_settings.subject(case, **own), search_settings.READOUTS[case.readout]
     score, device = subject.score(readout), subject.x.device
     score(torch.ones(timed, 1, case.features, dtype=torch.bool, device=device))  # the first call prepares
     about = {"readout": readout, "most": case.most, "moves": case.moves, "seed": seed}
@@ -288,13 +288,13 @@ found_of = {}
 for cell, of in stats.summary(Scores(others), ["metric", "network"]):
     found_of.setdefault(cell["metric"].removeprefix("share of the "), []).append(round(100 * float(of)))
 elsewhere = [f"{' to '.join(map(str, sorted({min(of), max(of)})))} % of the {what}" for what, of in found_of.items()]
-elsewhere = f" Elsewhere it is {headlines.listed(elsewhere)}." if elsewhere else ""
+elsewhere = f" Elsewhere it is {summaries.listed(elsewhere)}." if elsewhere else ""
 lead = {
     OPTIMUM: f"**{' to '.join(f'{100 * float(parts[network]):.1f} %' for network in (order[0], order[-1]))} of the optimum**, where that is known",
     BOUND: "**How good is not known, but how bad at most**",
     ESTIMATE: "**Nothing is certain of these**",
 }[kind]
-spreads = headlines.listed([f"{of['spread of a run']} ({name})" for name, of in luck.items()])
+spreads = summaries.listed([f"{of['spread of a run']} ({name})" for name, of in luck.items()])
 Markdown(
     f"{lead}: the best of the searches reaches {' to '.join(ends)}, as a mean share of the {kind.removeprefix('share of the ')}.{elsewhere} One run of "
     f"a search is not another: their values differ by {spreads}, as a standard deviation over {drawn} ({source})."

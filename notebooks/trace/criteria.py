@@ -25,7 +25,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 2  # recognised test images; the paper has 200
 patch_sides = [8, 4]  # of the patches in pixels, 16 and 64 of them; 2 is dear
 steps = 100  # of annealing, through the paper's temperatures; the paper takes 5000
@@ -46,17 +46,19 @@ import torch
 from IPython.display import Markdown, display
 
 from faithlab import search, segments, stats
-from faithlab.claims import above, below, better, premise
 from faithlab.metrics import METRICS, evaluate, fidelity
-from faithlab.readouts import probability
+from faithlab.outputs import probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, profiles, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import optimum, subjects
-from faithlab.zoo import datasets, folds
+from faithstudy import plots, profiles, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, below, better, premise
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.networks import folds
+from faithstudy.run import Run
+from faithstudy.trials import optimum, tasks
 
-figures.theme()
+plots.theme()
 run = Run("trace/criteria", globals())
 
 # %% [markdown]
@@ -66,8 +68,7 @@ run = Run("trace/criteria", globals())
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 test = datasets.load(recipes[0].data, "test")
 chosen = [
-    subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
-    for recipe in recipes
+    tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision) for recipe in recipes
 ]
 
 
@@ -99,7 +100,7 @@ for (n, subject), side in itertools.product(enumerate(chosen), patch_sides):
     count = segments.count(patches.segments)
     find = partial(optimum.orders, sought, patches, steps=steps, seed=seed, progress=True)
     found[n, side] = run.kept(f"orders of {count} patches, network {n}", find)  # a killed run finds it made
-    orders = found[n, side] | subjects.attributions(patches, {"Random": ("random", {"seed": seed})})
+    orders = found[n, side] | tasks.attributions(patches, {"Random": ("random", {"seed": seed})})
     asked = evaluate({name: METRICS[name] for name in ("MoRF", "LeRF")}, patches, orders)
     rows.append(asked.labelled(variant="patches", level=count))
     every = [k / count for k in range(count + 1)]
@@ -112,7 +113,7 @@ run.save(curves, "curves")
 # %% mystnb={"figure": {"caption": "What each search reaches under each criterion, with 95 % intervals over the images: 1 is the best order found for that criterion, 0 a random one. Columns: the number of patches. Of the recorded run where there is one.", "name": "tr-criteria"}, "image": {"alt": "Dot plots, one per number of patches: five searches, a dot for MoRF and one for LeRF each."}} tags=["hide-input", "answer"]
 BEST = {"MoRF": "TRACE-Mo-p", "LeRF": "TRACE-Le-p"}
 searches = ["TRACE-p", "TRACE-Le-p", "TRACE-Mo-p", "Greedy-Le", "Greedy-Mo"]
-told = headlines.best(run, "scores", scores).table
+told = summaries.best(run, "scores", scores).table
 figure, grid = plt.subplots(1, len(told.labels("level")), figsize=(7.3, 3), sharey=True, squeeze=False)
 for axes, count in zip(grid[0], sorted(told.labels("level")), strict=True):
     for offset, marker, (criterion, top) in zip((-0.12, 0.12), "os", BEST.items(), strict=True):
@@ -126,8 +127,8 @@ for axes, count in zip(grid[0], sorted(told.labels("level")), strict=True):
     axes.axvline(0, color="0.4", linewidth=1)
 grid[0, 0].set_yticks(range(len(searches)), searches)
 grid[0, 0].invert_yaxis()
-figures.key(figure, grid[0, 0])
-figures.show(figure)
+plots.key(figure, grid[0, 0])
+plots.show(figure)
 
 # %% [markdown]
 # These are the curves behind the points. TRACE-Le seeks the highest in the upper row, TRACE-Mo the lowest in the lower one; the
@@ -143,13 +144,13 @@ for (row, way), (column, count) in itertools.product(enumerate(("LeRF", "MoRF"))
     for name in (*searches, "Random"):
         curve = stats.estimate(curves, metric=f"probability left, {way}", explainer=name, level=count)
         look = {"linestyle": looks[name]} if name in looks else {"color": "0.4", "linewidth": 1}
-        figures.band(grid[row, column], gone, curve, label=name, **look)
+        plots.band(grid[row, column], gone, curve, label=name, **look)
     grid[row, column].set_title(f"{way}, t = {count:.0f}")
 grid[0, 0].set_ylim(0, 1)
 figure.supxlabel("share of patches removed", fontsize="medium")
 figure.supylabel("probability of the class", fontsize="medium")
-figures.key(figure, grid[0, 0])
-figures.show(figure)
+plots.key(figure, grid[0, 0])
+plots.show(figure)
 
 # %% mystnb={"figure": {"caption": "What the three objectives call relevant in the same images, coarse patches above and fine ones below (rank squared, brighter is more relevant).", "name": "tr-objectives"}, "image": {"alt": "Grid of small pictures: photographs in the first row, then the maps of TRACE-Le-Mo, TRACE-Le and TRACE-Mo for coarse and for fine patches."}} tags=["hide-input"]
 maps = {}
@@ -157,10 +158,10 @@ for side in patch_sides:
     patches = cut(chosen[0], side).segments
     for label, name in (("Le-Mo", "TRACE-p"), ("Le", "TRACE-Le-p"), ("Mo", "TRACE-Mo-p")):
         maps[f"{label}, {segments.count(patches)}"] = segments.spread(found[0, side][name].cpu(), patches)
-figures.maps(test.inputs[chosen[0].images[:6]].permute(0, 2, 3, 1), maps)
+plots.maps(test.inputs[chosen[0].images[:6]].permute(0, 2, 3, 1), maps)
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 finest = max(told.where(metric="MoRF", explainer="TRACE-Mo-p").labels("level"))
 
 
@@ -197,7 +198,7 @@ Markdown(
 # %% tags=["hide-input"]
 recipe = folds.normal(profiles.defaults("reco-mege/normal"))[0]
 worn = datasets.load(recipe.data, "test", standardised=False)
-shirt = subjects.subject(recipe, subjects.recognised(recipe, 1), name="ResNet-18", precision=precision)
+shirt = tasks.subject(recipe, tasks.recognised(recipe, 1), name="ResNet-18", precision=precision)
 labelled = {"Le-Mo": "LeRF - MoRF", "Le": "LeRF", "Mo": "MoRF"}
 ordered, alike = {}, []
 for side in clothes_sides:
@@ -231,7 +232,7 @@ counts = sorted(neighbours["patches"].unique())
 said = neighbours.pivot(index="objective", columns="patches", values="correlation")
 photograph = worn.inputs[shirt.images][0].float()
 cuts = {segments.count(of): of for of in (cut(shirt, side).segments for side in clothes_sides)}
-figures.pictures(
+plots.pictures(
     [[photograph / photograph.max(), *(segments.spread(ordered[o, n], cuts[n])[0] for n in counts)] for o in labelled],
     above=[[worn.classes[int(shirt.target)], *(f"t = {n}" for n in counts)]],
     below=[["", *(f"{said.loc[o, n]:.2f}".replace("-", "−") for n in counts)] for o in labelled],
@@ -240,7 +241,7 @@ figures.pictures(
 )
 
 # %% tags=["hide-input"]
-of_maps, _, source_of_maps, _ = headlines.best(run, "neighbours", neighbours)
+of_maps, _, source_of_maps, _ = summaries.best(run, "neighbours", neighbours)
 table = of_maps.pivot(index="objective", columns="patches", values="correlation").rename(columns="{} patches".format)
 table.index = [f"TRACE-{objective}" for objective in table.index]
 table = table.map(lambda correlation: f"{correlation:.2f}".replace("-", "−")).reset_index(names="ranks of neighbours")
@@ -283,7 +284,7 @@ run.claim(
 # with all, the order of the others costs LeRF nothing, and MoRF begins with the few.
 
 # %% tags=["hide-input"]
-followed_best, _, source_of_curves, _ = headlines.best(run, "curves", curves)
+followed_best, _, source_of_curves, _ = summaries.best(run, "curves", curves)
 of_curves, of_scores = (name.split(",")[0].removesuffix(" run") for name in (source_of_curves, source))
 quarter = partial(lambda k, sample: sample.mean()[:, k], round(finest / 4))
 possible = []

@@ -27,7 +27,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 2  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels: 64 patches; the paper has 49
 steps = 200  # of annealing; 1000 in the recorded run, 5000 in the paper
@@ -49,19 +49,20 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import search, segments, stats
-from faithlab.claims import above, best
 from faithlab.metrics import METRICS, evaluate, fidelity, trajectory
-from faithlab.readouts import logit, probability
+from faithlab.outputs import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, tables
-from faithlab.study.names import named
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import optimum, subjects
-from faithlab.zoo import datasets
-from faithlab.zoo.training import accuracy
+from faithstudy import plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import above, best
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.display_names import named
+from faithstudy.networks.training import accuracy
+from faithstudy.run import Run, recorded
+from faithstudy.trials import optimum, tasks
 
-figures.theme()
+plots.theme()
 run = Run("trace/explainers", globals())
 
 # %% [markdown]
@@ -72,7 +73,7 @@ recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in 
 test = datasets.load(recipes[0].data, "test")
 chosen = []
 for recipe in recipes:
-    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
+    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     chosen.append(dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch)))
 features = segments.count(chosen[0].segments)
 Markdown(
@@ -115,7 +116,7 @@ for subject in chosen:
     find = partial(optimum.best_orders, ours, subject, seed=seed, progress=True)
     better, bounds = run.kept(f"best orders of {one}", find)
     certificates.append(evaluate(ours, subject, better) + bounds)
-    attributions.append(found | subjects.attributions(subject, explainers | controls, batch_size=32))
+    attributions.append(found | tasks.attributions(subject, explainers | controls, batch_size=32))
 
 # %% [markdown]
 # An order becomes a map by the rank of each patch, squared, so that the first patches stand out.
@@ -127,7 +128,7 @@ ranks = {
     for name in ("TRACE-p", "GradCAM", "RISE", "EBP", "IG")
 }
 pixels = subject.segments.flatten().to(subject.x.device)
-figures.maps(test.inputs[subject.images[:6]].permute(0, 2, 3, 1), {name: of[:, pixels] for name, of in ranks.items()})
+plots.maps(test.inputs[subject.images[:6]].permute(0, 2, 3, 1), {name: of[:, pixels] for name, of in ranks.items()})
 
 # %% [markdown]
 # ## What the explainers attain
@@ -154,8 +155,8 @@ scores += optimum.shares(scores)
 run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "Attainable share: LeRF \u2212 MoRF as a part of what TRACE reaches on the same image, mean over the images with its 95 % interval. 0 is chance, 1 is the best order that was found. *Best of the eight* takes, for every image, the explainer that is best there. Of the recorded run where there is one.", "name": "tr-shares"}, "image": {"alt": "Dot plot with intervals: eight explainers, the best of them for each image, a random order and two greedy searches against the attainable share."}} tags=["hide-input", "answer"]
-told = headlines.best(run, "scores", scores).table
-figures.dots(told, {"": {}}, label="attainable share", metric=optimum.SHARE, marks={0: "chance", 1: "TRACE"})
+told = summaries.best(run, "scores", scores).table
+plots.dots(told, {"": {}}, label="attainable share", metric=optimum.SHARE, marks={0: "chance", 1: "TRACE"})
 
 # %% [markdown]
 # The figure shows shares of what *annealing* finds. [A better search](../../book/trace/deviations) finds more. Of *the best order
@@ -176,7 +177,7 @@ heads = ["explainer", "share of what annealing found", "of the best order known"
 tables.prose(pd.DataFrame(rows, columns=heads))
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 shares = {
     name: stats.estimate(told, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=name)
     for name in (*explainers, "best of the eight", "Random")
@@ -185,12 +186,12 @@ shares = {
 nearest, *others = sorted((name for name in shares if name in explainers), key=lambda name: -float(shares[name]))
 pairs = [({"explainer": nearest}, {"explainer": name}) for name in others]
 ahead = sum(bool((stats.paired(told, *pair, metric=optimum.SHARE).low > 0).all()) for pair in pairs)
-data = headlines.listed([named(name.split()[0]) for name in told.labels("dataset")])
+data = summaries.listed([named(name.split()[0]) for name in told.labels("dataset")])
 Markdown(
     f"**{nearest}** comes nearest, with {tables.share(shares[nearest])} of what TRACE finds on the same image, where a random order has "
     f"{tables.share(shares['Random'])}; it is clearly ahead of {ahead} of the {len(others)} other explainers. The best of the eight on "
     f"each image, chosen with hindsight, has {tables.share(shares['best of the eight'])} ({source}: {shares[nearest].images} images of "
-    f"{data}; {headlines.listed(told.labels('network'))})."
+    f"{data}; {summaries.listed(told.labels('network'))})."
 )
 
 # %% [markdown]
@@ -233,7 +234,7 @@ for row, readout in zip(grid, LEFT.values(), strict=True):
 for axes in grid[-1]:
     axes.set_xlabel("removed patches")
 figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="upper center", ncols=5, bbox_to_anchor=(0.5, 0.02))
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # ## Beside Table 1

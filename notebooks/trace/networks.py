@@ -28,7 +28,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 3  # recognised test images
 patch = 8  # side of a patch of these, in pixels
 steps = 50  # of annealing on ResNet-9
@@ -72,21 +72,22 @@ import pandas as pd
 import torch
 from IPython.display import HTML, Markdown
 
-import faithlab.references
+import faithlab.baselines
 from faithlab import search, segments, stats
-from faithlab.claims import best, trend
 from faithlab.metrics import METRICS, evaluate, fidelity, trajectory
-from faithlab.readouts import logit, probability
+from faithlab.outputs import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, published, tables
-from faithlab.study.names import named
-from faithlab.study.networks import RESNET9, changed
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run, recorded
-from faithlab.trials import optimum, subjects
-from faithlab.zoo import datasets, pretrained
+from faithstudy import plots, published, summaries, tables
+from faithstudy.claims import best, trend
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.display_names import named
+from faithstudy.networks import pretrained
+from faithstudy.recipes import RESNET9, changed
+from faithstudy.run import Run, recorded
+from faithstudy.trials import optimum, tasks
 
-figures.theme()
+plots.theme()
 run = Run("trace/networks", globals())
 
 # %% [markdown]
@@ -99,13 +100,13 @@ run = Run("trace/networks", globals())
 # %% tags=["hide-input"]
 def stand_ins(side):
     """The references by name; the blur's width grows with the image."""
-    return {**faithlab.references.NAMED, "blur": partial(faithlab.references.blur, sigma=side / 8)}
+    return {**faithlab.baselines.NAMED, "blur": partial(faithlab.baselines.blur, sigma=side / 8)}
 
 
 subjects_of, others = [], {}
 for s in training_seeds:
     recipe = changed(RESNET9, {**training, "seed": s})
-    small = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
+    small = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     cells = segments.patches(*small.x.shape[-2:], patch)
     subjects_of.append(dataclasses.replace(small, segments=cells, references=stand_ins(small.x.shape[-1])))
     others["ResNet-9"] = datasets.load(recipe.data, "test").model_inputs(slice(-500, None)).to(small.x.device)
@@ -114,7 +115,7 @@ device = small.x.device
 
 def photographed(name, network, data, pictures, places, side):
     """A network with some photographs of a set, cut into patches."""
-    found = subjects.subject(network, places, data=pictures, dataset=f"{data} test", name=name, precision=precision)
+    found = tasks.subject(network, places, data=pictures, dataset=f"{data} test", name=name, precision=precision)
     size = found.x.shape[-2:]
     return dataclasses.replace(found, segments=segments.patches(*size, side), references=stand_ins(size[-1]))
 
@@ -122,7 +123,7 @@ def photographed(name, network, data, pictures, places, side):
 pictures = datasets.load(photographs, "test", **({"path": photographs_path} if photographs_path else {}))
 for name in networks:
     network = pretrained.load(name).to(device)
-    places = subjects.recognised(network, photographs_judged, pictures, batch_size=16)
+    places = tasks.recognised(network, photographs_judged, pictures, batch_size=16)
     subjects_of.append(photographed(name, network, photographs, pictures, places, photograph_patch))
 first = next(s for s in subjects_of if s.network == networks[0])
 more, known = [], {}
@@ -132,9 +133,9 @@ for subject in [s for s in subjects_of if s.network in networks and folder]:
     name, count = subject.network, more_photographs if subject is first else more_of_others
     if not count:
         continue
-    found = partial(subjects.recognised, subject.model, len(of_folder), of_folder)
+    found = partial(tasks.recognised, subject.model, len(of_folder), of_folder)
     known[name] = run.kept(f"recognised by {name}", found)
-    places = subjects.evenly(known[name], count)
+    places = tasks.evenly(known[name], count)
     more.append(photographed(name, subject.model, "imagenet-folder", of_folder, places, more_patch))
 every = [*subjects_of, *more]
 Markdown(
@@ -176,7 +177,7 @@ for subject in subjects_of:
     large = subject.x.shape[-1] > 64
     explainers = explaining(subject, rise_samples, ep_steps)
     one = f"{subject.network}, seed {subject.training_seed}"  # a killed run finds what is done, network by network
-    explain = partial(subjects.attributions, subject, explainers | controls, batch_size=4 if large else 16)
+    explain = partial(tasks.attributions, subject, explainers | controls, batch_size=4 if large else 16)
     explained = run.kept(f"explanations of {one}", explain)
     length = photograph_steps if large else steps
     for reference in references:
@@ -211,7 +212,7 @@ def of_block(metrics, part):
     greedy = search.greedy(part.score(metric.readout, metric.reference), len(part.x), **asked)
     found["Greedy-Le"] = search.heat_map(greedy.order)
     chosen = explaining(part, more_rise_samples, more_ep_steps) | controls
-    return evaluate(metrics, part, found | subjects.attributions(part, chosen, batch_size=4)) + bounds
+    return evaluate(metrics, part, found | tasks.attributions(part, chosen, batch_size=4)) + bounds
 
 
 for reference, subject in itertools.product(references, more):
@@ -221,7 +222,7 @@ for reference, subject in itertools.product(references, more):
         one = f"{subject.network}, photographs of a folder from {int(block[0])}, {reference}"
         asked.append(run.kept(one, partial(of_block, ours, subject.part(block))))
     annealed = annealed_photographs if annealed_photographs and subject.network == networks[0] else 0
-    for block in subjects.evenly(every_one, annealed).split(4) if annealed else ():
+    for block in tasks.evenly(every_one, annealed).split(4) if annealed else ():
         part = subject.part(block)
         find = partial(optimum.orders, ours, part, steps=annealing_steps, seed=seed, progress=True)
         found = run.kept(f"annealing from {int(block[0])}, {reference}", find)
@@ -328,8 +329,8 @@ def shown_groups(scores):
     return {called(scores, c) + f", {c['reference']}" * several: c for c in cells}
 
 
-told, _, source, _ = headlines.best(run, "scores", scores)
-figures.dots(
+told, _, source, _ = summaries.best(run, "scores", scores)
+plots.dots(
     told, shown_groups(told), label="attainable share", metric=optimum.SHARE, marks={0: "chance", 1: "best order"}
 )
 
@@ -353,7 +354,7 @@ tables.prose(pd.DataFrame(said).fillna("–").rename_axis("explainer").reset_ind
 own = maps[networks[0], references[0]]
 ranks = {name: search.heat_map(trajectory.trajectory(own[name])) for name in ("TRACE-p", "Greedy-Le", "GradCAM", "IG")}
 coarse = first.segments[::4, ::4].flatten().to(device)
-figures.maps(
+plots.maps(
     pictures.inputs[first.images[:5]].permute(0, 2, 3, 1)[:, ::4, ::4],
     {name: of[:, coarse] for name, of in ranks.items()},
     across=len(first.images) < 3,
@@ -374,13 +375,13 @@ metrics = {
     )
     for reference in ("zero", "blur")
 }
-chosen = {photographs: (pictures, subjects.recognised(first.model, deletion_photographs, pictures, batch_size=16))}
+chosen = {photographs: (pictures, tasks.recognised(first.model, deletion_photographs, pictures, batch_size=16))}
 if networks[0] in known:
-    chosen["imagenet-folder"] = of_folder, subjects.evenly(known[networks[0]], more_deletion)
+    chosen["imagenet-folder"] = of_folder, tasks.evenly(known[networks[0]], more_deletion)
 rows = []
 for (data, (of, places)), side in itertools.product(chosen.items(), deletion_sides):
     cut = photographed(networks[0], first.model, data, of, places, side)
-    random = subjects.attributions(cut, controls)
+    random = tasks.attributions(cut, controls)
     for metric in metrics.values():
         asked = evaluate({"probability left, MoRF": metric}, cut, random)
         rows.append(asked.labelled(variant="patches of side", level=side))

@@ -35,7 +35,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 4  # recognised test images
 patch = 8  # side of a patch in pixels: 16 patches in the recorded run
 most_features = 12  # the last patches are one feature where there are more; twice the subsets with each
@@ -56,16 +56,16 @@ import torch
 from IPython.display import Markdown
 
 from faithlab import search, segments, stats
-from faithlab.claims import above, below, better, counted
 from faithlab.metrics import METRICS, evaluate, trajectory
-from faithlab.readouts import logit, probability
+from faithlab.outputs import logit, probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import optimum, searches, subjects
+from faithstudy import plots, recipes, summaries, tables
+from faithstudy.claims import above, below, better, counted
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run
+from faithstudy.trials import optimum, searches, tasks
 
-figures.theme()
+plots.theme()
 run = Run("trace/optimality", globals())
 
 # %% [markdown]
@@ -78,8 +78,8 @@ run = Run("trace/optimality", globals())
 # %% tags=["hide-input"]
 chosen, answers = [], []
 for training_seed in training_seeds:
-    recipe = networks.changed(networks.RESNET9, {**training, "seed": training_seed})
-    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
+    recipe = recipes.changed(recipes.RESNET9, {**training, "seed": training_seed})
+    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     patches = segments.patches(*subject.x.shape[-2:], patch)
     chosen.append(dataclasses.replace(subject, segments=patches.clamp(max=most_features - 1)))
     answers.append(optimum.all_subsets(chosen[-1]))
@@ -136,7 +136,7 @@ for (n, subject), (name, (metric, i)) in itertools.product(enumerate(chosen), SO
 # %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it. Bands: 95 % intervals over the images, of the bound. Of the recorded run where there is one.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
 scores = Scores.concat(rows)
 run.save(scores, "scores")
-told, *_ = headlines.best(run, "scores", scores)
+told, *_ = summaries.best(run, "scores", scores)
 figure, grid = plt.subplots(1, 2, figsize=(8, 3.4))
 looks = {"complete search": {"color": "C0", "linewidth": 3.5, "alpha": 0.5}}
 looks |= {"annealing": {"color": "C1", "linewidth": 1.6}, "greedy": {"color": "C2", "linewidth": 1.6}}
@@ -145,11 +145,11 @@ for axes, (suffix, title) in zip(grid, {"": "probability (-p)", " of logits": "l
     for (criterion, style), (explainer, look) in itertools.product({"LeRF": "-", "MoRF": "--"}.items(), looks.items()):
         curve = stats.estimate(told, average, metric=f"curve of {criterion}{suffix}", explainer=explainer)
         bound = explainer == "complete search"
-        draw, of = (partial(figures.band, axes), curve) if bound else (axes.plot, curve.value)
+        draw, of = (partial(plots.band, axes), curve) if bound else (axes.plot, curve.value)
         draw(range(len(curve.value)), of, linestyle=style, label=f"{explainer}, {criterion}", **look)
     axes.set(xlabel="removed patches", ylabel=title[:-5], title=title)
 figure.legend(*axes.get_legend_handles_labels(), loc="upper center", ncols=3, bbox_to_anchor=(0.5, 0.02))
-figures.show(figure)
+plots.show(figure)
 
 # %% [markdown]
 # The gap to the bound in this build, mean over the images with its 95 % interval. The column *optimum* is how far the bound itself is from
@@ -195,7 +195,7 @@ for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     limits += [scored(subject, limit / top, SLACK, "five searches")]
 limits = Scores.concat(limits)
 run.save(limits, "limits")
-of_best, _, source, _ = headlines.best(run, "limits", limits)
+of_best, _, source, _ = summaries.best(run, "limits", limits)
 right = stats.estimate(of_best, metric=RIGHT)
 Markdown(
     f"An upper limit of the optimum, estimated from what five searches found and meant to be right in 95 % of the cases, is not below it in "
@@ -213,7 +213,7 @@ Markdown(
 # %% tags=["hide-input"]
 exact = {"MoRF": [], "LeRF": []}
 for subject in chosen:
-    worth = subjects.attributions(subject, {"worth": "input-x-gradient"})["worth"]
+    worth = tasks.attributions(subject, {"worth": "input-x-gradient"})["worth"]
 
     def additive(keep, images=None, worth=worth):
         return (keep * (worth[:, None] if images is None else worth[images])).sum(-1)

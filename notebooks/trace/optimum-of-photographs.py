@@ -46,17 +46,18 @@ import pandas as pd
 import torch
 from IPython.display import Markdown
 
-from faithlab import draws, search, segments, stats
+from faithlab import rng, search, segments, stats
 from faithlab.metrics import METRICS, trajectory
-from faithlab.readouts import probability
+from faithlab.outputs import probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, tables
-from faithlab.study.names import named
-from faithlab.study.results import Run
-from faithlab.trials import optimum, subjects
-from faithlab.zoo import datasets, pretrained
+from faithstudy import plots, summaries, tables
+from faithstudy.data import datasets
+from faithstudy.display_names import named
+from faithstudy.networks import pretrained
+from faithstudy.run import Run
+from faithstudy.trials import optimum, tasks
 
-figures.theme()
+plots.theme()
 run = Run("trace/optimum-of-photographs", globals())
 
 # %% [markdown]
@@ -68,13 +69,13 @@ run = Run("trace/optimum-of-photographs", globals())
 # %% tags=["hide-input"]
 pictures = datasets.load(data, "test", **({"path": path} if path else {}))
 model = pretrained.load(network)
-places = subjects.recognised(model, images, pictures, batch_size=16)
-subject = subjects.subject(model, places, data=pictures, dataset=f"{data} test", name=network, precision=precision)
+places = tasks.recognised(model, images, pictures, batch_size=16)
+subject = tasks.subject(model, places, data=pictures, dataset=f"{data} test", name=network, precision=precision)
 subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
 features, device = segments.count(subject.segments), subject.x.device
 numbers = torch.arange(1 << features)
 if subsets:
-    drawn = draws.permutations(seed, torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long), len(numbers))
+    drawn = rng.permutations(seed, torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long), len(numbers))
     numbers = drawn.flatten()[:subsets].sort().values
 
 
@@ -91,7 +92,7 @@ def ask(part):
 
 answers = run.by_images("subsets", [subject], ask)
 run.save(answers, "answers")
-known, settings, source, _ = headlines.best(run, "answers", answers)
+known, settings, source, _ = summaries.best(run, "answers", answers)
 rows = {int(image): row for block in known for image, row in zip(block.images, block.values, strict=True)}
 whole = [i for i, image in enumerate(subject.images.tolist()) if len(rows.get(image, ())) == 1 << features]
 judged = subject.part(torch.tensor(whole, dtype=torch.long))
@@ -146,7 +147,7 @@ if whole:
         name: float((found.asked + begun * name.startswith("annealing")).double().mean())
         for name, found in searched.items()
     }
-    maps = subjects.attributions(judged, EXPLAINERS, batch_size=4)
+    maps = tasks.attributions(judged, EXPLAINERS, batch_size=4)
     orders |= {name: trajectory.trajectory(of).cpu() for name, of in maps.items()}
     for name, order in orders.items():
         curves = trajectory.curves(lookup, order)
@@ -159,7 +160,7 @@ if whole:
 # %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of each order as a part of the best order's, mean over the photographs with its 95 % interval. 1 is the optimum, 0 is chance.", "name": "tr-optimum-photographs"}, "image": {"alt": "Dot plot, a row for each search and explanation: the part of the optimum that its order reaches, searches close to 1 above the explanations."}} tags=["hide-input"]
 PARTS = stats.Statistic(stats.mean, within=(-1.0, 1.0))
 of_all = {"photographs": {"metric": PART}}
-figures.dots(reached, of_all, label="part of the optimum", statistics={"photographs": PARTS}) if whole else None
+plots.dots(reached, of_all, label="part of the optimum", statistics={"photographs": PARTS}) if whole else None
 
 # %% tags=["hide-input", "answer"]
 said = []

@@ -26,7 +26,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 24  # recognised test images
 sigma = 4.0  # of the blurred reference, in pixels
 integration_steps = 32
@@ -46,18 +46,19 @@ import pandas as pd
 import seaborn as sns
 from IPython.display import Markdown
 
-from faithlab import references, segments, stats
-from faithlab.claims import better, in_order
+from faithlab import baselines, segments, stats
 from faithlab.metrics import METRICS, evaluate, fidelity
-from faithlab.readouts import probability
+from faithlab.outputs import probability
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, tables
-from faithlab.study.results import Run
-from faithlab.trials import subjects
+from faithstudy import plots, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import better, in_order
+from faithstudy.run import Run
+from faithstudy.trials import tasks
 
-figures.theme()
+plots.theme()
 run = Run("trace/references", globals())
-REFERENCES = {**references.NAMED, "blur": partial(references.blur, sigma=sigma)}
+REFERENCES = {**baselines.NAMED, "blur": partial(baselines.blur, sigma=sigma)}
 
 # %% [markdown]
 # The subjects are images that a small network recognises. Three references stand in for what is removed: zero, which is the
@@ -67,7 +68,7 @@ REFERENCES = {**references.NAMED, "blur": partial(references.blur, sigma=sigma)}
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 chosen = []  # subjects of pixels
 for recipe in recipes:
-    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
+    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     chosen.append(dataclasses.replace(subject, references=REFERENCES))
 
 
@@ -90,7 +91,7 @@ single = {"GradCAM": "gradcam", "IG": ("integrated-gradients", {"steps": integra
 shares_left = [k / 20 for k in range(21)]
 rows = []
 for subject in chosen:
-    maps = subjects.attributions(subject, single, batch_size=32)
+    maps = tasks.attributions(subject, single, batch_size=32)
     for reference in REFERENCES:
         own = {"sizes": shares_left, "reference": reference}
         rows.append(evaluate(left("MoRF", **own) | left("LeRF", **own), subject, maps))
@@ -103,12 +104,12 @@ for axes, name in zip(grid, single, strict=True):
     for (number, reference), (way, style) in itertools.product(enumerate(REFERENCES), (("LeRF", "-"), ("MoRF", "--"))):
         curve = stats.estimate(by_pixel, explainer=name, reference=reference, metric=f"probability left, {way}")
         removed = [size if way == "MoRF" else 1 - size for size in shares_left]
-        figures.band(axes, removed, curve, linestyle=style, color=f"C{number}", label=f"{reference}, {way}")
+        plots.band(axes, removed, curve, linestyle=style, color=f"C{number}", label=f"{reference}, {way}")
     axes.set_title(name)
 figure.supxlabel("share of pixels removed", fontsize="medium")
 grid[0].set_ylabel("probability of the class")
-figures.key(figure, grid[0])
-figures.show(figure)
+plots.key(figure, grid[0])
+plots.show(figure)
 
 
 # %% [markdown]
@@ -153,7 +154,7 @@ removed = [k / coarsest for k in range(coarsest + 1)]  # shares that every size 
 rows = []
 for subject, side, draw in itertools.product(chosen, sides, range(draws)):
     cells = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], side))
-    random = subjects.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
+    random = tasks.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
     for reference in ("zero", "blur"):
         asked = evaluate(left("MoRF", sizes=removed, reference=reference), cells, random)
         rows.append(asked.labelled(variant="patches of side", level=side, draw=draw))
@@ -167,17 +168,17 @@ figure, grid = plt.subplots(1, 3, figsize=(7.3, 3.2))
 for axes, (title, own) in zip(grid, panels.items(), strict=True):
     for side, colour in zip(sides, sns.color_palette("viridis", len(sides)), strict=True):
         curve = stats.estimate(deletion, level=side, **own)
-        figures.band(axes, removed, curve, color=colour, label=f"{side}")
+        plots.band(axes, removed, curve, color=colour, label=f"{side}")
     axes.set_title(title)
 figure.supxlabel("share of patches removed", fontsize="medium")
 grid[0].set_ylabel("probability of the class")
 grid[2].set_ylabel("difference")
-figures.key(figure, grid[0], title="side, pixels")
+plots.key(figure, grid[0], title="side, pixels")
 grid[1].sharey(grid[0])
-figures.show(figure)
+plots.show(figure)
 
 # %% tags=["hide-input", "headline"]
-told, _, source, _ = headlines.best(run, "random_deletion", deletion)
+told, _, source, _ = summaries.best(run, "random_deletion", deletion)
 large, small = (end(told.labels("level")) for end in (max, min))
 of_probability = stats.Statistic(stats.area, within=(0.0, 1.0))
 area = {
@@ -188,7 +189,7 @@ area = {
 finer = {
     by: stats.paired(told, {"level": large}, {"level": small}, stats.area, reference=by) for by in ("zero", "blur")
 }
-by_explainer = headlines.best(run, "by_pixel", by_pixel).table
+by_explainer = summaries.best(run, "by_pixel", by_pixel).table
 spreads = {name: stats.estimate(by_explainer, spread("LeRF"), explainer=name) for name in single}
 cut = "single pixels" if small == 1 else f"patches of {small:.0f}"
 Markdown(
@@ -197,7 +198,7 @@ Markdown(
     f"patches of {large:.0f} pixels a side and {tables.number(area['zero', small])} with {cut}; when they are blurred, "
     f"{tables.number(area['blur', large])} and {tables.number(area['blur', small])}. How much the reference matters to an explainer's curve: "
     "with the least relevant pixels removed first, the areas under zero and under the blur lie "
-    + headlines.listed([f"{tables.number(of)} ({name})" for name, of in spreads.items()])
+    + summaries.listed([f"{tables.number(of)} ({name})" for name, of in spreads.items()])
     + f" apart ({source}: {area['zero', large].images:,} image{'s' * (area['zero', large].images > 1)})."
 )
 
@@ -249,14 +250,14 @@ def room(side, larger):
     return stats.Statistic(lambda b, z, c, y: b.mean() - (c.mean() - y.mean()) - z.mean()[:, -1:], tuple(pair))
 
 
-told, _, source, _ = headlines.best(run, "random_deletion", deletion)
+told, _, source, _ = summaries.best(run, "random_deletion", deletion)
 inner = slice(1, -1)  # with nothing or everything removed the sides are one
 
 
 def at(which):
     """The shares that are meant, in words."""
     return (
-        headlines.listed([f"{k / (len(which) + 1):.0%}" for k, of in enumerate(which.tolist(), start=1) if of])
+        summaries.listed([f"{k / (len(which) + 1):.0%}" for k, of in enumerate(which.tolist(), start=1) if of])
         or "none"
     )
 

@@ -31,7 +31,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 training_seed = 0  # of ResNet-9; the others have the study's
 compared = [  # network, features, readout, recognised inputs, forwards for each, proposals of annealing: about as many
     "resnet9 16 p 4 700 160",
@@ -52,22 +52,22 @@ import torch
 from IPython.display import Markdown, display
 
 from faithlab import search, stats
-from faithlab.claims import better, no_worse
 from faithlab.scores import Scores
 from faithlab.stats.samples import Statistic
-from faithlab.study import figures, headlines, reasons, searched, tables
-from faithlab.study.names import named
-from faithlab.study.results import Run, recorded
-from faithlab.trials import searches
+from faithstudy import diagnostics, plots, search_settings, summaries, tables
+from faithstudy.claims import better, no_worse
+from faithstudy.display_names import named
+from faithstudy.run import Run, recorded
+from faithstudy.trials import searches
 
-figures.theme()
+plots.theme()
 run = Run("trace/searches", globals())
 
 # %% [markdown]
 # ## Value against forwards
 #
 # A search counts by what its best order so far reaches, as a part of the best that any search here found for the input. Tabu
-# search and the genetic algorithm serve only here: {py:mod}`faithlab.trials.searches` has them, and what each of the eight searches is.
+# search and the genetic algorithm serve only here: {py:mod}`faithstudy.trials.searches` has them, and what each of the eight searches is.
 
 # %% tags=["hide-input"]
 SPENT = [k / 25 for k in range(1, 26)]  # of the forwards
@@ -77,8 +77,8 @@ own |= {"passed_over": passed_over, "photographs_passed_over": photographs_passe
 
 def compare(case):
     """The rows of a case: what each search has found as it goes on, where greedy search from both ends is done, and in the end."""
-    subject = searched.subject(case, **own)
-    readout, identity = searched.READOUTS[case.readout], subject.images.to(subject.x.device)
+    subject = search_settings.subject(case, **own)
+    readout, identity = search_settings.READOUTS[case.readout], subject.images.to(subject.x.device)
     about = {"readout": readout, "most": case.most, "moves": case.moves, "seed": seed}
     score = search.Remembered(subject.score(readout))  # what one asks spares the others seconds, not forwards
     found = searches.compare(score, identity, case.features, **about)
@@ -97,7 +97,7 @@ def compare(case):
     return Scores.concat(rows)
 
 
-scores = Scores.concat([run.kept(str(case), partial(compare, case)) for case in searched.cases(compared)])
+scores = Scores.concat([run.kept(str(case), partial(compare, case)) for case in search_settings.cases(compared)])
 run.save(scores, "searches")
 if "part of the best in the end" not in scores.labels("metric"):
     raise ValueError(
@@ -116,7 +116,7 @@ def part_of_best(at=...):
 # %% mystnb={"figure": {"caption": "Of the recorded run, where there is one: LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs, against the forwards that were needed, those of the greedy start included. Above each: network, number of features t, readout. Points: greedy searches, which end there. Shaded: 95 % intervals. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and readout: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
 kept = recorded("trace/searches", "searches")
 best, settings = (kept.frame, kept.provenance["parameters"]) if kept else (scores, run.parameters)
-asked, kept_photographs = searched.cases(settings["compared"]), settings["photograph_networks"]
+asked, kept_photographs = search_settings.cases(settings["compared"]), settings["photograph_networks"]
 
 
 def rows_of(case, searching):
@@ -140,7 +140,7 @@ for axes, case in zip(grid.flat, asked, strict=False):
         if name.startswith("greedy"):
             axes.plot(at[0], line.value[0], marker="o", linestyle="", color=f"C{i}", label=name)
         else:
-            figures.band(axes, at, line, linestyle="--" if name in searches.PAPER else "-", color=f"C{i}", label=name)
+            plots.band(axes, at, line, linestyle="--" if name in searches.PAPER else "-", color=f"C{i}", label=name)
     title = case.called.replace(", ", ", t = ", 1).replace(" features, ", "\n")
     axes.set(title=title, ylim=(0, 1.03), xlim=(0, case.most * 1.03))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
@@ -148,11 +148,11 @@ figure.supxlabel("forwards per input", fontsize="small")
 figure.supylabel("part of the best found", fontsize="small")
 labels = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
 figure.legend(labels.values(), labels.keys(), ncols=3, loc="upper center", bbox_to_anchor=(0.5, 0.0))
-figures.show(figure)
+plots.show(figure)
 
 
 # %% tags=["hide-input", "headline"]
-found, _, source, _ = headlines.best(run, "searches", scores)
+found, _, source, _ = summaries.best(run, "searches", scores)
 found = found.where(metric="part of the best in the end")
 sets = found.labels("dataset")
 of_set, lead = partial(stats.estimate, found, part_of_best()), partial(stats.paired, found)
@@ -170,7 +170,7 @@ parts = [
 Markdown(
     (f"**“{first}”** found most" if all(wins.values()) else f"**None surely**: “{first}” found as much as any")
     + " for LeRF − MoRF in as many forwards, more by its 95 % interval than "
-    + headlines.listed([f"“{rival}” on {count} of {len(sets)} data sets" for rival, count in wins.items()])
+    + summaries.listed([f"“{rival}” on {count} of {len(sets)} data sets" for rival, count in wins.items()])
     + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len({name.split(',')[0] for name in found.labels('network')})} "
     f"networks, in {len(found.labels('network'))} combinations with a number of features and a readout, on the same inputs)."
 )
@@ -181,7 +181,7 @@ turned = [case._replace(readout={"p": "y", "y": "p"}[case.readout]) for case in 
 missing = [case.called for case in turned if case[:3] not in there]
 patches = sorted({n for _, n, _ in there if round(n**0.5) ** 2 == n})  # of series and texts the features are given
 dear = itertools.product(kept_photographs, patches)
-left = [(of, n) for of, n in dear if not any((of, n, readout) in there for readout in searched.READOUTS)]
+left = [(of, n) for of, n in dear if not any((of, n, readout) in there for readout in search_settings.READOUTS)]
 missing += [f"{asked[0]._replace(network=of).maker}, {n} features" for of, n in left]
 Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing) or 'nothing'}.")
 
@@ -227,9 +227,9 @@ run.claim(
 # %% tags=["hide-input"]
 def why(claim, parts):
     """What keeps the parts of a claim open, judged by the bars of this page."""
-    if not (possible := reasons.of_networks(parts)):
+    if not (possible := diagnostics.of_networks(parts)):
         return Markdown("By the bars of this page none is open.")
-    show = partial(run.why, claim) if claim else reasons.table
+    show = partial(run.why, claim) if claim else diagnostics.table
     return show(*possible, source="recorded" if kept else "this build")
 
 

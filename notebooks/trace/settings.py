@@ -26,7 +26,7 @@
 
 # %% tags=["parameters"]
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
-training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithlab.study.networks
+training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 images = 2  # recognised test images; the paper has 200
 patch = 4  # side of a patch in pixels
 steps = 25  # of annealing, through the paper's temperatures; 100 in the recorded run, 5000 in the paper
@@ -46,20 +46,21 @@ from functools import partial
 import pandas as pd
 from IPython.display import Markdown
 
-from faithlab import references, segments, stats
-from faithlab.claims import best, better, within
+from faithlab import baselines, segments, stats
 from faithlab.metrics import METRICS, evaluate
-from faithlab.readouts import logit
+from faithlab.outputs import logit
 from faithlab.scores import Scores
-from faithlab.study import figures, headlines, networks, published, reasons, tables
-from faithlab.study.reasons import Reason
-from faithlab.study.results import Run
-from faithlab.trials import optimum, subjects
-from faithlab.zoo import datasets
+from faithstudy import diagnostics, plots, published, summaries, tables
+from faithstudy import recipes as networks
+from faithstudy.claims import best, better, within
+from faithstudy.data import datasets
+from faithstudy.diagnostics import Reason
+from faithstudy.run import Run
+from faithstudy.trials import optimum, tasks
 
-figures.theme()
+plots.theme()
 run = Run("trace/settings", globals())
-REFERENCES = {**references.NAMED, "blur": partial(references.blur, sigma=sigma)}
+REFERENCES = {**baselines.NAMED, "blur": partial(baselines.blur, sigma=sigma)}
 
 # %% [markdown]
 # The subjects are images that a small network recognises. Three references stand in for what is removed: zero, which is the
@@ -69,7 +70,7 @@ REFERENCES = {**references.NAMED, "blur": partial(references.blur, sigma=sigma)}
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 chosen = []
 for recipe in recipes:
-    subject = subjects.subject(recipe, subjects.recognised(recipe, images), name="ResNet-9", precision=precision)
+    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     cells = segments.patches(*subject.x.shape[-2:], patch)
     chosen.append(dataclasses.replace(subject, segments=cells, references=REFERENCES))
 Markdown(f"{len(chosen[0].x)} images that the network recognises.")
@@ -96,7 +97,7 @@ for subject in chosen:
         "IG": ("integrated-gradients", {"steps": integration_steps}),
         "InputxGradient": "input-x-gradient",
     }
-    attributions = subjects.attributions(subject, explainers | {"Random": ("random", {"seed": seed})}, batch_size=32)
+    attributions = tasks.attributions(subject, explainers | {"Random": ("random", {"seed": seed})}, batch_size=32)
     found = {}
     for reference in REFERENCES:
         ours = METRICS["LeRF - MoRF"].given(reference=reference)
@@ -146,7 +147,7 @@ beside(Y)
 # %% mystnb={"figure": {"caption": "Attainable share of the explainers under three references, mean over the images with its 95 % interval. A reference that hardly mattered would leave the points of a row together. Of the recorded run where there is one.", "name": "tr-references"}, "image": {"alt": "Dot plot: eight explainers, TRACE-y and a random order against the attainable share, three points each for the zero, mean and blurred reference."}} tags=["hide-input", "answer"]
 groups, marks = {name: {"reference": name} for name in REFERENCES}, {0: "chance", 1: "TRACE-p"}
 shown = {"metric": optimum.SHARE, "explainer": [*explainers, "Random", "TRACE-y"]}
-figures.dots(headlines.best(run, "scores", scores).table, groups, label="attainable share", marks=marks, **shown)
+plots.dots(summaries.best(run, "scores", scores).table, groups, label="attainable share", marks=marks, **shown)
 
 # %% [markdown]
 # A share is of what the search found. That of the optimum is bounded image by image, by the share of what
@@ -167,7 +168,7 @@ tables.prose(pd.DataFrame(said).rename_axis("explainer").reset_index())
 # from zero. In print: how far the largest score of the paper's ResNet-18 is above the smallest, of the same row.
 
 # %% tags=["hide-input"]
-told, _, source, _ = headlines.best(run, "scores", scores)
+told, _, source, _ = summaries.best(run, "scores", scores)
 margin = 0.25  # of "nearly the same" in the claim below
 
 
@@ -191,7 +192,7 @@ for name in ("TRACE-p", *explainers):
             f"; in print {100 * change[name]:.0f} %" if name in change else ""
         )
         possible.append(Reason("Nearly the same?", asked_of, changes[largest], within=margin, said=tables.share))
-reasons.table(*possible, source=source.split(",")[0].removesuffix(" run"))
+diagnostics.table(*possible, source=source.split(",")[0].removesuffix(" run"))
 
 
 # %% tags=["hide-input", "headline"]

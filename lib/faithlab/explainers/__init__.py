@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from faithlab import draws, require
+from faithlab import require, rng
 from faithlab import segments as segment_maps
 from faithlab.explainers import gate
 
@@ -20,7 +20,7 @@ class Explainer(Protocol):
         model: in eval mode, inputs [n, *S] to logits [n, C]; `explain` puts back what an explainer changes of it.
         x: inputs [n, *S].
         target: [n] int64, the class that is explained.
-        images: [n] int64, identities of the inputs, which random numbers belong to, see `faithlab.draws`.
+        images: [n] int64, identities of the inputs, which random numbers belong to, see `faithlab.rng`.
         **options: what else it can be told, by name and with a default.
 
     Returns:
@@ -121,7 +121,7 @@ def explain(
     # Ordinary tensors, also where the caller is in inference mode: nothing has a gradient there.
     with torch.inference_mode(False), gate.left_alone(model, x.device), gate.said_plainly():
         x, segments = x.detach(), segments.to(x.device)
-        identities = draws.identities(len(x), images, x.device)
+        identities = rng.identities(len(x), images, x.device)
         parts = [torch.zeros(0, features, dtype=torch.float32, device=x.device)]
         if len(x) and not trusted:
             gate.check_answers(model, x, target)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from faithlab import arguments, draws, masks
+from faithlab import masks, rng, validation
 
 
 def degrade(
@@ -30,14 +30,14 @@ def degrade(
     Raises:
         ValueError: a share outside [0, 1], an attribution that is not [B, F], boolean, NaN or infinite.
     """
-    arguments.attribution(attribution)
-    present = arguments.present(present, attribution)
+    validation.attribution(attribution)
+    present = validation.present(present, attribution)
     features = attribution.shape[1]
     own = torch.full(attribution.shape[:1], features, device=attribution.device) if present is None else present.sum(1)
-    chosen = masks.counts([arguments.share("share", share)], own)  # [B, 1]
-    identities = draws.identities(len(attribution), images, attribution.device)
+    chosen = masks.counts([validation.share("share", share)], own)  # [B, 1]
+    identities = rng.identities(len(attribution), images, attribution.device)
     # Draw 0 chooses the features, draw 1 permutes them.
-    orders = draws.permutations(draws.stream("degrade", seed), identities, torch.arange(2), features)
+    orders = rng.permutations(rng.stream("degrade", seed), identities, torch.arange(2), features)
     source = orders[:, 0]  # [B, F], the chosen ones first
     if present is not None:
         source = source.gather(1, (~present.gather(1, source)).byte().argsort(dim=1, stable=True))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from faithlab import arguments, engine, preparation
+from faithlab import engine, preparation, validation
 from faithlab import segments as segment_maps
 
 _ROUNDING = 1e-2  # of the logits' spread: far above the rounding of a batch, far below what another function does
@@ -33,7 +33,7 @@ def check_inputs(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, 
     engine.check_inputs(x)
     engine.check_targets(target, x)
     preparation.check(model, x)
-    arguments.whole("batch_size, inputs explained at once,", batch_size, 1)
+    validation.whole("batch_size, inputs explained at once,", batch_size, 1)
     features = segment_maps.count_of(segments, x)
     for name, module in model.named_modules():
         if module._backward_hooks or module._backward_pre_hooks:
@@ -89,13 +89,13 @@ def check_answers(model: nn.Module, x: Tensor, target: Tensor) -> None:
     if nearly := preparation.nearly_probabilities(model, logits, coarsest):
         warnings.warn(
             f"the model's answers look like probabilities ({nearly}): it is these that are explained; if they are "
-            "logits, say so with faithlab.readouts.Logits(model)",
+            "logits, say so with faithlab.outputs.Logits(model)",
             stacklevel=3,
         )
     if preparation.are_probabilities(model, logits, coarsest):
         warnings.warn(
             "the model's answers look like probabilities (none negative, rows sum to one): it is these that are "
-            "explained; to explain their logarithms wrap it in faithlab.readouts.Logits(model, torch.log), and if they "
+            "explained; to explain their logarithms wrap it in faithlab.outputs.Logits(model, torch.log), and if they "
             "are logits, say so with Logits(model)",
             stacklevel=3,
         )

@@ -12,7 +12,7 @@ from captum.attr import (
 )
 from torch import Tensor, nn
 
-from faithlab import draws
+from faithlab import rng
 from faithlab.explainers import gradable, register
 from faithlab.explainers.refine import smooth
 
@@ -91,7 +91,7 @@ def expected_gradients(
         )
     total = torch.zeros_like(x)
     for number, other in enumerate(background.to(x)):
-        part = draws.uniform(seed, images, torch.tensor([number]), 1).to(x).view(-1, *[1] * (x.ndim - 1))
+        part = rng.uniform(seed, images, torch.tensor([number]), 1).to(x).view(-1, *[1] * (x.ndim - 1))
         total += (x - other) * gradient(model, other + part * (x - other), target, images)
     return total / len(background)
 

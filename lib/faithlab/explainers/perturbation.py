@@ -4,7 +4,7 @@ import torch
 from captum.attr import ShapleyValueSampling
 from torch import Tensor, nn
 
-from faithlab import draws, engine, masks, readouts
+from faithlab import engine, masks, outputs, rng
 from faithlab import segments as segment_maps
 from faithlab.explainers import register
 from faithlab.explainers.gate import check_images
@@ -13,7 +13,7 @@ from faithlab.explainers.gate import check_images
 @register("random")
 def random(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, seed: int = 0) -> Tensor:
     """Uniformly random relevance, the floor every explainer must clear; the same for an image in any batch, [n, *S]."""
-    return draws.uniform(seed, images, torch.zeros(1, dtype=torch.int64), x[0].numel()).float().view(x.shape)
+    return rng.uniform(seed, images, torch.zeros(1, dtype=torch.int64), x[0].numel()).float().view(x.shape)
 
 
 @register("rise")
@@ -47,7 +47,7 @@ def rise(
         x,
         target,
         segments=segment_maps.pixels(height, width),
-        readout=readouts.probability,
+        readout=outputs.probability,
         precision=x.dtype if x.dtype == torch.float64 else precision,
     )
     total = torch.zeros(len(x), height * width, dtype=torch.float64, device=x.device)
@@ -63,7 +63,7 @@ def rise(
 
 def _grids(seed: int, images: Tensor, draw: Tensor, cells: int, shape: tuple[int, int]) -> Tensor:
     """A uniform number per square of a randomly shifted grid, spread over the pixels: [n, N, H * W]."""
-    squares = draws.uniform(seed, images, draw, (cells + 1) ** 2 + 2)  # the last two shift
+    squares = rng.uniform(seed, images, draw, (cells + 1) ** 2 + 2)  # the last two shift
     places = []
     for side, shift in zip(shape, squares[..., -2:].unbind(-1), strict=True):
         size = -(-side // cells)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d
 
-from faithlab import draws
+from faithlab import rng
 from faithlab.explainers import Explainer, find
 from faithlab.explainers.gate import check_images
 
@@ -57,7 +57,7 @@ def smooth(
         span = (x.flatten(1).amax(1) - x.flatten(1).amin(1)).view(-1, *[1] * (x.ndim - 1))
         total = torch.zeros((), dtype=x.dtype, device=x.device)
         for draw in range(samples):
-            shift = draws.normal(seed, images, torch.tensor([draw]), x[0].numel()).view_as(x).to(x)
+            shift = rng.normal(seed, images, torch.tensor([draw]), x[0].numel()).view_as(x).to(x)
             total = total + inner(model, x + noise * span * shift, target, images, **options).detach() ** moment
         return total / samples
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 
-from faithlab import draws, references
+from faithlab import baselines, rng
 from faithlab.explainers import register
 from faithlab.explainers.cam import _enlarge, forward_at
 from faithlab.explainers.gate import check_images
@@ -52,7 +52,7 @@ def extremal_perturbation(
             f"expected at least one step and one cell, and areas between 0 and 1, but got {steps}, {cells} and {areas}"
         )
     n, a = len(x), len(areas)
-    hidden = references.blur(x, 0.1 * min(x.shape[-2:])).repeat_interleave(a, 0)
+    hidden = baselines.blur(x, 0.1 * min(x.shape[-2:])).repeat_interleave(a, 0)
     shown, classes = x.repeat_interleave(a, 0), target.repeat_interleave(a)
     bumps = _bumps(cells, x)  # [V, P]
     points = bumps.shape[1]
@@ -155,7 +155,7 @@ def iba(
     openness = torch.full_like(clean, 5.0)  # before the sigmoid: at first nearly everything gets by
     optimiser = torch.optim.Adam([openness], lr=rate)
     for step in range(steps):
-        noise = draws.normal(seed, images, step * samples + torch.arange(samples), clean[0].numel())
+        noise = rng.normal(seed, images, step * samples + torch.arange(samples), clean[0].numel())
         noise = noise.view(len(x), samples, *clean.shape[1:]).to(clean)
         with torch.enable_grad():
             openness.requires_grad_()
@@ -185,7 +185,7 @@ def _activation(model: nn.Module, layer: str, x: Tensor) -> Tensor:
 
 def _blurred(share: Tensor) -> Tensor:
     """Neighbouring places share what they let by, so that no grid shows."""
-    return references.blur(share, 1.0) if min(share.shape[-2:]) > 1 else share
+    return baselines.blur(share, 1.0) if min(share.shape[-2:]) > 1 else share
 
 
 def _information(share: Tensor, clean: Tensor, mean: Tensor, std: Tensor) -> Tensor:

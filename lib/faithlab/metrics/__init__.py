@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks, segments, stats
+from faithlab import masks, segments, stats, validation
 from faithlab.engine import Readout, Score
 from faithlab.metrics import (
     consistency,
@@ -37,9 +37,9 @@ from faithlab.metrics import (
     stability,
     trajectory,
 )
-from faithlab.readouts import hit, log_odds, logit, probability
+from faithlab.outputs import hit, log_odds, logit, probability
 from faithlab.scores import LABELS, Scores
-from faithlab.subject import Network, Remembered, Subject
+from faithlab.task import Network, Remembered, Subject
 
 Needs = Literal["one network", "neighbours", "cross-trained networks"]
 """What a metric is put to: an explanation of one network; those of an input and of its neighbours (`stability`); those
@@ -59,7 +59,7 @@ class Metric:
             If it has arguments named `present` or `images` it is given the subject's.
         source: where it is defined.
         readout: what is read off the network.
-        reference: what stands in for a removed feature, by its name in `faithlab.references.NAMED`.
+        reference: what stands in for a removed feature, by its name in `faithlab.baselines.NAMED`.
         network: which network is asked.
         better: 1 where higher is more faithful, -1 where lower is.
         chance: its mean over random explanations; None: not known.
@@ -99,7 +99,7 @@ class Metric:
             raise TypeError(f"expected exact = True or False, but got {self.exact!r}")
         for name in ("chance", "ideal"):
             if getattr(self, name) is not None:
-                arguments.number(name, getattr(self, name), "as a number, or None", lambda number: True)
+                validation.number(name, getattr(self, name), "as a number, or None", lambda number: True)
         if self.statistic is not None and not (callable(self.statistic) or isinstance(self.statistic, stats.Statistic)):
             raise TypeError(f"expected statistic as one of faithlab.stats, or a function, but got {self.statistic!r}")
         if not isinstance(self.family, str):
@@ -107,7 +107,7 @@ class Metric:
         if not isinstance(self.source, str) or not self.source.strip():
             raise ValueError("expected where the metric is defined: a paper and its equation, or your name")
         if self.sizes is not None:
-            sizes = arguments.fractions(self.sizes)
+            sizes = validation.fractions(self.sizes)
             if not bool((sizes.diff() > 0).all()):
                 raise ValueError(f"expected increasing sizes, shares of the features, but got {sizes.tolist()}")
             object.__setattr__(self, "sizes", tuple(sizes.tolist()))
@@ -282,7 +282,7 @@ def families(metrics: Mapping[str, Metric]) -> dict[str, list[str]]:
 
 def _fitting(subject: Subject, attribution: Tensor) -> None:
     """Raise ValueError where something is no explanation of the inputs of a subject."""
-    arguments.attribution(attribution)
+    validation.attribution(attribution)
     features = segments.count_of(subject.segments, subject.x)
     if attribution.shape != (len(subject.x), features):
         raise ValueError(
@@ -438,7 +438,7 @@ _moved = functools.partial(stability.average_stability, distance=distance.spearm
 register("S_avg", _moved, source=f"{_consistency}, eq. 2", better=-1, needs="neighbours")
 _compared = functools.partial(consistency.to_unseen, distance=distance.spearman)
 _folds = {"ask": _compared, "ideal": 1.0, "needs": "cross-trained networks"}
-_same, _different = {"metric": "S="}, {"metric": "S≠"}  # the rows of `faithlab.trials.cross_trained`
+_same, _different = {"metric": "S="}, {"metric": "S≠"}
 register(
     "MeGe",
     source=f"{_consistency}, eq. 8",

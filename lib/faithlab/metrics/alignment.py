@@ -9,7 +9,7 @@ import torch
 from scipy import ndimage
 from torch import Tensor
 
-from faithlab import arguments, masks
+from faithlab import masks, validation
 
 
 def boxes(regions: Tensor) -> Tensor:
@@ -50,8 +50,8 @@ def iou(attribution: Tensor, truth: Tensor, height: int, width: int) -> Tensor:
         ValueError: as `faithlab.masks.order`; boxes that are not whole [B, 4], one that is empty or leaves the image,
             another number of pixels than H * W.
     """
-    height, width = arguments.whole("height", height, 1), arguments.whole("width", width, 1)
-    arguments.attribution(attribution)
+    height, width = validation.whole("height", height, 1), validation.whole("width", width, 1)
+    validation.attribution(attribution)
     if attribution.shape[1] != height * width:
         raise ValueError(
             f"expected an attribution of the {height} x {width} pixels, but got {tuple(attribution.shape)}; give the "
@@ -90,7 +90,7 @@ def dice(attribution: Tensor, truth: Tensor, *, steps: int = 100) -> Tensor:
         ValueError: as `faithlab.masks.order`; regions that are not boolean or not of the attribution's shape, or one
             without a pixel; fewer than one step.
     """
-    arguments.whole("steps", steps, 1)
+    validation.whole("steps", steps, 1)
     hits = _hits(attribution, truth)
     sizes = masks.counts(torch.arange(1, steps + 1, dtype=torch.float64) / steps, hits.shape[1]).to(hits.device)
     sizes = sizes[sizes > 0]

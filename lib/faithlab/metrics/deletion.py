@@ -10,10 +10,10 @@ With x_k the input without its top 0, 10, ..., 100 % of the features (Wu et al.,
 All four are arithmetic on a `curve`. What is read off the model is the score's readout; the least relevant features
 come first in the direction "LeRF":
 
-    AUC   = area(curve(score of faithlab.readouts.hit, a))
-    AOPC  = loss(curve(score of faithlab.readouts.probability, a))
-    LOdds = -loss(curve(score of faithlab.readouts.log_odds, a))
-    Comp  = loss(curve(score of faithlab.readouts.probability, a, direction="LeRF"))
+    AUC   = area(curve(score of faithlab.outputs.hit, a))
+    AOPC  = loss(curve(score of faithlab.outputs.probability, a))
+    LOdds = -loss(curve(score of faithlab.outputs.log_odds, a))
+    Comp  = loss(curve(score of faithlab.outputs.probability, a, direction="LeRF"))
 
 Comprehensiveness has the paper's direction here, and its name; elsewhere (DeYoung et al., 2020) that name means the
 loss without the most relevant features, and this is their sufficiency.
@@ -24,7 +24,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks, stats
+from faithlab import masks, stats, validation
 from faithlab.engine import Score
 from faithlab.metrics.answers import ask
 
@@ -71,7 +71,7 @@ def area(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:
     Raises:
         ValueError: another number of fractions than steps, fractions that do not increase, NaN or infinity in a curve.
     """
-    return stats.auc(_checked(curve), arguments.fractions(fractions))
+    return stats.auc(_checked(curve), validation.fractions(fractions))
 
 
 def loss(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:
@@ -84,7 +84,7 @@ def loss(curve: Tensor, fractions: Sequence[float] | Tensor = STEPS) -> Tensor:
     Raises:
         ValueError: another number of fractions than steps, no step that removes nothing, NaN or infinity in a curve.
     """
-    steps = arguments.fractions(fractions)
+    steps = validation.fractions(fractions)
     if _checked(curve).shape[1] != len(steps):
         raise ValueError(
             f"expected a curve of {len(steps)} steps, one for each fraction, but got {curve.shape[1]}; pass the "
@@ -102,5 +102,5 @@ def _checked(curve: Tensor) -> Tensor:
     if not isinstance(curve, Tensor) or curve.ndim != 2:
         came = tuple(curve.shape) if isinstance(curve, Tensor) else type(curve).__name__
         raise ValueError(f"expected a curve per image, [images, steps], but got {came}")
-    arguments.finite("curve", curve, "make it with faithlab.metrics.deletion.curve")
+    validation.finite("curve", curve, "make it with faithlab.metrics.deletion.curve")
     return curve

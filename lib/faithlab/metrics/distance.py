@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
-from faithlab import arguments, stats
+from faithlab import stats, validation
 
 Distance = Callable[[Tensor, Tensor], Tensor]
 """Maps [..., H, W] and [..., H, W] -> their distance [...]."""
@@ -37,7 +37,7 @@ def wasserstein(a: Tensor, b: Tensor, directions: int = 16) -> Tensor:
         ValueError: also fewer than one direction.
     """
     _check(a, b)
-    arguments.whole("directions", directions, 1)
+    validation.whole("directions", directions, 1)
     height, width = a.shape[-2:]
     mass = _share(a) - _share(b)  # [..., H * W]
     rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
@@ -64,7 +64,7 @@ def dice(a: Tensor, b: Tensor, level: float = 0.5) -> Tensor:
         ValueError: also a level outside [0, 1].
     """
     _check(a, b)
-    level = arguments.share("level", level)
+    level = validation.share("level", level)
     a, b = (m.flatten(-2) > level * m.flatten(-2).amax(-1, keepdim=True) for m in (a, b))
     return 1 - 2 * (a & b).sum(-1).double() / (a.sum(-1) + b.sum(-1))
 
@@ -85,9 +85,9 @@ def ssim(a: Tensor, b: Tensor, sigma: float = 1.5, span: float | None = None) ->
         ValueError: also maps that are smaller than the window, a sigma or a span that is not above 0.
     """
     _check(a, b)
-    arguments.number("sigma", sigma, "above 0", lambda v: v > 0)
+    validation.number("sigma", sigma, "above 0", lambda v: v > 0)
     if span is not None:
-        arguments.number("span", span, "above 0", lambda v: v > 0)
+        validation.number("span", span, "above 0", lambda v: v > 0)
     reach = int(3.5 * sigma + 0.5)
     if min(a.shape[-2:]) < 2 * reach + 1:
         raise ValueError(

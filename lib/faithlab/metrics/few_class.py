@@ -3,7 +3,7 @@
 Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt: "Few-class Fidelity: Evaluating Explanations of
 Real-conditions CNN classifiers with Optimized Perturbations", 2025). With few classes a model that is no longer right
 is not undecided: with two it is sure of the other one. So the aim of removal is the probability 1/N, N the number of
-classes. Pixels are replaced by those of a perturbed image (`faithlab.references.perturbed`) in steps of 1 %, most
+classes. Pixels are replaced by those of a perturbed image (`faithlab.baselines.perturbed`) in steps of 1 %, most
 important first (MIF) and least important first (LIF); A is the area under the probability of one class over the
 replaced share:
 
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks, stats
+from faithlab import masks, stats, validation
 from faithlab.engine import Score
 from faithlab.metrics import deletion
 
@@ -64,7 +64,7 @@ def curve(
     if bool(((found < 0) | (found > 1 + 1e-6)).any()):
         raise ValueError(
             f"expected probabilities, between 0 and 1, but the score gave {found.min():.3g} to {found.max():.3g}; read "
-            "off the model with faithlab.readouts.probability"
+            "off the model with faithlab.outputs.probability"
         )
     return found
 
@@ -98,7 +98,7 @@ def fid(areas: Areas, classes: int | None = None) -> Tensor:
             "model has logits"
         )
     N = areas.classes if classes is None else classes
-    if arguments.whole("classes", N, 1) < 2:
+    if validation.whole("classes", N, 1) < 2:
         raise ValueError(f"expected at least two classes, but got {N}: with one its probability is always 1")
     if areas.classes not in (None, N):
         raise ValueError(f"expected the {areas.classes} classes of the model, but got classes={N}; leave classes out")
@@ -122,4 +122,4 @@ def few_class_fidelity(
 
 def _shares(steps: int) -> Tensor:
     """The replaced shares 0, 1/steps, ..., 1."""
-    return torch.arange(arguments.whole("steps", steps, 1) + 1, dtype=torch.float64) / steps
+    return torch.arange(validation.whole("steps", steps, 1) + 1, dtype=torch.float64) / steps

@@ -9,7 +9,7 @@ Explainable AI", 2024), with y the label, f the classifier, F features, s the ex
     RFid-(s) = the same, but a random alpha * (F - s) of the bottom F - s are removed                  (eq. 4)
     FFid     = RFid on a model fine-tuned on random masks, removing at most beta * F                   (eq. 6)
 
-The published metrics are named choices of the arguments of `fidelity`, with the readout `faithlab.readouts.hit`:
+The published metrics are named choices of the arguments of `fidelity`, with the readout `faithlab.outputs.hit`:
 
     Fid+  = fidelity(score, a, s / F)                            Fid-, RFid-, FFid- = the same, direction="LeRF"
     RFid+ = fidelity(score, a, s / F, alpha=0.5, draws=50)
@@ -25,8 +25,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks
-from faithlab import draws as counter
+from faithlab import masks, validation
+from faithlab import rng as counter
 from faithlab.engine import Score
 from faithlab.metrics.answers import ask
 from faithlab.stats import MonteCarlo
@@ -71,7 +71,7 @@ def remaining(
         ValueError: as `faithlab.masks.order`, `counts` and `removals`; fewer than one draw, wrong identities, a score
             that is NaN or infinite.
     """
-    draws = arguments.whole("draws", draws, 1)
+    draws = validation.whole("draws", draws, 1)
     order = masks.order(attribution, present, direction)
     features = order.shape[1] if present is None else present.to(order.device).sum(1)
     counts = masks.removable(fractions, features, direction)

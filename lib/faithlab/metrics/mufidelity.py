@@ -8,8 +8,8 @@ As ReCo and MeGe's eq. 1: with S a random subset of an exact share of the featur
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks, stats
-from faithlab import draws as counter
+from faithlab import masks, stats, validation
+from faithlab import rng as counter
 from faithlab.engine import Score
 from faithlab.metrics.answers import ask
 
@@ -43,14 +43,14 @@ def mu_fidelity(
         ValueError: an attribution of another shape, NaN or infinite; fewer than two draws; a share that leaves every
             input no subset or only one; a score that is NaN or infinite.
     """
-    arguments.attribution(attribution, 3 if getattr(attribution, "ndim", 2) == 3 else 2)
-    arguments.whole("draws, of which a correlation needs two,", draws, 2)
+    validation.attribution(attribution, 3 if getattr(attribution, "ndim", 2) == 3 else 2)
+    validation.whole("draws, of which a correlation needs two,", draws, 2)
     several = attribution if attribution.ndim == 3 else attribution[:, None]
     several = several.detach().double()
     B, _, F = several.shape
     blank = torch.zeros(B, F, device=attribution.device)
-    own = torch.tensor([F]) if present is None else arguments.present(present, blank).sum(1, keepdim=True)
-    size = masks.counts([arguments.share("share", share)], F if present is None else own[:, 0])
+    own = torch.tensor([F]) if present is None else validation.present(present, blank).sum(1, keepdim=True)
+    size = masks.counts([validation.share("share", share)], F if present is None else own[:, 0])
     alone = (size == 0) | (size == own)  # no subset, or only one
     if bool(alone.all()) and size.numel():
         raise ValueError(

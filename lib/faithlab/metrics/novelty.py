@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from faithlab import arguments
+from faithlab import validation
 
 
 def distance(features: Tensor, known: Tensor, neighbours: int = 10) -> Tensor:
@@ -31,7 +31,7 @@ def distance(features: Tensor, known: Tensor, neighbours: int = 10) -> Tensor:
             f"expected features [inputs, D] and [known, D], but got {tuple(features.shape)} and {tuple(known.shape)}"
         )
     for name, values in (("features", features), ("known features", known)):
-        arguments.finite(name, values, "drop and count these images")
-    arguments.whole("neighbours, of the known examples,", neighbours, 1, len(known))
+        validation.finite(name, values, "drop and count these images")
+    validation.whole("neighbours, of the known examples,", neighbours, 1, len(known))
     apart = torch.cdist(normalize(features.float()), normalize(known.float()))
     return apart.kthvalue(neighbours, dim=1).values

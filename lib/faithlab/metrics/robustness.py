@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import arguments
-from faithlab import draws as counter
+from faithlab import rng as counter
+from faithlab import validation
 from faithlab.engine import Score
 from faithlab.metrics.fidelity import remaining
 
@@ -44,7 +44,7 @@ def robustness(
 ) -> Tensor:
     """Each input's score with a random share of its features removed.
 
-    With the readout `faithlab.readouts.hit` the mean over the inputs is the accuracy under masking (with the labels as
+    With the readout `faithlab.outputs.hit` the mean over the inputs is the accuracy under masking (with the labels as
     targets), or the agreement with the whole input's prediction (with the predictions as targets).
 
     Args:
@@ -63,8 +63,8 @@ def robustness(
     """
     if len(shape) != 2:
         raise ValueError(f"expected the numbers of inputs and features, (B, F), but got {tuple(shape)}")
-    arguments.whole("inputs", shape[0], 0)
-    arguments.whole("features", shape[1], 1)
+    validation.whole("inputs", shape[0], 0)
+    validation.whole("features", shape[1], 1)
     identities = counter.identities(shape[0], images, torch.device("cpu") if present is None else present.device)
     anything = counter.uniform(seed, identities, torch.zeros(1, dtype=torch.int64), shape[1])[:, 0]  # [B, F]
     return remaining(score, anything, shares, images=identities, present=present).value
@@ -98,15 +98,15 @@ def advise(
             many as shares, a fraction outside [0, 1].
     """
     for name, value in (("largest", largest), ("alpha", alpha), ("beta", beta), ("tolerance", tolerance)):
-        arguments.share(name, value)
-    shares = arguments.fractions(shares).to(hits.device)
+        validation.share(name, value)
+    shares = validation.fractions(shares).to(hits.device)
     if len(shares) < 2 or shares[0] != 0 or not bool((shares.diff() > 0).all()):
         raise ValueError(f"expected increasing shares from 0, but got {shares.tolist()}")
     if hits.ndim != 2 or hits.shape[1] != len(shares):
         raise ValueError(
             f"expected a hit of each input at each of the {len(shares)} shares, but got {tuple(hits.shape)}"
         )
-    arguments.finite("hits", hits, "drop and count these images")
+    validation.finite("hits", hits, "drop and count these images")
     if len(hits) < 2:
         raise ValueError(f"expected at least two inputs to tell a loss from chance, but got {len(hits)}")
     lost = hits[:, :1].double() - hits.double()  # [B, K]

@@ -8,7 +8,7 @@ attribution is of it:
     F = sum over i < j of w_ij * (s_i - s_j) / sum over i < j of (s_i - s_j),   w_ij = +1 if d_i >= d_j else -1
 
 The authors' repository leaves the groups, s and d out; this is the reference implementation of the text. In the paper
-the score is `faithlab.readouts.probability` of the predicted class with the reference `faithlab.references.mean`.
+the score is `faithlab.outputs.probability` of the predicted class with the reference `faithlab.baselines.mean`.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks
+from faithlab import masks, validation
 from faithlab.engine import Score
 from faithlab.metrics.answers import ask
 
@@ -101,7 +101,7 @@ def coefficient(groups: Groups, *, ratio: bool = False) -> Tensor:
             f"expected a salience and a drop of each group, [images, groups], but got {tuple(salience.shape)} and "
             f"{tuple(drop.shape)}"
         )
-    arguments.finite("drop", drop, "make the groups with faithlab.metrics.saco.influences")
+    validation.finite("drop", drop, "make the groups with faithlab.metrics.saco.influences")
     signed = bets(groups, ratio=ratio)
     # A sum of zeros over a sum of zeros is NaN, as is anything with an infinite ratio.
     return signed.sum(1) / signed.abs().sum(1)
@@ -119,7 +119,7 @@ def saco(
     Raises:
         ValueError: fewer than two groups, which make no pair, and as `influences`.
     """
-    arguments.attribution(attribution)
+    validation.attribution(attribution)
     about = "groups, compared in pairs and each of a feature or more,"
-    groups = arguments.whole(about, groups, 2, attribution.shape[-1])
+    groups = validation.whole(about, groups, 2, attribution.shape[-1])
     return coefficient(influences(score, attribution, groups, present=present), ratio=ratio)

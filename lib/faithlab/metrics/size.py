@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from torch import Tensor
 
-from faithlab import arguments, masks, stats
+from faithlab import masks, stats, validation
 from faithlab.engine import Score
 from faithlab.metrics import METRICS, Metric
 from faithlab.metrics.fidelity import fidelity
@@ -135,7 +135,7 @@ def law(
         ValueError: shares outside [0, 1], tiers that are more than everything, as many weights as tiers are not there,
             a negative weight or none above 0.
     """
-    s, share = arguments.fractions(fractions).double(), arguments.share
+    s, share = validation.fractions(fractions).double(), validation.share
     ends = torch.tensor([0.0, *(share("the size of a tier", t) for t in tiers)], dtype=torch.float64).cumsum(0)
     if len(tiers) != len(weights) or float(ends[-1]) > 1 + 1e-9 or min(weights) < 0 or max(weights) <= 0:
         raise ValueError(
@@ -182,8 +182,8 @@ def explanation_size(
     """How large the explanation of one image, or of many, is: FFid+ is asked, and the size read or refused.
 
     Args:
-        score: of a readout between 0 and 1, `faithlab.readouts.hit` as in the paper or `probability`, on the network
-            that was fine-tuned on random masks: see `faithlab.subject.Subject.score`.
+        score: of a readout between 0 and 1, `faithlab.outputs.hit` as in the paper or `probability`, on the network
+            that was fine-tuned on random masks: see `faithlab.task.Subject.score`.
         attribution: [B, F].
         fractions: [K] increasing sizes as fractions of the features.
         settings: J settings, two caps or more.
@@ -198,9 +198,9 @@ def explanation_size(
     Raises:
         ValueError: as `faithlab.metrics.fidelity.fidelity` and `read`.
     """
-    arguments.attribution(attribution)
+    validation.attribution(attribution)
     one, features = len(attribution) == 1, attribution.shape[1]
-    draws = arguments.whole("draws", (200 if one else 2) if draws is None else draws, 1)
+    draws = validation.whole("draws", (200 if one else 2) if draws is None else draws, 1)
     ask, asked, repeats = score, attribution, draws
     if one:  # its draws are the rows: copies of the image with random numbers of their own
         asked, images, repeats = attribution.expand(draws, -1), torch.arange(draws), 1
@@ -211,7 +211,7 @@ def explanation_size(
     # Sizes and settings with subsets of their own err independently, which is what the reading counts on.
     apart = {"subset": masks.remove_apart_from_top, "draws": repeats, "images": images}
     curves = [
-        fidelity(ask, asked, arguments.fractions(fractions), **setting._asdict(), seed=seed + j, **apart).value
+        fidelity(ask, asked, validation.fractions(fractions), **setting._asdict(), seed=seed + j, **apart).value
         for j, setting in enumerate(settings)
     ]
     return read(torch.stack(curves, 1), fractions, settings, features)
@@ -307,14 +307,14 @@ def read(
             sizes or sizes that do not increase, fractions, alpha or cap outside [0, 1].
     """
     curves, counts, removals = _checked(curves, fractions, settings, features)
-    arguments.whole("resamples", resamples, 20)
+    validation.whole("resamples", resamples, 20)
     n, shape = len(curves), removals.shape
     flat = curves.flatten(1).numpy()
     mean, error = flat.mean(0), flat.std(0, ddof=min(1, n - 1)) / n**0.5
     about = {
         "curves": torch.from_numpy(mean).view(shape),
         "errors": torch.from_numpy(error).view(shape),
-        "fractions": arguments.fractions(fractions),
+        "fractions": validation.fractions(fractions),
         "settings": tuple(settings),
         "rows": n,
     }
@@ -603,10 +603,10 @@ def _checked(
     curves: Tensor, fractions: Tensor | Sequence[float], settings: Sequence[Setting], features: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The curves [B, J, K] in float64, counts [K] and removals [J, K]."""
-    fractions = arguments.fractions(fractions)
+    fractions = validation.fractions(fractions)
     if not bool((fractions.diff() > 0).all()):
         raise ValueError(f"expected increasing sizes, but got {fractions.tolist()}")
-    arguments.whole("features", features, 1)
+    validation.whole("features", features, 1)
     if curves.ndim != 3 or curves.shape[1:] != (len(settings), len(fractions)) or len(fractions) < 3:
         raise ValueError(
             f"expected curves [images, {len(settings)} settings, {len(fractions)} sizes] with at least three sizes, "
@@ -617,8 +617,8 @@ def _checked(
             f"expected settings with two caps or more, but got {list(settings)}; with one cap the size cannot be "
             "told from how the model responds"
         )
-    arguments.whole("images", len(curves), 1)
-    arguments.finite("curves", curves, "drop these images and count them")
+    validation.whole("images", len(curves), 1)
+    validation.finite("curves", curves, "drop these images and count them")
     if bool((curves.abs() > 1 + 1e-6).any()):
         raise ValueError(
             f"expected losses of a readout between 0 and 1, but the largest is {float(curves.abs().max()):.3g}; read "

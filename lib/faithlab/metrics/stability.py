@@ -10,8 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from faithlab import arguments
-from faithlab import draws as counter
+from faithlab import rng as counter
+from faithlab import validation
 from faithlab.metrics.distance import Distance
 
 
@@ -44,12 +44,12 @@ def neighbours(
     """
     if norm not in ("l1", "max"):
         raise ValueError(f'expected norm "l1" or "max", but got {norm!r}')
-    arguments.number("radius", radius, "of at least 0", lambda v: v >= 0)
-    arguments.whole("count", count, 1)
+    validation.number("radius", radius, "of at least 0", lambda v: v >= 0)
+    validation.whole("count", count, 1)
     if not isinstance(x, Tensor) or x.ndim < 2 or not x.is_floating_point():
         came = f"{x.dtype} {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
         raise ValueError(f"expected inputs of floating-point numbers, [images, ...], but got {came}")
-    arguments.finite("input", x, "drop or repair these images")
+    validation.finite("input", x, "drop or repair these images")
     identities = counter.identities(len(x), images, x.device)
     E = x.shape[1:].numel()
     signed = 2 * counter.uniform(seed, identities, torch.arange(count), E + 1) - 1  # [B, N, E + 1] in (-1, 1)

@@ -13,7 +13,7 @@ import torch
 from scipy.stats import multivariate_hypergeom
 from torch import Tensor
 
-from faithlab import arguments, masks
+from faithlab import masks, validation
 from faithlab.engine import Score
 
 Response = Callable[[Tensor], Tensor]
@@ -62,7 +62,7 @@ def expected_fidelity(
     Raises:
         ValueError: a tier without a feature; fractions, alpha or cap outside [0, 1].
     """
-    features = sum(arguments.whole("the size of a tier", size, 1) for size in sizes)
+    features = sum(validation.whole("the size of a tier", size, 1) for size in sizes)
     counts = masks.counts(fractions, features)
     full = torch.tensor(sizes, dtype=torch.float64)
     losses = []

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks
+from faithlab import masks, validation
 from faithlab.engine import Score
 from faithlab.metrics.answers import ask
 
@@ -43,8 +43,8 @@ def trajectory(attribution: Tensor, present: Tensor | None = None, direction: ma
     Raises:
         ValueError: as `faithlab.masks.order`.
     """
-    arguments.attribution(attribution)
-    there = arguments.present(present, attribution)
+    validation.attribution(attribution)
+    there = validation.present(present, attribution)
     there = None if there is None else there.flip(-1)
     return attribution.shape[-1] - 1 - masks.order(attribution.flip(-1), there, direction)
 
@@ -162,5 +162,5 @@ def attainable_share(measured: Tensor, reached: Tensor) -> Tensor:
         )
     measured, reached = measured.double(), reached.double().to(measured.device)
     for name, values in (("measured value", measured), ("value that the search reached", reached)):
-        arguments.finite(name, values, "drop and count these images")
+        validation.finite(name, values, "drop and count these images")
     return torch.where(reached > 0, measured / reached, torch.nan)

@@ -13,8 +13,7 @@ the readout of the score.
 The paper's searches are `greedy`, `anneal` and the complete search, `bound`. Ours is `best`: greedy search from both
 ends, refined by `insert`. It finds more in fewer forwards. How far that is from the optimum say `optimum`, exact for a
 few features, `ceiling`, a bound for any number, and `limit`, an estimate. Another search is a function from a step and
-a state to the next state, as tabu search and the genetic algorithm in `faithlab.trials.searches`, which the paper names
-beside its own: `faithlab.search.chains` asks, keeps the best, and takes it up again after an interrupt.
+a state to the next state, as tabu search and the genetic algorithm, which the paper names beside its own: `faithlab.search.chains` asks, keeps the best, and takes it up again after an interrupt.
 
 What is fast: an order is a chain of subsets, and a step asks only about the subsets that it changes. The chains of all
 images and restarts go in lock-step, so that their questions fill whole forwards. Annealing of a probability gives a

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from faithlab import arguments, draws
+from faithlab import rng, validation
 from faithlab.engine import Score
 from faithlab.search.chains import Problem, State, Trajectory, run, several
 from faithlab.search.orders import NEIGHBOURS
@@ -56,13 +56,13 @@ def anneal(
     """
     if neighbour not in NEIGHBOURS:
         raise ValueError(f"expected a neighbour among {', '.join(NEIGHBOURS)}, but got {neighbour!r}")
-    arguments.number("temperature", temperature, "above 0", lambda v: v > 0)
-    arguments.number("cooling", cooling, "above 0 and up to 1", lambda v: 0 < v <= 1)
+    validation.number("temperature", temperature, "above 0", lambda v: v > 0)
+    validation.number("cooling", cooling, "above 0 and up to 1", lambda v: 0 < v <= 1)
     problem = Problem(score, objective, len(order), score_range)
     identity, owner, start = several(order, restarts, seed, images, steps)
     # A chain makes the same proposals however many others there are.
     streams, features = torch.arange(restarts, device=order.device) << 32, order.shape[1]
-    moves = draws.by_step(seed, identity, streams, 4, lambda u: (u[..., 3], *NEIGHBOURS[neighbour](u, features)))
+    moves = rng.by_step(seed, identity, streams, 4, lambda u: (u[..., 3], *NEIGHBOURS[neighbour](u, features)))
 
     def advance(step: int, state: State) -> State:
         here, known = state["order"], state["table"]

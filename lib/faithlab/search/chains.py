@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from faithlab import arguments, draws, masks
+from faithlab import masks, rng, validation
 from faithlab.engine import Score
 from faithlab.search.orders import random_orders
 
@@ -182,9 +182,9 @@ def several(order: Tensor, chains: int, seed: int, images: Tensor | None, steps:
     features = order.shape[-1]
     if features < 2:
         raise ValueError("expected at least two features, since one feature has only one order")
-    arguments.whole("chains per image", chains, 1)
-    arguments.whole("steps", steps, 1)
-    identity = draws.identities(len(order), images, order.device)
+    validation.whole("chains per image", chains, 1)
+    validation.whole("steps", steps, 1)
+    identity = rng.identities(len(order), images, order.device)
     owner = torch.arange(len(order), device=order.device).repeat_interleave(chains)
     others = random_orders(identity, features, seed=seed, count=chains - 1)
     return identity, owner, torch.cat([order[:, None], others], 1).flatten(0, 1)

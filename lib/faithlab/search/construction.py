@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks
+from faithlab import masks, validation
 from faithlab.engine import Score
 from faithlab.search.chains import Problem, State, Trajectory, run
 from faithlab.search.insertion import insert
@@ -46,8 +46,8 @@ def greedy(
     Raises:
         ValueError: an unknown objective or end, a score that is NaN or infinite, a file that holds another search.
     """
-    arguments.whole("the number of inputs", count, 0)
-    arguments.whole("features", features, 1)
+    validation.whole("the number of inputs", count, 0)
+    validation.whole("features", features, 1)
     problem = Problem(score, objective, count)
     ends = ENDS[objective] if ends is None else tuple(ends)
     if not ends or not {*ends} <= {"top", "bottom"}:
@@ -124,7 +124,7 @@ def best(
     Raises:
         ValueError: as `greedy` and `insert`.
     """
-    arguments.number("sweeps", sweeps, "above 0", lambda v: v > 0)
+    validation.number("sweeps", sweeps, "above 0", lambda v: v > 0)
     score = score if isinstance(score, Remembered) else Remembered(score)
     first = resume and resume.with_name(resume.name + ".greedy")
     start = greedy(score, count, features, objective=objective, ends=("top", "bottom"), device=device, resume=first)

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from faithlab import draws, masks
+from faithlab import masks, rng
 from faithlab.engine import Score
 from faithlab.search.chains import ROUNDING, Problem, State, Trajectory, run, several
 from faithlab.search.orders import vertex_insertion
@@ -56,8 +56,8 @@ def insert(
     problem = Problem(score, objective, len(order))
     identity, owner, start = several(order, 1, seed, images, steps)
     features, stream = order.shape[1], torch.zeros(1, dtype=torch.int64, device=order.device)
-    turns = draws.permutations(seed, identity, stream - _TURNS, features)[:, 0]  # [B, F]
-    drawn = draws.by_step(seed, identity, stream, 3 * _KICK)
+    turns = rng.permutations(seed, identity, stream - _TURNS, features)[:, 0]  # [B, F]
+    drawn = rng.by_step(seed, identity, stream, 3 * _KICK)
     at, reach = torch.arange(features, device=order.device), max(_REACH, features // _REACH)
     moving = torch.zeros(len(start), dtype=torch.int64, device=order.device)
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from faithlab import arguments, draws
+from faithlab import rng, validation
 from faithlab.engine import Score
 
 
@@ -23,7 +23,7 @@ class Remembered:
     """
 
     def __init__(self, score: Score, capacity: int = 1 << 22):
-        if arguments.whole("capacity", capacity, 1) & (capacity - 1):
+        if validation.whole("capacity", capacity, 1) & (capacity - 1):
             raise ValueError(f"expected a capacity that is a power of 2, but got {capacity}")
         self.score, self.capacity = score, capacity
         self.asked = self.forwards = 0
@@ -60,7 +60,7 @@ class Remembered:
     def _key(self, keep: Tensor, positions: Tensor) -> Tensor:
         if self._words is None:
             here = torch.zeros(1, dtype=torch.int64, device=keep.device)
-            self._words = draws.bits(0, here, here, keep.shape[1] + 1)[0, 0]
+            self._words = rng.bits(0, here, here, keep.shape[1] + 1)[0, 0]
             self._keys = torch.zeros(self.capacity, dtype=torch.int64, device=keep.device)
             # No answer yet is a key of 0, which only one subset in 2^64 has.
             self._values = torch.zeros(self.capacity, dtype=torch.float32, device=keep.device)

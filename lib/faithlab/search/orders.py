@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from faithlab import arguments, draws, masks
+from faithlab import masks, rng, validation
 
 Neighbour = Callable[[Tensor, int], tuple[Tensor, Tensor, Tensor]]
 """Three uniform numbers [..., 3] and F -> the place that each place's feature comes from [..., F], and the range of
@@ -14,9 +14,9 @@ places low..high [...] outside of which nothing moves."""
 
 def random_orders(images: Tensor, features: int, *, seed: int, count: int = 1) -> Tensor:
     """Uniformly random orders to start from, [B, count, F]; `images` [B] are identities."""
-    arguments.whole("count", count, 0)
+    validation.whole("count", count, 0)
     # Draws below 0, where no step of a search draws.
-    return draws.permutations(seed, images, -1 - torch.arange(count, device=images.device), features)
+    return rng.permutations(seed, images, -1 - torch.arange(count, device=images.device), features)
 
 
 def heat_map(order: Tensor, alpha: float = 2.0) -> Tensor:
@@ -30,7 +30,7 @@ def heat_map(order: Tensor, alpha: float = 2.0) -> Tensor:
         ValueError: an order that is no permutation, alpha that is not above 0, which would not keep it.
     """
     masks.check_order(order)
-    arguments.number("alpha", alpha, "above 0, which keeps the order,", lambda v: v > 0)
+    validation.number("alpha", alpha, "above 0, which keeps the order,", lambda v: v > 0)
     features = order.shape[-1]
     return ((features - masks.place(order)) / features) ** alpha
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from faithlab import arguments, masks
+from faithlab import masks, validation
 from faithlab.engine import Score
 from faithlab.search.chains import Problem, Trajectory, weights_of
 
@@ -16,8 +16,8 @@ def answers(score: Score, count: int, features: int, *, device: torch.device | s
     Raises:
         ValueError: more than 20 features, a million subsets per image; a score that is NaN or infinite.
     """
-    arguments.whole("the number of inputs", count, 0)
-    arguments.whole("features, whose subsets can be counted,", features, 1, 20)
+    validation.whole("the number of inputs", count, 0)
+    validation.whole("features, whose subsets can be counted,", features, 1, 20)
     table = torch.empty(count, 1 << features, dtype=torch.float32, device=device)
     bit = torch.arange(features, device=device)
     for subset in torch.arange(1 << features, device=device).split(max(1, masks.BUDGET // max(1, count * features))):
@@ -117,8 +117,8 @@ def limit(values: Tensor) -> Tensor:
     Raises:
         ValueError: fewer than two searches; a value that is NaN or infinite.
     """
-    arguments.whole("independent searches", len(values), 2)
-    arguments.finite("value of a search", values.T, "drop and count these images")
+    validation.whole("independent searches", len(values), 2)
+    validation.finite("value of a search", values.T, "drop and count these images")
     best, second = values.double().topk(2, dim=0).values
     return best + 19 * (best - second)
 
@@ -173,7 +173,7 @@ def _check_table(table: Tensor) -> None:
         raise ValueError(
             f"expected the scores of all subsets, [images, 2^F], but got {came}; make them with faithlab.search.answers"
         )
-    arguments.finite("score", table, "check the model, or leave out these images and count them")
+    validation.finite("score", table, "check the model, or leave out these images and count them")
 
 
 def _sizes(table: Tensor) -> Tensor:

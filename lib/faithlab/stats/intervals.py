@@ -37,7 +37,7 @@ import scipy.special
 import torch
 from torch import Tensor
 
-from faithlab import draws
+from faithlab import rng
 from faithlab.scores import Label, Scores
 from faithlab.stats.samples import Function, Gathered, Labels, Statistic, area, gather, mean, statistic
 
@@ -396,7 +396,7 @@ def _indices(count: int, resamples: int, seed: int) -> Tensor:
     picks = torch.empty(resamples, count, dtype=torch.int64)
     rows = max(1, _IN_CACHE // count)
     for of, some in zip(torch.arange(resamples).split(rows), picks.split(rows), strict=True):
-        some.copy_(draws.uniform(seed, of, torch.zeros(1, dtype=torch.int64), count)[:, 0].mul_(count))  # rounds down
+        some.copy_(rng.uniform(seed, of, torch.zeros(1, dtype=torch.int64), count)[:, 0].mul_(count))  # rounds down
     return picks
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from faithlab import arguments
+from faithlab import validation
 
 
 class MonteCarlo(NamedTuple):
@@ -147,8 +147,8 @@ def bootstrap(count: int, resamples: int, generator: torch.Generator) -> Tensor:
     Raises:
         ValueError: no example, or a negative number of resamples.
     """
-    arguments.whole("examples", count, 1)
-    arguments.whole("resamples", resamples, 0)
+    validation.whole("examples", count, 1)
+    validation.whole("resamples", resamples, 0)
     picks = torch.randint(count, (resamples, count), generator=generator)
     return torch.zeros(resamples, count, dtype=torch.float64).scatter_add_(
         1, picks, torch.ones_like(picks, dtype=torch.float64)

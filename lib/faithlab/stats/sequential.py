@@ -18,7 +18,7 @@ import scipy.special
 import torch
 from torch import Tensor
 
-from faithlab import arguments
+from faithlab import validation
 
 FIRST = 32
 """Images at the first look, where nobody says how many."""
@@ -36,9 +36,9 @@ def looks(first: int, last: int, growth: float) -> list[int]:
     Raises:
         ValueError: no whole numbers of at least two, a last look before the first, growth of 1 or less.
     """
-    arguments.whole("images at the first look", first, 2)
-    arguments.whole("images at the last look", last, first)
-    arguments.number("growth", growth, "above 1", lambda value: value > 1)
+    validation.whole("images at the first look", first, 2)
+    validation.whole("images at the last look", last, first)
+    validation.number("growth", growth, "above 1", lambda value: value > 1)
     found = [first]
     while found[-1] < last:
         found.append(max(found[-1] + 1, round(found[-1] * growth)))
@@ -154,7 +154,7 @@ def _bounds(images: tuple[int, ...], level: float) -> np.ndarray:
     n = np.asarray(images, dtype=float)
     if n.ndim != 1 or not len(n) or n[0] < 2 or not bool((np.diff(n) > 0).all()):
         raise ValueError(f"expected increasing numbers of images, of at least two, but got {list(images)}")
-    level = arguments.number("level", level, "between 0 and 1", lambda value: 0 < value < 1)
+    level = validation.number("level", level, "between 0 and 1", lambda value: 0 < value < 1)
     shares = np.diff(level * (n / n[-1]) ** 0.5, prepend=0)
     tails = [shares[0] / 2]
     edge = -scipy.special.ndtri(tails[0]) * n[0] ** 0.5

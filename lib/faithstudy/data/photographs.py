@@ -1,0 +1,114 @@
+"""The thousand photographs of the recorded study, one of each class of ImageNet.
+
+``python -m faithstudy.data.photographs`` fetches them, where there is internet, into the folder that the profile
+``study`` reads, and compares them with those that the study was recorded on. They are images of ImageNet, for research, as a
+repository on GitHub passes them on, which names no licence of its own; nothing of them is passed on here.
+"""
+
+import argparse
+import hashlib
+import logging
+import os
+import tarfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from faithstudy.data import cache, imagenet
+from faithstudy.data.sources import DatasetUnavailable, Download
+
+FOLDER = "~/imagenet-sample-images"
+"""Where the profile ``study`` looks for them."""
+
+HOW = "python -m faithstudy.data.photographs fetches the study's (107 MB)"
+"""What to do where they are not there."""
+
+COMMIT = "77c04c785f50d838dd2aab21e28bb81846604653"
+_SITE = "https://github.com/EliSchwartz/imagenet-sample-images"
+# GitHub makes the archive anew, not always of the same bytes: what is in it is compared.
+ARCHIVE = Download(f"{COMMIT}.tar.gz", None, (f"{_SITE}/archive/{COMMIT}.tar.gz",))
+"""The repository of Eli Schwartz as it was in 2021."""
+
+NUMBER = 1000
+SHA256 = "1656025b5dc13f61d508d11c9365113ab058cb70b3c61a11b2c8e7e85327b9fd"
+"""Their `fingerprint`."""
+
+
+def fingerprint(folder: Path) -> str:
+    """Return the sha256 of the names and contents of all images in a folder and those below it, by name."""
+    digest = hashlib.sha256()
+    for path in sorted(imagenet.images(folder), key=lambda path: path.relative_to(folder).as_posix()):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def are_lacking(folder: str | None) -> bool:
+    """Whether a folder is the one that the profile ``study`` reads, and is not there or empty."""
+    path = Path(os.path.expanduser(folder or ""))  # as it is, where there is no such user
+    return path == Path(FOLDER).expanduser() and not (path.is_dir() and any(path.iterdir()))
+
+
+def fetch(folder: str | os.PathLike[str] = FOLDER) -> Path:
+    """Put the photographs into a folder, all at once, unless they are there, and return it.
+
+    An archive that lies in the folder `faithstudy.data.sources.by_hand` of ``imagenet-sample-images`` is taken in place
+    of the download.
+
+    Raises:
+        DatasetUnavailable: they could not be fetched, are not those of the study, or the folder has something else.
+    """
+    target, by_hand = Path(folder), cache.folder() / "by-hand" / FOLDER.removeprefix("~/") / ARCHIVE.name
+    try:
+        target = target.expanduser().resolve()
+        if target.exists() and not target.is_dir():
+            raise DatasetUnavailable(f"{target} is no folder: name another place")
+        if target.is_dir() and any(target.iterdir()):
+            return _compared(target)
+        with cache.scratch(target) as workplace:
+            path = by_hand if by_hand.is_file() else ARCHIVE.get(workplace)
+            with tarfile.open(path) as tar:
+                names = {name for member in tar if (name := Path(member.name).name).endswith(".JPEG")}
+            (unpacked := workplace / "unpacked").mkdir()
+            (flat := workplace / "photographs").mkdir()
+            ARCHIVE.unpack(path, unpacked, names)
+            for photograph in unpacked.rglob("*.JPEG"):
+                photograph.rename(flat / photograph.name)
+            if fingerprint(flat) != SHA256:
+                found = len([*flat.iterdir()])
+                raise DatasetUnavailable(f"the {found} photographs in {path} are not the {NUMBER} of the study")
+            flat.rename(target)  # an empty folder gives way; one that another fetch has filled meanwhile does not
+    except (RuntimeError, OSError, EOFError, ValueError, zlib.error, tarfile.TarError) as error:
+        if isinstance(error, DatasetUnavailable):
+            raise
+        raise DatasetUnavailable(
+            f"The photographs could not be fetched ({type(error).__name__}: {error}). Put {ARCHIVE.addresses[0]} to "
+            f"{by_hand}, or the photographs of the repository into {target}"
+        ) from error
+    return target
+
+
+def _compared(target: Path) -> Path:
+    """The folder, if it has the photographs of the study and no other image."""
+    if fingerprint(target) != SHA256:
+        raise DatasetUnavailable(
+            f"{target} has {len(imagenet.images(target))} images, and they are not the {NUMBER} of the study: name "
+            "another folder, or move what is in it"
+        )
+    return target
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line: fetch the photographs and say where they lie."""
+    parser = argparse.ArgumentParser(prog="python -m faithstudy.data.photographs", description=__doc__.split("\n\n")[0])
+    parser.add_argument("folder", nargs="?", default=FOLDER, help=f"where they go (default: {FOLDER})")
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.getLogger("pooch").setLevel(logging.WARNING)  # it would have the archive's own checksum written down
+    try:
+        print(f"{NUMBER} photographs, verified, {fetch(parser.parse_args(arguments).folder)}")
+    except (DatasetUnavailable, cache.CacheUnavailable) as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Vehicles in three groups: those of CIFAR-10, put at known places, and those of ImageNet, with their boxes.
+
+Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt, 2025) sorts the vehicles of ImageNet into private ones,
+two-wheelers, and trucks and services, and takes the box round the main object as the human answer. CIFAR-10 has
+airplanes, automobiles, ships and trucks, and no boxes. So the groups here are air, road and water, of equal size, and
+a vehicle is pasted, smaller than it was, where only the set knows. The animal around it is drawn without a look at the
+group, so nothing outside the box can tell the class: the box is not only what a person would point at, it is right.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from faithstudy.data import imagenet
+from faithstudy.data.sets import ImageSet
+from faithstudy.data.sources import DatasetUnavailable
+
+GROUPS = {"air": ("airplane",), "road": ("automobile", "truck"), "water": ("ship",)}
+"""The vehicles of CIFAR-10 by where they move. Of kinds that share a group only every second image is taken, so
+that the groups are of equal size and a third is chance."""
+
+IMAGENET = {
+    "private": ("beach wagon", "convertible", "jeep", "limousine", "minivan", "sports car"),
+    "two-wheeled": ("bicycle-built-for-two", "moped", "motor scooter", "mountain bike"),
+    "trucks and services": ("ambulance", "fire engine", "garbage truck", "police van", "tow truck", "trailer truck"),
+}
+"""The paper's three groups of ImageNet's vehicles. It does not list their classes; its 20 800 images are as many as
+sixteen classes of 1300, and these sixteen are ours."""
+
+_ANIMALS = ("bird", "cat", "deer", "dog", "frog", "horse")
+_SPLITS = ("train", "test")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of the vehicles.
+
+    Attributes:
+        size: height and width of the vehicle's photograph in pixels, of an image of 32 x 32; 32: nothing around it.
+        seed: of the places and animals.
+        limit: take only the first so many images; None: all.
+
+    Raises:
+        ValueError: a choice out of range.
+    """
+
+    size: int = 20
+    seed: int = 0
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 8 <= self.size <= 32:
+            raise ValueError(f"size must be 8 to 32 pixels, not {self.size}")
+        if self.seed < 0:
+            raise ValueError(f"seed must not be negative, not {self.seed}")
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"limit must be at least 1 image, not {self.limit}")
+
+
+def place(
+    images: Tensor, labels: Tensor, classes: tuple[str, ...], options: Options, split: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Paste each vehicle, made smaller, at a random place of a random animal's photograph.
+
+    An image depends on its vehicle, the seed and its index among the vehicles of the split, not on the limit.
+
+    Args:
+        images: uint8 [N, C, 32, 32], a whole split of CIFAR-10.
+        labels: int64 [N].
+        classes: their names.
+        options: see `Options`.
+        split: "train" or "test", which have different places.
+
+    Returns:
+        Images uint8 [n, C, 32, 32], groups int64 [n], indices into `GROUPS`, and masks bool [n, 32, 32], True for the
+        square that the vehicle's photograph covers.
+    """
+    group = torch.full_like(labels, -1)
+    for number, kinds in enumerate(GROUPS.values()):
+        for kind in kinds:
+            members = (labels == classes.index(kind)).nonzero().flatten()
+            group[members[:: len(kinds)]] = number
+    chosen = (group >= 0).nonzero().flatten()
+    animals = torch.isin(labels, torch.tensor([classes.index(a) for a in _ANIMALS])).nonzero().flatten()
+
+    # One row of draws per vehicle, so that the i-th vehicle's do not depend on how many there are.
+    draws = np.random.Generator(np.random.Philox(key=[options.seed, _SPLITS.index(split)])).random((len(chosen), 3))
+    draws = torch.from_numpy(draws)[: options.limit]
+    chosen = chosen[: options.limit]
+    room = images.shape[-1] - options.size
+    corner = (draws[:, :2] * (room + 1)).long()  # [n, 2] top and left
+    around = animals[(draws[:, 2] * len(animals)).long()]
+
+    small = interpolate(
+        images[chosen].float(), (options.size,) * 2, mode="bilinear", antialias=True, align_corners=False
+    )
+    small = small.round().to(torch.uint8)
+    inside = torch.arange(images.shape[-1]) - corner[..., None]  # [n, 2, 32] rows and columns seen from the corner
+    within = (inside >= 0) & (inside < options.size)
+    masks = within[:, 0, :, None] & within[:, 1, None, :]  # [n, 32, 32]
+    placed = images[around].permute(0, 2, 3, 1).contiguous()  # [n, 32, 32, C]
+    placed[masks] = small.permute(0, 2, 3, 1).reshape(-1, images.shape[1])  # row by row in both
+    return placed.permute(0, 3, 1, 2).contiguous(), group[chosen], masks
+
+
+def group_indices(groups: Iterable[Iterable[str]] = tuple(IMAGENET.values())) -> list[list[int]]:
+    """Return, for each group of ImageNet's class names, the indices of its classes among the 1000."""
+    return [[imagenet.classes().index(name) for name in names] for names in groups]
+
+
+def from_imagenet(
+    split: str, path: Path | str, boxes: Path | str, size: int = 224, limit: int | None = None
+) -> ImageSet:
+    """Read the vehicles of ILSVRC 2012, with the box round the main object as the mask.
+
+    Every eighth image of a class is for testing, the others are for training. An image without a box, or whose box the
+    standard crop cuts off, is left out.
+
+    Args:
+        split: "train" or "test".
+        path: the folder of the training images, one folder for each WordNet id.
+        boxes: the folder of the boxes, `<id>/<image>.xml`, as the archive ILSVRC2012_bbox_train_v2 holds them.
+        size: of the square crop, see `faithstudy.data.imagenet.crop`.
+        limit: only so many images of each class; None: all.
+
+    Raises:
+        DatasetUnavailable: no image of these classes has a box there; the message says what to put where.
+    """
+    path, boxes = Path(path).expanduser(), Path(boxes).expanduser()
+    images, labels, masks = [], [], []
+    for group, members in enumerate(group_indices()):
+        for identity in (imagenet.wordnet_ids()[member] for member in members):
+            found = sorted(image for image in (path / identity).glob("*") if image.suffix.lower() in (".jpeg", ".jpg"))
+            for file in [f for i, f in enumerate(found) if (i % 8 == 7) == (split == "test")][:limit]:
+                box = _box(boxes / identity / f"{file.stem}.xml", size)
+                if box is not None:
+                    with Image.open(file) as image:
+                        images.append(imagenet.crop(image, size))
+                    labels.append(group)
+                    masks.append(box)
+    if not images:
+        raise DatasetUnavailable(
+            f"found no vehicles of ImageNet with boxes in {path} and {boxes}. Register at image-net.org, fetch the "
+            "training images of ILSVRC 2012 and the archive ILSVRC2012_bbox_train_v2, unpack both into folders named "
+            f"by WordNet id ({imagenet.wordnet_ids()[group_indices()[0][0]]}, ...), and give these as path and boxes."
+        )
+    return ImageSet(
+        torch.from_numpy(np.stack(images)),
+        torch.tensor(labels),
+        tuple(IMAGENET),
+        imagenet.MEAN,
+        imagenet.STD,
+        torch.stack(masks),
+    )
+
+
+def _box(file: Path, size: int) -> Tensor | None:
+    """The first box of an annotation in the standard crop, bool [size, size]; None where there is none left."""
+    if not file.is_file():
+        return None
+    tree = ElementTree.parse(file)
+    width, height = (int(tree.findtext(f"size/{side}")) for side in ("width", "height"))
+    corners = {name: float(tree.findtext(f"object/bndbox/{name}")) for name in ("xmin", "ymin", "xmax", "ymax")}
+    scale = round(size / 0.875) / min(width, height)
+    # As torchvision rounds the longer side and the corner of the crop.
+    wide, high = (max(round(size / 0.875), int(side * scale)) for side in (width, height))
+    left, top = round((wide - size) / 2), round((high - size) / 2)
+    mask = torch.zeros(size, size, dtype=torch.bool)
+    rows, columns = (
+        slice(max(0, round(first * scale) - start), max(0, round(last * scale) - start))
+        for first, last, start in (
+            (corners["ymin"], corners["ymax"], top),
+            (corners["xmin"], corners["xmax"], left),
+        )
+    )
+    mask[rows, columns] = True
+    return mask if bool(mask.any()) else None

@@ -1,0 +1,144 @@
+"""Why a claim is not reproduced: what the reason may be, what tells it, and what that says."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import pandas as pd
+from pandas.io.formats.style import Styler
+
+from faithlab import stats
+from faithlab.stats import Estimate
+from faithstudy import tables
+from faithstudy.claims import Claim, Part
+from faithstudy.claims.verdicts import HOLDS, LEAST
+
+ANSWERS = {"yes": "yes, {}", "no": "no, not {}", "open": "open: {}?"}
+"""All of the interval lies on the side that the question means, on the other, or it holds the bar; and in words."""
+FEW = f"open: fewer than {LEAST} inputs"
+"""Such an answer is open whatever its interval."""
+LOOKS = "dataframe faithlab-text faithlab-reasons"
+"""The classes of their table in the book's style sheet."""
+FOUND = "found (inputs, run)"
+NUMBER = partial(tables.number, digits=3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """A possible reason, as a question that an estimate answers. Just one of `above`, `below` and `within` is given.
+
+    Attributes:
+        question: what the reason may be, such as "Is the bound too loose?".
+        asked: what tells it, such as "gap of the optimum from the bound".
+        found: the answer. Of a single network, or of one contrast; a table of a run that has no such rows has None.
+        above: yes where all of the interval lies above this.
+        below: yes where all of it lies below this.
+        within: yes where all of it is no farther from 0 than this.
+        source: whose images these are: "recorded" or "this build"; "": what the `table` says of all.
+        said: how the number is shown.
+    """
+
+    question: str
+    asked: str
+    found: Estimate | None
+    above: float | None = None
+    below: float | None = None
+    within: float | None = None
+    source: str = ""
+    said: Callable[[Estimate], str] = NUMBER
+
+    def __post_init__(self) -> None:
+        if sum(bar is not None for bar in (self.above, self.below, self.within)) != 1:
+            raise ValueError(f"{self.question!r} needs one bar of above, below and within, and no other")
+        if self.found is not None and (numbers := self.found.value.numel()) != 1:
+            raise ValueError(
+                f"{self.question!r} asks for one number, {self.asked!r} has {numbers}: give each its reason"
+            )
+
+    @property
+    def few(self) -> bool:
+        """Whether a network was asked about fewer inputs than decide a part of a claim."""
+        return self.found is not None and min(self.found.images_each) < LEAST
+
+    @property
+    def answer(self) -> str:
+        """One of `ANSWERS`; of few inputs it is open."""
+        if self.found is None:
+            return "open"
+        _, low, high = map(float, self.found.pooled)
+        if math.isnan(low) or self.few:  # one image has no interval
+            return "open"
+        if self.within is not None:
+            inside, outside = -self.within <= low and high <= self.within, low > self.within or high < -self.within
+            return "yes" if inside else "no" if outside else "open"
+        bar = self.above if self.below is None else self.below
+        over, under, level = low > bar, high < bar, low == high == bar
+        yes, no = (over, under) if self.below is None else (under, over)
+        return "yes" if yes else "no" if no or level else "open"
+
+    @property
+    def bar(self) -> str:
+        """The bar in words."""
+        name, at = next((k, v) for k in ("above", "below", "within") if (v := getattr(self, k)) is not None)
+        said = self.said(self.found) if self.found else ""
+        unit = next((of for of in ("%", "points") if of in said), None)
+        shown = f"{at:g}" if unit is None else f"{100 * at:g}\u00a0{unit}"
+        return f"within ±{shown}" if name == "within" else f"{name} {shown}".replace("-", "−")
+
+
+def frame(*reasons: Reason, source: str) -> pd.DataFrame:
+    """What may be the reason, what tells it, what was found, and the answer, a row each, in words.
+
+    Args:
+        *reasons: the rows; those of one question stand together.
+        source: whose images most numbers are of, "recorded" or "this build".
+    """
+    rows, first = [], {reason.question: k for k, reason in reversed([*enumerate(reasons)])}
+    for reason in sorted(reasons, key=lambda reason: first[reason.question]):
+        said = "not asked in that run"
+        if reason.found is not None:
+            said = f"{reason.said(reason.found)} ({reason.found.images:,}, {reason.source or source})"
+        answer = FEW if reason.few else ANSWERS[reason.answer].format(reason.bar)
+        rows.append({"question": reason.question, "what tells": reason.asked, FOUND: said, "answer": answer})
+    return pd.DataFrame(rows)
+
+
+def of_networks(parts: Sequence[Part]) -> list[Reason]:
+    """What may keep parts of a claim open: one of the networks, or that one is asked about too few inputs.
+
+    Of each data set the part that is nearest to failing tells: the lead on the network where it is least, and the lead
+    without the network that is asked about fewest inputs, whose own interval makes that of all of them wide.
+
+    Args:
+        parts: all of a claim; each compares two explainers on a data set, such as `faithstudy.claims.better` does.
+
+    Returns:
+        None where all parts hold, and where there are none.
+    """
+    judged = Claim("", "", "", tuple(parts)).verdict.judged if parts else ()
+    left, found = [of.part for of in judged if of.outcome != HOLDS], []
+    for data in dict.fromkeys(part.labels["dataset"] for part in left):
+        of_data = [part for part in left if part.labels["dataset"] == data]
+        worst = min(of_data, key=lambda part: float(part.estimate.value) - part.low)
+        lead, rows = partial(stats.paired, worst.table, *worst.cells, **worst.labels), worst.table.where(**worst.labels)
+        counts = {block.labels["network"]: len(block.values) for block in rows.where(**worst.cells[1])}
+        leads = {name: lead(network=name) for name in counts}
+        least, few = min(leads, key=lambda name: float(leads[name])), min(counts, key=counts.get)
+        asked = f"{data.removesuffix(' test')}: lead over “{worst.cells[1]['explainer']}”"
+        found.append(Reason("Does it lose on some network?", f"{asked}, {least}", leads[least], below=worst.low))
+        if len(counts) > 1:
+            rest = lead(network=[name for name in counts if name != few])
+            asked += f", without {few} ({counts[few]} inputs)"
+            found.append(Reason("Too few inputs of one network?", asked, rest, above=worst.low))
+    return found
+
+
+def once(rows: pd.DataFrame) -> pd.DataFrame:
+    """A `frame` as it is read: of the same question only the first row names it."""
+    return rows.assign(question=rows["question"].where(rows["question"].ne(rows["question"].shift()), ""))
+
+
+def table(*reasons: Reason, source: str) -> Styler:
+    """A `frame` as a page shows it; its arguments. With `faithstudy.run.Run.why` the book shows it, too."""
+    return tables.prose(once(frame(*reasons, source=source))).set_table_attributes(f'class="{LOOKS}"')

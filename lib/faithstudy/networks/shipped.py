@@ -1,0 +1,168 @@
+"""Networks that ship with the repository, so that every machine explains the same ones.
+
+The folder ``data/networks`` holds two files of each, by the key of its recipe: ``<key>.safetensors``, the weights, and
+``<key>.json``, what is known of them: recipe, sha256, accuracy, and where and with which code they were trained.
+`faithstudy.ship` writes them.
+
+Parameters are stored in bfloat16, buffers as they are. Whoever loads a network gets the rounded parameters as float32:
+these are the network, not an approximation of it. Buffers are the statistics of batch normalisation, counts, the
+vectors of a spectral norm: of a ResNet-9 they are 0.3 % of the numbers, and to round them would move its answers as
+much again as rounding all of its parameters does.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import logging
+import os
+from pathlib import Path
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from faithstudy.data import cache
+from faithstudy.networks import origins
+
+VARIABLE = "FAITHLAB_NETWORKS"
+"""The environment variable that names the folder; set to nothing, no network ships."""
+
+_FACTS = ("key", "recipe", "sha256", "source", "layers", "commit", "seconds")
+"""What a JSON file says at least: whoever loads a network asks for it."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shipped:
+    """A network that ships.
+
+    Attributes:
+        path: the file of its weights.
+        facts: what its JSON file says.
+    """
+
+    path: Path
+    facts: dict
+
+    def weights(self) -> dict[str, Tensor]:
+        """The weights, with float32 parameters.
+
+        Raises:
+            ValueError: the file is not there, or not the one that was committed.
+        """
+        content = self.path.read_bytes() if self.path.is_file() else b""
+        if (found := hashlib.sha256(content).hexdigest()) != self.facts["sha256"]:
+            said = f"its sha256 is {found}, not {self.facts['sha256']}" if content else _instead(self.path)
+            raise ValueError(
+                f"{self.path} is not the network that ships: {said}. Restore it: git checkout -- {self.path}; or "
+                "remove it and its JSON file, and the network is trained here"
+            )
+        tensors = load(content)
+        return {name: value.float() if value.dtype == torch.bfloat16 else value for name, value in tensors.items()}
+
+
+def folder() -> Path | None:
+    """The folder of the networks that ship; None where there is none.
+
+    FAITHLAB_NETWORKS names it, else it is ``data/networks`` of the repository: of FAITHLAB_ROOT where that is set, else
+    of the first one upwards from this file, or upwards from the working directory.
+
+    Raises:
+        FileNotFoundError: FAITHLAB_NETWORKS names what is no folder.
+    """
+    if (named := os.environ.get(VARIABLE)) == "":
+        return None
+    if named:
+        path = Path(named).expanduser().absolute()
+        if not path.is_dir():
+            raise FileNotFoundError(f"{VARIABLE} is {named}, which is no folder")
+        return path
+    found = origins.repository()
+    return found / "data" / "networks" if found and (found / "data" / "networks").is_dir() else None
+
+
+def find(key: str) -> Shipped | None:
+    """The network that ships for the key of a recipe; None: none does, which is a warning where its weights lie there.
+
+    Raises:
+        ValueError: its JSON file cannot be read, lacks facts, or is another's.
+    """
+    if (place := folder()) is None:
+        return None
+    path = place / f"{key}.json"
+    if not path.exists():
+        if path.with_suffix(".safetensors").exists():
+            _say_that_facts_are_gone(path)
+        return None
+    return Shipped(path.with_suffix(".safetensors"), _facts(path, path.stat().st_mtime_ns))
+
+
+def every() -> list[Shipped]:
+    """Every network that ships, by key."""
+    place = folder()
+    return [find(path.stem) for path in sorted(place.glob("*.json"))] if place else []
+
+
+def rounded(network: nn.Module) -> dict[str, Tensor]:
+    """The state of a network as it ships: parameters in bfloat16, buffers as they are."""
+    parameters = {name for name, _ in network.named_parameters(remove_duplicate=False)}
+    return {
+        name: (value.to(torch.bfloat16) if name in parameters else value).cpu().contiguous()
+        for name, value in network.state_dict().items()
+    }
+
+
+def write(place: Path, facts: dict, weights: dict[str, Tensor]) -> Shipped:
+    """Put a network into a folder of networks that ship.
+
+    Args:
+        place: the folder.
+        facts: what is known, with its `key`; `sha256` and `bytes` of the file are added.
+        weights: as `rounded` gives them.
+    """
+    content = save(weights)
+    facts = facts | {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    with cache.write_atomically(place / f"{facts['key']}.safetensors") as path:
+        path.write_bytes(content)
+    return update(Shipped(place / f"{facts['key']}.safetensors", facts))
+
+
+def update(network: Shipped, **facts: object) -> Shipped:
+    """Write what is known of a network that ships, with what is new."""
+    network = dataclasses.replace(network, facts=network.facts | facts)
+    with cache.write_atomically(network.path.with_suffix(".json")) as path:
+        path.write_text(json.dumps(network.facts, indent=2) + "\n", encoding="utf-8")
+    return network
+
+
+@functools.cache
+def _say_that_facts_are_gone(path: Path) -> None:
+    _log.warning(
+        "the weights %s ship, but %s is not there: they are not used, and the network is trained here. Restore it: "
+        "git checkout -- %s",
+        *(path.with_suffix(".safetensors").name, path.name, path),
+    )
+
+
+def _instead(path: Path) -> str:
+    """What is in the place of a file without content."""
+    if path.is_dir():
+        return "a folder is in its place"
+    return "it is empty" if path.exists() else "it is not there"
+
+
+@functools.cache
+def _facts(path: Path, changed: int) -> dict:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        lacking = [name for name in _FACTS if name not in facts]
+        said = f"it has no {', '.join(lacking)}" if lacking else ""
+        if not said and facts["key"] != path.stem:
+            said = f"it is of the network {facts['key']}"
+    except (OSError, ValueError, TypeError) as error:
+        said = _instead(path) if path.is_dir() or not path.stat().st_size else f"{error}"
+    if said:
+        raise ValueError(f"{path} cannot be read: {said}; restore it: git checkout -- {path}")
+    return facts

@@ -1,0 +1,354 @@
+"""Profiles: how big a run of a notebook is.
+
+``smoke`` takes seconds and serves the tests, ``quick`` is the default (real data, two cores, minutes), ``study`` asks
+the same about as many images as the verdicts need (hours on two cores), ``paper`` holds the papers' own settings. The
+defaults in a notebook's ``parameters`` cell are ``quick``; ``notebooks/profiles.yml`` holds what the other profiles
+change, and what a notebook needs to run::
+
+    f-fidelity/images:
+      data: [cifar10]        # fetched before it runs
+      papers: [cifar100]     # the paper's own data, fetched before it runs in the profile paper
+      recipe: resnet9        # the network whose recipe `training` and `tuning` change
+      pretrained: networks   # the parameter that names pretrained networks; they are fetched before it runs, too
+      alone: true            # nothing else runs beside it (timings)
+      memory: 8000           # megabytes, for a scheduler
+      trains: zoo.folds.degraded  # function below faithlab: parameters -> recipes of its networks
+      jobs: {paper: 5}       # so many jobs train them before it runs; else it trains them itself
+      parts: {paper: 100}    # so many jobs ask about its images before it runs, where it says `run.by_images`
+      shares: f-fidelity/other  # it uses networks of that notebook, and does not start before they are trained
+      smoke: {images: 8}     # parameters that differ from the notebook's defaults
+      paper: {images: 1000}
+"""
+
+import ast
+import difflib
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from faithstudy import parameters, paths
+from faithstudy.parameters import ParameterError
+
+PROFILES = ("smoke", "quick", "study", "paper")
+CHANGING = re.compile(r"(?:.+_)?(training|tuning)")
+"""Names of the parameters that change a recipe, where they are mappings."""
+
+_TOLD = re.compile(r"(?!(?:None|True|False|-?[\d.]+(?:e-?\d+)?)$)[\w.=-]+")
+"""Texts that stay as they are in the name of a folder and look like no other value; "+" parts parameters there."""
+
+_COMMAND, _NOTEBOOK = "the command", "the notebook"
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a notebook needs before and while it runs.
+
+    Attributes:
+        data: names of the data sets to fetch first.
+        papers: the same in the profile paper alone: the data that the paper is about.
+        recipe: the network of `networks.RECIPES` whose recipe the mappings `training`, `tuning` and `..._training`
+            change; "each": they are by network.
+        pretrained: the parameter with the name or the names of pretrained networks, see `study.weights`.
+        alone: nothing else may run beside it.
+        memory: megabytes to ask a scheduler for.
+        trains: `room.module.function` below `faithlab` that gives the recipes of its networks (`module.function`: of
+            `faithstudy`), see `study.train`.
+        jobs: profile -> number of jobs that train these networks before it runs.
+        parts: profile -> number of blocks of images that it asks about, a job each, see
+            `faithstudy.run.Run.by_images`.
+        shares: a notebook with `jobs` whose networks it uses, too: in a build it waits for these jobs, where it would
+            otherwise hold a processor and wait for the network.
+    """
+
+    data: tuple[str, ...] = ()
+    papers: tuple[str, ...] = ()
+    recipe: str = ""
+    pretrained: str = ""
+    alone: bool = False
+    memory: int = 4000
+    trains: str = ""
+    jobs: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, int] = field(default_factory=dict)
+    shares: str = ""
+
+
+def defaults(name: str) -> dict[str, Any]:
+    """Parameters of a notebook with the values in its ``parameters`` cell.
+
+    Raises:
+        FileNotFoundError: no such notebook.
+        ValueError: there is no such cell, it does more than assign literals, or it has no ``profile``.
+    """
+    path = paths.script(name)
+    return dict(_defaults(name, path, path.stat().st_mtime_ns))
+
+
+# Snakemake asks for these a few hundred times whenever it starts, and it starts once more for every job.
+
+
+_HEAD = re.compile(r"^#[ \t]*%%(?=\s|$).*$", re.MULTILINE)
+"""The first line of a cell of a script."""
+_TAGGED = re.compile(r'^# %%.*\btags=\["parameters"\]$')
+"""That of the parameters, as jupytext writes it."""
+
+
+def _parameters(path: Path) -> list[str]:
+    """The cells of a script that are tagged as its parameters."""
+    text = path.read_text(encoding="utf-8")
+    heads = [*_HEAD.finditer(text), None]
+    tagged = [k for k, head in enumerate(heads) if head and _TAGGED.match(head[0])]
+    if len(tagged) == 1 and '"""' not in (cell := _between(text, heads[tagged[0]], heads[tagged[0] + 1])):
+        return [cell]  # jupytext reads whole scripts, for longer than all that Snakemake asks of them else
+    import jupytext
+
+    return [of.source for of in jupytext.reads(text, "py:percent").cells if "parameters" in of.metadata.get("tags", [])]
+
+
+def _between(text: str, head: re.Match, following: re.Match | None) -> str:
+    return text[head.end() : following and following.start()].strip()
+
+
+@functools.cache
+def _defaults(name: str, path: Path, changed: int) -> Mapping[str, Any]:
+    """The parameters in a script, read again when it has changed."""
+    tagged = _parameters(path)
+    if len(tagged) != 1:
+        raise ValueError(f"notebooks/{name}.py needs one cell tagged 'parameters', it has {len(tagged)}.")
+    found = {}
+    for statement in ast.parse(tagged[0]).body:
+        try:
+            (target,) = statement.targets if isinstance(statement, ast.Assign) else (statement.target,)
+            found[target.id] = ast.literal_eval(statement.value)
+        except (AttributeError, ValueError):
+            raise ValueError(
+                f"The parameters cell of notebooks/{name}.py may only hold lines like  images = 64,"
+                f" but line {statement.lineno} of it is:  {ast.unparse(statement)}"
+            ) from None
+    if "profile" not in found:
+        raise ValueError(f'The parameters cell of notebooks/{name}.py needs the line  profile = "quick".')
+    return found
+
+
+@functools.cache
+def _profiles(path: Path, changed: int) -> Mapping[str, Any]:
+    """``profiles.yml``, read again when it has changed."""
+    try:
+        return parameters.read(path.read_text(encoding="utf-8")) or {}
+    except ValueError as error:
+        raise ParameterError(f"notebooks/profiles.yml is no YAML: {error}.") from None
+
+
+def _entry(name: str) -> Mapping[str, Any]:
+    """What ``profiles.yml`` says about a notebook, with its keys checked."""
+    path = paths.root() / "notebooks" / "profiles.yml"
+    entry = _checked_entry(name, path, path.stat().st_mtime_ns)
+    if "parts" in entry and not _asks_by_images(script := paths.script(name), script.stat().st_mtime_ns):
+        raise ValueError(
+            f"notebooks/profiles.yml, {name}: parts cuts what a page asks with run.by_images, but this one does not"
+            " say so."
+        )
+    return entry
+
+
+@functools.cache
+def _asks_by_images(script: Path, changed: int) -> bool:
+    return ".by_images(" in script.read_text(encoding="utf-8")
+
+
+@functools.cache
+def _checked_entry(name: str, path: Path, changed: int) -> Mapping[str, Any]:
+    entry = _profiles(path, changed).get(name) or {}
+    unknown = set(entry) - {*PROFILES, *Needs.__dataclass_fields__}
+    if unknown:
+        raise ValueError(
+            f"notebooks/profiles.yml, {name}: unknown {', '.join(sorted(unknown))}."
+            f" Known: {', '.join([*Needs.__dataclass_fields__, *PROFILES])}."
+        )
+    for key in ("jobs", "parts"):
+        counts = entry.get(key, {})
+        known = isinstance(counts, Mapping) and counts.keys() <= set(PROFILES)
+        if not (known and all(type(count) is int and count > 0 for count in counts.values())):
+            raise ValueError(
+                f"notebooks/profiles.yml, {name}: {key} says for each profile how many jobs there are, such as"
+                f" {key}: {{paper: 100}}, but it is {parameters.written(counts)}."
+            )
+    return entry
+
+
+def needs(name: str) -> Needs:
+    """What a notebook needs to run, from ``profiles.yml``."""
+    entry = {key: value for key, value in _entry(name).items() if key not in PROFILES}
+    return Needs(**entry | {key: tuple(entry[key]) for key in ("data", "papers") if key in entry})
+
+
+def resolve(name: str, profile: str = "quick", overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """All parameters of a run: the notebook's defaults, then the profile's, then ``overrides``.
+
+    Raises:
+        ParameterError: an unknown profile, a parameter which the notebook does not have, or a value which it cannot
+            have; see `faithstudy.parameters`.
+    """
+    if profile not in PROFILES:
+        raise ParameterError(f"Unknown profile {profile!r}. Known: {', '.join(PROFILES)}.")
+    values = defaults(name)
+    sources = dict.fromkeys(values, "its parameters cell")
+    changes = [
+        (f"notebooks/profiles.yml, {profile}", _entry(name).get(profile) or {}),
+        (_COMMAND, overrides or {}),
+    ]
+    for source, changed in changes:
+        _known(name, changed, source)
+        values |= changed
+        sources |= dict.fromkeys(changed, source)
+    return _checked(name, values, sources) | {"profile": profile}
+
+
+def given(name: str, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a notebook that runs, whoever started it.
+
+    Args:
+        name: the notebook.
+        variables: its ``globals()``, or any mapping that holds every name of its parameters cell.
+
+    Raises:
+        KeyError: a parameter of the notebook is not among the variables.
+        ParameterError: as in :func:`resolve`; also where papermill was given a parameter that the notebook does not
+            have, or the parameters name files of the reader's own that are not there.
+    """
+    found = {key: variables[key] for key in defaults(name)}
+    _known(name, parameters.injected(variables) - {"profile"}, "papermill")
+    if found["profile"] not in PROFILES:
+        raise ParameterError(f"Unknown profile {found['profile']!r}. Known: {', '.join(PROFILES)}.")
+    found = _checked(name, found, dict.fromkeys(found, _NOTEBOOK))
+    require_files({name: found})
+    return found
+
+
+def _known(name: str, asked: Iterable[str], source: str) -> None:
+    """Raise ParameterError where the notebook does not have a parameter."""
+    known = [key for key in defaults(name) if key != "profile"]
+    for key in asked:
+        if key not in known:
+            close = difflib.get_close_matches(key, known)
+            raise ParameterError(
+                f"{name} has no parameter {key!r} (asked for by {source}"
+                + (", set by --profile alone" if key == "profile" else "")
+                + ")."
+                + (f" Did you mean {close[0]!r}?" if close and key != "profile" else "")
+                + f" Known: {', '.join(known)}."
+            )
+
+
+def _checked(name: str, values: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """The values as their rules have them; one line of a ParameterError for each that may not be."""
+    profiled = [_entry(name).get(profile) or {} for profile in PROFILES]
+    checked, lines = {}, []
+    for key, default in defaults(name).items():
+        rule = parameters.rule(key, default, [changed[key] for changed in profiled if key in changed])
+        try:
+            checked[key] = rule.checked(values[key])
+        except ValueError as error:
+            lines.append(f"{name}: {key} must be {error}; {sources[key]} gave {parameters.written(values[key])}.")
+            continue
+        # What profiles.yml says is looked at by the notebook itself: Snakemake is not to wait for torch.
+        changes = CHANGING.fullmatch(key) if isinstance(values[key], Mapping) and needs(name).recipe else None
+        if changes and values[key] and sources[key] in (_COMMAND, _NOTEBOOK):
+            from faithstudy import recipes  # it brings torch
+
+            try:
+                recipes.check(needs(name).recipe, changes[1], values[key])
+            except ValueError as error:
+                given = parameters.written(values[key])
+                lines.append(f"{name}: {key} cannot be this: {error}; {sources[key]} gave {given}.")
+    if lines:
+        raise ParameterError("\n".join(lines))
+    return checked
+
+
+def require_files(chosen: Mapping[str, Mapping[str, Any]]) -> None:
+    """Look for the files of the reader's own that notebooks will read, before anything else is done.
+
+    A set of `faithstudy.data.sources.OWN` that is the value of a parameter such as ``photographs`` lies where
+    ``photographs_options`` say, or ``photographs_path``, or ``path``. A ``folder`` is one of ImageNet's photographs.
+
+    Args:
+        chosen: notebook -> all its parameters.
+
+    Raises:
+        ParameterError: some are missing. Each set has one line, which says for which notebooks it is and what to do.
+    """
+    from faithstudy.data import sources  # only here: Snakemake reads profiles many times
+
+    wanted = {}
+    for name, values in chosen.items():
+        if values.get("folder"):
+            wanted.setdefault(("imagenet-folder", json.dumps({"path": values["folder"]})), []).append(
+                f"{name} (folder)"
+            )
+        for key, value in values.items():
+            for own in {value} & sources.OWN.keys() if isinstance(value, str) else ():
+                place = next((p for p in (f"{key}_options", f"{key}_path", "path") if values.get(p)), f"{key}_path")
+                options = values.get(place) if place.endswith("_options") else {"path": values.get(place)}
+                wanted.setdefault((own, json.dumps(options)), []).append(f"{name} ({place})")
+    if not wanted:
+        return
+    from faithstudy.data import datasets, photographs  # they bring torch
+
+    lines = []
+    for (own, options), who in wanted.items():
+        if reason := datasets.missing(own, **json.loads(options)):
+            if photographs.are_lacking(json.loads(options).get("path")):
+                reason = f"{photographs.HOW}, and without them: {reason}"
+            lines.append(f"Missing: {own}, for {', '.join(who)}: {reason}")
+    if lines:
+        raise ParameterError("\n".join(lines))
+
+
+def changes(name: str, profile: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``parameters`` that differ from what the profile would run with.
+
+    Raises:
+        ValueError: ``parameters`` leaves out one of the notebook's, or has one that it does not have.
+    """
+    expected = resolve(name, profile)
+    given = dict(parameters) | {"profile": profile}
+    if set(given) != set(expected):
+        raise ValueError(
+            f"The parameters of {name} are {', '.join(expected)}; "
+            + "; ".join(
+                f"{what}: {', '.join(sorted(keys))}"
+                for what, keys in [("missing", set(expected) - set(given)), ("unknown", set(given) - set(expected))]
+                if keys
+            )
+            + ". A run is only as reproducible as its list of parameters."
+        )
+    # Through JSON, where a tuple in the notebook and a list in profiles.yml are the same thing.
+    return {k: v for k, v in given.items() if json.dumps(v, default=str) != json.dumps(expected[k], default=str)}
+
+
+def label(name: str, profile: str, parameters: Mapping[str, Any]) -> str:
+    """Folder of a run in the build folder: ``quick``, or ``quick+images=32`` where a parameter was changed by hand.
+
+    So what the book shows of a profile is always that profile. Runs with other parameters have other folders: what does
+    not fit into a name as it is, such as a path or a list, has a hash of all that was changed at the end of the name.
+    """
+    changed = changes(name, profile, parameters)
+    parts = [profile, *(f"{key}={value}" for key, value in changed.items())]
+    plain = re.sub(r"[^\w.+=-]+", "_", "+".join(parts))
+    if len(plain) <= 80 and all(map(_fits, changed.values())):
+        return plain
+    # Through JSON, as above: the notebook may have a tuple where the command has a list.
+    text = json.dumps(changed, default=str)
+    return f"{plain[:70]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _fits(value: Any) -> bool:
+    """Whether a value stands in the name of a folder so that it can be told from every other."""
+    if isinstance(value, str):
+        return bool(_TOLD.fullmatch(value))
+    return value is None or isinstance(value, (bool, int, float))

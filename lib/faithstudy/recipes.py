@@ -1,0 +1,309 @@
+"""Networks that several notebooks ask; they pass the same numbers here, so that these are trained once.
+
+F-Fidelity compares a pair: one trained as usual, and the same one used to missing features. SaCo explains a small
+Vision Transformer, and a larger one.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from faithlab.scores import Scores
+from faithlab.stats import Estimate, summary
+from faithstudy.data import datasets
+from faithstudy.networks import models
+from faithstudy.networks.training import Orders, Recipe
+from faithstudy.parameters import rule, written
+from faithstudy.tables import share
+
+RESNET9 = Recipe(
+    data="cifar10",
+    model="resnet9",
+    model_options={"width": 16},
+    epochs=30,
+    rate=0.01,
+    decay=0.01,
+    optimiser="adamw",
+    augment=True,
+    precision="bfloat16",
+)
+"""The network of the pages about images; it ships."""
+
+VIT = dataclasses.replace(
+    RESNET9,
+    model="vit",
+    model_options={"dim": 64, "depth": 6, "heads": 4, "patch": 4},
+    epochs=40,
+    rate=0.002,
+    decay=0.05,
+)
+"""The small Vision Transformer; it ships."""
+
+VIT_SMALL = Recipe(
+    data="cifar10",
+    model="vit_small",
+    epochs=2,
+    rate=0.002,
+    decay=0.01,
+    optimiser="adamw",
+    batch=32,
+    augment=True,
+    precision="bfloat16",
+)
+"""A Vision Transformer of others' weights, see `faithstudy.networks.vit_small`; what is trained of it ships."""
+
+_OF_OTHERS = {"vit-small-patch14": VIT_SMALL}
+
+
+def of_others(weights: str) -> Recipe:
+    """A network of others' weights, by what these are called where they are fetched, see `faithstudy.weights`.
+
+    Raises:
+        ValueError: none is known by this name.
+    """
+    if weights not in _OF_OTHERS:
+        raise ValueError(f"no network of others' weights is called {weights!r}; there are {', '.join(_OF_OTHERS)}")
+    return _OF_OTHERS[weights]
+
+
+BILSTM = Recipe(
+    data="japanese-vowels",
+    model="bilstm",
+    model_options={"classes": 9, "channels": 12, "width": 32, "layers": 2},
+    epochs=30,
+    rate=0.01,
+    decay=0.01,
+    optimiser="adamw",
+    batch=16,
+)
+"""The LSTM that the pages about time series begin with."""
+
+LSTM = Recipe(
+    data="rotten-tomatoes",
+    data_options={"length": 32, "words": 8000},
+    model="lstm",
+    model_options={"words": 8000, "dim": 64, "hidden": 64},
+    epochs=3,
+    rate=0.005,
+    decay=1e-5,
+)
+"""The LSTM that the pages about texts begin with."""
+
+TUNED = {
+    "resnet9": {"epochs": 5, "rate": 0.002},
+    "vit": {"epochs": 10, "rate": 0.0005},
+    "bilstm": {"epochs": 15, "rate": 0.003, "data_options": {"unit": "step"}},
+    "lstm": {"epochs": 1, "rate": 0.002},
+}
+"""By network: how its fine-tuning on random masks differs from its training."""
+
+
+RECIPES = {recipe.model: recipe for recipe in (RESNET9, VIT, BILSTM, LSTM)}
+"""By network: how it is trained."""
+
+_PLAIN = Recipe(data="", model="", epochs=1)
+_UNTOLD = {"mask_channels": (1,), "fold": ((0, 2),)}
+"""By field: a value of the type that no default tells."""
+
+_ELSEWHERE = {
+    "training": {"seed": "the seed of both networks, on a page training_seeds or seed"},
+    "tuning": {
+        "seed": "the seed of both networks, on a page training_seeds or seed",
+        "mask_share": "beta",
+        "start": "the original network",
+        "model": "the original network",
+    },
+}
+"""By what changes a recipe: the fields that are not its to change, and what they follow from."""
+
+
+def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """A recipe with other choices.
+
+    Of the options of the data and the network only those named change, unless it is other data or another network.
+
+    Args:
+        recipe: to start from.
+        changes: fields of `faithstudy.networks.training.Recipe`, by name.
+
+    Raises:
+        ValueError: a recipe has no such field, or it cannot be this; there are no such data, network or options.
+    """
+    if not isinstance(changes, Mapping):
+        raise ValueError(f"expected fields of a recipe, such as {{'epochs': 5}}, but got {written(changes)}")
+    fields = {field.name for field in dataclasses.fields(recipe)}
+    if unknown := sorted(str(name) for name in changes if name not in fields):
+        raise ValueError(f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(fields))}")
+    found = {name: _field(name, getattr(recipe, name), value) for name, value in changes.items()}
+    for name, of in {"data_options": "data", "model_options": "model"}.items():
+        kept = {} if found.get(of, getattr(recipe, of)) != getattr(recipe, of) else getattr(recipe, name)
+        found[name] = kept | found.get(name, {})
+    if {"model", "model_options"} & changes.keys():
+        _buildable(found.get("model", recipe.model), found["model_options"])
+    return dataclasses.replace(recipe, **found)
+
+
+def _field(name: str, default: Any, value: Any) -> Any:
+    """The value of a field of a recipe, if it can be that."""
+    if kind := {"orders": Orders, "start": Recipe}.get(name):
+        if not isinstance(value, kind | None):
+            said = f"expected {kind.__name__} of faithstudy.networks.training, or None"
+            raise ValueError(f"{name} of a recipe: {said}, but got {written(value)}")
+        return value
+    try:
+        found = rule(name, default, (getattr(_PLAIN, name), *_UNTOLD.get(name, ()))).checked(value)
+    except ValueError as error:
+        raise ValueError(f"{name} of a recipe: expected {error}, but got {written(value)}") from None
+    known = {"data": datasets.names, "model": models.names}.get(name)
+    if known and found not in known():
+        raise ValueError(f"{name} of a recipe: there is no {found!r}; there are {', '.join(sorted(known()))}")
+    if name == "fold" and found is not None:
+        if len(found) != 2:
+            raise ValueError(f"fold of a recipe: expected two whole numbers, such as [0, 2], but got {written(value)}")
+        return tuple(found)
+    return found
+
+
+def _buildable(model: str, options: Mapping[str, Any]) -> None:
+    """Raise ValueError where a network does not have these options, or they cannot be these."""
+    known = inspect.signature(models.find(model)).parameters
+    if unknown := sorted(str(name) for name in options if name not in known):
+        raise ValueError(f"model_options of {model}: there is no {', '.join(unknown)}; there are {', '.join(known)}")
+    for name, value in options.items():
+        if (default := known[name].default) is inspect.Parameter.empty:
+            continue
+        try:
+            rule(name, default).checked(value)
+        except ValueError as error:
+            raise ValueError(f"model_options of {model}: {name} must be {error}, but got {written(value)}") from None
+    try:
+        with torch.device("meta"):  # its shapes alone
+            models.build(model, **options)
+    except Exception as error:  # whatever its own layers say
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"model_options of {model} cannot be {written(dict(options))}: {said}") from error
+
+
+def _own(part: str, changes: Any) -> None:
+    """Raise ValueError where `training` or `tuning` changes what follows from something else."""
+    for name in changes if isinstance(changes, Mapping) else ():
+        if name in _ELSEWHERE[part]:
+            raise ValueError(f"{name} of a recipe is set elsewhere: it follows from {_ELSEWHERE[part][name]}")
+
+
+def pair(
+    recipe: Recipe, seed: int, *, beta: float = 0.1, training: Mapping[str, Any] = {}, tuning: Mapping[str, Any] = {}
+) -> dict[str, Recipe]:
+    """The recipes "original" and "fine-tuned": the same network used to random masks (F-Fidelity, eq. 5).
+
+    Args:
+        recipe: of the original, such as `RESNET9`.
+        seed: of both.
+        beta: largest share of the features that fine-tuning removes, as a fraction.
+        training: what differs in both, see `changed`.
+        tuning: what differs in fine-tuning, besides `TUNED`.
+
+    Raises:
+        ValueError: as `changed`; training or tuning set what the other arguments do.
+    """
+    for part, changes in {"training": training, "tuning": tuning}.items():
+        _own(part, changes)
+        changed(recipe, changes)  # what is no mapping says so, before it is merged with another
+    original = changed(recipe, {**training, "seed": seed})
+    own = {**TUNED[recipe.model], **tuning, "mask_share": beta, "start": original}
+    return {"original": original, "fine-tuned": changed(original, own)}
+
+
+def check(model: str, part: str, changes: Mapping[str, Any]) -> None:
+    """Look at what a parameter of a page changes of a recipe, before anything runs.
+
+    Args:
+        model: a network of `RECIPES`, or "each": the changes are by network.
+        part: "training" or "tuning".
+        changes: as in `pair`.
+
+    Raises:
+        ValueError: as `pair`; no such network. The message is one line.
+    """
+    if model != "each":
+        pair(RECIPES[model], 0, **{part: changes})
+        return
+    for name, own in changes.items():
+        if name not in RECIPES:
+            raise ValueError(f"there is no network {name}; there are {', '.join(RECIPES)}")
+        try:
+            check(name, part, own)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
+def pairs(recipe: Recipe, parameters: Mapping[str, Any]) -> list[dict[str, Recipe]]:
+    """A `pair` for each training seed, from the parameters of a page."""
+    options = {name: parameters[name] for name in ("beta", "training", "tuning")}
+    return [pair(recipe, seed, **options) for seed in parameters["training_seeds"]]
+
+
+def resnets(parameters: Mapping[str, Any]) -> list[Recipe]:
+    """The networks that the pages about images compare, from the parameters of any of them."""
+    return [recipe for both in pairs(RESNET9, parameters) for recipe in both.values()]
+
+
+def vits(parameters: Mapping[str, Any]) -> list[Recipe]:
+    """The small Vision Transformer of the pages about SaCo, one for each training seed, from the parameters of any."""
+    return [pair(VIT, seed, training=parameters["training"])["original"] for seed in parameters["training_seeds"]]
+
+
+WEAK = 0.6
+"""A network that recognises less than this share of its test images is called weak on its page."""
+
+
+def introduced(recognised: Scores, images: int, recorded: Scores | None = None) -> str:
+    """Sentences for a page: how many test images each network recognises, and what it is that it explains.
+
+    Args:
+        recognised: of `faithstudy.trials.transformers.subjects`.
+        images: how many are explained.
+        recorded: the same of the recorded run.
+    """
+
+    def each(table: Scores) -> dict[str, Estimate]:
+        of = summary(table, ("network", "training_seed"))
+        names = [cell["network"] for cell, _ in of]
+        return {
+            cell["network"] + f" (seed {cell['training_seed']})" * (names.count(cell["network"]) > 1): e
+            for cell, e in of
+        }
+
+    found = each(recognised)
+    text = "; ".join(f"**{name}** recognises **{share(e)}** of {e.images} test images" for name, e in found.items())
+    text += f". The first {images} test images are explained, for the class that the network predicts."
+    if any(e.value < WEAK for e in found.values()):
+        text += (
+            f" Less than {WEAK:.0%} is a weak network. Read what follows as a statement about such a network: more "
+            "training (`training={epochs: 20}`) or the paper's networks (the `paper` profile) may change it."
+        )
+    if recorded is not None:
+        of = "; ".join(f"{name} {share(e)}" for name, e in each(recorded).items())
+        text += f" Where numbers of a *recorded* run stand beside, its networks recognise: {of}."
+    return text
+
+
+def each(
+    architectures: Mapping[str, tuple[str, dict, str]], training_seeds: Sequence[int], *, classes: int, **options: Any
+) -> dict[tuple[str, int], Recipe]:
+    """A recipe for every architecture and training seed.
+
+    Args:
+        architectures: by the name that tables have for it: a network of the zoo, its options, and a layer of it.
+        training_seeds: each is a network of its own.
+        classes: of the data.
+        **options: of all recipes, see `faithstudy.networks.training.Recipe`.
+    """
+    return {
+        (name, seed): Recipe(model=model, model_options=own | {"classes": classes}, seed=seed, **options)
+        for name, (model, own, _) in architectures.items()
+        for seed in training_seeds
+    }

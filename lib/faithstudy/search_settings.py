@@ -1,0 +1,126 @@
+"""What the pages on searches search: a network by name, so many features of so many inputs, a readout, and how long."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from faithlab import segments
+from faithlab.outputs import logit, probability
+from faithlab.task import Subject
+from faithstudy import profiles, recipes
+from faithstudy.data import datasets
+from faithstudy.networks import folds, pretrained
+from faithstudy.networks.training import Recipe
+from faithstudy.trials import tasks
+
+READOUTS = {"p": probability, "y": logit}
+"""By the paper's suffixes."""
+
+PHOTOGRAPHS = "imagenet-foolbox"
+"""The data set that the networks of other makers are asked about."""
+
+_NAMES = {"resnet9": "ResNet-9", "resnet18": "ResNet-18", "vit": "ViT", "lstm": "text", "bilstm": "series"}
+_NAMES["efficientnet-lite0"] = "Lite0"
+
+
+class Case(NamedTuple):
+    """What searches are compared on; in a notebook's parameters a line, such as "resnet9 16 p 24 900 210"."""
+
+    network: str
+    """Of `faithstudy.recipes.RECIPES`; resnet18, of clothes in 28 x 28 pixels; or one that others trained."""
+    features: int
+    """Of an input: square patches of an image, else the input's own."""
+    readout: str
+    """p: the probability of the class; y: its logit."""
+    inputs: int
+    """That the network recognises."""
+    most: int
+    """Forwards for each input."""
+    moves: int
+    """Proposals of annealing: about as many as `most` pays for."""
+
+    @property
+    def maker(self) -> str:
+        """The network as tables and figures call it."""
+        return _NAMES.get(self.network, self.network)
+
+    @property
+    def called(self) -> str:
+        """The network that is asked in this way: each counts as a network of its own."""
+        return f"{self.maker}, {self.features} features, {READOUTS[self.readout].__name__}"
+
+
+def cases(lines: Collection[str]) -> list[Case]:
+    """The cases of a notebook's parameter.
+
+    Raises:
+        ValueError: there is none; a line is none; two ask the same.
+    """
+    found = []
+    for line in lines:
+        words = [int(word) if word.isdecimal() else word for word in line.split()]
+        kinds = [type(word) for word in words]
+        if kinds != [str, int, str, int, int, int] or words[2] not in READOUTS or 0 in words:
+            raise ValueError(
+                f"expected a network, features, p or y, inputs, forwards for each and proposals of annealing, such as "
+                f"'resnet9 16 p 24 900 210', but got {line!r}"
+            )
+        found.append(Case(*words))
+    if len({case.called for case in found}) < max(1, len(found)):
+        raise ValueError(f"expected lines of which no two ask the same of a network, but got {[*lines]}")
+    return found
+
+
+def subject(
+    case: Case,
+    *,
+    photographed: Collection[str] = (),
+    training: Mapping[str, Any] | None = None,
+    passed_over: int = 0,
+    photographs_passed_over: int = 0,
+    precision: str = "float32",
+) -> Subject:
+    """The network of a case with inputs that it recognises.
+
+    Args:
+        case: which.
+        photographed: networks that others trained, which are asked about `PHOTOGRAPHS`.
+        training: what differs from the recipe of ResNet-9, see `faithstudy.recipes.changed`.
+        passed_over: of the inputs that a network recognises the first, which are not asked about.
+        photographs_passed_over: of photographs.
+        precision: see `faithstudy.trials.tasks.subject`.
+
+    Raises:
+        ValueError: there is no such network; the input has another number of features; the network recognises fewer
+            inputs than the case asks for.
+    """
+    if case.network in photographed:
+        data, network = datasets.load(PHOTOGRAPHS, "test"), pretrained.load(case.network)
+        first, about = photographs_passed_over, {"data": data, "dataset": f"{PHOTOGRAPHS} test"}
+        least = first + case.inputs
+        places = tasks.recognised(network, least, data, least=least, batch_size=16)[first:]
+    elif case.network not in _recipes():
+        raise ValueError(
+            f"there is no network {case.network}: expected one of {', '.join(_recipes())}, or of those that others "
+            f"trained, which photograph_networks has to name (now {', '.join(photographed) or 'none'})"
+        )
+    else:
+        least = passed_over + case.inputs
+        network = recipes.changed(_recipes()[case.network], (training or {}) if case.network == "resnet9" else {})
+        about = {}
+        places = tasks.recognised(network, least, least=least)[passed_over:]
+    found = tasks.subject(network, places, name=case.called, precision=precision, **about)
+    if found.x.ndim == 4:
+        size, across = found.x.shape[-2:], round(case.features**0.5)
+        if across**2 != case.features or any(pixels % across for pixels in size):
+            raise ValueError(f"an image of {size[0]} × {size[1]} pixels has no {case.features} square patches")
+        found = dataclasses.replace(found, segments=segments.patches(*size, size[-1] // across))
+    if (features := segments.count(found.segments)) != case.features:
+        raise ValueError(f"{case.network} has {features} features, not {case.features}")
+    return found
+
+
+@cache
+def _recipes() -> dict[str, Recipe]:
+    return recipes.RECIPES | {"resnet18": folds.normal(profiles.defaults("reco-mege/normal"))[0]}

@@ -1,0 +1,529 @@
+"""Tables for the book: what a paper prints beside what was measured."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import torch
+from pandas.io.formats.style import Styler
+
+from faithlab import engine, stats
+from faithlab.metrics import Metric
+from faithlab.scores import Scores
+from faithlab.stats import Estimate
+from faithlab.stats.samples import Function, Statistic
+from faithlab.task import Subject
+from faithstudy import published
+from faithstudy.display_names import named
+from faithstudy.trials.comparisons import in_one_sign
+
+SOURCES = {
+    "published": '<span class="faithlab-printed">printed in the paper</span>',
+    "recorded": '<span class="faithlab-recorded">recorded run</span>',
+    "this build": '<span class="faithlab-built">this build</span>',
+}
+"""How the names of sources begin, and what the legend calls them, in the look that the style sheet gives each."""
+RULES = {
+    False: "its interval overlaps none of the others'",
+    True: "the interval of its paired difference from each of the others excludes 0",
+}
+"""When a number is surely the best: without and with paired differences."""
+LEVELS = ("macro_correlation", "micro_correlation", "micro_rank")
+"""What `faithstudy.trials.degraded.correlations` calls its levels; a reader gets them in words."""
+
+
+def side_by_side(
+    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    order: Sequence[str] = (),
+    digits: int = 2,
+) -> pd.DataFrame:
+    """The same quantity from several sources, in adjacent columns.
+
+    Args:
+        sources: by the name of their column (published, recorded, this build); each tidy, with `rows`, `columns`,
+            `mean`, optionally `low` and `high`, `std`, `missing`. A source that is None or empty has no column. One
+            table alone has no header with its name.
+        rows: columns that make the table's rows, in the order of their first appearance.
+        columns: columns that make the table's column groups.
+        order: values that come first, in this order, in whichever column they are; of a value that is there twice the
+            first place counts.
+        digits: after the point.
+
+    Returns:
+        Text "mean [low, high]" or "mean ± std", with the number of missing values where there are any, and "–" where a
+        source has no value.
+    """
+    return _spread(sources, rows, columns, order, lambda row: _text(row, digits)).fillna("–")
+
+
+def _spread(
+    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    order: Sequence[str],
+    cell: Callable[[dict], Any],
+) -> pd.DataFrame:
+    """Of every row of several sources a cell."""
+    if isinstance(sources, pd.DataFrame):
+        return _spread({"": sources}, rows, columns, order, cell).droplevel(-1, axis=1)
+    keys = [*rows, *columns]
+    parts = [
+        frame.assign(source=name, cell=[cell(row) for row in frame.to_dict("records")])[[*keys, "source", "cell"]]
+        for name, frame in sources.items()
+        if frame is not None and len(frame)
+    ]
+    tidy = pd.concat(parts, ignore_index=True)
+    for key in [*keys, "source"]:
+        seen = list(tidy[key].unique())
+        first = [value for value in dict.fromkeys(order) if value in seen]
+        categories = first + [value for value in seen if value not in first]
+        tidy[key] = pd.Categorical(tidy[key], categories=categories, ordered=True)
+    table = tidy.pivot(index=list(rows), columns=[*columns, "source"], values="cell").sort_index().sort_index(axis=1)
+    table.index.names = [None] * table.index.nlevels
+    table.columns.names = [None] * table.columns.nlevels
+    return table
+
+
+def compared(
+    sources: Mapping[str, pd.DataFrame | None] | pd.DataFrame,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    order: Sequence[str] = (),
+    digits: int = 2,
+) -> Styler:
+    """`side_by_side` as the book shows it; its arguments. What is surely the best by `marked` is bold."""
+    table = side_by_side(sources, rows=rows, columns=columns, order=order, digits=digits)
+    frames = [sources] if isinstance(sources, pd.DataFrame) else [f for f in sources.values() if f is not None]
+    paired = [f["paired"].eq(True).any() for f in frames if "best" in f and "low" in f]
+    if not paired:
+        return styled(table)
+    best = _spread(sources, rows, columns, order, lambda row: row.get("best", False))
+    return styled(table, best.eq(True), RULES[all(paired)])
+
+
+def marked(
+    frame: pd.DataFrame,
+    within: Sequence[str],
+    better: int | Mapping[str, int] = 1,
+    apart: Callable[[dict, dict], Estimate] | None = None,
+    aside: Sequence[str] = (),
+) -> pd.DataFrame:
+    """A table that says which of its numbers is surely the best of its rivals, for `compared`.
+
+    Args:
+        frame: tidy, with `mean`, and `low` and `high` where there are intervals.
+        within: the columns in which rivals agree.
+        better: 1 where higher is better, -1 where lower is; or this for each value of the column `metric`.
+        apart: one row less another on the same inputs; None: the best is one whose own interval overlaps no rival's.
+        aside: explainers that are no rivals, such as a control that has the best number by its making.
+
+    Returns:
+        The table with `best`, and `paired`, by which of `RULES` that is judged.
+    """
+    best = [False] * len(frame)
+    known = pd.DataFrame({"low": float("nan"), "high": float("nan"), **frame, "place": range(len(frame))})
+    known = known[~known["explainer"].isin(aside)] if aside else known
+    for _, of in known.dropna(subset="mean").groupby(list(within), sort=False, dropna=False):
+        sign = better if isinstance(better, int) else better[of["metric"].iloc[0]]
+        first, *others = of.sort_values("mean", ascending=sign < 0).to_dict("records")
+        leads = (_lead(first, other, sign, apart) > 0 for other in others)
+        best[first["place"]] = len(others) > 0 and all(leads)
+    return frame.assign(best=best, paired=apart is not None)
+
+
+def _lead(first: dict, other: dict, sign: int, apart: Callable[[dict, dict], Estimate] | None) -> float:
+    """What is left of the lead of one row at the near end of its interval; NaN where there is no interval."""
+    if apart:
+        found = apart(first, other)
+        return float(found.low) if sign > 0 else -float(found.high)
+    return first["low"] - other["high"] if sign > 0 else other["low"] - first["high"]
+
+
+def paired(
+    scores: Scores, labels: Sequence[str], of: Statistic | Function = stats.mean, **common: Any
+) -> Callable[[dict, dict], Estimate]:
+    """What `marked` needs to judge by paired differences.
+
+    Args:
+        scores: the long table.
+        labels: the columns of a row that are its labels.
+        of: the statistic.
+        **common: labels of all.
+    """
+    return lambda one, other: stats.paired(
+        scores, {name: one[name] for name in labels}, {name: other[name] for name in labels}, of, **common
+    )
+
+
+def beside(
+    sources: Mapping[str, pd.DataFrame | None],
+    level: str,
+    *,
+    explainer: Sequence[str] | None = None,
+    columns: Sequence[str] = ("explainer",),
+    sets: Mapping[str, str] | None = None,
+    **chosen: Any,
+) -> Styler:
+    """One level of `faithstudy.trials.degraded.correlations`: what the paper prints beside what was measured.
+
+    Correlations stand in one sign, as shares of the ideal: 1 is the right order in every comparison.
+
+    Args:
+        sources: by the name of their column; each such a table, or None.
+        level: macro_correlation, micro_correlation or micro_rank.
+        explainer: those wanted; None: all.
+        columns: what makes the groups of columns.
+        sets: what data sets are called here, by their name in a source; rows of others are left out. None: as there.
+        **chosen: values of other columns, such as network="LSTM".
+    """
+    if sets is not None:
+        called = {name: f.assign(dataset=f["dataset"].map(sets)) for name, f in sources.items() if f is not None}
+        sources = {name: f.dropna(subset="dataset") for name, f in called.items()}
+    of_level = {
+        name: marked(
+            in_one_sign(f[(f["level"] == level) & (f["explainer"].isin(explainer) if explainer else True)]),
+            ["comparison", *columns],
+            -1 if level == "micro_rank" else 1,
+        )
+        for name, f in _chosen(sources, chosen).items()
+        if f is not None
+    }
+    order = ("Fidelity", "ROAR", "R-Fidelity", "F-Fidelity")
+    return compared(of_level, rows=["comparison", "metric"], columns=list(columns), order=order)
+
+
+def summaries(scores: Scores, metrics: Mapping[str, Metric], *, rows: str, digits: int = 3, **labels: Any) -> Styler:
+    """What summarises each metric, with its interval: a column per metric, a row per value of a label.
+
+    Args:
+        scores: the long table.
+        metrics: by name; those that the table does not have are left out.
+        rows: the label, such as "explainer".
+        digits: after the point.
+        **labels: of the scores, as in `faithlab.stats.estimate`.
+    """
+    found = {}
+    for name in metrics:
+        if name in scores.labels("metric"):
+            of = {**labels, "metric": name}
+            for cell, e in stats.summary(scores, [rows], metrics[name].summary, **of):
+                found[cell[rows], name] = _text(interval(e), digits)
+    series = pd.Series(found)
+    table = series.unstack().reindex(index=series.index.unique(0), columns=series.index.unique(1)).fillna("–")
+    return styled(table)
+
+
+def measures(scores: Scores, by: Sequence[str], of: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Several summaries below each other, as `side_by_side` takes them, told apart by a column `measure`.
+
+    Args:
+        scores: a long table.
+        by: the columns that tell the rows of each summary apart.
+        of: what each measure is called, and the further arguments of its `summary`.
+    """
+    return pd.concat([summary(scores, by, **asked).assign(measure=name) for name, asked in of.items()])
+
+
+def share(estimate: Estimate) -> str:
+    """An estimate in percent with its interval, for a sentence."""
+    value, low, high = (round(100 * float(x), 1) + 0.0 for x in estimate.shown)  # no -0.0
+    return f"{value:.1f} %".replace("-", "−") + (f" [{low:.1f}, {high:.1f}]".replace("-", "−") if low == low else "")
+
+
+def points(estimate: Estimate) -> str:
+    """A difference of two shares in percentage points with its interval, for a sentence."""
+    return share(estimate).replace(" %", " percentage points", 1)
+
+
+def number(estimate: Estimate, digits: int = 2) -> str:
+    """An estimate of one number with its interval, for a sentence."""
+    value, low, high = (float(x.flatten()[0]) for x in estimate.shown)
+    return _text({"mean": value, "low": low, "high": high}, digits)
+
+
+def by_sign(change: Estimate, more: str, less: str, same: str, said: Callable[[Estimate], str] = share) -> str:
+    """Words that follow the sign of a change, as its number is shown.
+
+    Args:
+        change: below 0 the number is shown without its sign, and its interval is turned with it.
+        more: of a change above 0, such as "gains {}", where {} is the number.
+        less: of one below 0, such as "loses {}".
+        same: of one that is shown as 0.
+        said: how the number is shown.
+    """
+    text = said(change)
+    if text.startswith("−"):
+        text, more = re.sub(r"\[(.*), (.*)\]", lambda of: f"[{_turned(of[2])}, {_turned(of[1])}]", text[1:]), less
+    return (more if re.search("[1-9]", text.split()[0]) else same).format(text)
+
+
+def _turned(number: str) -> str:
+    """A number as it is shown, with the other sign."""
+    return number[1:] if number.startswith("−") else "−" * bool(re.search("[1-9]", number)) + number
+
+
+def at_least(part: float, digits: int = 1) -> str:
+    """A share below which nothing lies: rounded down, so that it never says too much, and "all" is all."""
+    return "all" if part >= 1 else f"at least {math.floor(round(part * 100 * 10**digits, 6)) / 10**digits:.{digits}f}%"
+
+
+def estimates(
+    rows: Mapping[str, Mapping[str, Any]],
+    columns: Mapping[str, Mapping[str, Any]],
+    of: Scores | Callable[[dict[str, Any]], Estimate],
+    digits: int = 2,
+    **labels: Any,
+) -> Styler:
+    """Estimates with their intervals, one for each row and column.
+
+    Args:
+        rows: their names and labels.
+        columns: their names and labels.
+        of: the estimate of the labels of a row and a column; or a long table, whose means are shown, or what else the
+            row or the column asks `faithlab.stats.estimate` for as its `of`.
+        digits: after the point.
+        **labels: of all rows of the long table.
+    """
+    of = partial(_estimate, of, labels) if isinstance(of, Scores) else of
+    cells = {name: [number(of({**row, **own}), digits) for row in rows.values()] for name, own in columns.items()}
+    return styled(pd.DataFrame(cells, index=list(rows)))
+
+
+def differences(
+    scores: Scores, pairs: Sequence[tuple[str, str]], columns: Mapping[str, Mapping[str, Any]], digits: int = 3
+) -> Styler:
+    """How far one explainer is above another on the same inputs, with the interval: a row for each pair.
+
+    Args:
+        scores: the long table.
+        pairs: of explainers.
+        columns: their names and labels.
+        digits: after the point.
+    """
+    contrast = torch.tensor([[1.0, -1.0]])
+    rows = {f"{one} − {other}": [{"explainer": one}, {"explainer": other}] for one, other in pairs}
+    rows = {name: {"cells": cells, "contrasts": contrast} for name, cells in rows.items()}
+    return estimates(rows, columns, scores, digits)
+
+
+def _estimate(scores: Scores, common: Mapping[str, Any], own: Mapping[str, Any]) -> Estimate:
+    return stats.estimate(scores, **common, **own)
+
+
+def refined(
+    sources: Mapping[str, pd.DataFrame],
+    apart: Mapping[str, Callable[[dict, dict], Estimate]],
+    accuracies: Mapping[str, float],
+    digits: int = 2,
+    *,
+    model: str,
+    network: str | None,
+    **chosen: Any,
+) -> Styler:
+    """Explainers by refinements as Few-class Fidelity prints them, from several sources in adjacent columns.
+
+    The networks stand below it with their accuracies.
+
+    Args:
+        sources: by name: of `faithstudy.trials.refined.printed` and `table`.
+        apart: by the same names, one row less another on the same images, which says what is surely the best.
+        accuracies: of the study's networks, as shares.
+        digits: after the point.
+        model: a network of the paper.
+        network: one of the study; None: the paper's stands alone.
+        **chosen: values of further columns, so that one metric is left.
+    """
+    left = {
+        name: of for name, of in _chosen(sources, {"model": model, "network": network, **chosen}).items() if len(of)
+    }
+    within = ["network", "metric", "refinement"]
+    left |= {name: marked(of, within, 1, apart[name]) for name, of in left.items() if name in apart}
+    order = ("none", "XRAI", "SG", "SG²")
+    shown = compared(left, rows=["explainer"], columns=["refinement"], order=order, digits=digits)
+    printed = published.load("fewclass_accuracy").set_index("model")["accuracy"]
+    said = f"{model} (published): accuracy {printed[model]:.1%}"
+    said += f"; {network} (this build): accuracy {accuracies[network]:.1%}" if network in accuracies else ""
+    return noted(shown, said)
+
+
+def _chosen(sources: Mapping[str, pd.DataFrame | None], chosen: Mapping[str, Any]) -> dict[str, pd.DataFrame | None]:
+    """The rows of each source with some values; a column that it does not have is left alone."""
+    left = {}
+    for name, frame in sources.items():
+        for column, value in chosen.items():
+            frame = frame if frame is None or column not in frame else frame[frame[column] == value]
+        left[name] = frame
+    return left
+
+
+def robustness(paper: pd.DataFrame, measured: pd.DataFrame, digits: int = 2) -> Styler:
+    """F-Fidelity's Table 8: accuracies with a share of the features masked, the paper's rows above those measured.
+
+    Args:
+        paper: of `faithstudy.published`, "ffidelity_robustness", of one data set.
+        measured: of `faithstudy.trials.masking.by_architecture`.
+        digits: after the point.
+    """
+    paper = paper.rename(columns={"model": "network", "masked_fraction": "masked"})
+    # Both say whose they are: a legend of one of them would seem to be that of the whole table.
+    sources = {"published": paper, "this build": measured}
+    shown = pd.concat([of.assign(dataset=of["dataset"] + f" ({name})") for name, of in sources.items()])
+    shown = shown.assign(mean=shown["accuracy"], masked=shown["masked"].map("{:.0%} masked".format))
+    return compared(shown, rows=["dataset", "architecture", "network"], columns=["masked"], digits=digits)
+
+
+def listed(estimates: Mapping[str, Estimate], digits: int = 3) -> str:
+    """Estimates of one number each with their intervals, for a sentence."""
+    return ", ".join(f"{name} {number(estimate, digits)}" for name, estimate in estimates.items())
+
+
+MANY = 6
+"""Columns, with those of names, that a page shows beside each other; a table of more has a look of its own."""
+FEW = 4
+"""Rows of a table of many columns that a phone shows as lists, one below the other."""
+
+
+_NOTE = '<span class="faithlab-note">{}</span>'
+
+
+def noted(shown: Styler, says: str) -> Styler:
+    """A table with one more note before those that it has.
+
+    Args:
+        shown: of `styled`.
+        says: the note, without the full stop at its end.
+    """
+    return shown.set_caption(_NOTE.format(f"{says}. ") + (shown.caption or ""))
+
+
+def styled(table: pd.DataFrame, best: pd.DataFrame | None = None, rule: str = "") -> Styler:
+    """A table of numbers as the book shows it: merged headers in words, its look in the book's style sheet.
+
+    Where there is no room an interval stands below its number, whole. In a table of more than `MANY` columns it is
+    smaller, and the names of its rows stay in view where it is scrolled; one of at most `FEW` rows is a list on a
+    phone. Numbers of `SOURCES` are told apart by their type, which a line below the table explains.
+
+    Args:
+        table: the numbers.
+        best: which of them are bold.
+        rule: when they are.
+    """
+
+    def words(name: Any) -> Any:
+        return name.replace("_", " ") if name in LEVELS else name
+
+    looks = _looks(table, table.index.nlevels)
+    style = table.map(_together).style.format_index(words, axis="index").format_index(words, axis="columns")
+    if len(looks) > 1:
+        style = style.format(_small)
+    style = style.set_table_attributes(f'class="{" ".join(looks)}"')
+    sources = _sources(table.columns, -1)
+    cells = [[row or column for column in sources] for row in _sources(table.index, 0)]
+    there = {name for row in cells for name in row}
+    classes, notes = pd.DataFrame("", table.index, table.columns), []
+    if len(there) > 1:
+        looks = {name: look.split('"')[1] for name, look in SOURCES.items()} | {"": ""}
+        classes = pd.DataFrame([[looks[name] for name in row] for row in cells], table.index, table.columns)
+        notes.append("Numbers: " + ", ".join(look for name, look in SOURCES.items() if name in there))
+    if best is not None:
+        classes = classes.where(~best, classes + " faithlab-best")
+        notes.append(
+            f"<b>Bold</b>: the best of its rivals, where {rule}" + ("" if best.any(axis=None) else "; here none")
+        )
+    if notes:
+        style = style.set_td_classes(classes).set_caption("".join(_NOTE.format(f"{note}. ") for note in notes))
+    return style
+
+
+def _sources(labels: pd.Index, level: int) -> list[str]:
+    """Of every label the one of `SOURCES` that it begins with, or has in brackets at its end; else nothing."""
+    texts = labels.get_level_values(level).astype(str)
+    return [next((n for n in SOURCES if t.startswith(n) or t.endswith(f"({n})")), "") for t in texts]
+
+
+def prose(frame: pd.DataFrame) -> Styler:
+    """A table of sentences as the book shows it: text in lines, no index; many columns and few rows as in `styled`.
+
+    Data sets and networks have the names that a reader knows.
+    """
+    frame = frame.map(lambda cell: named(cell) if isinstance(cell, str) else cell)
+    looks = [look for look in _looks(frame, 0) if look != "faithlab-many"]
+    return frame.style.hide(axis="index").set_table_attributes(f'class="{" ".join([*looks, "faithlab-text"])}"')
+
+
+def _looks(table: pd.DataFrame, names: int) -> list[str]:
+    """The classes of a table with so many columns of names."""
+    if names + len(table.columns) <= MANY:
+        return ["dataframe"]
+    return ["dataframe", "faithlab-few" if len(table) <= FEW else "faithlab-many"]
+
+
+def _together(cell: Any) -> Any:
+    """A cell whose interval, or spread, is never broken within."""
+    if not isinstance(cell, str):
+        return cell
+    return re.sub(r"(?<=\[)[^\]]*(?=\])|(?<=±) ", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), cell)
+
+
+def _small(cell: Any) -> Any:
+    """A cell whose interval is smaller than its number."""
+    return re.sub(r"\[[^\]]*\]", r"<small>\g<0></small>", cell) if isinstance(cell, str) else cell
+
+
+def _text(row: Mapping, digits: int) -> str:
+    """One cell."""
+    if pd.isna(row["mean"]):
+        return f"none ({int(row['missing'])} missing)" if row.get("missing") else "–"
+    mean, low, high = (round(row.get(end, float("nan")), digits) + 0.0 for end in ("mean", "low", "high"))  # no -0.00
+    text = f"{mean:.{digits}f}"
+    if not pd.isna(low):
+        text += f" [{low:.{digits}f}, {high:.{digits}f}]"
+    if not pd.isna(row.get("std", float("nan"))):
+        text += f" ± {row['std']:.{digits}f}"
+    if row.get("missing"):
+        text += f" ({int(row['missing'])} missing)"
+    return text.replace("-", "−")
+
+
+def interval(estimate: Estimate) -> dict[str, float]:
+    """One number as columns: mean, low, high (NaN: no interval), missing (images left out of networks), images."""
+    value, low, high = (float(x) for x in estimate.shown)
+    return {"mean": value, "low": low, "high": high, "missing": sum(estimate.missing), "images": estimate.images}
+
+
+def summary(scores: Scores, by: Sequence[str], of: Statistic | Function = stats.mean, **labels: Any) -> pd.DataFrame:
+    """`faithlab.stats.summary` as a table: the labels `by` and those of `interval`, a row for each combination."""
+    return pd.DataFrame([{**cell, **interval(e)} for cell, e in stats.summary(scores, by, of, **labels)])
+
+
+def across_images(
+    scores: Scores, one: Mapping[str, Any], other: Mapping[str, Any], explainers: Sequence[str], **labels: Any
+) -> str:
+    """For which explainers two metrics rank the images alike, or the other way round, for a sentence.
+
+    Args:
+        scores: the long table.
+        one: labels of a metric.
+        other: labels of the other.
+        explainers: each is asked alone.
+        **labels: of all rows.
+    """
+    pair = Statistic(stats.association, (one, other), within=(-1.0, 1.0))
+    found = {name: stats.estimate(scores, pair, explainer=name, **labels) for name in explainers}
+    clear = [f"{name} {number(e)}" for name, e in found.items() if e.low > 0 or e.high < 0]
+    text = f"Across images the interval excludes 0 for {len(clear)} of {len(found)} explainers"
+    return text + (": " + "; ".join(clear) if clear else "") + "."
+
+
+def in_precision(subject: Subject) -> str:
+    """What the forwards of a subject ran in, and how far that moves its answers, for a sentence."""
+    change = engine.agreement(subject.model, subject.x, subject.target, subject.precision)["probability"]
+    precision = str(subject.precision).removeprefix("torch.")
+    return f"Forwards ran in {precision}, which moves the followed probability by {change:.4f} on average."

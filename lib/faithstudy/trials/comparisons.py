@@ -1,0 +1,52 @@
+"""What F-Fidelity compares the order of explanations with, and which correlation is the right one."""
+
+import pandas as pd
+
+COMPARISONS = ("MoRF vs GT", "LeRF vs GT", "MoRF vs LeRF")
+"""What F-Fidelity compares: the accuracy that remains without the most, or the least, relevant features with the true
+order (GT), and with each other. The ideal correlations are -1, 1 and -1."""
+
+ALONE = "score vs GT"
+"""The comparison of a metric that comes in one direction: its score, turned so that higher is better, with GT."""
+
+IDEAL = dict(zip((*COMPARISONS, ALONE), (-1, 1, -1, 1), strict=True))
+"""The correlation of a metric that ranks rightly, by comparison."""
+
+
+def in_one_sign(table: pd.DataFrame, by: str = "comparison") -> pd.DataFrame:
+    """Correlations times their ideal, so that 1 is the right order and -1 the reverse in every comparison.
+
+    Args:
+        table: a row for each number, with `mean` and where there are intervals `low` and `high`.
+        by: the column with the comparison; numbers of what is none stay as they are.
+
+    Returns:
+        The same rows; ends of intervals that are turned change places.
+    """
+    ideal = table[by].map(IDEAL).astype(float).fillna(1)  # of no rows, too
+    if "level" in table:
+        ideal = ideal.where(~table["level"].str.endswith("rank"), 1)
+    table = table.assign(mean=table["mean"] * ideal)
+    if "low" not in table:
+        return table
+    ends = table[["low", "high"]].mul(ideal, axis=0)
+    return table.assign(low=ends.min(axis=1), high=ends.max(axis=1))
+
+
+def reversed_here(printed: pd.DataFrame, found: pd.DataFrame) -> str:
+    """The macro correlations that surely have another sign than in print, in words; "none" where there are none.
+
+    Args:
+        printed: as `faithstudy.published` has them; of several data sets and networks the mean.
+        found: of `faithstudy.trials.degraded.correlations`, with intervals.
+    """
+    by = ["metric", "explainer", "comparison"]
+    macro = [in_one_sign(table[table["level"] == "macro_correlation"]) for table in (printed, found)]
+    both = macro[1].merge(macro[0].groupby(by)["mean"].mean().rename("print").reset_index(), on=by)
+    other = both[((both["print"] > 0) & (both["high"] < 0)) | ((both["print"] < 0) & (both["low"] > 0))]
+    said = [
+        f"{r.metric} with {r.explainer}, {r.comparison}: {r.mean:.2f} [{r.low:.2f}, {r.high:.2f}], "
+        f"printed {r.print:.2f}"
+        for r in other.itertuples()
+    ]
+    return "; ".join(said).replace("-0", "−0").replace("-1", "−1") or "none"

@@ -1,0 +1,64 @@
+"""Explanations of neighbouring inputs (ReCo and MeGe, eq. 2): does an explanation move when the input hardly does?"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from faithlab.explainers import explain
+from faithlab.metrics import Metric, stability
+from faithlab.scores import Scores
+from faithlab.task import Subject
+from faithstudy.trials.tasks import Chosen
+
+
+def neighbours(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    explainers: Mapping[str, Chosen],
+    maps: Mapping[str, Tensor],
+    *,
+    radius: float,
+    count: int,
+    norm: Literal["l1", "max"] = "l1",
+    seed: int = 0,
+    **labels: Any,
+) -> Scores:
+    """What metrics of neighbours say of every explanation, by its absolute relevance.
+
+    An explainer that draws random numbers draws them anew for each neighbour, as it would if it were asked again.
+
+    Args:
+        metrics: by name; those that do not need neighbours do not apply, and have no rows.
+        subject: the inputs and the network.
+        explainers: what tables call them, and what they are.
+        maps: their explanations of the inputs, of `faithstudy.trials.tasks.attributions`.
+        radius: of the neighbourhood, in the unit of the inputs.
+        count: neighbours of each input.
+        norm: of the ball they are drawn from, see `faithlab.metrics.stability.neighbours`.
+        seed: of the neighbours.
+        **labels: of all rows, see `faithlab.scores.LABELS`.
+
+    Raises:
+        ValueError: no metric applies, and what `faithlab.metrics.stability.neighbours` raises.
+    """
+    asked = {name: metric for name, metric in metrics.items() if metric.needs == "neighbours"}
+    if not asked:
+        raise ValueError(f"no metric applies: none of {', '.join(metrics) or 'those given'} is about neighbours")
+    B, shape = len(subject.x), subject.x.shape[-2:]
+    around = stability.neighbours(subject.x, radius, count, norm=norm, seed=seed, images=subject.images)
+    # Identities of their own, below those of all inputs, whichever others are asked about.
+    again = ~((subject.images.cpu()[:, None] << 20) + torch.arange(count)).flatten()
+    target = subject.target.repeat_interleave(count)
+    tables = []
+    for explainer, chosen in explainers.items():
+        function, options = chosen if isinstance(chosen, tuple) else (chosen, {})
+        moved = explain(
+            function, subject.model, around.flatten(0, 1), target, subject.segments, images=again, **options
+        )
+        both = maps[explainer].abs().view(B, *shape), moved.abs().view(B, count, *shape)
+        for name, metric in asked.items():
+            about = {**subject.labels, "metric": name, "explainer": explainer, **labels}
+            tables.append(Scores.of(metric.ask(*both), images=subject.images, **about))
+    return Scores.concat(tables)

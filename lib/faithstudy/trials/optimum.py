@@ -1,0 +1,402 @@
+"""The optimum (TRACE: Wang and Wang, 2024): how good is an explanation, compared with the best that there is?
+
+A deletion metric judges an explanation by its order of the features alone. So for each input the order that the metric
+likes best can be searched for, and put beside the explanations as one more explainer. It gives the metric a scale: the
+*attainable share* of an explanation is 1 where it is as good as the best order that was found, and 0 at chance.
+
+A search may stay short of the optimum, and then shares are too high. Where a bound on all orders is known, the share of
+the bound is the other end of what the share of the optimum can be. A share above 1 is an error of the search.
+
+`orders` searches as the paper does, so that its claims can be judged; `best_orders` as well as we can.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from faithlab import search, segments, stats
+from faithlab.engine import Readout, Score
+from faithlab.metrics import Metric, evaluate, trajectory
+from faithlab.outputs import logit, probability
+from faithlab.scores import Block, Label, Scores
+from faithlab.stats import Sample, Statistic
+from faithlab.task import Remembered, Subject
+
+OBJECTIVES = {trajectory.morf: "Mo", trajectory.lerf: "Le", trajectory.lerf_minus_morf: "Le-Mo"}
+"""The metrics whose best order can be searched for, by their function, and the objective of `faithlab.search`."""
+
+SUFFIX = {probability: "p", logit: "y"}
+"""The paper's suffixes of readouts."""
+
+TEMPERATURE = {probability: 0.1, logit: 2.0}
+"""Where the paper's annealing starts."""
+
+RANGE = {probability: (0.0, 1.0), logit: None}
+"""Between which numbers an answer lies; a logit can be any."""
+
+SHARE = "attainable share"
+"""The metric of `shares` in the long table."""
+
+CERTIFIED = "share of the bound"
+"""The metric of the shares of what no order can exceed."""
+
+MEAN_SHARE = Statistic(stats.mean, name=SHARE, bounds=(-1.0, 1.0))
+"""The mean share of the exact optimum: no order exceeds it, and none is worse than its reverse, whose share is -1."""
+
+MEASURES = {"LeRF − MoRF": {"metric": "LeRF - MoRF"}, SHARE: {"of": MEAN_SHARE, "metric": SHARE}}
+"""What a table of explainers shows of `optimum`: how each measure is asked for."""
+
+_EQUAL = 1e-3
+"""By how much a share may be above 1: the same order, asked again in other batches and rounded."""
+
+_SEARCHED = re.compile("(TRACE|Best|Greedy)-")
+
+EXACT = 12
+"""Up to so many features all subsets are asked, 4096 for each input, and the bound is the optimum."""
+
+
+def searchable(metric: Metric) -> bool:
+    """Whether the best order of a metric can be searched for."""
+    return metric.ask in OBJECTIVES and metric.readout in SUFFIX and metric.needs == "one network"
+
+
+def name(metric: Metric) -> str:
+    """What tables call the order that annealing finds: TRACE-p and TRACE-y for LeRF - MoRF, TRACE-Mo-p and so on."""
+    objective = _objective(metric)
+    return "TRACE" + ("" if objective == "Le-Mo" else f"-{objective}") + f"-{SUFFIX[metric.readout]}"
+
+
+def best_name(metric: Metric) -> str:
+    """What tables call the best order that is found: Best-p, Best-Mo-p and so on."""
+    return name(metric).replace("TRACE", "Best")
+
+
+def searched(labels: Mapping[str, Label]) -> bool:
+    """Whether a row rests on what a search of a network has found: it is of its order, or an attainable share.
+
+    Rounding decides some step of a search, and then the rest takes another way. A bound is asked without a search, and
+    so is an explanation's share of one. Where all subsets of an input are known, as in `all_subsets`, a search looks
+    its answers up; such orders have other names, and are not meant.
+    """
+    found = _SEARCHED.match(str(labels.get("explainer"))) and not str(labels.get("metric")).startswith(bound_name(""))
+    return labels.get("metric") == SHARE or bool(found)
+
+
+def bound_name(metric: str) -> str:
+    """What tables call the number that no order exceeds under a metric."""
+    return f"bound of {metric}"
+
+
+def schedule(metric: Metric, steps: int) -> dict[str, Any]:
+    """Arguments of `faithlab.search.anneal`: the paper's temperatures of 5000 steps, run through in fewer or more.
+
+    Raises:
+        ValueError: no order of this metric can be searched for.
+    """
+    objective, readout = _objective(metric), metric.readout
+    cooling = {"temperature": TEMPERATURE[readout], "cooling": 0.999 ** (5000 / steps)}
+    return {"objective": objective, "steps": steps, "score_range": RANGE[readout], **cooling}
+
+
+def orders(
+    metrics: Mapping[str, Metric], subject: Subject, *, steps: int = 5000, seed: int = 0, progress: bool = False
+) -> dict[str, Tensor]:
+    """The best orders that the searches of the paper find for metrics, as attributions [B, F].
+
+    Annealing starts at the greedy order, that of LeRF where both ends count (section 5.2), and keeps the best order
+    that it has seen. A search asks with the metric's own readout, reference and network.
+
+    Args:
+        metrics: by name; those that are not `searchable` are left out.
+        subject: the inputs and networks.
+        steps: of annealing, through the paper's temperatures.
+        seed: of its proposals, which belong to the image and the step.
+        progress: show a progress bar.
+
+    Returns:
+        By `name`, and the greedy orders where annealing started, as Greedy-Le, or Greedy-Le-y of logits.
+
+    Raises:
+        ValueError: no metric is searchable, and what the searches raise.
+    """
+    device, found = subject.x.device, {}
+    features = segments.count(subject.segments)
+    for metric in _searchable(metrics).values():
+        score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
+        remembered = search.Remembered(score)
+        end = _objective(metric).split("-")[0]
+        start = search.greedy(remembered, len(subject.x), features, objective=end, device=device).order
+        options = {"seed": seed, "images": subject.images.to(device), "progress": progress}
+        best = search.anneal(remembered, start, **schedule(metric, steps), **options).order
+        found[f"Greedy-{end}" + "-y" * (metric.readout is logit)] = search.heat_map(start)
+        found[name(metric)] = search.heat_map(best)
+    return found
+
+
+def best_orders(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    *,
+    sweeps: float = 4.0,
+    exact: int = EXACT,
+    seed: int = 0,
+    kept: Path | None = None,
+    progress: bool = False,
+) -> tuple[dict[str, Tensor], Scores]:
+    """The best orders that are found for metrics, by `faithlab.search.best`, and numbers that no order exceeds.
+
+    Of few features all subsets are asked: the order is then the best of all, and what it reaches is the bound.
+
+    Args:
+        metrics: by name; those that are not `searchable` are left out.
+        subject: the inputs and networks.
+        sweeps: of the refinement, see `faithlab.search.best`.
+        exact: up to so many features all 2^F subsets are asked, and nothing is searched for; at most 20.
+        seed: of its random numbers, which belong to the image and the step.
+        kept: a folder in which searches are kept as they go, and from which a killed one goes on.
+        progress: show a progress bar.
+
+    Returns:
+        The orders as attributions [B, F], by `best_name`. And the long table of their bounds, by `bound_name`: the
+        optimum itself of up to `exact` features, else `faithlab.search.ceiling` of single features; none of logits of
+        more features, since nothing bounds a logit.
+
+    Raises:
+        ValueError: no metric is searchable, and what the searches raise.
+    """
+    found, rows = {}, []
+    device, features, count = subject.x.device, segments.count(subject.segments), len(subject.x)
+    for key, metric in _searchable(metrics).items():
+        score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
+        own, asked = best_name(metric), {"objective": _objective(metric), "device": device}
+        about = {"explainer": own, "reference": metric.reference, **subject.labels}
+        if features <= exact:
+            table = search.answers(score, count, features, device=device)
+            best = search.optimum(table, asked["objective"])
+            found[own] = search.heat_map(best.order)
+            rows.append(Scores.of(best.value, images=subject.images, metric=bound_name(key), **about))
+            continue
+        score = search.Remembered(score)
+        options = {"sweeps": sweeps, "seed": seed, "images": subject.images.to(device), "progress": progress}
+        named = (*subject.labels.values(), metric.network, metric.reference, own)
+        file = kept and kept / "-".join(map(str, named)).replace("/", "-")
+        best = search.best(score, count, features, **asked, **options, resume=file)
+        found[own] = search.heat_map(best.order)
+        if RANGE[metric.readout]:
+            rows.append(bound(key, metric, subject, best=own, score=score))
+    return found, Scores.concat(rows)
+
+
+def affordable(metric: Metric, features: int, budget: int) -> dict[str, Any] | None:
+    """Arguments of `best_orders` for so many forwards for each input; None: they are too few for greedy search.
+
+    Args:
+        metric: one that is `searchable`.
+        features: F.
+        budget: forwards for each input. What is asked before is free, so that the search may take fewer.
+    """
+    sides = 2 if _objective(metric) == "Le-Mo" else 1
+    if features <= 20 and 2**features <= budget:
+        return {"exact": features}
+    left = budget / sides - (features * (features + 1) + 2) - (features + 1)  # greedy from both ends; its order
+    steps = min(4 * features, int(left // max(1, features - 1)))
+    return {"exact": 0, "sweeps": steps / features} if steps >= 1 else None
+
+
+def bound(key: str, metric: Metric, subject: Subject, *, best: str = "TRACE-p", score: Score | None = None) -> Scores:
+    """What no order exceeds under a metric of probabilities, for `shares` of any search: `faithlab.search.ceiling`.
+
+    It asks about 2 F + 2 masked inputs, twice as many for LeRF - MoRF.
+
+    Args:
+        key: the metric's name in the long table.
+        metric: MoRF, LeRF or LeRF - MoRF.
+        subject: the inputs and networks.
+        best: the explainer beside whose scores the bound will stand.
+        score: of the subject, where it has remembered answers; None: made here.
+
+    Raises:
+        ValueError: no order of this metric can be searched for, or nothing bounds its answers, as logits.
+    """
+    objective, features = _objective(metric), segments.count(subject.segments)
+    if score is None:
+        score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
+    asked = {"score_range": RANGE[metric.readout], "objective": objective, "device": subject.x.device}
+    highest = search.ceiling(score, len(subject.x), features, **asked).sum(1)
+    about = {"explainer": best, "reference": metric.reference, **subject.labels}
+    return Scores.of(highest, images=subject.images, metric=bound_name(key), **about)
+
+
+def optimum(
+    metrics: Mapping[str, Metric],
+    subject: Subject,
+    attributions: Mapping[str, Tensor],
+    *,
+    sweeps: float = 4.0,
+    exact: int = EXACT,
+    seed: int = 0,
+    kept: Path | None = None,
+    progress: bool = False,
+) -> Scores:
+    """Metrics of explanations and of the orders that the metrics themselves like best, and the attainable shares.
+
+    Args:
+        metrics: by name. All are asked of everything; the best orders are those of the `searchable` ones.
+        subject: the inputs and networks.
+        attributions: by explainer, [B, F].
+        sweeps: as in `best_orders`.
+        exact: as in `best_orders`.
+        seed: as in `best_orders`.
+        kept: as in `best_orders`.
+        progress: as in `best_orders`.
+
+    Returns:
+        The long table, with the searched orders as explainers, what no order exceeds, and the rows of `shares` for
+        every LeRF - MoRF that was searched for, whose chance is known.
+    """
+    found, bounds = best_orders(metrics, subject, sweeps=sweeps, exact=exact, seed=seed, kept=kept, progress=progress)
+    scores = evaluate(metrics, subject, {**found, **attributions}) + bounds
+    both = {key: best_name(m) for key, m in metrics.items() if searchable(m) and _objective(m) == "Le-Mo"}
+    return Scores.concat([scores, *(shares(scores, metric=key, best=best) for key, best in both.items())])
+
+
+def all_subsets(subject: Subject, readouts: Iterable[Readout] = (probability, logit)) -> list[Tensor]:
+    """What a subject answers to all subsets of its features, `faithlab.search.answers` [B, 2^F], of each readout.
+
+    The readouts are read off the same forwards.
+
+    Raises:
+        ValueError: as `faithlab.search.answers`.
+    """
+    readouts, features = tuple(readouts), segments.count(subject.segments)
+    every = Remembered(subject.score(readouts), len(readouts))
+    asked = {"count": len(subject.x), "features": features, "device": subject.x.device}
+    return [search.answers(every.of(i), **asked) for i in range(len(readouts))]
+
+
+def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p") -> Scores:
+    """The attainable shares: every image's score as a part of what the search reaches for it.
+
+    A raw score says nothing across images, models and references, since nobody knows how high it could be. This one has
+    a scale, because LeRF - MoRF is 0 on average over all orders. A share above 1 is no fault of the explanation: the
+    search has missed a better order. It stays above 1, so that it is seen.
+
+    Args:
+        scores: the long table.
+        metric: whose shares; its chance is 0.
+        best: the explainer whose scores are what can be reached.
+
+    Returns:
+        Rows of the metric `SHARE`; NaN on an image where the search found no order better than chance. Where the table
+        has bounds of `best`, rows of `CERTIFIED`, too: the share of the optimum lies between the two.
+
+    Raises:
+        ValueError: the table has no such rows, or an explanation without a best order on its images.
+    """
+    tables = []
+    tops = {SHARE: scores.where(metric=metric, explainer=best)}
+    if any((b.labels["metric"], b.labels.get("explainer")) == (bound_name(metric), best) for b in scores):
+        tops[CERTIFIED] = scores.where(metric=bound_name(metric), explainer=best).labelled(metric=metric)
+    for called, table in tops.items():
+        reached = {_about(block): block for block in table}
+        for block in scores.where(metric=metric):
+            if block.labels.get("explainer") == best and called == SHARE:
+                continue
+            top = reached.get(_about(block)) or reached.get(_about(block, "variant", "level", "noise_seed", "draw"))
+            if top is None and called == CERTIFIED:
+                continue  # what was asked there has no bound
+            if top is None:
+                raise ValueError(f"{block.labels.get('explainer')} has scores where {best} has none")
+            places = {int(image): i for i, image in enumerate(top.images)}
+            if missing := [image for image in block.images.tolist() if image not in places]:
+                raise ValueError(f"{best} has no score of {len(missing)} images of {block.labels.get('explainer')}")
+            at = torch.tensor([places[image] for image in block.images.tolist()])
+            share = trajectory.attainable_share(block.values[:, 0], top.values[at, 0])
+            tables.append(Scores.of(share, images=block.images, **{**block.labels, "metric": called}))
+    return Scores.concat(tables)
+
+
+def attained(scores: Scores, **where: Label) -> str:
+    """The mean attainable share of an explainer in words: "61 %; of the optimum at least 58 %", from `shares`.
+
+    The second is where the mean share of the optimum lies, whatever the search has missed, on the same images; left out
+    where there is no bound. The optimum of an image lies between what the search found and the bound, so that its share
+    lies between the two; a share below 0 is nearer to 0 where the optimum is higher, so that the mean may have another
+    upper end than the share itself, "of the optimum 58 to 63 %". Shares above 1 are counted, "above 1 on 2 images,
+    where the search missed a better order".
+    """
+    share = stats.estimate(scores, metric=SHARE, **where)
+    text = _percent(share)
+    if CERTIFIED in scores.labels("metric"):
+        pair = tuple({"metric": of} for of in (SHARE, CERTIFIED))
+        ends = [_percent(stats.estimate(scores, Statistic(end, pair), **where)) for end in (_least, _most)]
+        text += "; of the optimum " + (f"at least {ends[0]}" if ends[1] == text else " to ".join(ends))
+    values = torch.cat([block.values.flatten() for block in scores.where(metric=SHARE, **where)])
+    above = int((values > 1 + _EQUAL).sum())
+    missed = f"; above 1 on {above} image{'s' * (above > 1)}, where the search missed a better order"
+    return (text + missed * bool(above)).replace("-", "−")
+
+
+def _least(one: Sample, other: Sample) -> Tensor:
+    """The mean of the lower of two shares of each image, as shares of an optimum can be: nothing exceeds it."""
+    return replace(one, values=torch.minimum(one.values, other.values).clamp(-1, 1)).mean()
+
+
+def _most(one: Sample, other: Sample) -> Tensor:
+    """The mean of the higher of two shares of each image."""
+    return replace(one, values=torch.maximum(one.values, other.values).clamp(-1, 1)).mean()
+
+
+def _percent(share: float | stats.Estimate) -> str:
+    return f"{round(float(share), 2) + 0.0:.0%}"  # no -0%
+
+
+def part_of_best(metric: str, explainer: str, best: str, *, chance: str = "Random", **labels: Label) -> Statistic:
+    """How far an order is from chance to the best order of a metric: (mean - chance) / (best - chance).
+
+    For MoRF and LeRF, whose chance differs from input to input. It is the same for both, since a random order and its
+    reverse are equally likely, so that random orders are measured by both.
+
+    Args:
+        metric: "MoRF" or "LeRF".
+        explainer: whose order.
+        best: the explainer that has the best order for this metric.
+        chance: the explainer that has random ones.
+        **labels: of all rows.
+    """
+
+    def part(of: Sample, top: Sample, *random: Sample) -> Tensor:
+        zero = sum(sample.mean() for sample in random) / len(random)
+        return (of.mean() - zero) / (top.mean() - zero)
+
+    over = ({"metric": metric, "explainer": explainer}, {"metric": metric, "explainer": best})
+    random = tuple({"metric": one, "explainer": chance} for one in ("MoRF", "LeRF"))
+    return Statistic(part, tuple({**own, **labels} for own in (*over, *random)), f"{explainer} under {metric}")
+
+
+def _searchable(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
+    """Those that can be searched for."""
+    if not (sought := {key: metric for key, metric in metrics.items() if searchable(metric)}):
+        raise ValueError(
+            f"no best order can be searched for {', '.join(metrics) or 'no metric'}: expected MoRF, LeRF or "
+            "LeRF - MoRF of probabilities or logits"
+        )
+    return sought
+
+
+def _objective(metric: Metric) -> str:
+    if not searchable(metric):
+        raise ValueError(
+            "expected MoRF, LeRF or LeRF - MoRF of probabilities or logits, whose best order can be searched for"
+        )
+    return OBJECTIVES[metric.ask]
+
+
+def _about(block: Block, *but: str) -> tuple:
+    """What a row is about, whoever explained it."""
+    return tuple((key, value) for key, value in sorted(block.labels.items()) if key not in ("explainer", *but))

@@ -1,0 +1,108 @@
+"""ROAR: RemOve And Retrain (Hooker, Erhan, Kindermans, Kim, 2019), as F-Fidelity compares itself with it.
+
+One network is retrained for each explainer. Whenever it sees a training example, the example lacks the features that
+the explainer calls most relevant, a share of them drawn uniformly from 0 to 1. The metric is then plain Fidelity on the
+retrained network. Here meet explainers and training, which do not know each other.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from faithlab import masks
+from faithlab.engine import native_precision
+from faithlab.explainers import explain, find
+from faithstudy.data import datasets
+from faithstudy.data.sets import LabelledSet
+from faithstudy.networks import lineage, shipped, training
+from faithstudy.trials.tasks import Chosen
+
+
+def retrained(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> nn.Module:
+    """The network of a recipe, trained without what an explainer calls relevant; arguments as in `ordered`.
+
+    Training is stored epoch by epoch: a killed run goes on from there. For a network that ships nothing is explained.
+    """
+    wanted = dataclasses.replace(recipe, orders=_named(recipe, explained, explainer, options))
+    if shipped.find(wanted.key()) is None:
+        ordered(recipe, explained, explainer, **options)
+    return training.trained(wanted)
+
+
+def recipes(
+    recipe: training.Recipe, explained: training.Recipe, explainers: Mapping[str, Chosen]
+) -> dict[str, training.Recipe]:
+    """What the networks of every explainer are trained by, see `networks`."""
+    found = {}
+    for name, chosen in explainers.items():
+        explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
+        found[name] = dataclasses.replace(recipe, orders=_named(recipe, explained, explainer, options))
+    return found
+
+
+def networks(
+    recipe: training.Recipe, explained: training.Recipe, explainers: Mapping[str, Chosen]
+) -> dict[str, nn.Module]:
+    """The retrained network of every explainer, see `faithlab.task.Subject.retrained`."""
+    found = {}
+    for name, chosen in explainers.items():
+        explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
+        found[name] = retrained(recipe, explained, explainer, **options)
+    return found
+
+
+def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> training.Orders:
+    """Explain the training examples of a recipe and store the orders of their features, for its `orders`.
+
+    They are stored block by block: a killed run goes on from there. Orders of another network's source, or of another
+    explainer's, are other orders; so are those of another file of a network that ships.
+
+    Args:
+        recipe: how to train. The training examples are explained in its precision, where the device computes
+            it natively, else in float32.
+        explained: the recipe of the network whose explanations are taken.
+        explainer: its name in `faithlab.explainers`.
+        **options: of the explainer.
+    """
+    data = _explained(recipe)
+    network = training.trained(explained)
+    orders = _named(recipe, explained, explainer, options)
+    # Where bfloat16 is not native it is imitated, which takes some thirty times as long.
+    native = native_precision(next(network.parameters()).device) is torch.bfloat16
+    precision = recipe.precision if native else "float32"
+    training.keep_orders(orders, lambda block: _order(explainer, network, data, block, precision, options), len(data))
+    return orders
+
+
+def _explained(recipe: training.Recipe) -> LabelledSet:
+    """The examples whose features are put in order."""
+    return datasets.load(recipe.data, "train", **recipe.data_options).take(slice(recipe.limit))
+
+
+def _named(recipe: training.Recipe, explained: training.Recipe, explainer: str, options: dict) -> training.Orders:
+    """What the orders are known by; arguments as in `ordered`."""
+    # The recipe's data options are among the options: they may decide what the features are.
+    chosen = [explained.key(), explainer, options | recipe.data_options, len(_explained(recipe)), recipe.precision]
+    about = json.dumps(chosen, sort_keys=True)
+    name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
+    code, facts = datasets.makers(recipe.data)
+    source = lineage.of((_order, find(explainer), *code), recipe=recipe, facts=(explained.origin(), *facts)).key
+    return training.Orders(name, source)
+
+
+def _order(
+    explainer: str, network: nn.Module, data: LabelledSet, block: slice, precision: str, options: dict
+) -> Tensor:
+    """The features of some examples from most to least relevant, [n, F]."""
+    device = next(network.parameters()).device
+    x, y = data.model_inputs(block).to(device), data.labels[block].to(device)
+    present = data.present(block)
+    present = None if present is None else present.to(device)
+    identities = torch.arange(block.start, block.stop, device=device)
+    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        attribution = explain(explainer, network, x, y, data.features(), images=identities, **options)
+    return masks.order(attribution, present)

@@ -1,0 +1,312 @@
+"""What an edit makes stale: the notebooks that it reaches, and no other."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from faithstudy import dependencies, profiles, provenance, weights
+from faithstudy import paths as places
+
+PAGES = places.pages()
+
+
+def test_a_notebook_depends_on_what_it_imports_and_on_what_that_imports():
+    files = dependencies.inputs("saco/relations")
+    assert "lib/faithlab/metrics/saco.py" in files
+    assert "lib/faithlab/engine.py" in files
+    assert "lib/faithlab/explainers/__init__.py" in files, "a package runs before its modules"
+    assert re.search(r"^torch \d", dependencies.notebook("saco/relations", {}), re.MULTILINE)
+    assert "lib/faithstudy/execute.py" not in files
+    assert "data/published/saco_metric_correlation.csv" in files
+    assert "data/published/saco_groups.csv" not in files
+
+
+def test_a_notebook_depends_on_shipped_networks_of_its_data_alone():
+    assert [file for file in dependencies.inputs("f-fidelity/images") if file.startswith("data/networks/cifar10-")]
+    assert not [file for file in dependencies.inputs("template") if "networks/cifar10-" in file]
+
+
+def test_recorded_tables_are_those_of_the_page():
+    files = {name: [file for file in dependencies.inputs(name) if file.startswith("data/results/")] for name in PAGES}
+    for name, recorded in files.items():
+        others = [file for file in recorded if f"/{name}/" not in file]
+        script = places.script(name).read_text(encoding="utf-8")
+        assert all("/".join(Path(file).parts[3:-1]) in script for file in others)
+    assert any(files.values()) or not (places.root() / "data/results").is_dir()
+
+
+def test_a_readers_metrics_are_an_input(monkeypatch):
+    monkeypatch.setenv("FAITHLAB_METRICS", "/somewhere/mine.py")
+    assert "/somewhere/mine.py" in dependencies.inputs("template")
+
+
+def test_what_a_readers_metrics_import_of_the_library_is_an_input(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("import other\n")
+    (tmp_path / "other.py").write_text("from faithstudy.trials import plateaus\n")
+    assert "lib/faithstudy/trials/plateaus.py" not in dependencies.inputs("saco/settings")
+    monkeypatch.setenv("FAITHLAB_METRICS", f"{tmp_path}/mine.py")
+    assert "lib/faithstudy/trials/plateaus.py" in dependencies.inputs("saco/settings")
+
+
+@pytest.mark.parametrize(
+    "line", ["from faithlab import trials\ntrials.examine", "from faithstudy.trials import examine"]
+)
+def test_what_is_imported_when_it_is_asked_for_is_reached(line, tmp_path):
+    (tmp_path / "page.py").write_text(f"{line}\n")
+    assert "faithstudy.trials.examination" in dependencies.modules(tmp_path / "page.py")
+
+
+def test_files_that_parameters_name_are_inputs(tmp_path):
+    metric, folder = tmp_path / "mine.py", tmp_path / "photographs"
+    (folder / "cats").mkdir(parents=True)
+    given = {"metric": f"{metric}:score", "data_options": {"path": str(folder)}, "networks": [["a", "x" * 5000]]}
+    found = []
+    for path, text in [(metric, "1"), (metric, "2"), (folder / "cats/1.png", "1"), (folder / "cats/1.png", "23")]:
+        path.write_text(text)
+        found.append((dependencies.notebook("template", given), dependencies.networks("template", given)))
+    for texts in zip(*found, strict=True):
+        assert len(set(texts)) == 4, "the file is edited, the folder gets one, and another content"
+    assert (dependencies.notebook("template", given), dependencies.networks("template", given)) == found[-1]
+    (folder / "cats/gone.png").symlink_to(tmp_path / "nowhere")
+    assert dependencies.notebook("template", given) == found[-1][0]
+
+
+@pytest.fixture
+def own(tmp_path) -> Path:
+    """A reader's own metric, which imports a module and a package beside it; there is another module."""
+    files = {
+        "mine.py": "import numpy\nfrom helper import weigh\n\ndef score():\n    from parts import first\n",
+        "helper.py": "import parts.second as second\n\ndef weigh():\n    return 1\n",
+        "parts/__init__.py": "",
+        "parts/first.py": "from . import third\nfrom .fourth import four\n",
+        "parts/second.py": "import helper, mine\n",
+        "parts/third.py": "",
+        "parts/fourth.py": "four = 4\n",
+        "parts/other.py": "",
+        "other.py": "import helper\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_what_a_readers_own_file_imports_is_an_input(own, monkeypatch):
+    given = {"metric": f"{own}/mine.py:score"}
+
+    def asked():
+        with monkeypatch.context() as patch:
+            patch.setenv("FAITHLAB_METRICS", f"{own}/mine.py")
+            registered = provenance.library(), dependencies.notebook("template", {})
+        return provenance.identity("a", given, "", "")["run"], dependencies.notebook("template", given), *registered
+
+    for file in sorted(own.rglob("*.py")):
+        before = asked()
+        file.write_text(file.read_text() + "# edited\n")
+        alike = [old == new for old, new in zip(before, asked(), strict=True)]
+        assert alike == [file.name == "other.py"] * 4, file
+
+
+def test_a_readers_own_file_may_be_any_text(own, monkeypatch):
+    (own / "helper.py").write_text("no Python")
+    assert [path.name for path in provenance.neighbours(own / "mine.py")] == [
+        "helper.py",
+        "__init__.py",
+        "first.py",
+        "fourth.py",
+        "third.py",
+    ]
+    (own / "helper.py").write_bytes(b"\0\xff")
+    assert provenance.named({"metric": f"{own}/helper.py", "data": f"{own}/nowhere.py"})
+    monkeypatch.chdir(own)
+    assert [line.split()[1] for line in provenance.named({"metric": "mine.py:score"})] == [
+        "helper.py",
+        "mine.py",
+        "parts/__init__.py",
+        "parts/first.py",
+        "parts/fourth.py",
+        "parts/third.py",
+    ]
+
+
+def test_what_is_stale_follows_from_content(tmp_path):
+    wanted, made = tmp_path / "wanted", tmp_path / "made"
+    made.write_text("a file\n")
+    os.utime(made, (1_700_000_000,) * 2)
+    assert dependencies.want(wanted, made, "another file").stat().st_mtime > made.stat().st_mtime
+    assert dependencies.want(wanted, made, "a file").stat().st_mtime < made.stat().st_mtime, (
+        "an edit that was taken back"
+    )
+    assert dependencies.want(wanted, tmp_path / "nothing", "a file").stat().st_mtime > made.stat().st_mtime
+
+
+def test_docstrings_comments_and_layout_of_modules_do_not_count(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAITHLAB_ROOT", str(tmp_path))
+    files = {
+        "notebooks/profiles.yml": "",
+        "lib/a.py": 'def f(x: int):\n    """Doc."""\n    return x  # why\nA = 1\n"""Of A."""',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    before = dependencies.listed(["lib/a.py"]), dependencies.listed(["lib/a.py"], docstrings=True)
+    (tmp_path / "lib/a.py").write_text('def f(\n    x: int,\n):\n    """Docs."""\n    return x\nA = 1\n')
+    after = dependencies.listed(["lib/a.py"]), dependencies.listed(["lib/a.py"], docstrings=True)
+    assert (before[0] == after[0], before[1] == after[1]) == (True, False)
+    (tmp_path / "lib/a.py").write_text("def f(x: int):\n    return x\nA = 2\n")
+    assert dependencies.listed(["lib/a.py"]) != after[0]
+
+
+@pytest.mark.parametrize("damage", ["", "null", "[]", '{"half'])
+def test_what_modules_state_is_kept_and_a_damaged_file_of_it_is_none(tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("FAITHLAB_BUILD", str(tmp_path / "build"))
+    asked = ["lib/faithlab/masks.py", "lib/faithlab/scores.py"]
+    for forget in (dependencies._statements, dependencies._hash):
+        forget.cache_clear()
+    found = dependencies.listed(asked)
+    (kept,) = (tmp_path / "build").iterdir()
+    assert len(json.loads(kept.read_text())) == 2
+    with monkeypatch.context() as patch:
+        if damage:
+            kept.write_text(damage)
+        else:  # another process reads no module's tree
+            patch.setattr(dependencies.ast, "parse", None)
+        for forget in (dependencies._statements, dependencies._hash):
+            forget.cache_clear()
+        assert dependencies.listed(asked) == found
+    monkeypatch.setenv("FAITHLAB_BUILD", "/proc/nowhere")  # where nothing can be written
+    for forget in (dependencies._statements, dependencies._hash):
+        forget.cache_clear()
+    assert dependencies.listed(asked) == found
+
+
+def test_what_is_installed_is_found_by_what_can_be_imported_of_it(tmp_path, monkeypatch):
+    about = tmp_path / "developed-2.5.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: developed\nVersion: 2.5\n")
+    (about / "RECORD").write_text("__editable__.developed.pth,,\ndeveloped-2.5.dist-info/METADATA,,\n")
+    (about / "top_level.txt").write_text("under_way\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    dependencies._distributions.cache_clear()
+    try:
+        found = {name: {one.name for one in of} for name, of in dependencies._distributions().items()}
+        assert "developed 2.5" in dependencies._versions(["under_way.part"])
+    finally:
+        dependencies._distributions.cache_clear()
+    known = metadata.packages_distributions()
+    names = {name for name in known if name.isidentifier()}
+    assert names <= found.keys()
+    assert all(set(known[name]) <= found[name] for name in names)
+
+
+@pytest.fixture
+def built(clone, programs) -> Path:
+    """A clone in which everything is up to date, as far as the build folder tells.
+
+    Without what Snakemake takes seconds for and is nothing here: the pages on other papers, the notebooks' other faces,
+    and networks as jobs.
+    """
+    for face in (clone / "notebooks").rglob("*.ipynb"):
+        face.unlink()
+    pages = [name for name in PAGES if name.startswith(("f-fidelity/", "saco/"))]
+    chapters = "".join(f"  - file: notebooks/{name}\n" for name in pages)
+    (clone / "book/_toc.yml").write_text(f"format: jb-book\nroot: book/home\nchapters:\n{chapters}")
+    known = clone / "notebooks/profiles.yml"
+    known.write_text(re.sub(r"^ +jobs: .*\n", "", known.read_text(), flags=re.MULTILINE))
+    build = clone / "build"
+    notebooks = [build / f"quick/executed/{name}.ipynb" for name in pages]
+    notebooks += [build / f"quick/results/{name}/provenance.json" for name in pages]
+    for path in [*notebooks, build / "quick/html/index.html"]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    for data in {data for name in pages for data in profiles.needs(name).data}:
+        (build / "data").mkdir(exist_ok=True)
+        (build / "data" / data).touch()
+    for network in {n for name in pages for n in weights.named(name, profiles.resolve(name))}:
+        (build / "pretrained").mkdir(exist_ok=True)
+        (build / "pretrained" / network).touch()
+    stale(clone, programs)
+    for path in [path for path in (build / "wanted").rglob("*") if path.is_file()]:
+        made = build / path.relative_to(build / "wanted")
+        made.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, made)
+    for path in [path for path in clone.rglob("*") if path.is_file()]:
+        step = 2 if "html" in path.parts else 1
+        os.utime(path, (1_700_000_000 + step,) * 2)
+    return clone
+
+
+def stale(clone: Path, programs: dict[str, str]) -> set[str]:
+    """The notebooks that Snakemake wants to run, and `book`."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("FAITHLAB_", "MAKE"))}
+    known = {"PYTHONPATH": str(clone / "lib"), "FAITHLAB_ROOT": str(clone)}
+    ran = subprocess.run(
+        ["snakemake", "-n", "--cores", "2", "--config", "profile=quick"],
+        cwd=clone,
+        env=environment | known | programs,
+        capture_output=True,
+        text=True,
+    )
+    said = ran.stdout + ran.stderr
+    assert ran.returncode == 0, said[-3000:]
+    return set(re.findall(r"notebook (\S+) \(quick", said)) | {"book"} & set(re.findall("the (book)", said))
+
+
+def test_an_edit_reaches_the_pages_that_use_it_and_no_other(clone, monkeypatch):
+    monkeypatch.setenv("FAITHLAB_ROOT", str(clone))
+    before = {name: dependencies.notebook(name, {}) for name in PAGES}
+
+    def reached(*edits: tuple[str, str, str]) -> set[str]:
+        paths = [clone / name for name, _, _ in edits]
+        texts, times = [path.read_text(encoding="utf-8") for path in paths], [os.stat(path) for path in paths]
+        for path, text, (_, old, new) in zip(paths, texts, edits, strict=True):
+            assert old in text
+            path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        found = {name for name in PAGES if dependencies.notebook(name, {}) != before[name]}
+        for path, text, time in zip(paths, texts, times, strict=True):
+            path.write_text(text, encoding="utf-8")
+            assert os.stat(path).st_mtime_ns != time.st_mtime_ns
+        return found
+
+    # A claim's sentence: its own page.
+    assert reached(("notebooks/f-fidelity/images.py", "Under LeRF every", "Under LeRF each")) == {"f-fidelity/images"}
+    # A metric: every page that imports the registry.
+    metric = reached(("lib/faithlab/metrics/saco.py", "return ", "return 0 or "))
+    assert {"saco/relations", "f-fidelity/images", "template"} <= metric
+    assert metric == {name for name in PAGES if "lib/faithlab/metrics/saco.py" in dependencies.inputs(name)}
+    # A trial: the pages that put metrics to it. Its docstring, and how a run is started: none.
+    trial = reached(("lib/faithstudy/trials/degraded.py", "return ", "return 0 or "))
+    assert "f-fidelity/images" in trial
+    assert not {name for name in trial if name.startswith("reco-mege/")}
+    assert not reached(
+        ("lib/faithstudy/trials/degraded.py", '"""Explanations made worse', '"""Explanations, worse'),
+        ("lib/faithstudy/execute.py", "return ", "return 0 or "),
+    )  # and what was edited before, and taken back, is as it was
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_what_is_stale_is_decided_by_content(built, programs):
+    for path in built.rglob("*"):  # as after a clone: new times, the same content
+        if path.is_file() and not {"build", ".snakemake"} & set(path.parts):
+            path.touch()
+    for name, old, new in [
+        ("notebooks/f-fidelity/images.py", "Under LeRF every", "Under LeRF each"),
+        ("lib/faithstudy/trials/degraded.py", '"""Explanations made worse', '"""Explanations, worse'),
+    ]:
+        path = built / name
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+        os.utime(path, (1_600_000_000,) * 2)  # as rsync -a brings an old file
+    # A recorded run, however old: its own page and the book.
+    folder = built / "data/results/quick/saco/groups"
+    folder.mkdir(parents=True)
+    for name in ("provenance.json", "estimates.parquet"):
+        (folder / name).write_text("0")
+        os.utime(folder / name, (1_600_000_000,) * 2)
+    assert stale(built, programs) == {"f-fidelity/images", "saco/groups", "book"}
