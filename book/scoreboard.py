@@ -416,9 +416,9 @@ def _metrics() -> str:
         cells = (
             name,
             m.family,
-            getattr(m.readout, "__name__", "its own").replace("_", " ") if one else "–",
+            getattr(m.output, "__name__", "its own").replace("_", " ") if one else "–",
             m.network if one else m.needs,
-            m.reference if one else "–",
+            m.baseline if one else "–",
             m.direction or "",
             "higher" if m.better > 0 else "lower",
             *numbers,

@@ -69,14 +69,14 @@ run = Run("template", globals())
 # %% [markdown]
 # ## A network and some digits
 #
-# A network is addressed by its whole recipe. The same recipe is trained once and then comes from the cache. A *subject* is
+# A network is addressed by its whole recipe. The same recipe is trained once and then comes from the cache. A *task* is
 # the network with the inputs that it is asked about, and what counts as one feature of them: here, patches.
 
 # %%
 recipe = Recipe(data="mnist", model="cnn3", model_options={"channels": 1}, epochs=3, limit=train, seed=seed)
 shape = segments.patches(28, 28, patch)
-subject = tasks.subject(recipe, images, features=shape)
-correct = (subject.model(subject.x).argmax(1) == subject.target).float().mean()
+task = tasks.task(recipe, images, features=shape)
+correct = (task.model(task.x).argmax(1) == task.target).float().mean()
 Markdown(f"{correct:.1%} of {images} digits are recognised.")
 
 # %% [markdown]
@@ -93,8 +93,8 @@ Markdown(f"{correct:.1%} of {images} digits are recognised.")
 # that `FAITHLAB_METRICS` names, are asked too. Every score of every image is kept.
 
 # %%
-metrics = {"Fid+": METRICS["Fid+"].given(readout=probability, sizes=[k / 10 for k in range(1, 10)])} | own()
-scores = evaluate(metrics, subject, tasks.attributions(subject, {name: name for name in explainers}))
+metrics = {"Fid+": METRICS["Fid+"].given(output=probability, sizes=[k / 10 for k in range(1, 10)])} | own()
+scores = evaluate(metrics, task, tasks.attributions(task, {name: name for name in explainers}))
 run.save(scores, "scores")
 
 # %% [markdown]

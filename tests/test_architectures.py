@@ -117,16 +117,16 @@ def mine(tmp_path):
 def test_a_network_of_ones_own_is_asked_about_its_own_inputs(mine):
     y = np.arange(8) % 3
     found = architectures.yours(**mine(y=y), parameters=PARAMETERS)
-    subject = found.subject
-    assert subject.x.shape == (6, 1, 8, 8)
-    assert sorted(subject.references) == ["blur", "mean", "zero"]
-    predicted = subject.model(subject.x).argmax(1)
-    assert (subject.target == predicted).all()
+    task = found.task
+    assert task.x.shape == (6, 1, 8, 8)
+    assert sorted(task.baselines) == ["blur", "mean", "zero"]
+    predicted = task.model(task.x).argmax(1)
+    assert (task.target == predicted).all()
     assert float(found.right[0].value) == pytest.approx((predicted.numpy() == y[:6]).mean())
     assert found.row["recognises"].startswith(f"{100 * float(found.right[0].value):.1f} %")
     assert (found.row["fine-tuned"], found.row["explained"]) == ("there is none", 6)
-    whole = subject.score(probability)(torch.ones(6, 1, 16, dtype=torch.bool))
-    expected = subject.model(subject.x).softmax(1).gather(1, predicted[:, None])
+    whole = task.score(probability)(torch.ones(6, 1, 16, dtype=torch.bool))
+    expected = task.model(task.x).softmax(1).gather(1, predicted[:, None])
     assert torch.allclose(whole, expected, atol=1e-5)
     examine.check(**mine(y=y), parameters={**profiles.resolve("across/examination"), "side": 4})
 
@@ -136,8 +136,8 @@ def test_series_of_ones_own_have_steps_as_features(mine):
     found = architectures.yours(**files, parameters=PARAMETERS)
     assert found.right == ()
     assert found.row["recognises"] == "not known"
-    assert found.subject.segments.max() == 15
-    assert sorted(found.subject.references) == ["mean", "zero"]
+    assert found.task.segments.max() == 15
+    assert sorted(found.task.baselines) == ["mean", "zero"]
 
 
 NAN = torch.full((4, 1, 8, 8), torch.nan).numpy()
@@ -372,11 +372,11 @@ mine = register('{name}', spread, source='me'{more})
 
 @pytest.mark.usefixtures("registry")
 def test_a_function_is_examined_with_the_settings_by_which_its_file_registers_it(tmp_path):
-    named = written(tmp_path, SPREAD.format(name="Spread", more=", better=-1, reference='mean'"))
+    named = written(tmp_path, SPREAD.format(name="Spread", more=", better=-1, baseline='mean'"))
     examine.check(metric=f"{named}:spread")
     for function in ("spread", "mine"):
         found = examination.yours(f"{named}:{function}", "metric")
-        assert (found.better, found.reference, found.source) == (-1, "mean", "me")
+        assert (found.better, found.baseline, found.source) == (-1, "mean", "me")
 
 
 @pytest.mark.usefixtures("registry")
@@ -401,7 +401,7 @@ def test_a_slow_metric_is_told_by_how_long_the_page_would_ask_it(tmp_path, monke
 def test_a_network_may_be_named_itself_and_small_pictures_have_few_features(mine):
     files = mine(x=torch.rand(4, 1, 2, 2).numpy(), network=NETWORK.format(inputs=4, classes=3) + "\nmade = network()\n")
     found = architectures.yours(files["model"].replace(":network", ":made"), files["data"], PARAMETERS)
-    assert found.subject.segments.tolist() == [[0, 1], [2, 3]]
+    assert found.task.segments.tolist() == [[0, 1], [2, 3]]
 
 
 # What a reader is given
@@ -430,7 +430,7 @@ def test_the_row_is_json_and_says_how_the_metric_was_asked(tmp_path):
     for name, frame in (("trust", trust), ("price", price)):
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
     found = json.loads(json.dumps(examine.summary(tmp_path, metric=f"{named}:mine"), allow_nan=False))["metric"]
-    asked = {"readout": "probability", "reference": "zero", "network": "original", "better": 1}
+    asked = {"output": "probability", "reference": "zero", "network": "original", "better": 1}
     rows = {"trials": [{"metric": "mine", "T": None}]}
     rows["price"] = [{"metric": "mine", "images": "infinite", "images_low": 2.5}]
     assert found == {"name": "mine", **asked, **rows}

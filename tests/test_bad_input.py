@@ -344,7 +344,7 @@ CALLS = {
     "a curve of no image": (lambda: deletion.loss(A[0]), r"\[images, steps\], but got \(4,\)"),
     "a logit as probability": (
         lambda: few_class.few_class_fidelity(lambda keep: keep.double().mean(-1) * 10 - 3, A, 2),
-        r"expected probabilities.*gave -3.*readouts\.probability",
+        r"expected probabilities.*gave -3.*outputs\.probability",
     ),
     "classes of another model": (
         lambda: few_class.few_class_fidelity(told(3), A, 2, steps=2),
@@ -442,7 +442,7 @@ CALLS = {
     "one cap": (lambda: size.read(CURVES, [0.1, 0.2, 0.3], SETTINGS[:1] * 2, 9), "two caps or more"),
     "losses of a logit": (
         lambda: size.read(20 * CURVES, [0.1, 0.2, 0.3], SETTINGS, 9),
-        "readout between 0 and 1, but the largest is 1",
+        "output between 0 and 1, but the largest is 1",
     ),
     "weights of no tier": (lambda: size.law([0.1], SETTINGS[0], [0.2], [1.0, 0.5]), "one weight each"),
     "tiers beyond all": (lambda: size.law([0.1], SETTINGS[0], [0.7, 0.6], [1.0, 0.5]), "at most all features"),

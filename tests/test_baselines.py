@@ -85,7 +85,7 @@ def test_the_engine_puts_an_inputs_own_mean_where_a_feature_is_removed(shape, la
     # As many inputs as features: means that belong to the wrong input would fit, too.
     x = torch.randn(shape, generator=torch.Generator().manual_seed(2))
     target = torch.zeros(len(x), dtype=torch.int64)
-    score = engine.scorer(Weighted(), x, target, segments=features, reference=baselines.mean)
+    score = engine.scorer(Weighted(), x, target, segments=features, baseline=baselines.mean)
     keep = ~torch.eye(4, dtype=torch.bool).expand(4, 4, 4)
     expected = torch.empty(4, 4)
     for image in range(4):
@@ -99,8 +99,8 @@ def test_the_engine_puts_an_inputs_own_mean_where_a_feature_is_removed(shape, la
 @pytest.mark.parametrize(
     ("x", "layout", "message"),
     [
-        (torch.randint(9, (2, 5)), None, r"token ids have no mean, use references\.token"),
-        (torch.randint(9, (2, 5), dtype=torch.uint8), None, r"token ids have no mean, use references\.token"),
+        (torch.randint(9, (2, 5)), None, r"token ids have no mean, use baselines\.token"),
+        (torch.randint(9, (2, 5), dtype=torch.uint8), None, r"token ids have no mean, use baselines\.token"),
         (torch.zeros(2, 3, 4, 4, dtype=torch.uint8), None, "these are uint8 images: make them floating"),
         (torch.rand(4), None, r"layout of inputs \(4,\) is not known"),
         (torch.rand(1, 1, 1, 1, 1, 1), None, r"layout of inputs .* is not known"),

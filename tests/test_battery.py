@@ -60,7 +60,7 @@ def check(
             engine.scorer(
                 *(model, x, torch.full((len(x),), c)),
                 segments=segmentation,
-                readout=outputs.logit,
+                output=outputs.logit,
                 precision=precision,
             )
             for c in range(classes)

@@ -12,7 +12,7 @@ import torch
 import yaml
 
 from faithlab import explainers, metrics
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import architectures, examine, profiles
 from faithstudy.trials import examination
 from guides import ROOT, command, guide
@@ -59,7 +59,7 @@ def test_the_shortest_example_is_first_short_and_prints_a_number_for_each_image(
     wide = [line for block in [first, *GUIDE.all("text")] for line in block.splitlines() if len(line) > 80]
     assert not wide, "the page cuts them"
     assert page["said"][0].startswith("tensor([")
-    assert page["METRICS"]["SaCo"](page["subject"], page["saliency"]).shape == (16,)
+    assert page["METRICS"]["SaCo"](page["task"], page["saliency"]).shape == (16,)
 
 
 def test_photographs_are_as_the_model_takes_them(page):
@@ -91,7 +91,7 @@ def test_what_follows_from_the_images_is_a_verdict(page):
 
 def test_the_errors_that_the_page_shows_are_those_that_come(page):
     shown = [quartered(" ".join(block.split())) for block in GUIDE.all("text")]
-    asked = re.findall(r'`(METRICS\["SaCo"\](?:\(subject, heat[^`]*|\.given\(group=20\)))`', GUIDE.text)
+    asked = re.findall(r'`(METRICS\["SaCo"\](?:\(task, heat[^`]*|\.given\(group=20\)))`', GUIDE.text)
     assert len(asked) == len(shown) == 3
     for call, message in zip(asked, shown, strict=True):
         with pytest.raises((ValueError, TypeError)) as came:
@@ -101,7 +101,7 @@ def test_the_errors_that_the_page_shows_are_those_that_come(page):
 
 def test_other_settings_are_taken_where_they_are_named(page):
     (call,) = re.findall(r'`(METRICS\["SaCo"\]\.given\(reference[^`]*)`', GUIDE.text)
-    assert eval(call, page).reference == "zero"
+    assert eval(call, page).baseline == "zero"
 
 
 def test_a_metric_of_yours_is_there_when_its_file_is_loaded(page):
@@ -184,7 +184,7 @@ def test_a_network_of_yours_and_its_inputs_are_what_the_guide_says(tmp_path):
     *_, line = GUIDE.holding("bash", "make examine").splitlines()
     given = {word.split("=")[0].lower(): f"{tmp_path}/{word.split('=')[1]}" for word in line.split()[2:]}
     found = architectures.yours(**given, parameters={**profiles.resolve("across/examination"), "images": 8})
-    assert found.subject.x.shape == (8, 1, 16, 16)
+    assert found.task.x.shape == (8, 1, 16, 16)
     assert found.right[0].images == 8
     examine.check(**given)
 
@@ -194,13 +194,13 @@ def test_a_metric_with_settings_is_examined_with_them(tmp_path):
     named = f"{tmp_path}/my_lower_metric.py:mine"
     examine.check(metric=named)
     found = examination.yours(named, "metric")
-    assert (found.better, found.reference) == (-1, "mean")
+    assert (found.better, found.baseline) == (-1, "mean")
     x = torch.rand(6, 1, 4, 4)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 2)).requires_grad_(False)
     model[1].weight.copy_(torch.stack([torch.arange(16.0), -torch.arange(16.0)]) / 100)
-    subject = Subject(model, x, torch.zeros(6, dtype=torch.int64), torch.arange(16).view(4, 4))
+    task = Task(model, x, torch.zeros(6, dtype=torch.int64), torch.arange(16).view(4, 4))
     right = (x - x.mean((2, 3), keepdim=True)).flatten(1) * torch.arange(16.0)
-    assert (found(subject, right) < found(subject, -right)).all(), "lower is better"
+    assert (found(task, right) < found(task, -right)).all(), "lower is better"
 
 
 @pytest.mark.slow

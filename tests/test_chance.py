@@ -5,7 +5,7 @@ import torch
 
 from faithlab import stats
 from faithlab.metrics import METRICS, Metric
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.trials.chance import RANDOM, against, chance
 
 WEIGHTS = torch.rand(40, 12, generator=torch.Generator().manual_seed(0)) + 0.1
@@ -19,20 +19,20 @@ class Sum(torch.nn.Module):
 
 
 @pytest.fixture(scope="module")
-def subject():
-    return Subject(
+def task():
+    return Task(
         Sum(), WEIGHTS.view(40, 1, 3, 4), torch.ones(40, dtype=torch.int64), torch.arange(12).view(3, 4), "given", "sum"
     )
 
 
 @pytest.fixture(scope="module")
-def scores(subject):
+def scores(task):
     metrics = {
-        "SaCo": METRICS["SaCo"].given(groups=4, reference="zero"),
+        "SaCo": METRICS["SaCo"].given(groups=4, baseline="zero"),
         "AUC": METRICS["AUC"],
         "Fid+": METRICS["Fid+"],
     }
-    return metrics, chance(metrics, subject, {"truth": WEIGHTS, "lie": -WEIGHTS}, seeds=[3, 4, 5])
+    return metrics, chance(metrics, task, {"truth": WEIGHTS, "lie": -WEIGHTS}, seeds=[3, 4, 5])
 
 
 def test_every_explanation_is_there_once_and_random_once_a_seed(scores):
@@ -60,6 +60,6 @@ def test_truth_is_better_than_chance_and_a_lie_is_worse_in_the_direction_of_each
     assert found.loc[("truth", "AUC"), "mean"] == pytest.approx(float(expected))
 
 
-def test_a_metric_of_the_readers_own_is_asked_too(subject):
+def test_a_metric_of_the_readers_own_is_asked_too(task):
     own = Metric(lambda score, attribution: attribution.double().max(1).values, source="mine")
-    assert chance({"mine": own}, subject, {"truth": WEIGHTS}, seeds=[0]).labels("explainer") == ["truth", RANDOM]
+    assert chance({"mine": own}, task, {"truth": WEIGHTS}, seeds=[0]).labels("explainer") == ["truth", RANDOM]

@@ -334,7 +334,7 @@ def on(kind: str):
 
         return remembered(answer)
 
-    return engine.scorer(model, x, TARGET, segments=features, reference=reference), ask_of
+    return engine.scorer(model, x, TARGET, segments=features, baseline=reference), ask_of
 
 
 @every_metric

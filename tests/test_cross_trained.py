@@ -101,7 +101,7 @@ def test_the_rows_are_those_of_algorithm_1(family):
     explainers = {"Saliency": "saliency", "GradCAM": "gradcam", "Random": ("random", {"seed": 3})}
     scores = cross_trained.cross_trained(BOTH, family, explainers, batch_size=7)
     maps = cross_trained.attributions(family, explainers)
-    answers = [training.logits(subject.model, subject.x).argmax(1) for subject in family.networks]
+    answers = [training.logits(task.model, task.x).argmax(1) for task in family.networks]
     left_out = training.blocks(60, K)[:50].tolist()
     for name in explainers:
 
@@ -147,13 +147,13 @@ def test_who_has_no_distance_in_a_set_has_no_score_and_the_others_have_theirs(fa
 
 
 def test_each_network_is_about_the_class_that_it_predicts_or_all_about_the_label(family):
-    for number, subject in enumerate(family.networks):
-        predicted = training.logits(subject.model, subject.x).argmax(1)
-        assert torch.equal(subject.target, predicted)
+    for number, task in enumerate(family.networks):
+        predicted = training.logits(task.model, task.x).argmax(1)
+        assert torch.equal(task.target, predicted)
         assert torch.equal(family.right[:, number], predicted == LABELS[:50])
     recipes = folds.folds(RECIPE, K)
     labelled = cross_trained.family(recipes, 50, about="label")
-    assert all(torch.equal(subject.target, LABELS[:50]) for subject in labelled.networks)
+    assert all(torch.equal(task.target, LABELS[:50]) for task in labelled.networks)
     assert torch.equal(labelled.right, family.right)
 
 
@@ -215,7 +215,7 @@ def test_an_empty_set_is_an_error_that_says_how_often_the_networks_are_right(fam
 def test_recognised_is_the_share_of_the_networks_that_are_right(family):
     test = images()
     scores = cross_trained.recognised(family, test, variant="x")
-    expected = sum(training.accuracy(subject.model, test) for subject in family.networks) / K
+    expected = sum(training.accuracy(task.model, test) for task in family.networks) / K
     assert float(stats.estimate(scores)) == pytest.approx(expected)
     assert scores.labels("dataset") == ["colours test"]
 
@@ -234,35 +234,35 @@ def test_other_weights_keep_the_folds(family):
     worse = [degradation.randomised(s.model, 0.3, noise=1.0, seed=n) for n, s in enumerate(family.networks)]
     again = cross_trained.family(folds.folds(RECIPE, K), 50, networks=worse)
     assert torch.equal(again.unseen, family.unseen)
-    assert [subject.model for subject in again.networks] == worse
+    assert [task.model for task in again.networks] == worse
 
 
 def test_neighbours_are_explained_with_noise_of_their_own(folder):
-    subject = tasks.subject(RECIPE, 6)
+    task = tasks.task(RECIPE, 6)
     explainers = {"Saliency": "saliency", "Random": ("random", {"seed": 0})}
     metrics, around = {"S_avg": METRICS["S_avg"]}, {"radius": 1e-6, "count": 2, "variant": "l1"}
-    maps = tasks.attributions(subject, explainers)
-    table_of = neighbours.neighbours(metrics, subject, explainers, maps, **around).frame()
+    maps = tasks.attributions(task, explainers)
+    table_of = neighbours.neighbours(metrics, task, explainers, maps, **around).frame()
     table = table_of.groupby("explainer")["value"].mean()
     assert table["Saliency"] < 0.05  # the input hardly moved
     assert table["Random"] > 0.5
     places = torch.tensor([4, 1])
     few = {name: of[places] for name, of in maps.items()}
-    some = neighbours.neighbours(metrics, subject.part(places), explainers, few, **around)
+    some = neighbours.neighbours(metrics, task.part(places), explainers, few, **around)
     alone = some.frame().set_index(["explainer", "image"])["value"].astype(float)
     whole = table_of.set_index(["explainer", "image"])["value"].astype(float)
     assert alone.tolist() == pytest.approx(whole[alone.index].tolist())  # whichever others are asked about
     with pytest.raises(ValueError, match="none of MeGe, ReCo is about neighbours"):
-        neighbours.neighbours(BOTH, subject, explainers, maps, radius=0.1, count=1)
+        neighbours.neighbours(BOTH, task, explainers, maps, radius=0.1, count=1)
 
 
 def test_a_set_with_fewer_images_than_are_asked_for_says_so(folder, monkeypatch, caplog):
     monkeypatch.setattr(training, "trained", lambda recipe: models.build(recipe.model, **recipe.model_options).eval())
     there = len(datasets.load("colours", "test"))
-    assert len(tasks.subject(RECIPE, there).x) == there
+    assert len(tasks.task(RECIPE, there).x) == there
     assert not caplog.messages
     for _ in range(2):
-        assert len(tasks.subject(RECIPE, 99_999_999_999).x) == there
+        assert len(tasks.task(RECIPE, 99_999_999_999).x) == there
     said = f"99999999999 examples are asked for, but colours test has {there}: all of them are taken"
     assert caplog.messages == [said]
 
@@ -270,8 +270,8 @@ def test_a_set_with_fewer_images_than_are_asked_for_says_so(folder, monkeypatch,
 def test_a_network_itself_has_the_subject_of_its_recipe_but_for_its_names(folder, monkeypatch):
     model, data = models.build(RECIPE.model, **RECIPE.model_options).eval(), datasets.load("colours", "test")
     monkeypatch.setattr(training, "trained", lambda recipe: model)
-    of_recipe, places = tasks.subject(RECIPE, 3), torch.tensor([0, 1, 2])
-    own = tasks.subject(model, places, data=data, name="mine", dataset="others test")
+    of_recipe, places = tasks.task(RECIPE, 3), torch.tensor([0, 1, 2])
+    own = tasks.task(model, places, data=data, name="mine", dataset="others test")
     for name in ("model", "x", "target", "segments", "images"):
         one, other = getattr(own, name), getattr(of_recipe, name)
         assert one is other or torch.equal(one, other), name

@@ -15,7 +15,7 @@ from faithlab.decide import UNDECIDED, Decision, Look, decide
 from faithlab.metrics import METRICS, Metric
 from faithlab.outputs import probability
 from faithlab.stats import sequential
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import plots
 
 
@@ -38,8 +38,8 @@ class Nothing(nn.Module):
 NOTHING = Nothing()
 
 
-def subject(count: int, **given) -> Subject:
-    return Subject(NOTHING, torch.zeros(count, 3), torch.zeros(count, dtype=torch.int64), torch.arange(3), **given)
+def task(count: int, **given) -> Task:
+    return Task(NOTHING, torch.zeros(count, 3), torch.zeros(count, dtype=torch.int64), torch.arange(3), **given)
 
 
 def scores(values) -> torch.Tensor:
@@ -215,7 +215,7 @@ def test_what_is_simulated_is_what_decide_does(law, effect):
         order = rng.permutations(0, nobody, nobody, len(differences)).flatten()
         rule = judged(differences[order])
         zeros = scores(np.zeros_like(differences))
-        found = decide(METRIC, subject(len(differences)), scores(differences), zeros, growth=1.5)
+        found = decide(METRIC, task(len(differences)), scores(differences), zeros, growth=1.5)
         assert (found.images, found.value, found.low, found.high) == (rule.images, rule.value, rule.low, rule.high)
         assert found.verdict == ("a" if rule.low > 0 else "b" if rule.high < 0 else UNDECIDED)
 
@@ -255,12 +255,12 @@ def test_peeking_at_plain_intervals_would_err_more_often():
 def test_the_verdict_names_the_more_faithful_one_whichever_way_is_better():
     rng = np.random.default_rng(0)
     high, low = scores(rng.normal(1, 1, 100)), scores(rng.normal(0, 1, 100))
-    found = decide(METRIC, subject(100), high, low, names=("high", "low"))
+    found = decide(METRIC, task(100), high, low, names=("high", "low"))
     assert (found.verdict, found.low > 0) == ("high", True)
     assert str(found).startswith("high is more faithful: high - low = ")
-    turned = decide(METRIC.given(better=-1), subject(100), high, low)
+    turned = decide(METRIC.given(better=-1), task(100), high, low)
     assert (turned.verdict, turned.value) == ("b", -found.value)
-    assert decide(METRIC, subject(100), high, high).verdict == UNDECIDED
+    assert decide(METRIC, task(100), high, high).verdict == UNDECIDED
 
 
 def test_it_stops_at_the_first_interval_that_excludes_zero_and_asks_no_further_image():
@@ -271,7 +271,7 @@ def test_it_stops_at_the_first_interval_that_excludes_zero_and_asks_no_further_i
         return torch.randn(x.shape, generator=torch.Generator().manual_seed(len(asked))) + 5
 
     images = torch.arange(1000, 1400)
-    found = decide(METRIC, subject(400, images=images), explainer, scores(np.zeros(400)), first=20)
+    found = decide(METRIC, task(400, images=images), explainer, scores(np.zeros(400)), first=20)
     assert (found.verdict, found.images, len(found.looks)) == ("a", 20, 1)
     assert len(set(asked)) == 20
     assert set(asked) <= set(images.tolist())
@@ -281,8 +281,8 @@ def test_it_stops_at_the_first_interval_that_excludes_zero_and_asks_no_further_i
 def test_every_look_is_the_mean_of_what_was_asked():
     rng = np.random.default_rng(3)
     a, b = rng.normal(0.1, 1, 300), rng.normal(0, 1, 300)
-    found = decide(METRIC, subject(300), scores(a), scores(b), seed=5)
-    again = decide(METRIC, subject(300), scores(a), scores(b), seed=5)
+    found = decide(METRIC, task(300), scores(a), scores(b), seed=5)
+    again = decide(METRIC, task(300), scores(a), scores(b), seed=5)
     assert found == again
     assert found.looks[-1].images == 300
     assert found.value == pytest.approx((a - b).mean())
@@ -293,16 +293,16 @@ def test_every_look_is_the_mean_of_what_was_asked():
 
 
 def test_forwards_are_counted_once_for_masks_that_both_ask_about():
-    found = decide(METRIC, subject(64), scores(np.zeros(64)), scores(np.zeros(64)))
+    found = decide(METRIC, task(64), scores(np.zeros(64)), scores(np.zeros(64)))
     assert found.forwards == 64  # both ask about the whole input alone
-    retrained = subject(64, retrained={"a": Nothing(), "b": Nothing()})
+    retrained = task(64, retrained={"a": Nothing(), "b": Nothing()})
     found = decide(METRIC.given(network="retrained"), retrained, scores(np.zeros(64)), scores(np.zeros(64)))
     assert found.forwards == 128
 
 
 def test_hits_and_a_single_size_decide_as_numbers_do():
     values = np.random.default_rng(0).normal(0, 1, 100)
-    given = subject(100), scores(values), scores(np.zeros(100))
+    given = task(100), scores(values), scores(np.zeros(100))
     hits = decide(Metric(lambda score, a: a[:, 0] > 0.1, source="this test"), *given)
     numbers = decide(Metric(lambda score, a: (a[:, 0] > 0.1).double(), source="this test"), *given)
     assert [(at.images, at.value, at.low) for at in hits.looks] == [
@@ -314,7 +314,7 @@ def test_hits_and_a_single_size_decide_as_numbers_do():
 
 def test_a_budget_is_kept():
     values = np.random.default_rng(0).normal(0, 1, 500)
-    found = decide(METRIC, subject(500), scores(values), scores(np.zeros(500)), budget=200)
+    found = decide(METRIC, task(500), scores(values), scores(np.zeros(500)), budget=200)
     assert found.images == 100
     assert found.forwards <= 200
 
@@ -325,13 +325,13 @@ def test_undefined_images_are_left_out_and_counted():
     metric = Metric(
         lambda score, attribution: torch.where(attribution[:, 0] > 8, torch.nan, attribution[:, 0]), source="x"
     )
-    found = decide(metric, subject(100), scores(np.nan_to_num(values, nan=9)), scores(np.zeros(100)))
+    found = decide(metric, task(100), scores(np.nan_to_num(values, nan=9)), scores(np.zeros(100)))
     assert (found.images, found.missing) == (75, 25)
     assert found.value == pytest.approx(np.nanmean(values))
 
 
 def test_images_without_spread_leave_it_open():
-    found = decide(METRIC, subject(50), scores(np.ones(50)), scores(np.zeros(50)))
+    found = decide(METRIC, task(50), scores(np.ones(50)), scores(np.zeros(50)))
     assert found.verdict == UNDECIDED
     assert found.low != found.low
     assert found.value == 1
@@ -349,9 +349,9 @@ class Additive(nn.Module):
 def test_a_metric_of_the_registry_is_what_evaluate_measures(name):
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(40, 10, generator=generator)
-    own = Subject(Additive(), x, torch.ones(40, dtype=torch.int64), torch.arange(10), tuned=Additive())
-    own = replace(own, references={**baselines.NAMED, "mean": baselines.given(x.flip(0))})
-    metric = METRICS[name].given(readout=probability)
+    own = Task(Additive(), x, torch.ones(40, dtype=torch.int64), torch.arange(10), tuned=Additive())
+    own = replace(own, baselines={**baselines.NAMED, "mean": baselines.given(x.flip(0))})
+    metric = METRICS[name].given(output=probability)
     metric = metric.given(draws=3) if name in ("FFid+", "RFid-") else metric
     metric = metric.given(draws=20) if name == "µFidelity" else metric
     maps = [x * torch.linspace(0, 1, 10), torch.rand(40, 10, generator=generator)]
@@ -362,41 +362,41 @@ def test_a_metric_of_the_registry_is_what_evaluate_measures(name):
 
 
 BAD = {
-    "metric": (lambda: decide("nothing", subject(50), scores(np.zeros(50)), scores(np.zeros(50))), KeyError, "nothing"),
-    "explainer": (lambda: decide(METRIC, subject(50), "nothing", "random"), KeyError, "no explainer 'nothing'"),
+    "metric": (lambda: decide("nothing", task(50), scores(np.zeros(50)), scores(np.zeros(50))), KeyError, "nothing"),
+    "explainer": (lambda: decide(METRIC, task(50), "nothing", "random"), KeyError, "no explainer 'nothing'"),
     "network": (
-        lambda: decide("FFid+", subject(50), "random", "saliency"),
+        lambda: decide("FFid+", task(50), "random", "saliency"),
         ValueError,
         "does not apply: no network that was fine-tuned",
     ),
-    "kind": (lambda: decide("ReCo", subject(50), "random", "saliency"), ValueError, "does not apply: it needs cross"),
+    "kind": (lambda: decide("ReCo", task(50), "random", "saliency"), ValueError, "does not apply: it needs cross"),
     "statistic": (
-        lambda: decide(METRIC.given(statistic=stats.mege), subject(50), "random", "saliency"),
+        lambda: decide(METRIC.given(statistic=stats.mege), task(50), "random", "saliency"),
         ValueError,
         "summarised by their mean or area",
     ),
     "attribution": (
-        lambda: decide(METRIC, subject(50), scores(np.zeros(49)), "random"),
+        lambda: decide(METRIC, task(50), scores(np.zeros(49)), "random"),
         ValueError,
         r"a: expected an attribution for each of the 50 inputs, \[50, features\], but got \(49, 3\)",
     ),
     "few": (
-        lambda: decide(METRIC, subject(20), "random", "saliency"),
+        lambda: decide(METRIC, task(20), "random", "saliency"),
         ValueError,
         "images for the first look, 32 of them, but there are 20; give more",
     ),
     "budget": (
-        lambda: decide(METRIC, subject(50), "random", "saliency", budget=10),
+        lambda: decide(METRIC, task(50), "random", "saliency", budget=10),
         ValueError,
         "there are 50, and the budget of 10 forwards for 5 images",
     ),
-    "no budget": (lambda: decide(METRIC, subject(50), "random", "saliency", budget=0), ValueError, "expected budget"),
+    "no budget": (lambda: decide(METRIC, task(50), "random", "saliency", budget=0), ValueError, "expected budget"),
     "names": (
-        lambda: decide(METRIC, subject(50), "random", "saliency", names=("x", "x")),
+        lambda: decide(METRIC, task(50), "random", "saliency", names=("x", "x")),
         ValueError,
         "two different names",
     ),
-    "level": (lambda: decide(METRIC, subject(50), "random", "saliency", level=0), ValueError, "expected level between"),
+    "level": (lambda: decide(METRIC, task(50), "random", "saliency", level=0), ValueError, "expected level between"),
 }
 
 
@@ -407,7 +407,7 @@ def test_bad_arguments_are_errors(ask, error, message):
 
 
 def test_explainers_are_named_by_themselves():
-    found = decide(METRIC, subject(40), ("random", {"seed": 1}), partial(lambda model, x, target, images: x))
+    found = decide(METRIC, task(40), ("random", {"seed": 1}), partial(lambda model, x, target, images: x))
     assert found.names == ("random", "b")
 
 

@@ -10,7 +10,7 @@ from faithlab import segments, stats
 from faithlab.metrics import METRICS, fidelities
 from faithlab.metrics.robustness import advise
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import claims, plots, published
 from faithstudy.trials import comparisons, degraded, masking, tasks
 
@@ -89,14 +89,14 @@ class First(torch.nn.Module):
 
 
 @pytest.fixture
-def subject() -> Subject:
+def task() -> Task:
     labels = {"dataset": "d", "network": "n", "training_seed": 0}
     x, y = torch.ones(40, 4), torch.ones(40, dtype=torch.int64)
-    return Subject(First(), x, y, segments.values(1, 4).flatten(), tuned=First(), **labels)
+    return Task(First(), x, y, segments.values(1, 4).flatten(), tuned=First(), **labels)
 
 
-def test_masks_cost_what_they_remove(subject):
-    scores = masking.masked(subject, (0.0, 0.25, 1.0), draws=30, seed=1)
+def test_masks_cost_what_they_remove(task):
+    scores = masking.masked(task, (0.0, 0.25, 1.0), draws=30, seed=1)
     own = {"network": "n original"}
     assert float(stats.estimate(scores, masking.at(0.0), **own)) == 1
     assert float(stats.estimate(scores, masking.lost(1.0), **own)) == 1
@@ -195,7 +195,7 @@ def test_the_metrics_of_a_page_are_those_of_its_parameters():
     drawn = {"alpha": 0.4, "cap": 0.2, "draws": 3, "seed": 5}
     for name, own in (("Fid+", {}), ("FFid-", drawn)):
         expected = METRICS[name].given(sizes=SIZES, **own)
-        assert (found[name].sizes, found[name].ask.keywords) == (expected.sizes, expected.ask.keywords)
+        assert (found[name].sizes, found[name].compute.keywords) == (expected.sizes, expected.compute.keywords)
     assert set(fidelities(**page)) == {f + way for f in ("Fid", "ROAR", "RFid", "FFid") for way in "+-"}
 
 

@@ -43,14 +43,14 @@ def test_the_papers_four_are_choices_of_readout_and_order():
     patches = segments.patches(8, 8, 2)
     attribution = torch.rand(5, 16, generator=torch.Generator().manual_seed(0))
 
-    def score(readout):
-        return engine.scorer(model, x, target, segments=patches, readout=readout)
+    def score(output):
+        return engine.scorer(model, x, target, segments=patches, output=output)
 
     probability = deletion.curve(score(outputs.probability), attribution)
     odds = deletion.curve(score(outputs.log_odds), attribution)
     torch.testing.assert_close(odds, (probability / (1 - probability)).log(), atol=1e-4, rtol=1e-4)
     assert (probability[:, :1] >= 1 / 4).all()  # the predicted class
-    hits = deletion.curve(score(outputs.hit), attribution)
+    hits = deletion.curve(score(outputs.correct), attribution)
     assert hits[:, 0].tolist() == [1.0] * 5
     assert set(hits.flatten().tolist()) <= {0.0, 1.0}
     assert (deletion.area(hits) >= 0.05).all()  # at least half of the first step

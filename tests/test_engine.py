@@ -61,14 +61,14 @@ class Texts(nn.Module):
         return self.layers(x)
 
 
-def literal_score(model, x, target, keep, segmentation, stand_in, readout):
+def literal_score(model, x, target, keep, segmentation, stand_in, output):
     """One masked input at a time, element by element of the segment map."""
     owner = segmentation.expand(x.shape[1:])
     answers = torch.empty(keep.shape[:2])
     with torch.no_grad():
         for b, m in itertools.product(*map(range, keep.shape[:2])):
             masked = torch.where(keep[b, m][owner], x[b], stand_in[b])
-            answers[b, m] = readout(model(masked[None]), target[b : b + 1])[0]
+            answers[b, m] = output(model(masked[None]), target[b : b + 1])[0]
     return answers
 
 
@@ -117,21 +117,21 @@ def test_series_and_texts_are_masked_likewise(build, x, segmentation, reference)
     torch.manual_seed(0)
     model = settled(build())
     keep = some_masks(segments.count(segmentation))
-    score = engine.scorer(model, x, TARGET, segments=segmentation, reference=reference)
+    score = engine.scorer(model, x, TARGET, segments=segmentation, baseline=reference)
     expected = literal_score(model, x, TARGET, keep, segmentation, reference(x).expand_as(x), outputs.probability)
     torch.testing.assert_close(score(keep), expected, atol=1e-5, rtol=0)
 
 
 REFERENCES = {"zero": baselines.zero, "mean": baselines.mean, "blur": lambda x: baselines.blur(x, 1.0)}
-READOUTS = [outputs.probability, outputs.logit, outputs.log_odds, outputs.hit]
+OUTPUTS = [outputs.probability, outputs.logit, outputs.log_odds, outputs.correct]
 
 
 @pytest.mark.parametrize("reference", REFERENCES.values(), ids=REFERENCES.keys())
-@pytest.mark.parametrize("readout", READOUTS, ids=lambda readout: readout.__name__)
-def test_every_reference_and_every_readout(reference, readout):
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda output: output.__name__)
+def test_every_reference_and_every_readout(reference, output):
     model, keep = image_model(), some_masks(16)
-    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, reference=reference, readout=readout)
-    expected = literal_score(model, IMAGES, TARGET, keep, PATCHES, reference(IMAGES).expand_as(IMAGES), readout)
+    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, baseline=reference, output=output)
+    expected = literal_score(model, IMAGES, TARGET, keep, PATCHES, reference(IMAGES).expand_as(IMAGES), output)
     torch.testing.assert_close(score(keep), expected, atol=1e-5, rtol=0)
 
 
@@ -431,11 +431,11 @@ def test_a_target_that_is_no_class_is_an_error(wrong):
         scorer(target=target)(some_masks(16))
 
 
-@pytest.mark.parametrize("readout", READOUTS, ids=lambda readout: readout.__name__)
-def test_nan_in_any_class_is_an_error(readout):
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda output: output.__name__)
+def test_nan_in_any_class_is_an_error(output):
     model = answering(lambda x: torch.cat([x.flatten(1)[:, :4], x.flatten(1)[:, :1] * torch.nan], 1))
     with pytest.raises(ValueError, match=r"the model answered NaN .* to 30 of 30"):
-        scorer(model, readout=readout)(some_masks(16))
+        scorer(model, output=output)(some_masks(16))
 
 
 def test_an_overflow_whose_readout_is_nan_is_an_error():
@@ -463,7 +463,7 @@ def pairs(count: int = 23) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("batch_size", [1, 7, None])
 def test_pairs_are_answered_like_a_mask_of_their_input(reference, batch_size):
     model, (keep, images) = image_model(), pairs()
-    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, reference=reference, batch_size=batch_size)
+    score = engine.scorer(model, IMAGES, TARGET, segments=PATCHES, baseline=reference, batch_size=batch_size)
     one_by_one = [score(keep[r].expand(5, 1, -1))[images[r], 0] for r in range(len(keep))]
     torch.testing.assert_close(score(keep, images), torch.stack(one_by_one), atol=1e-6, rtol=0)
 
@@ -527,7 +527,7 @@ def test_inputs_of_any_number_format_are_masked_exactly(dtype):
         x,
         torch.zeros(2, dtype=torch.int64),
         segments=torch.arange(4).view(1, 4),
-        reference=lambda x: torch.full_like(x[:1], 7),
+        baseline=lambda x: torch.full_like(x[:1], 7),
     )
     seen.clear()
     score(keep.expand(2, 2, 4))

@@ -13,7 +13,7 @@ from faithlab.metrics import METRICS, Metric
 from faithlab.metrics.answers import ask
 from faithlab.scores import Scores
 from faithlab.stats import sequential
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.trials import adversarial, examination, optimum, truth
 from faithstudy.trials.examination import BEST, ORACLE, RANDOMISED, RIVAL, SEARCHED, SHUFFLED, SIZES
 
@@ -36,10 +36,10 @@ class Sum(torch.nn.Module):
 
 
 @pytest.fixture(scope="module")
-def subject():
+def task():
     shape = (IMAGES, 1, 4, 6)
     target = torch.ones(IMAGES, dtype=torch.int64)
-    return Subject(Sum(), WEIGHTS.view(shape), target, torch.arange(FEATURES).view(4, 6), **WHO)
+    return Task(Sum(), WEIGHTS.view(shape), target, torch.arange(FEATURES).view(4, 6), **WHO)
 
 
 def found(scores, metrics, why=None):
@@ -51,7 +51,7 @@ def found(scores, metrics, why=None):
 
 def controls() -> dict[str, Metric]:
     generator = torch.Generator().manual_seed(1)
-    saco = METRICS["SaCo"].ask
+    saco = METRICS["SaCo"].compute
 
     def noise(score, attribution):
         return torch.rand(len(attribution), generator=generator)
@@ -67,13 +67,13 @@ def controls() -> dict[str, Metric]:
 
 
 @pytest.fixture(scope="module")
-def controlled(subject):
+def controlled(task):
     metrics = controls()
     of = {"truth": WEIGHTS, "nearly": WEIGHTS + whole(0, 3, IMAGES, FEATURES, seed=2) / 8}
     elsewhere = {
         name: rng.uniform(7 + k, torch.arange(IMAGES), torch.arange(1), FEATURES)[:, 0] for k, name in enumerate(of)
     }
-    table = examination.directly(metrics, subject, of, elsewhere, seeds=[0, 1])
+    table = examination.directly(metrics, task, of, elsewhere, seeds=[0, 1])
     known, regions = truth.closed_form(IMAGES)
     table += examination.oracles(metrics, known, regions, seeds=[0, 1])
     return found(table, metrics)
@@ -156,7 +156,7 @@ def test_the_closed_form_is_what_it_says():
     assert (known.model(known.x).argmax(1) == 1).all()
     removed = torch.where(regions.view(32, 1, 8, 8), 0, known.x)
     assert (known.model(removed).argmax(1) == 0).all()
-    undecided = known.references["perturbed"](known.x)
+    undecided = known.baselines["perturbed"](known.x)
     assert (known.model(undecided) == 0).all()
     with pytest.raises(ValueError, match="even number of deciding elements"):
         truth.closed_form(decide=3)
@@ -264,7 +264,7 @@ def test_repeat_compares_halves_and_of_one_image_other_draws():
 
 def test_gaming_has_one_vote_for_each_family():
     names = ("MoRF", "AOPC", "SaCo", "µFidelity")
-    metrics = {name: METRICS[name].given(reference="zero") for name in names}
+    metrics = {name: METRICS[name].given(baseline="zero") for name in names}
     tables, rows = [], {}
     for k, name in enumerate(names):
         cells = [*BASE, {"explainer": "SaCo", "variant": SEARCHED}]
@@ -365,17 +365,17 @@ def test_what_a_metric_sees_and_its_family_are_found_by_asking_it():
     ]
 
 
-def test_a_search_finds_an_order_that_the_metric_likes_better(subject):
+def test_a_search_finds_an_order_that_the_metric_likes_better(task):
     metric = METRICS["LeRF - MoRF"]
-    some = adversarial.part(subject, torch.arange(12))
+    some = adversarial.part(task, torch.arange(12))
     start = rng.uniform(5, torch.arange(12), torch.arange(1), FEATURES)[:, 0]
-    least = adversarial.LEAST * metric.forwards(FEATURES)
+    least = adversarial.LEAST * metric.forward_passes(FEATURES)
     few, many = (adversarial.search(metric, some, start, budget=b) for b in (least, 60 * least))
     best = metric(some, WEIGHTS[:12])  # of an additive network the order of the contributions
     reached = [metric(some, order) for order in (start, few, many)]
     assert (reached[1] >= reached[0] - 1e-6).all()
     assert (reached[2] - reached[0]).mean() > 0.8 * (best - reached[0]).mean()
-    alone = adversarial.search(metric, adversarial.part(subject, torch.tensor([4])), start[4:5], budget=least)
+    alone = adversarial.search(metric, adversarial.part(task, torch.tensor([4])), start[4:5], budget=least)
     assert torch.equal(alone, few[4:5]), "proposals belong to the image"
     with pytest.raises(ValueError, match=f"the budget is {least - 1}; give it {least}"):
         adversarial.search(metric, some, start, budget=least - 1)
@@ -396,7 +396,7 @@ class Deep(torch.nn.Module):
 
 def of_many(model):
     x = torch.randn(400, 8, generator=torch.Generator().manual_seed(3))
-    return Subject(model, x, torch.ones(400, dtype=torch.int64), torch.arange(8))
+    return Task(model, x, torch.ones(400, dtype=torch.int64), torch.arange(8))
 
 
 def test_a_stranger_has_forgotten_what_the_network_knew():
@@ -432,16 +432,16 @@ def test_own_model_does_not_apply_to_a_network_that_forgets_nothing(network, sai
 
 def test_a_part_of_a_subject_has_its_part_of_a_reference():
     made = torch.arange(4.0).view(4, 1, 1, 1).expand(4, 1, 4, 6)
-    whole_set = Subject(
+    whole_set = Task(
         Sum(),
         WEIGHTS[:4].view(4, 1, 4, 6),
         torch.ones(4, dtype=torch.int64),
         torch.arange(FEATURES).view(4, 6),
-        references={"made": lambda x: made, "zero": lambda x: x.new_zeros(())},
+        baselines={"made": lambda x: made, "zero": lambda x: x.new_zeros(())},
     )
     some = adversarial.part(whole_set, torch.tensor([2, 0, 2]))
-    assert some.references["made"](some.x)[:, 0, 0, 0].tolist() == [2, 0, 2]
-    assert some.references["zero"](some.x).flatten().tolist() == [0]
+    assert some.baselines["made"](some.x)[:, 0, 0, 0].tolist() == [2, 0, 2]
+    assert some.baselines["zero"](some.x).flatten().tolist() == [0]
     assert some.images.tolist() == [2, 0, 2]
 
 
@@ -449,15 +449,15 @@ def test_a_part_of_a_subject_has_its_part_of_a_reference():
 
 
 @pytest.fixture(scope="module")
-def examined(subject):
+def examined(task):
     names = ("LeRF - MoRF", "SaCo", "Fid+", "RFid+", "ROAR+", "MeGe", "FFid+")
     sizes = (0.25, 0.5, 0.75)
     metrics = {n: METRICS[n].given(sizes=sizes) if METRICS[n].sizes else METRICS[n] for n in names}
     metrics["RFid+"] = metrics["RFid+"].given(draws=2)
     metrics["SaCo"] = metrics["SaCo"].given(groups=4)
     explainers = {"IxG": "input-x-gradient", "Random too": ("random", {"seed": 9})}
-    some = adversarial.part(subject, torch.arange(10))
-    some = Subject(some.model, some.x, some.target, some.segments, **WHO)
+    some = adversarial.part(task, torch.arange(10))
+    some = Task(some.model, some.x, some.target, some.segments, **WHO)
     found = examination.examine(metrics, some, explainers, truth=[truth.closed_form(10)], budget=500, gamed=4)
     return metrics, found
 
@@ -508,7 +508,7 @@ def test_a_metric_is_at_home_in_the_trial_of_its_paper(examined):
 def test_what_stands_beside_the_trials(examined):
     metrics, of = examined
     price = examination.price(of.scores, metrics, FEATURES).set_index("metric")
-    assert price.loc["SaCo", "each"] == metrics["SaCo"].forwards(FEATURES)
+    assert price.loc["SaCo", "each"] == metrics["SaCo"].forward_passes(FEATURES)
     assert (price["images_low"] <= price["images"]).all()
     assert price.loc["SaCo", "shows_10"] == pytest.approx(10 * price.loc["SaCo", "shows_1000"])
     off = examination.calibration(of.scores, metrics).set_index("metric")
@@ -526,10 +526,10 @@ def test_what_stands_beside_the_trials(examined):
     assert card["certain"].isna().sum() == len(card) - 1  # nothing bounds the others
 
 
-def test_the_card_is_against_the_best_search_that_the_budget_affords(subject):
+def test_the_card_is_against_the_best_search_that_the_budget_affords(task):
     metrics = {n: METRICS[n] for n in ("LeRF - MoRF", "LeRF", "SaCo")}
     explainers = {"IxG": "input-x-gradient", "Random too": ("random", {"seed": 9})}
-    few = adversarial.part(subject, torch.arange(6))
+    few = adversarial.part(task, torch.arange(6))
     of = examination.examine(metrics, few, explainers, budget=1000, gamed=4).scores
     beside = {b.labels["metric"]: b.values[:, 0] for b in of.where(variant=BEST)}
     assert set(beside) == {"LeRF"}, "LeRF - MoRF asks twice as much"
@@ -655,7 +655,7 @@ def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch)
     (tmp_path / "mine.py").write_text(text + "register('Mine', mine, source='me')\n")
     module = metrics.load(tmp_path / "mine.py")
     for name in ("mine", "other"):
-        assert examination.yours(f"{tmp_path}/mine.py:{name}", "metric").ask is getattr(module, name)
+        assert examination.yours(f"{tmp_path}/mine.py:{name}", "metric").compute is getattr(module, name)
 
 
 @pytest.mark.parametrize(
@@ -670,23 +670,23 @@ def test_a_file_that_registers_its_metric_may_be_examined(tmp_path, monkeypatch)
         (lambda s, a: a[:, 0] - a[:, 0].mean(), "says something else of an explanation when"),
     ],
 )
-def test_a_metric_that_answers_wrongly_is_an_error_before_the_work_starts(subject, ask_wrongly, said):
+def test_a_metric_that_answers_wrongly_is_an_error_before_the_work_starts(task, ask_wrongly, said):
     with pytest.raises(ValueError, match=f"the metric 'mine' {said}"):
-        examination.check({"mine": Metric(ask_wrongly, source="mine")}, subject)
+        examination.check({"mine": Metric(ask_wrongly, source="mine")}, task)
 
 
-def test_a_metric_that_draws_is_no_metric_that_looks_at_the_other_inputs(subject):
-    examination.check({"mine": Metric(lambda s, a: torch.rand(len(a)), source="mine")}, subject)
+def test_a_metric_that_draws_is_no_metric_that_looks_at_the_other_inputs(task):
+    examination.check({"mine": Metric(lambda s, a: torch.rand(len(a)), source="mine")}, task)
 
 
-def test_explanations_that_order_nothing_are_an_error(subject):
+def test_explanations_that_order_nothing_are_an_error(task):
     flat = torch.ones(IMAGES, FEATURES)
     with pytest.raises(ValueError, match="two explainers or more"):
-        examination.check_explanations({"a": WEIGHTS}, subject)
+        examination.check_explanations({"a": WEIGHTS}, task)
     with pytest.raises(ValueError, match="'b' says the same of all features"):
-        examination.check_explanations({"a": WEIGHTS, "b": flat}, subject)
+        examination.check_explanations({"a": WEIGHTS, "b": flat}, task)
     with pytest.raises(ValueError, match=r"the explainer 'b': .*NaN"):
-        examination.check_explanations({"a": WEIGHTS, "b": flat * torch.nan}, subject)
+        examination.check_explanations({"a": WEIGHTS, "b": flat * torch.nan}, task)
 
 
 def test_a_statistic_in_steps_has_the_interval_of_the_bootstrap_with_few_images_too():

@@ -14,7 +14,7 @@ import torch
 
 from faithlab.metrics import METRICS
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import paths, plots, tables
 from faithstudy.run import recorded
 from faithstudy.trials import examination, truth
@@ -39,10 +39,10 @@ METRICS_ASKED = {n: METRICS[n].given(sizes=(0.25, 0.5)) if METRICS[n].sizes else
 EXPLAINERS = {"IxG": "input-x-gradient", "gradient": "gradient"}
 
 
-def subject(network, seed=0, tuned=False):
+def task(network, seed=0, tuned=False):
     x = torch.randn(8, 1, 3, 4, generator=torch.Generator().manual_seed(seed))
     model = Linear(1 - 2 * (seed % 2))
-    made = Subject(model, x, torch.ones(8, dtype=torch.int64), torch.arange(12).view(3, 4), "given", network, seed)
+    made = Task(model, x, torch.ones(8, dtype=torch.int64), torch.arange(12).view(3, 4), "given", network, seed)
     return dataclasses.replace(made, tuned=model) if tuned else made
 
 
@@ -58,8 +58,8 @@ def kept(step, make):
 @functools.cache
 def examined():
     kinds = {
-        "one": [(subject("a", tuned=True), EXPLAINERS)],
-        "two": [(subject("b"), EXPLAINERS), (subject("b", 1, tuned=True), EXPLAINERS)],
+        "one": [(task("a", tuned=True), EXPLAINERS)],
+        "two": [(task("b"), EXPLAINERS), (task("b", 1, tuned=True), EXPLAINERS)],
     }
     found = examination.examine_kinds(METRICS_ASKED, kinds, truth=[truth.closed_form(8)], kept=kept, **OPTIONS)
     return kinds, found

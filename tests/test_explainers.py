@@ -91,7 +91,7 @@ def reader(name: str = "lstm") -> nn.Module:
     return models.build(name, classes=4, words=30, dim=8, **sizes).eval()
 
 
-def subject(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+def task(name: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     """A network, its inputs and their features, of the kind that an explainer explains."""
     if name in OF_TOKENS:
         return reader(), IDS, segments.tokens(12)
@@ -116,7 +116,7 @@ SMALL_PIXELS = segments.pixels(4, 4)
 
 
 def explained(name, model=None, x=None, some=slice(None), features=None, **options):
-    own, inputs, smallest = subject(name)
+    own, inputs, smallest = task(name)
     return explain(
         name,
         own if model is None else model,
@@ -131,7 +131,7 @@ def explained(name, model=None, x=None, some=slice(None), features=None, **optio
 
 def precisely(name, **options):
     """In float64: where relevance is divided by sums that nearly cancel, float32's rounding becomes a percent."""
-    model, x, _ = subject(name)
+    model, x, _ = task(name)
     return explained(name, model.double(), x.double() if x.is_floating_point() else x, **options)
 
 
@@ -223,8 +223,8 @@ def assert_left_as(model: nn.Module, before: dict):
 
 
 def lived_in(name: str) -> nn.Module:
-    """An explainer's subject in use: partly frozen and partly training, with gradients, a hook, channels-last."""
-    model = subject(name)[0]
+    """An explainer's task in use: partly frozen and partly training, with gradients, a hook, channels-last."""
+    model = task(name)[0]
     for number, parameter in enumerate(model.parameters()):
         parameter.requires_grad_(number % 3 > 0)
         parameter.grad = torch.full_like(parameter, 0.5) if number % 2 else None
@@ -251,7 +251,7 @@ class BrokenOffError(Exception):
 def test_leaves_the_model_the_inputs_and_the_random_numbers_alone(name):
     model = lived_in(name)
     heard = with_a_listener(model)
-    _, inputs, features = subject(name)
+    _, inputs, features = task(name)
     x = inputs.clone()
     before = condition(model)
     kept = {key: gradient.clone() for key, gradient in before["gradients"].items() if gradient is not None}
@@ -272,7 +272,7 @@ def test_leaves_the_model_the_inputs_and_the_random_numbers_alone(name):
 @every_explainer
 @pytest.mark.parametrize("forwards", [0, 1, 2, 3])
 def test_leaves_the_model_alone_where_it_breaks_off(name, forwards):
-    model, x, _ = subject(name)
+    model, x, _ = task(name)
     left = iter(range(forwards))
 
     def interrupt(module, args, output):
@@ -331,7 +331,7 @@ def test_what_an_explainer_of_the_users_leaves_behind_is_taken_away(raises):
 
 @every_explainer
 def test_explains_the_model_in_eval_mode(name):
-    training = subject(name)[0].train()
+    training = task(name)[0].train()
     assert torch.equal(explained(name, training), whole(name))
     assert training.training
 
@@ -348,7 +348,7 @@ def test_of_one_input_it_is_what_it_is_among_others(name):
 
 @every_explainer
 def test_works_with_frozen_weights_and_where_gradients_are_off(name):
-    frozen = subject(name)[0].requires_grad_(False)
+    frozen = task(name)[0].requires_grad_(False)
     assert_same(explained(name, frozen), whole(name))
     with torch.no_grad():
         assert_same(explained(name), whole(name))
@@ -847,7 +847,7 @@ def trained():
 def test_on_a_trained_network_the_oracle_beats_every_explainer_and_they_beat_chance(trained):
     x, target, patch = patch_images(64, 1000)
     patches = segments.patches(16, 16, 4)
-    score = engine.scorer(trained, x, target, segments=patches, readout=outputs.hit)
+    score = engine.scorer(trained, x, target, segments=patches, output=outputs.correct)
     everything = torch.ones(64, 1, 16, dtype=torch.bool)
     assert score(everything).mean() > 0.95
 

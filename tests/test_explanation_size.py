@@ -23,7 +23,7 @@ from faithlab.metrics.size import (
     sweep,
 )
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import plots
 from faithstudy.run import recorded
 from faithstudy.trials.plateaus import FEATURES, Plateau
@@ -286,20 +286,20 @@ def test_a_sweep_asks_each_setting_with_subsets_of_its_own_and_its_curves_are_re
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
     x = torch.rand(5, 1, 8, 8)
-    subject = Subject(model, x, model(x).argmax(1), segments.pixels(8, 8), tuned=model)
+    task = Task(model, x, model(x).argmax(1), segments.pixels(8, 8), tuned=model)
     settings, sizes = [Setting(0.5, 0.1), Setting(1.0, None)], [0.25, 0.5, 1.0]
     metrics = sweep(settings, sizes, draws=20, seed=3)
     assert list(metrics) == ["FFid+, α 0.5, β 0.1", "FFid+, α 1, no cap"]
     explanations = {name: torch.rand(5, 64) for name in ("one", "other")}
-    scores = evaluate(metrics, subject, explanations)
+    scores = evaluate(metrics, task, explanations)
     read_back = size.curves(scores, settings, explainer="other")
     assert read_back.shape == (5, 2, 3)
     assert read_back.dtype == torch.float64
     for j, metric in enumerate(metrics.values()):
         assert torch.allclose(
-            read_back[:, j], metric(subject, explanations["other"]).double(), atol=1e-6
+            read_back[:, j], metric(task, explanations["other"]).double(), atol=1e-6
         )  # saved in float32
-    same = [sweep(settings, sizes, draws=20, seed=s)[settings[0].metric](subject, explanations["one"]) for s in (3, 4)]
+    same = [sweep(settings, sizes, draws=20, seed=s)[settings[0].metric](task, explanations["one"]) for s in (3, 4)]
     assert not torch.equal(*same), "another seed, other subsets"
 
 

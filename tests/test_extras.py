@@ -34,13 +34,13 @@ ASKED = """
 import torch
 from faithlab import engine, search, segments, stats
 from faithlab.metrics import METRICS, evaluate
-from faithlab.task import Subject
+from faithlab.task import Task
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 3)).eval()
 x = torch.rand(4, 3, 4, 4)
-subject = Subject(model, x, model(x).argmax(1), segments.patches(4, 4, 2))
-table = evaluate({"LeRF - MoRF": METRICS["LeRF - MoRF"]}, subject, {"mine": torch.rand(4, 4)})
+task = Task(model, x, model(x).argmax(1), segments.patches(4, 4, 2))
+table = evaluate({"LeRF - MoRF": METRICS["LeRF - MoRF"]}, task, {"mine": torch.rand(4, 4)})
 print(len(table))
 """
 MODULES = {"scikit-image": "skimage", "pillow": "PIL", "deel-torchlip": "deel", "pyyaml": "yaml"}

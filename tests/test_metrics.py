@@ -1,4 +1,4 @@
-"""The registry: every metric is asked with its own readout, reference and network, and what is shared is asked once."""
+"""The registry: every metric is asked with its own output, reference and network, and what is shared is asked once."""
 
 import contextlib
 import dataclasses
@@ -19,8 +19,8 @@ from faithlab.metrics import METRICS, Metric, evaluate, families, obstacles, reg
 from faithlab.metrics.deletion import curve
 from faithlab.metrics.mufidelity import mu_fidelity
 from faithlab.metrics.saco import saco
-from faithlab.outputs import hit, probability
-from faithlab.task import Subject
+from faithlab.outputs import correct, probability
+from faithlab.task import Task
 
 FEATURES = 12
 
@@ -31,11 +31,11 @@ def network(seed: int) -> nn.Module:
 
 
 @pytest.fixture
-def subject() -> Subject:
+def task() -> Task:
     x = 1 + torch.randn(5, FEATURES, generator=torch.Generator().manual_seed(3))
     model = network(0)
     own = baselines.NAMED | {"perturbed": baselines.given(x.flip(1).clone())}
-    return Subject(
+    return Task(
         model,
         x,
         model(x).argmax(1),
@@ -110,61 +110,61 @@ def test_a_family_has_one_metric_for_each_direction():
     }.items(),
 )
 def test_forwards_are_counted(name, asked):
-    assert METRICS[name].forwards(100) == asked
+    assert METRICS[name].forward_passes(100) == asked
 
 
 @pytest.mark.parametrize("name", ONE_NETWORK)
-def test_a_metric_asks_with_its_own_readout_reference_and_network(subject, attributions, name):
+def test_a_metric_asks_with_its_own_readout_reference_and_network(task, attributions, name):
     metric = ONE_NETWORK[name]
-    model = {"original": subject.model, "fine-tuned": subject.tuned, "retrained": subject.retrained["IG"]}
+    model = {"original": task.model, "fine-tuned": task.tuned, "retrained": task.retrained["IG"]}
     score = engine.scorer(
         model[metric.network],
-        subject.x,
-        subject.target,
-        segments=subject.segments,
-        reference=subject.references[metric.reference],
-        readout=metric.readout,
+        task.x,
+        task.target,
+        segments=task.segments,
+        baseline=task.baselines[metric.baseline],
+        output=metric.output,
     )
-    options = {"images": subject.images} if "images" in metric._arguments else {}
+    options = {"images": task.images} if "images" in metric._arguments else {}
     sizes = () if metric.sizes is None else (torch.tensor(metric.sizes, dtype=torch.float64),)
-    expected = metric.ask(score, attributions["IG"], *sizes, **options)
+    expected = metric.compute(score, attributions["IG"], *sizes, **options)
     expected = expected.value if isinstance(expected, stats.MonteCarlo) else expected
-    found = metric(subject, attributions["IG"], explainer="IG")
+    found = metric(task, attributions["IG"], explainer="IG")
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_saco_does_not_depend_on_whose_score_is_at_hand(subject, attributions):
+def test_saco_does_not_depend_on_whose_score_is_at_hand(task, attributions):
     """Fed by hand with another metric's score it gives another number, and says nothing."""
-    right = METRICS["SaCo"](subject, attributions["IG"])
-    of_fidelity = subject.score(hit, "zero", "fine-tuned")
+    right = METRICS["SaCo"](task, attributions["IG"])
+    of_fidelity = task.score(correct, "zero", "fine-tuned")
     assert not torch.allclose(saco(of_fidelity, attributions["IG"]), right, equal_nan=True)
     own = engine.scorer(
-        subject.model,
-        subject.x,
-        subject.target,
-        segments=subject.segments,
-        reference=baselines.mean,
-        readout=probability,
+        task.model,
+        task.x,
+        task.target,
+        segments=task.segments,
+        baseline=baselines.mean,
+        output=probability,
     )
     torch.testing.assert_close(saco(own, attributions["IG"]), right)
 
 
-def test_evaluate_gives_what_each_metric_gives_alone(subject, attributions):
-    scores = evaluate(ONE_NETWORK, subject, attributions)
+def test_evaluate_gives_what_each_metric_gives_alone(task, attributions):
+    scores = evaluate(ONE_NETWORK, task, attributions)
     for explainer, attribution in attributions.items():
         for name, metric in ONE_NETWORK.items():
-            if metric.obstacle(subject, explainer):
+            if metric.obstacle(task, explainer):
                 continue
             rows = list(scores.where(metric=name, explainer=explainer))
             assert len(rows) == 1
-            alone = metric(subject, attribution, explainer=explainer).float()
+            alone = metric(task, attribution, explainer=explainer).float()
             torch.testing.assert_close(rows[0].values, alone.view(5, -1), rtol=1e-4, atol=1e-5, equal_nan=True)
             assert rows[0].images.tolist() == [3, 5, 8, 13, 21]
             assert rows[0].sizes == metric.sizes
 
 
-def test_rows_say_what_they_are(subject, attributions):
-    scores = evaluate({"Fid-": METRICS["Fid-"]}, subject, attributions, variant="shuffled", level=0.2, noise_seed=1)
+def test_rows_say_what_they_are(task, attributions):
+    scores = evaluate({"Fid-": METRICS["Fid-"]}, task, attributions, variant="shuffled", level=0.2, noise_seed=1)
     for block, explainer in zip(scores, attributions, strict=True):
         assert block.labels == {
             "dataset": "noise test",
@@ -180,16 +180,16 @@ def test_rows_say_what_they_are(subject, attributions):
         }
 
 
-def test_what_does_not_apply_has_no_row_and_a_reason(subject, attributions):
-    scores = evaluate(METRICS | {"SaCo": METRICS["SaCo"]}, subject, {"saliency": attributions["saliency"]})
+def test_what_does_not_apply_has_no_row_and_a_reason(task, attributions):
+    scores = evaluate(METRICS | {"SaCo": METRICS["SaCo"]}, task, {"saliency": attributions["saliency"]})
     assert "ROAR+" not in scores.labels("metric")
-    why = obstacles(METRICS, subject, {"saliency": attributions["saliency"]})
+    why = obstacles(METRICS, task, {"saliency": attributions["saliency"]})
     assert why["saliency", "ROAR+"] == "no network retrained for saliency"
     assert why["saliency", "ReCo"] == "it needs cross-trained networks"
     with pytest.raises(ValueError, match=r"no metric applies: ROAR\+: no network retrained for saliency"):
-        evaluate({"ROAR+": METRICS["ROAR+"]}, subject, {"saliency": attributions["saliency"]})
+        evaluate({"ROAR+": METRICS["ROAR+"]}, task, {"saliency": attributions["saliency"]})
     with pytest.raises(ValueError, match="does not apply: no network retrained"):
-        METRICS["ROAR+"](subject, attributions["IG"])
+        METRICS["ROAR+"](task, attributions["IG"])
 
 
 def forwards(monkeypatch, ask) -> int:
@@ -213,30 +213,30 @@ def forwards(monkeypatch, ask) -> int:
     return count
 
 
-def test_equal_masks_are_asked_once(monkeypatch, subject, attributions):
+def test_equal_masks_are_asked_once(monkeypatch, task, attributions):
     """One clean forward, one deletion curve for AUC, AOPC and LOdds, one trajectory for MoRF, LeRF and insertion."""
     one = {"IG": attributions["IG"]}
     deletion = {name: METRICS[name] for name in ("AUC", "AOPC", "LOdds")}
     # 11 steps each, the same ones; of 12 features two of them round to the same count for nobody.
-    assert forwards(monkeypatch, lambda: evaluate(deletion, subject, one)) == 5 * 11
+    assert forwards(monkeypatch, lambda: evaluate(deletion, task, one)) == 5 * 11
     along = {name: METRICS[name] for name in ("MoRF", "LeRF", "LeRF - MoRF", "Insertion")}
     # Removing k from either end, and all or nothing of both.
-    assert forwards(monkeypatch, lambda: evaluate(along, subject, one)) <= 5 * 2 * (FEATURES + 1)
-    alone = sum(forwards(monkeypatch, lambda m=m: evaluate({"m": m}, subject, one)) for m in ONE_NETWORK.values())
-    assert forwards(monkeypatch, lambda: evaluate(ONE_NETWORK, subject, one)) < 0.8 * alone
+    assert forwards(monkeypatch, lambda: evaluate(along, task, one)) <= 5 * 2 * (FEATURES + 1)
+    alone = sum(forwards(monkeypatch, lambda m=m: evaluate({"m": m}, task, one)) for m in ONE_NETWORK.values())
+    assert forwards(monkeypatch, lambda: evaluate(ONE_NETWORK, task, one)) < 0.8 * alone
 
 
 def test_options_are_those_of_the_metric():
     metric = METRICS["FFid+"].given(sizes=[0.1, 0.5], draws=2, cap=0.3)
     assert metric.sizes == (0.1, 0.5)
     assert metric.network == "fine-tuned"
-    assert metric.forwards(100) == 1 + 2 * 2
+    assert metric.forward_passes(100) == 1 + 2 * 2
 
 
 @pytest.mark.parametrize("name", ["Fid+", "Fid-", "RFid+", "AUC", "AOPC", "LOdds", "Comp.", "MoRF", "LeRF", "SaCo"])
 @pytest.mark.parametrize("what", ["direction", "images", "present", "score", "attribution", "draw"])
 def test_what_is_no_option_of_a_metric_is_not_given(name, what):
-    """It would change what the metric says of itself, or be overwritten by the subject's, and not what it asks."""
+    """It would change what the metric says of itself, or be overwritten by the task's, and not what it asks."""
     has = ", ".join(METRICS[name].options) or "none"
     with pytest.raises(TypeError, match=rf"^{what}: neither an option of this metric's function, which has {has}, nor"):
         METRICS[name].given(**{what: "LeRF"})
@@ -250,18 +250,18 @@ def test_whether_a_metric_has_sizes_is_a_matter_of_its_function(name, sizes):
         METRICS["Fid+"].given(fractions=[0.1])
 
 
-def test_what_a_metric_says_of_itself_is_given_with_its_function(subject, attributions):
-    other = METRICS["AOPC"].given(ask=METRICS["Comp."].ask, direction="LeRF", better=-1)
+def test_what_a_metric_says_of_itself_is_given_with_its_function(task, attributions):
+    other = METRICS["AOPC"].given(compute=METRICS["Comp."].compute, direction="LeRF", better=-1)
     assert other.direction == "LeRF"
-    torch.testing.assert_close(other(subject, attributions["IG"]), METRICS["Comp."](subject, attributions["IG"]))
+    torch.testing.assert_close(other(task, attributions["IG"]), METRICS["Comp."](task, attributions["IG"]))
     with pytest.raises(ValueError, match="expected direction as one of MoRF, LeRF, but got 'morf'"):
-        METRICS["AOPC"].given(ask=METRICS["Comp."].ask, direction="morf")
+        METRICS["AOPC"].given(compute=METRICS["Comp."].compute, direction="morf")
 
 
 @pytest.mark.parametrize("label", ["reference", "metric", "explainer", "direction", "images", "pairs", "colour"])
-def test_a_label_that_says_what_is_asked_is_not_given(subject, attributions, label):
+def test_a_label_that_says_what_is_asked_is_not_given(task, attributions, label):
     with pytest.raises(ValueError, match=f"^{label}: not a label to be given, which are part, dataset, network"):
-        evaluate({"AOPC": METRICS["AOPC"]}, subject, attributions, **{label: "blur"})
+        evaluate({"AOPC": METRICS["AOPC"]}, task, attributions, **{label: "blur"})
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_label_that_says_what_is_asked_is_not_given(subject, attributions, lab
     [
         ({"better": 0}, ValueError, "expected better = 1"),
         ({"source": " "}, ValueError, "expected where the metric is defined"),
-        ({"readout": "hit"}, TypeError, "expected functions"),
+        ({"output": "hit"}, TypeError, "expected functions"),
         ({"network": "tuned"}, ValueError, "expected network as one of original, fine-tuned, retrained, but got"),
         ({"needs": "luck"}, ValueError, "expected needs as one of one network, neighbours, cross-trained networks"),
     ],
@@ -287,9 +287,9 @@ def test_a_wrong_declaration_is_refused(declared, error, message):
         (lambda score, a: [0.0] * 5, "list"),
     ],
 )
-def test_a_metric_that_answers_something_else_is_refused(subject, attributions, ask, came):
+def test_a_metric_that_answers_something_else_is_refused(task, attributions, ask, came):
     with pytest.raises(ValueError, match=f"expected a number for each of the 5 explanations.*{came}"):
-        Metric(ask, source="me")(subject, attributions["IG"])
+        Metric(ask, source="me")(task, attributions["IG"])
 
 
 def test_a_name_is_registered_once(registry):
@@ -321,7 +321,7 @@ def test_a_readers_file_is_loaded(tmp_path, python):
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "other.py").write_text(MINE.replace("Worst", "Worse"))
     both = os.pathsep.join([str(tmp_path / "mine.py"), str(tmp_path / "other.py")])
-    code = "from faithlab.metrics import METRICS; print(list(METRICS)[-2:], METRICS['Worst'].forwards(9))"
+    code = "from faithlab.metrics import METRICS; print(list(METRICS)[-2:], METRICS['Worst'].forward_passes(9))"
     ran = subprocess.run([python, "-c", code], env=os.environ | {metrics.FILES: both}, capture_output=True, text=True)
     assert ran.stdout.strip() == "['Worst', 'Worse'] 2", ran.stderr
     ran = subprocess.run(
@@ -330,31 +330,31 @@ def test_a_readers_file_is_loaded(tmp_path, python):
     assert "FAITHLAB_METRICS names nowhere.py, which is no file" in ran.stderr
 
 
-def test_an_undefined_number_is_missing_and_counted(subject):
+def test_an_undefined_number_is_missing_and_counted(task):
     constant = {"flat": torch.zeros(5, FEATURES)}
-    scores = evaluate({"SaCo": METRICS["SaCo"], "AOPC": METRICS["AOPC"]}, subject, constant)
+    scores = evaluate({"SaCo": METRICS["SaCo"], "AOPC": METRICS["AOPC"]}, task, constant)
     assert scores.missing == 5
     assert all(math.isnan(value) for value in scores.where(metric="SaCo").frame()["value"])
 
 
-def test_exact_metrics_ask_in_float32(subject, attributions, monkeypatch):
-    half = dataclasses.replace(subject, precision=torch.bfloat16)
+def test_exact_metrics_ask_in_float32(task, attributions, monkeypatch):
+    half = dataclasses.replace(task, precision=torch.bfloat16)
     seen, scorer = {}, engine.scorer
 
-    def noted(*given, precision=None, readout=None, **options):
-        seen[readout] = precision
-        return scorer(*given, precision=precision, readout=readout, **options)
+    def noted(*given, precision=None, output=None, **options):
+        seen[output] = precision
+        return scorer(*given, precision=precision, output=output, **options)
 
     monkeypatch.setattr(engine, "scorer", noted)
     METRICS["SaCo"](half, attributions["IG"])
     METRICS["Fid+"](half, attributions["IG"])
-    assert seen == {probability: torch.float32, hit: torch.bfloat16}
+    assert seen == {probability: torch.float32, correct: torch.bfloat16}
 
 
-def test_the_deletion_metrics_are_the_papers_formulas(subject, attributions):
-    score = subject.score(probability, "mean", exact=True)
+def test_the_deletion_metrics_are_the_papers_formulas(task, attributions):
+    score = task.score(probability, "mean", exact=True)
     left = curve(score, attributions["IG"])
-    torch.testing.assert_close(METRICS["AOPC"](subject, attributions["IG"]), (left[:, :1] - left).mean(1))
+    torch.testing.assert_close(METRICS["AOPC"](task, attributions["IG"]), (left[:, :1] - left).mean(1))
 
 
 # What metrics share
@@ -365,22 +365,22 @@ def in_place(score, attribution):
     return attribution[:, 0]
 
 
-def test_what_a_metric_changes_in_place_stays_its_own(subject, attributions):
+def test_what_a_metric_changes_in_place_stays_its_own(task, attributions):
     before = attributions["IG"].clone()
     asked = {"in place": Metric(in_place, source="me"), "SaCo": METRICS["SaCo"]}
-    scores = evaluate(asked, subject, {"IG": attributions["IG"]})
+    scores = evaluate(asked, task, {"IG": attributions["IG"]})
     assert torch.equal(attributions["IG"], before)
     (row,) = scores.where(metric="SaCo")
-    torch.testing.assert_close(row.values[:, 0], METRICS["SaCo"](subject, before).float())
+    torch.testing.assert_close(row.values[:, 0], METRICS["SaCo"](task, before).float())
 
 
 def both_readouts(ask) -> dict[str, Metric]:
-    """Twins with other readouts, which share what they ask."""
-    return {name: Metric(ask, source="me", readout=of) for name, of in (("p", probability), ("hit", hit))}
+    """Twins with other outputs, which share what they ask."""
+    return {name: Metric(ask, source="me", output=of) for name, of in (("p", probability), ("hit", correct))}
 
 
 @pytest.mark.parametrize("changed", [lambda keep: keep[:2], lambda keep: keep.float(), lambda keep: keep.byte()])
-def test_a_wrong_mask_is_the_same_error_alone_and_shared(subject, attributions, changed):
+def test_a_wrong_mask_is_the_same_error_alone_and_shared(task, attributions, changed):
     def ask(score, attribution):
         score(torch.ones(5, 1, FEATURES, dtype=torch.bool))
         return score(changed(torch.ones(5, 1, FEATURES, dtype=torch.bool)))[:, 0]
@@ -388,12 +388,12 @@ def test_a_wrong_mask_is_the_same_error_alone_and_shared(subject, attributions, 
     said = []
     for asked in ({"p": both_readouts(ask)["p"]}, both_readouts(ask)):
         with pytest.raises(ValueError, match=r"'p' fails: expected a boolean keep-mask \[5, masks, 12\]") as error:
-            evaluate(asked, subject, attributions)
+            evaluate(asked, task, attributions)
         said.append(str(error.value))
     assert said[0] == said[1]
 
 
-def test_pairs_of_masks_and_inputs_are_answered_alone_and_shared(subject, attributions):
+def test_pairs_of_masks_and_inputs_are_answered_alone_and_shared(task, attributions):
     """score(keep [R, F], images [R]) -> [R], as `faithlab.engine.Score` says."""
 
     def ask(score, attribution):
@@ -402,8 +402,8 @@ def test_pairs_of_masks_and_inputs_are_answered_alone_and_shared(subject, attrib
         return answers[1:].double()
 
     asked = both_readouts(ask)
-    alone = {name: metric(subject, attributions["IG"]) for name, metric in asked.items()}
-    shared = evaluate(asked, subject, {"IG": attributions["IG"]})
+    alone = {name: metric(task, attributions["IG"]) for name, metric in asked.items()}
+    shared = evaluate(asked, task, {"IG": attributions["IG"]})
     for name in asked:
         (row,) = shared.where(metric=name)
         torch.testing.assert_close(row.values[:, 0].double(), alone[name].double())
@@ -414,14 +414,14 @@ def test_pairs_of_masks_and_inputs_are_answered_alone_and_shared(subject, attrib
 
 
 @pytest.fixture
-def padded(subject) -> Subject:
+def padded(task) -> Task:
     """Inputs that have 12, 8, 12, 6 and 9 of the features, not the first ones alone."""
     has = torch.tensor([12, 8, 12, 6, 9])[:, None]
-    return dataclasses.replace(subject, present=((torch.arange(FEATURES) * 5) % FEATURES) < has)
+    return dataclasses.replace(task, present=((torch.arange(FEATURES) * 5) % FEATURES) < has)
 
 
 def test_a_metric_that_does_not_know_which_features_are_there_is_not_asked_where_some_are_not(
-    subject, padded, attributions, monkeypatch
+    task, padded, attributions, monkeypatch
 ):
     def first(score, attribution):
         return score(masks.order(attribution)[:, None] > 0)[:, 0]
@@ -437,10 +437,10 @@ def test_a_metric_that_does_not_know_which_features_are_there_is_not_asked_where
     monkeypatch.setattr(metrics, "METRICS", asked)
     monkeypatch.setattr(metrics, "_OWN", dict.fromkeys(asked))
     with pytest.warns(UserWarning, match="unaware does not apply here and is left out: its function has no argument"):
-        assert [*metrics.own(subject, padded)] == ["MoRF"]
-    whole = dataclasses.replace(subject, present=torch.ones_like(padded.present))
-    assert [*metrics.own(subject, whole)] == [*asked]
-    for unpadded in (subject, whole):
+        assert [*metrics.own(task, padded)] == ["MoRF"]
+    whole = dataclasses.replace(task, present=torch.ones_like(padded.present))
+    assert [*metrics.own(task, whole)] == [*asked]
+    for unpadded in (task, whole):
         assert not obstacles(asked, unpadded, given)
         assert evaluate(asked, unpadded, given).labels("metric") == ["unaware", "MoRF"]
 
@@ -480,9 +480,9 @@ def test_absent_features_are_never_removed(padded, attributions, name):
         images=padded.images[place : place + 1],
         segments=torch.arange(6),
         present=None,
-        baselines={name: lambda x: torch.full_like(x, 0.5) for name in padded.references},
+        baselines={name: lambda x: torch.full_like(x, 0.5) for name in padded.baselines},
     )
-    same = dataclasses.replace(padded, references=dict.fromkeys(padded.references, lambda x: torch.full_like(x, 0.5)))
+    same = dataclasses.replace(padded, baselines=dict.fromkeys(padded.baselines, lambda x: torch.full_like(x, 0.5)))
     found = metric(same, attributions["IG"], explainer="IG")[place]
     expected = metric(left, attributions["IG"][place : place + 1, there], explainer="IG")[0]
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
@@ -538,12 +538,12 @@ def linear(keep: torch.Tensor) -> torch.Tensor:
         (lambda a: {}["nothing"], "KeyError: 'nothing'"),
     ],
 )
-def test_a_metric_that_fails_among_others_is_named(subject, attributions, answer, said):
+def test_a_metric_that_fails_among_others_is_named(task, attributions, answer, said):
     wrong = Metric(lambda score, attribution: answer(attribution), source="me")
     with pytest.raises(ValueError, match=f"^the metric 'mine' fails: .*{said}"):
-        evaluate({"SaCo": METRICS["SaCo"], "mine": wrong}, subject, attributions)
+        evaluate({"SaCo": METRICS["SaCo"], "mine": wrong}, task, attributions)
     with pytest.raises((ValueError, KeyError), match=said.removeprefix("KeyError: ")):
-        wrong(subject, attributions["IG"])
+        wrong(task, attributions["IG"])
 
 
 @pytest.fixture(params=[torch.bfloat16, torch.float64], ids=str)
@@ -561,15 +561,15 @@ def another_default(request):
     return set_it
 
 
-def test_no_score_depends_on_the_default_precision(subject, attributions, another_default):
-    expected = evaluate(ONE_NETWORK, subject, attributions).frame()
+def test_no_score_depends_on_the_default_precision(task, attributions, another_default):
+    expected = evaluate(ONE_NETWORK, task, attributions).frame()
     with another_default():
-        got = evaluate(ONE_NETWORK, dataclasses.replace(subject), attributions).frame()
+        got = evaluate(ONE_NETWORK, dataclasses.replace(task), attributions).frame()
     pandas.testing.assert_frame_equal(got, expected, check_exact=True)
 
 
-def test_no_estimate_depends_on_the_default_precision(subject, attributions, another_default):
-    table = evaluate({"Fid+": ONE_NETWORK["Fid+"]}, subject, attributions)
+def test_no_estimate_depends_on_the_default_precision(task, attributions, another_default):
+    table = evaluate({"Fid+": ONE_NETWORK["Fid+"]}, task, attributions)
     ask = functools.partial(stats.estimate, table, stats.area, cells=[{"explainer": "IG"}, {"explainer": "saliency"}])
     expected = ask()
     with another_default():
@@ -580,11 +580,11 @@ def test_no_estimate_depends_on_the_default_precision(subject, attributions, ano
 
 
 @pytest.mark.parametrize("part", [slice(None), slice(3)], ids=["features", "inputs"])
-def test_explanations_of_other_inputs_or_features_are_an_error(subject, attributions, part):
+def test_explanations_of_other_inputs_or_features_are_an_error(task, attributions, part):
     other = attributions["IG"][part] if part.stop else attributions["IG"][:, :-1]
     said = rf"each of 5 inputs and 12 features, \(5, 12\), but got \({len(other)}, {other.shape[1]}\)"
     with pytest.raises(ValueError, match=f"^the explanations 'IG': expected an attribution for {said}"):
-        evaluate({"SaCo": METRICS["SaCo"]}, subject, {"IG": other})
+        evaluate({"SaCo": METRICS["SaCo"]}, task, {"IG": other})
 
 
 @pytest.mark.parametrize(
@@ -597,10 +597,10 @@ def test_explanations_of_other_inputs_or_features_are_an_error(subject, attribut
         ({"images": torch.arange(5) + 2**31}, "integers of 32 bits"),
     ],
 )
-def test_what_no_table_can_hold_is_refused_before_anything_is_asked(subject, attributions, wrong, said):
+def test_what_no_table_can_hold_is_refused_before_anything_is_asked(task, attributions, wrong, said):
     asked = []
     metric = Metric(lambda score, a: asked.append(len(a)) or a[:, 0], source="this test")
-    given = dataclasses.replace(subject, images=wrong.get("images", subject.images))
+    given = dataclasses.replace(task, images=wrong.get("images", task.images))
     with pytest.raises(ValueError, match=said):
         evaluate({"m": metric}, given, attributions | wrong.get("attributions", {}), **wrong.get("labels", {}))
     assert not asked
@@ -615,7 +615,7 @@ def test_sizes_are_increasing_shares(sizes):
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.needs != "one network"])
 def test_forwards_are_those_of_an_explanation_of_one_network(name):
     with pytest.raises(ValueError, match=f"this metric needs {METRICS[name].needs}"):
-        METRICS[name].forwards(12)
+        METRICS[name].forward_passes(12)
 
 
 # Registration
@@ -630,7 +630,7 @@ def test_a_metric_has_a_name(registry, name):
 def test_what_is_declared_beside_a_whole_metric_holds(registry):
     register("Other", METRICS["SaCo"], better=-1, source="q", groups=4)
     assert (METRICS["SaCo"].better, registry["Other"].better, registry["Other"].source) == (1, -1, "q")
-    assert registry["Other"].forwards(9) == 1 + 4
+    assert registry["Other"].forward_passes(9) == 1 + 4
     with pytest.raises(TypeError, match="direction: neither"):
         register("Another", METRICS["SaCo"], direction="LeRF")
     assert "Another" not in registry
@@ -667,7 +667,7 @@ def test_a_file_may_have_what_a_script_may_have(at_home, tmp_path):
     (tmp_path / "modern.py").write_text(MODERN)
     (tmp_path / "beside_it.py").write_text(MINE.split("\n\n\nregister(")[0])
     metrics.load(tmp_path / "modern.py")
-    assert at_home["Modern"].forwards(9) == 2
+    assert at_home["Modern"].forward_passes(9) == 2
     assert list(metrics.own())[-1:] == ["Modern"]
 
 
@@ -729,19 +729,19 @@ def test_a_small_whole_number_of_groups_is_that_number(kind):
     def score(keep, positions=None):
         return keep.float().mean(-1)
 
-    expected = METRICS["SaCo"].ask(score, attribution, groups=100)
+    expected = METRICS["SaCo"].compute(score, attribution, groups=100)
     assert not expected.isnan().any()
-    torch.testing.assert_close(METRICS["SaCo"].ask(score, attribution, groups=kind(100)), expected)
+    torch.testing.assert_close(METRICS["SaCo"].compute(score, attribution, groups=kind(100)), expected)
 
 
 @pytest.mark.parametrize("name", ["Fid+", "Fid-", "AUC", "AOPC", "LOdds", "Comp.", "SaCo"])
 def test_an_explanation_may_lie_in_memory_in_any_order(name):
     x = torch.rand(3, 1, 4, 5, generator=torch.Generator().manual_seed(0))
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(20, 3)).eval()
-    subject = Subject(model, x, torch.tensor([0, 1, 2]), segments.pixels(4, 5))
+    task = Task(model, x, torch.tensor([0, 1, 2]), segments.pixels(4, 5))
     turned = torch.rand(20, 3, generator=torch.Generator().manual_seed(1)).t()
     metric = METRICS[name]
-    torch.testing.assert_close(metric(subject, turned), metric(subject, turned.contiguous()), equal_nan=True)
+    torch.testing.assert_close(metric(task, turned), metric(task, turned.contiguous()), equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -751,7 +751,7 @@ def test_an_explanation_may_lie_in_memory_in_any_order(name):
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_an_explanation_that_is_no_dense_tensor_is_an_error(made):
     with pytest.raises(ValueError, match="as an ordinary dense tensor, but got a"):
-        METRICS["SaCo"].ask(None, made(torch.rand(3, 12)))
+        METRICS["SaCo"].compute(None, made(torch.rand(3, 12)))
 
 
 def test_what_is_given_without_names_is_an_error():
@@ -767,11 +767,11 @@ def test_what_is_given_without_names_is_an_error():
 
 def test_a_share_in_half_precision_is_an_error():
     with pytest.raises(ValueError, match="float16, which has too few decimals"):
-        METRICS["FFid+"].given(cap=np.float16(0.35)).ask(None, torch.rand(2, 9), torch.tensor([0.5]))
+        METRICS["FFid+"].given(cap=np.float16(0.35)).compute(None, torch.rand(2, 9), torch.tensor([0.5]))
 
 
 def test_an_explanation_in_any_order_with_a_nan_says_so():
     broken = torch.rand(12, 3)
     broken[2, 1] = torch.nan
     with pytest.raises(ValueError, match="the attribution of 1 of 3 images holds NaN"):
-        METRICS["SaCo"].ask(None, broken.t())
+        METRICS["SaCo"].compute(None, broken.t())

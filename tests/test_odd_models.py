@@ -32,7 +32,7 @@ from test_explainers import (
     assert_same,
     network,
     reader,
-    subject,
+    task,
 )
 
 OF_NETWORKS = [name for name in OF_IMAGES if name not in TRANSFORMER]
@@ -552,7 +552,7 @@ def test_weights_without_gradients_are_an_error():
 @pytest.mark.parametrize("name", BY_RULES)
 @pytest.mark.parametrize("wrap", ["compiled", "called compiled", "scripted"])
 def test_rules_for_functions_that_cannot_be_seen_are_an_error(name, wrap):
-    model = subject(name)[0]
+    model = task(name)[0]
     compiled = partial(torch.compile, backend="eager")  # never run here: without the seconds that imports of one take
     part = model.blocks[0].mlp if name in TRANSFORMER else model.features
     if wrap == "called compiled":
@@ -842,7 +842,7 @@ def test_an_input_without_an_explanation_is_an_error(name, bad, untouched):
 
 @pytest.mark.parametrize("name", OF_IMAGES)
 def test_inputs_in_channels_last_have_the_same_explanation(name):
-    model, x = subject(name)[0].double(), X.double()  # see `precisely`; the layout is the same
+    model, x = task(name)[0].double(), X.double()  # see `precisely`; the layout is the same
     assert_same(explained(name, model, x.to(memory_format=torch.channels_last)), explained(name, model, x))
 
 
@@ -851,7 +851,7 @@ LRP = ["lrp", "partial-lrp", "transformer-attribution"]
 
 @cache
 def of_subject(name: str) -> torch.Tensor:
-    return explained(name, subject(name)[0])
+    return explained(name, task(name)[0])
 
 
 @pytest.mark.parametrize("name", OF_IMAGES)
@@ -859,7 +859,7 @@ def of_subject(name: str) -> torch.Tensor:
 def test_a_model_in_another_precision_has_nearly_the_same_explanation(name, precision):
     exact = of_subject(name)
     options = {"background": QUICK[name]["background"].to(precision)} if name == "expected-gradients" else {}
-    model, x = subject(name)[0].to(precision), X.to(precision)
+    model, x = task(name)[0].to(precision), X.to(precision)
     if name in LRP and precision != torch.float64:
         with pytest.raises(ValueError, match=f"sums that cancel, of which {precision} leaves noise"):
             explained(name, model, x)
@@ -874,13 +874,13 @@ def test_a_model_in_another_precision_has_nearly_the_same_explanation(name, prec
 @pytest.mark.parametrize("name", LRP)
 def test_lrp_under_autocast_is_an_error(name):
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match="of which autocast leaves noise"):
-        explained(name, subject(name)[0])
+        explained(name, task(name)[0])
 
 
 @pytest.mark.parametrize("name", OF_IMAGES)
 def test_inputs_of_another_precision_than_the_model_are_an_error(name):
     with pytest.raises(ValueError, match=r"the inputs are torch.float64, but the model's weights torch.float32"):
-        explained(name, subject(name)[0], X.double())
+        explained(name, task(name)[0], X.double())
 
 
 # Options

@@ -10,9 +10,9 @@ from torch import nn
 
 from faithlab import search, segments, stats
 from faithlab.metrics import METRICS, evaluate, trajectory
-from faithlab.outputs import hit, logit, probability
+from faithlab.outputs import correct, logit, probability
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import claims, plots
 from faithstudy.claims import REPRODUCED
 from faithstudy.data.sets import ImageSet
@@ -22,42 +22,42 @@ from faithstudy.trials import optimum, tasks
 OURS = {"LeRF - MoRF": METRICS["LeRF - MoRF"]}
 
 
-def small(count: int = 3) -> Subject:
+def small(count: int = 3) -> Task:
     """A convolutional network and pictures of 16 patches."""
     torch.manual_seed(0)
     model = models.build("cnn3", classes=3, width=4).eval()
     x = torch.randn(count, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     identity = torch.arange(count) + 40
-    return Subject(model, x, torch.arange(count) % 3, segments.patches(8, 8, 2), images=identity)
+    return Task(model, x, torch.arange(count) % 3, segments.patches(8, 8, 2), images=identity)
 
 
-def linear() -> tuple[Subject, torch.Tensor]:
+def linear() -> tuple[Task, torch.Tensor]:
     """A linear model of four features, whose logit of class 0 adds up, and what each feature adds."""
     model = nn.Linear(4, 2, bias=False)
     with torch.no_grad():
         model.weight.copy_(torch.tensor([[0.1, 0.5, 0.2, 0.15], [0.0, 0.0, 0.0, 0.0]]))
     x = torch.tensor([[1.0, 1.0, 1.0, 1.0], [3.0, 0.5, -1.0, 1.0]])
-    subject = Subject(model.eval(), x, torch.zeros(2, dtype=torch.int64), torch.arange(4))
-    return subject, x * model.weight[0].detach()
+    task = Task(model.eval(), x, torch.zeros(2, dtype=torch.int64), torch.arange(4))
+    return task, x * model.weight[0].detach()
 
 
 # Searched orders
 
 
 def test_of_an_additive_answer_the_best_order_is_that_of_the_contributions():
-    subject, worth = linear()
-    metrics = {name: METRICS[name].given(readout=logit) for name in ("MoRF", "LeRF", "LeRF - MoRF")}
-    found = optimum.orders(metrics, subject, steps=40)
+    task, worth = linear()
+    metrics = {name: METRICS[name].given(output=logit) for name in ("MoRF", "LeRF", "LeRF - MoRF")}
+    found = optimum.orders(metrics, task, steps=40)
     assert set(found) == {"TRACE-y", "TRACE-Mo-y", "TRACE-Le-y", "Greedy-Mo-y", "Greedy-Le-y"}
     for name, order in found.items():
         assert torch.equal(trajectory.trajectory(order), trajectory.trajectory(worth)), name
 
 
 def test_all_subsets_are_asked_once_for_both_readouts(monkeypatch):
-    subject, worth = linear()
-    score, asked = subject.score((probability, logit)), []
-    monkeypatch.setattr(Subject, "score", lambda self, readouts: lambda *pairs: asked.append(pairs[0]) or score(*pairs))
-    probabilities, logits = optimum.all_subsets(subject)
+    task, worth = linear()
+    score, asked = task.score((probability, logit)), []
+    monkeypatch.setattr(Task, "score", lambda self, outputs: lambda *pairs: asked.append(pairs[0]) or score(*pairs))
+    probabilities, logits = optimum.all_subsets(task)
     assert sum(map(len, asked)) == 2 * 16
     kept = torch.tensor([[s >> f & 1 for f in range(4)] for s in range(16)])
     torch.testing.assert_close(logits, (kept[:, None] * worth).sum(-1).T)  # of class 0; that of class 1 is 0
@@ -65,9 +65,9 @@ def test_all_subsets_are_asked_once_for_both_readouts(monkeypatch):
 
 
 def test_the_share_of_the_best_order_is_one_and_of_its_reverse_minus_one():
-    subject, worth = linear()
-    metrics = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(readout=logit)}
-    table = optimum.optimum(metrics, subject, {"best": worth, "worst": -worth})
+    task, worth = linear()
+    metrics = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(output=logit)}
+    table = optimum.optimum(metrics, task, {"best": worth, "worst": -worth})
     for explainer, share in {"best": 1, "worst": -1}.items():
         for of in (optimum.SHARE, optimum.CERTIFIED):  # of four features all subsets are asked: the bound is reached
             (block,) = table.where(metric=of, explainer=explainer)
@@ -77,37 +77,37 @@ def test_the_share_of_the_best_order_is_one_and_of_its_reverse_minus_one():
 
 
 def test_a_search_is_no_worse_than_its_start_and_asks_about_the_images_that_it_is_given():
-    subject = small()
-    found = optimum.orders(OURS, subject, steps=30)
-    table = evaluate(OURS, subject, found)
+    task = small()
+    found = optimum.orders(OURS, task, steps=30)
+    table = evaluate(OURS, task, found)
     of = {b.labels["explainer"]: b.values for b in table}
     assert (of["TRACE-p"] >= of["Greedy-Le"] - 1e-4).all()  # the same subsets in other batches: up to rounding
-    greedy = search.greedy(subject.score(), 3, 16, objective="Le").order
-    best = search.anneal(subject.score(), greedy, images=subject.images, **optimum.schedule(OURS["LeRF - MoRF"], 30))
+    greedy = search.greedy(task.score(), 3, 16, objective="Le").order
+    best = search.anneal(task.score(), greedy, images=task.images, **optimum.schedule(OURS["LeRF - MoRF"], 30))
     assert of["TRACE-p"].flatten().tolist() == pytest.approx(best.value.tolist(), abs=1e-4)
-    assert torch.equal(table.blocks[0].images, subject.images)
+    assert torch.equal(table.blocks[0].images, task.images)
 
 
 def test_the_best_orders_are_those_of_the_search_and_no_order_is_above_their_bounds():
-    subject = small()
+    task = small()
     metrics = {name: METRICS[name] for name in ("MoRF", "LeRF", "LeRF - MoRF")}
-    found, bounds = optimum.best_orders(metrics, subject, sweeps=2)
-    paper = optimum.orders(metrics, subject, steps=30)
-    table = evaluate(metrics, subject, {**found, **paper})
+    found, bounds = optimum.best_orders(metrics, task, sweeps=2)
+    paper = optimum.orders(metrics, task, steps=30)
+    table = evaluate(metrics, task, {**found, **paper})
     for key, metric in metrics.items():
         sign = -1 if key == "MoRF" else 1
-        objective = optimum.OBJECTIVES[metric.ask]
-        own = search.best(subject.score(), 3, 16, objective=objective, sweeps=2, images=subject.images).value
+        objective = optimum.OBJECTIVES[metric.compute]
+        own = search.best(task.score(), 3, 16, objective=objective, sweeps=2, images=task.images).value
         (best,) = table.where(metric=key, explainer=optimum.best_name(metric))
         assert best.values.flatten().tolist() == pytest.approx(own.tolist(), abs=1e-4)
         (bound,) = bounds.where(metric=optimum.bound_name(key))
         for block in table.where(metric=key):
             assert (sign * (bound.values - block.values) > -1e-4).all()
-        (alone,) = optimum.bound(key, metric, subject)  # the same beside another search
+        (alone,) = optimum.bound(key, metric, task)  # the same beside another search
         assert alone.labels == {**bound.labels, "explainer": "TRACE-p"}
         assert alone.values.flatten().tolist() == pytest.approx(bound.values.flatten().tolist(), abs=1e-4)
     with pytest.raises(ValueError, match="logits have none"):
-        optimum.bound("LeRF - MoRF", METRICS["LeRF - MoRF"].given(readout=logit), subject)
+        optimum.bound("LeRF - MoRF", METRICS["LeRF - MoRF"].given(output=logit), task)
 
 
 def every_order(features: int) -> torch.Tensor:
@@ -116,21 +116,19 @@ def every_order(features: int) -> torch.Tensor:
 
 
 def test_of_few_features_the_order_is_the_best_of_all_that_there_are():
-    subject = dataclasses.replace(small(2), segments=segments.patches(8, 8, 4))
-    found, bounds = optimum.best_orders(OURS, subject, exact=4)
-    (best,) = evaluate(OURS, subject, found)
-    every = [
-        trajectory.lerf_minus_morf(subject.score(), search.heat_map(order.expand(2, -1))) for order in every_order(4)
-    ]
+    task = dataclasses.replace(small(2), segments=segments.patches(8, 8, 4))
+    found, bounds = optimum.best_orders(OURS, task, exact=4)
+    (best,) = evaluate(OURS, task, found)
+    every = [trajectory.lerf_minus_morf(task.score(), search.heat_map(order.expand(2, -1))) for order in every_order(4)]
     assert best.values[:, 0].tolist() == pytest.approx(torch.stack(every).amax(0).tolist(), abs=1e-5)
     assert bounds.blocks[0].values[:, 0].tolist() == pytest.approx(best.values[:, 0].tolist(), abs=1e-5)
 
 
 def test_the_share_of_the_exact_optimum_has_an_interval_within_what_can_be():
-    subject = dataclasses.replace(small(3), segments=segments.patches(8, 8, 4))
-    found, _ = optimum.best_orders(OURS, subject)
+    task = dataclasses.replace(small(3), segments=segments.patches(8, 8, 4))
+    found, _ = optimum.best_orders(OURS, task)
     drawn = torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
-    table = optimum.optimum(OURS, subject, {"reversed": -found["Best-p"], "drawn": drawn})
+    table = optimum.optimum(OURS, task, {"reversed": -found["Best-p"], "drawn": drawn})
     means = {
         e: stats.estimate(table, optimum.MEAN_SHARE, metric=optimum.SHARE, explainer=e) for e in ("reversed", "drawn")
     }
@@ -142,10 +140,10 @@ def test_the_share_of_the_exact_optimum_has_an_interval_within_what_can_be():
 
 def test_all_subsets_are_asked_up_to_as_many_features_as_one_says():
     """Of 12 patches: the search's order is no better than the best of all, and only that one has itself as bound."""
-    subject = small(2)
-    subject = dataclasses.replace(subject, x=subject.x[:, :, :6], segments=segments.patches(6, 8, 2))
-    (searched, above), (exact, reached) = (optimum.best_orders(OURS, subject, exact=n) for n in (11, 12))
-    (one,), (best,) = (evaluate(OURS, subject, found) for found in (searched, exact))
+    task = small(2)
+    task = dataclasses.replace(task, x=task.x[:, :, :6], segments=segments.patches(6, 8, 2))
+    (searched, above), (exact, reached) = (optimum.best_orders(OURS, task, exact=n) for n in (11, 12))
+    (one,), (best,) = (evaluate(OURS, task, found) for found in (searched, exact))
     assert (best.values - one.values > -1e-4).all()
     assert reached.blocks[0].values[:, 0].tolist() == pytest.approx(best.values[:, 0].tolist(), abs=1e-4)
     assert (above.blocks[0].values > best.values + 1e-3).all()
@@ -163,37 +161,37 @@ def test_a_budget_affords_a_search_that_asks_no_more(name, features, budget):
     if how["exact"]:
         assert 2**features <= budget
         return
-    objective = optimum.OBJECTIVES[METRICS[name].ask]
+    objective = optimum.OBJECTIVES[METRICS[name].compute]
     assert search.best(asked, 1, features, objective=objective, sweeps=how["sweeps"]).asked.item() <= budget
 
 
 def test_of_many_features_a_logit_has_no_bound_and_a_probability_has():
-    for readout, rows in ((logit, 0), (METRICS["LeRF - MoRF"].readout, 1)):
-        metrics = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(readout=readout)}
+    for output, rows in ((logit, 0), (METRICS["LeRF - MoRF"].output, 1)):
+        metrics = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(output=output)}
         _, bounds = optimum.best_orders(metrics, small(1), sweeps=1)
         assert len(bounds.blocks) == rows
 
 
 def test_a_killed_search_goes_on_from_its_folder(tmp_path):
-    subject = small()
-    found, _ = optimum.best_orders(OURS, subject, sweeps=1, kept=tmp_path)
-    again, _ = optimum.best_orders(OURS, subject, sweeps=1, kept=tmp_path)
+    task = small()
+    found, _ = optimum.best_orders(OURS, task, sweeps=1, kept=tmp_path)
+    again, _ = optimum.best_orders(OURS, task, sweeps=1, kept=tmp_path)
     assert torch.equal(found["Best-p"], again["Best-p"])
     assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_metrics_without_a_search_are_asked_of_the_searched_orders_too():
-    subject = small(2)
+    task = small(2)
     metrics = {**OURS, "AOPC": METRICS["AOPC"]}
-    table = optimum.optimum(metrics, subject, {"random": torch.rand(2, 16)}, sweeps=1)
+    table = optimum.optimum(metrics, task, {"random": torch.rand(2, 16)}, sweeps=1)
     asked = {(b.labels["metric"], b.labels["explainer"]) for b in table}
     assert asked >= {("AOPC", "Best-p"), ("AOPC", "random"), (optimum.SHARE, "random"), (optimum.CERTIFIED, "Best-p")}
     assert not optimum.searchable(METRICS["AOPC"])
 
 
 def test_a_shorter_schedule_runs_through_the_same_temperatures():
-    for readout, first in ((METRICS["MoRF"].readout, 0.1), (logit, 2.0)):
-        metric = METRICS["MoRF"].given(readout=readout)
+    for output, first in ((METRICS["MoRF"].output, 0.1), (logit, 2.0)):
+        metric = METRICS["MoRF"].given(output=output)
         for steps in (100, 5000, 20000):
             options = optimum.schedule(metric, steps)
             assert options["temperature"] == first
@@ -204,7 +202,7 @@ def test_a_shorter_schedule_runs_through_the_same_temperatures():
 
 @pytest.mark.parametrize(
     "metric",
-    [METRICS["SaCo"], METRICS["LeRF"].given(readout=hit), METRICS["Insertion"]],
+    [METRICS["SaCo"], METRICS["LeRF"].given(output=correct), METRICS["Insertion"]],
     ids=["SaCo", "hit", "Insertion"],
 )
 def test_a_metric_without_a_best_order_is_told_so(metric):

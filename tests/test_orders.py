@@ -13,7 +13,7 @@ from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric
 from faithlab.scores import Scores
 from faithlab.stats.samples import gather
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import claims
 from faithstudy.trials import comparisons, degraded
 
@@ -34,19 +34,19 @@ class Weighted(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def subject() -> Subject:
+def task() -> Task:
     x = torch.rand(30, F, generator=torch.Generator().manual_seed(0)) + 0.2
-    return Subject(
+    return Task(
         Weighted().eval(), x, torch.zeros(30, dtype=torch.int64), torch.arange(F), images=torch.arange(100, 130)
     )
 
 
 @pytest.fixture(scope="module")
-def perfect(subject) -> dict:
-    return {"perfect": (subject.x * subject.model.weights).detach()}
+def perfect(task) -> dict:
+    return {"perfect": (task.x * task.model.weights).detach()}
 
 
-HONEST = {name: METRICS[name].given(sizes=SIZES, readout=METRICS["SaCo"].readout) for name in ("Fid+", "Fid-")}
+HONEST = {name: METRICS[name].given(sizes=SIZES, output=METRICS["SaCo"].output) for name in ("Fid+", "Fid-")}
 BLIND = {
     f"blind{sign}": Metric(
         lambda score, a, sizes: torch.ones(len(a), len(sizes)),
@@ -61,8 +61,8 @@ BLIND = {
 
 
 @pytest.fixture(scope="module")
-def scores(subject, perfect) -> Scores:
-    return degraded.degraded(HONEST | BLIND, subject, perfect, levels=LEVELS, seeds=SEEDS)
+def scores(task, perfect) -> Scores:
+    return degraded.degraded(HONEST | BLIND, task, perfect, levels=LEVELS, seeds=SEEDS)
 
 
 def test_every_metric_level_and_seed_is_there_once(scores):
@@ -74,10 +74,10 @@ def test_every_metric_level_and_seed_is_there_once(scores):
         assert ("noise_seed" in block.labels) == ("level" in block.labels)
 
 
-def test_rows_are_the_metric_of_the_degraded_explanation(scores, subject, perfect):
-    noisy = degrade(perfect["perfect"], 0.4, seed=4, images=subject.images)
+def test_rows_are_the_metric_of_the_degraded_explanation(scores, task, perfect):
+    noisy = degrade(perfect["perfect"], 0.4, seed=4, images=task.images)
     (block,) = scores.where(metric="Fid-", level=0.4, noise_seed=4)
-    torch.testing.assert_close(block.values.double(), HONEST["Fid-"](subject, noisy), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(block.values.double(), HONEST["Fid-"](task, noisy), rtol=1e-5, atol=1e-6)
 
 
 def test_an_honest_metric_is_ideal_and_a_blind_one_has_no_correlation(scores):

@@ -12,18 +12,18 @@ LOGITS = torch.randn(4, 5, 7, generator=torch.Generator().manual_seed(0)) * 3  #
 TARGET = torch.randint(7, (4, 5), generator=torch.Generator().manual_seed(1))
 
 
-def literal(readout: str, logits: list[float], target: int) -> float:
+def literal(output: str, logits: list[float], target: int) -> float:
     p = scipy.special.softmax(logits)[target]
     value = {
         "logit": logits[target],
         "probability": p,
         "log_odds": math.log(p / (1 - p)),
-        "hit": float(all(logits[target] > other for c, other in enumerate(logits) if c != target)),
-    }[readout]
+        "correct": float(all(logits[target] > other for c, other in enumerate(logits) if c != target)),
+    }[output]
     return float(value)
 
 
-@pytest.mark.parametrize("name", ["logit", "probability", "log_odds", "hit"])
+@pytest.mark.parametrize("name", ["logit", "probability", "log_odds", "correct"])
 def test_a_readout_is_its_definition(name):
     got = getattr(outputs, name)(LOGITS, TARGET)
     expected = [[literal(name, LOGITS[i, j].double().tolist(), int(TARGET[i, j])) for j in range(5)] for i in range(4)]
@@ -40,4 +40,4 @@ def test_extreme_logits_stay_finite():
 
 def test_the_lowest_class_wins_a_tie():
     logits = torch.tensor([[2.0, 2.0, 1.0]])
-    assert [outputs.hit(logits, torch.tensor([c])).item() for c in range(3)] == [1, 0, 0]
+    assert [outputs.correct(logits, torch.tensor([c])).item() for c in range(3)] == [1, 0, 0]

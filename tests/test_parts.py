@@ -8,7 +8,7 @@ from torch import nn
 
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import execute, paths, profiles, provenance
 from faithstudy import run as results
 from faithstudy.trials import degraded, tasks
@@ -49,9 +49,9 @@ class Asked:
     def __init__(self):
         self.images = []
 
-    def __call__(self, subject):
-        self.images.append((subject.network, subject.images.tolist()))
-        return Scores.of(subject.x.sum(1), images=subject.images, metric="sum", **subject.labels)
+    def __call__(self, task):
+        self.images.append((task.network, task.images.tolist()))
+        return Scores.of(task.x.sum(1), images=task.images, metric="sum", **task.labels)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def two():
         "segments": torch.arange(3),
         "images": torch.arange(IMAGES),
     }
-    return [Subject(nn.Identity(), x, network=name, **about) for name in ("a", "b")]
+    return [Task(nn.Identity(), x, network=name, **about) for name in ("a", "b")]
 
 
 def photographs():
@@ -74,7 +74,7 @@ def photographs():
         ).eval()
         for _ in range(2)
     )
-    return Subject(
+    return Task(
         network,
         torch.randn(30, 3, 8, 8),
         torch.randint(4, (30,)),
@@ -89,9 +89,9 @@ def test_parts_below_each_other_are_the_whole(repository):
     metrics = {"FFid+": METRICS["FFid+"].given(draws=3, seed=1), "AOPC": METRICS["AOPC"], "SaCo": METRICS["SaCo"]}
     noisy = {"SG-SQ": ("smoothgrad-squared", {"samples": 3, "seed": 2}), "random": ("random", {"seed": 3})}
 
-    def ask(subject):
-        maps = tasks.attributions(subject, noisy)
-        return degraded.degraded(metrics, subject, maps, levels=[0.0, 0.5], seeds=[0, 1])
+    def ask(task):
+        maps = tasks.attributions(task, noisy)
+        return degraded.degraded(metrics, task, maps, levels=[0.0, 0.5], seeds=[0, 1])
 
     whole = ask(photographs())
     cut = results.Run("page", {"profile": "paper", "images": 30}).by_images("scores", [photographs()], ask)
@@ -108,16 +108,16 @@ def test_parts_below_each_other_are_the_whole(repository):
 
 def test_what_reads_all_images_at_once_reads_them_in_parts_too(repository):
     """A reference that is a mean over all images stays that of all."""
-    subject = photographs()
+    task = photographs()
     mean = {"mean of all": lambda x: x.mean(0, keepdim=True).expand_as(x)}
-    subject = Subject(subject.model, subject.x, subject.target, subject.segments, references=mean)
-    metrics = {"AOPC": METRICS["AOPC"].given(reference="mean of all")}
+    task = Task(task.model, task.x, task.target, task.segments, baselines=mean)
+    metrics = {"AOPC": METRICS["AOPC"].given(baseline="mean of all")}
 
     def ask(of):
         return evaluate(metrics, of, tasks.attributions(of, {"random": ("random", {"seed": 3})}))
 
-    cut = results.Run("page", {"profile": "paper", "images": 30}).by_images("scores", [subject], ask)
-    torch.testing.assert_close(cut.blocks[0].values, ask(subject).blocks[0].values, rtol=0, atol=1e-5)
+    cut = results.Run("page", {"profile": "paper", "images": 30}).by_images("scores", [task], ask)
+    torch.testing.assert_close(cut.blocks[0].values, ask(task).blocks[0].values, rtol=0, atol=1e-5)
 
 
 def test_jobs_make_a_part_each_and_the_page_finds_them(repository, two):
@@ -151,10 +151,10 @@ def test_jobs_make_a_part_each_and_the_page_finds_them(repository, two):
 def test_a_part_that_was_killed_goes_on_at_the_next_network(repository, two):
     asked = Asked()
 
-    def killed(subject):
-        if subject.network == "b":
+    def killed(task):
+        if task.network == "b":
             raise KeyboardInterrupt
-        return asked(subject)
+        return asked(task)
 
     with pytest.raises(KeyboardInterrupt):
         started(2).by_images("scores", two, killed)
@@ -184,8 +184,8 @@ def test_without_parts_a_subject_is_asked_as_it_is(repository, two, hand):
     seen = []
     for _ in range(2):  # the second finds it made, but by hand
         run = results.Run("page", {"profile": "study", "images": IMAGES}) if hand else started(profile="study")
-        run.by_images("scores", two, lambda subject: seen.append(subject) or Asked()(subject))
-    assert [id(subject) for subject in seen] == [id(subject) for subject in two] * (2 if hand else 1)
+        run.by_images("scores", two, lambda task: seen.append(task) or Asked()(task))
+    assert [id(task) for task in seen] == [id(task) for task in two] * (2 if hand else 1)
 
 
 def test_fewer_images_than_parts(repository, two):

@@ -14,7 +14,7 @@ from torch import nn
 
 from faithlab import engine, rng
 from faithlab.metrics.fidelity import remaining
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.trials import examination, other_libraries
 
 VERSIONS = {"quantus": "0.6.0", "captum": "0.9.0", "grad-cam": "1.5.7"}
@@ -144,9 +144,9 @@ def test_road_of_grad_cam_removes_everything_where_the_map_is_flat(network):
 
 
 @pytest.fixture
-def subject(network):
+def task(network):
     cells = torch.arange(8) // 2
-    return Subject(network, X, Y, cells[:, None] * 4 + cells)
+    return Task(network, X, Y, cells[:, None] * 4 + cells)
 
 
 def direct(name, network, maps):
@@ -191,11 +191,11 @@ ASKED = (
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ASKED)
-def test_a_peers_row_is_the_peer_called_directly(subject, network, name):
+def test_a_peers_row_is_the_peer_called_directly(task, network, name):
     attribution = torch.rand(4, 16, generator=torch.Generator().manual_seed(5))
     maps = attribution.view(4, 1, 4, 4).repeat_interleave(2, 2).repeat_interleave(2, 3)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    mine = other_libraries.PEERS[name](subject, attribution)
+    mine = other_libraries.PEERS[name](task, attribution)
     assert (np.random.get_state()[1] == before).all(), "nobody else's random numbers moved"  # noqa: NPY002
     theirs = np.asarray(direct(name, network, maps), dtype=np.float64)
     np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-5, atol=1e-6)
@@ -203,11 +203,11 @@ def test_a_peers_row_is_the_peer_called_directly(subject, network, name):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_captums_infidelity_of_an_image_does_not_depend_on_what_is_asked_with_it(subject):
+def test_captums_infidelity_of_an_image_does_not_depend_on_what_is_asked_with_it(task):
     attribution = torch.rand(4, 16, generator=torch.Generator().manual_seed(5))
     infidelity = other_libraries.PEERS["captum: infidelity"]
-    alone = infidelity(subject.part(torch.arange(2)), attribution[:2])
-    torch.testing.assert_close(alone, infidelity(subject, attribution)[:2], rtol=1e-5, atol=1e-6)
+    alone = infidelity(task.part(torch.arange(2)), attribution[:2])
+    torch.testing.assert_close(alone, infidelity(task, attribution)[:2], rtol=1e-5, atol=1e-6)
 
 
 @needs("quantus")
@@ -218,22 +218,22 @@ def test_the_area_of_pixel_flipping_needs_an_older_numpy(network):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_a_peer_cannot_be_asked_says_why(subject):
-    why = {name: peer.obstacle(subject) for name, peer in other_libraries.PEERS.items()}
+def test_what_a_peer_cannot_be_asked_says_why(task):
+    why = {name: peer.obstacle(task) for name, peer in other_libraries.PEERS.items()}
     assert {name for name, reason in why.items() if reason is None} == set(ASKED)
     assert why["Quantus: ROAD"].startswith("it crashes, IndexError: ")
     assert "the images beside it" in why["Quantus: Sensitivity-n"]
     assert "neighbours" in why["captum: max-sensitivity"]
-    series = Subject(network, torch.zeros(2, 5, 3), torch.zeros(2, dtype=torch.int64), torch.arange(5)[:, None])
+    series = Task(network, torch.zeros(2, 5, 3), torch.zeros(2, dtype=torch.int64), torch.arange(5)[:, None])
     assert other_libraries.PEERS["captum: infidelity"].obstacle(series) == "it takes images"
-    reasons = examination.reasons(other_libraries.chosen(["captum: infidelity"]), subject)
+    reasons = examination.reasons(other_libraries.chosen(["captum: infidelity"]), task)
     assert {trial for _, trial in reasons} == {"Gaming", "Stand-in"}
     with pytest.raises(ValueError, match="no peer Nobody's; there are Quantus: "):
         other_libraries.chosen(["Nobody's"])
 
 
 def test_forwards_of_a_peer_are_counted():
-    assert other_libraries.PEERS["captum: infidelity"].forwards(36) == pytest.approx(101, abs=3)
+    assert other_libraries.PEERS["captum: infidelity"].forward_passes(36) == pytest.approx(101, abs=3)
 
 
 # The same on the engine

@@ -250,7 +250,7 @@ def test_it_is_a_reference_of_the_engine():
         x,
         torch.zeros(4, dtype=torch.int64),
         segments=segments.pixels(32, 32),
-        reference=baselines.given(stand_in),
+        baseline=baselines.given(stand_in),
     )
     keep = torch.zeros(4, 1, 32 * 32, dtype=torch.bool)
     keep[..., : 16 * 32] = True

@@ -370,20 +370,20 @@ import os
 import torch
 
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 
 
-def ask(subject):
+def ask(task):
     with Path("ran.log").open("a") as log:
-        log.write(f"images {subject.images[0]}-{subject.images[-1]}\\n")
-    while subject.images[0] == 5 and Path("waits").exists():
+        log.write(f"images {task.images[0]}-{task.images[-1]}\\n")
+    while task.images[0] == 5 and Path("waits").exists():
         time.sleep(0.1)
-    return Scores.of(subject.x.sum(1), images=subject.images, metric="sum", **subject.labels)
+    return Scores.of(task.x.sum(1), images=task.images, metric="sum", **task.labels)
 
 
 x = torch.rand(9, 2, generator=torch.Generator().manual_seed(0))
-subject = Subject(torch.nn.Identity(), x, torch.zeros(9, dtype=torch.int64), torch.arange(2))
-run.save(run.by_images("scores", [subject], ask), "scores")
+task = Task(torch.nn.Identity(), x, torch.zeros(9, dtype=torch.int64), torch.arange(2))
+run.save(run.by_images("scores", [task], ask), "scores")
 """
 
 

@@ -126,9 +126,9 @@ def test_probabilities_are_said_and_not_softmaxed_twice():
     torch.testing.assert_close(score(KEEP), plain(KEEP), atol=1e-5, rtol=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # said once
-        odds = scorer(model, readout=outputs.log_odds)(KEEP)
+        odds = scorer(model, output=outputs.log_odds)(KEEP)
         shares = engine.classifier(model)(X)
-    torch.testing.assert_close(odds, scorer(Net(), readout=outputs.log_odds)(KEEP), atol=1e-4, rtol=0)
+    torch.testing.assert_close(odds, scorer(Net(), output=outputs.log_odds)(KEEP), atol=1e-4, rtol=0)
     torch.testing.assert_close(shares, Net().eval()(X).softmax(1).detach(), atol=1e-5, rtol=0)
 
 
@@ -196,9 +196,9 @@ NO_TENSORS = {
     "targets": ({"target": TARGET.numpy()}, "expected targets as a torch.Tensor, but got numpy.ndarray"),
     "a list of targets": ({"target": TARGET.tolist()}, "expected targets as a torch.Tensor, but got builtins.list"),
     "segments": ({"segments": PATCHES.numpy()}, "expected segments as a torch.Tensor, but got numpy.ndarray"),
-    "a number as reference": ({"reference": 0.0}, "expected reference as a function, .*references, but got 0.0"),
-    "a name as readout": ({"readout": "logit"}, "expected readout as a function, .*faithlab.outputs, but got 'logit'"),
-    "a reference": ({"reference": lambda x: 0.0}, "what the reference gives as a torch.Tensor, but got builtins.float"),
+    "a number as baseline": ({"baseline": 0.0}, "expected baseline as a function, .*baselines, but got 0.0"),
+    "a name as output": ({"output": "logit"}, "expected output as a function, .*faithlab.outputs, but got 'logit'"),
+    "a baseline": ({"baseline": lambda x: 0.0}, "what the baseline gives as a torch.Tensor, but got builtins.float"),
 }
 
 
@@ -274,9 +274,9 @@ REFERENCES = {
     "integers": (
         X,
         lambda x: torch.tensor(1),
-        "reference of torch.float32, as the inputs are, but it gives torch.int64",
+        "baseline of torch.float32, as the inputs are, but it gives torch.int64",
     ),
-    "elsewhere": (X, lambda x: x[:1].to("meta"), "reference gives numbers on meta"),
+    "elsewhere": (X, lambda x: x[:1].to("meta"), "baseline gives numbers on meta"),
 }
 
 
@@ -284,13 +284,13 @@ REFERENCES = {
 def test_a_reference_of_another_shape_or_kind_is_an_error(x, reference, message):
     model, segmentation = (Rows(), torch.arange(5)) if x.ndim == 2 else (Net(), PATCHES)
     with pytest.raises(ValueError, match=message):
-        engine.scorer(model, x, torch.zeros(len(x), dtype=torch.int64), segments=segmentation, reference=reference)
+        engine.scorer(model, x, torch.zeros(len(x), dtype=torch.int64), segments=segmentation, baseline=reference)
 
 
 def test_an_integer_reference_that_does_not_fit_is_an_error():
     x = torch.randint(9, (3, 6), dtype=torch.uint8)
     with pytest.raises(ValueError, match="expected a reference of torch"):
-        engine.scorer(Net(), x, TARGET[:3], segments=torch.arange(6), reference=lambda x: torch.tensor(300))
+        engine.scorer(Net(), x, TARGET[:3], segments=torch.arange(6), baseline=lambda x: torch.tensor(300))
 
 
 # What happens afterwards
@@ -299,7 +299,7 @@ def test_an_integer_reference_that_does_not_fit_is_an_error():
 def test_what_is_changed_afterwards_changes_nothing():
     model, x, target, segmentation = Net(), X.clone(), TARGET.clone(), PATCHES.flip(0).contiguous()
     stand_in = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(5))
-    score = engine.scorer(model, x, target, segments=segmentation, reference=lambda x: stand_in)
+    score = engine.scorer(model, x, target, segments=segmentation, baseline=lambda x: stand_in)
     before = score(KEEP)
     with torch.no_grad():
         for tensor in (x, stand_in, target, segmentation, *model.parameters(), *model.buffers()):
@@ -574,8 +574,8 @@ def test_the_answers_are_float32_whatever_the_default():
     "read", [lambda y, t: y, lambda y, t: y.mean(), lambda y, t: y.sum(-1)[..., :1], lambda y, t: 1]
 )
 def test_a_readout_that_gives_another_shape_is_an_error(read):
-    with pytest.raises(ValueError, match="the readout to give one number for each row of logits"):
-        scorer(readout=read)(KEEP)
+    with pytest.raises(ValueError, match="the output to give one number for each row of logits"):
+        scorer(output=read)(KEEP)
 
 
 def test_a_model_is_told_of_once():
@@ -687,7 +687,7 @@ def test_a_model_is_prepared_once(monkeypatch):
     first = scorer(model)(KEEP)
     assert len(made) == 1
     other = X.flip(0)
-    again = scorer(model)(KEEP), scorer(model, readout=outputs.logit)(KEEP), scorer(model, other)(KEEP)
+    again = scorer(model)(KEEP), scorer(model, output=outputs.logit)(KEEP), scorer(model, other)(KEEP)
     engine.classifier(model)(X)
     assert len(made) == 1
     torch.testing.assert_close(again[0], first, rtol=0, atol=0)
@@ -1048,7 +1048,7 @@ def test_a_readout_or_a_reference_may_work_in_place():
         return x.zero_()
 
     x, target = X.clone(), TARGET.clone()
-    score = scorer(x=x, target=target, readout=[in_place, outputs.probability], reference=reference)
+    score = scorer(x=x, target=target, output=[in_place, outputs.probability], baseline=reference)
     torch.testing.assert_close(score(KEEP)[..., 1], scorer()(KEEP))
     assert torch.equal(x, X)
     assert torch.equal(target, TARGET)
@@ -1076,15 +1076,15 @@ def test_an_answer_without_probabilities_is_an_error(ask):
 
 
 MORE_WRONG = {
-    "NaN of the readout": (
-        lambda: scorer(readout=lambda z, t: z[..., 0] * torch.nan)(KEEP),
-        "the readout gave NaN for 30 of 30",
+    "NaN of the output": (
+        lambda: scorer(output=lambda z, t: z[..., 0] * torch.nan)(KEEP),
+        "the output gave NaN for 30 of 30",
     ),
-    "an integer readout": (lambda: scorer(readout=lambda z, t: z.argmax(-1))(KEEP), "floating-point.*torch.int64"),
-    "a boolean readout": (lambda: scorer(readout=lambda z, t: z[..., 0] > 0)(KEEP), "floating-point.*torch.bool"),
-    "no readout": (lambda: scorer(readout=[]), "one readout or several, but got an empty list"),
+    "an integer output": (lambda: scorer(output=lambda z, t: z.argmax(-1))(KEEP), "floating-point.*torch.int64"),
+    "a boolean output": (lambda: scorer(output=lambda z, t: z[..., 0] > 0)(KEEP), "floating-point.*torch.bool"),
+    "no output": (lambda: scorer(output=[]), "one output or several, but got an empty list"),
     "an infinite cast": (
-        lambda: scorer(x=X.double(), reference=lambda x: x.new_full((), 1e300), precision=torch.float32),
+        lambda: scorer(x=X.double(), baseline=lambda x: x.new_full((), 1e300), precision=torch.float32),
         "the reference gives numbers that torch.float32.*cannot hold",
     ),
     "classes": (lambda: scorer(Net(lambda z: z.argmax(1))), "gave torch.int64 .*such as the predicted classes"),
@@ -1259,12 +1259,12 @@ def test_a_copy_in_a_lower_precision_is_as_near_as_when_it_was_made():
             return super().forward(x) + type(self).extra * x.mean((1, 2, 3))[:, None] * torch.arange(4)
 
     model = Switched().eval()
-    options = {"precision": torch.bfloat16, "readout": outputs.logit}
+    options = {"precision": torch.bfloat16, "output": outputs.logit}
     before = scorer(model, **options)(KEEP)
     for extra in (0.3, 3.0):
         Switched.extra = extra  # a class attribute, which nobody looks at
         torch.testing.assert_close(
-            scorer(model, **options)(KEEP), scorer(model, readout=outputs.logit)(KEEP), rtol=0.1, atol=0.05
+            scorer(model, **options)(KEEP), scorer(model, output=outputs.logit)(KEEP), rtol=0.1, atol=0.05
         )
     assert not torch.allclose(before, scorer(model, **options)(KEEP), atol=0.05)
 

@@ -132,7 +132,7 @@ def test_of_an_oracle_on_a_network_it_is_one():
     with torch.inference_mode():
         target = model(x).argmax(1)
     patches = segments.patches(16, 16, 4)
-    score = engine.scorer(model, x, target, segments=patches, reference=baselines.mean)
+    score = engine.scorer(model, x, target, segments=patches, baseline=baselines.mean)
     drop = influences(score, torch.rand(6, 16).sort(descending=True).values, 16).drop  # in the order of the patches
     assert (drop.sort(dim=1).values.diff() > 0).all()
     assert torch.equal(saco(score, drop, 16), torch.ones(6, dtype=torch.float64))

@@ -217,21 +217,21 @@ def trained() -> tuple[torch.nn.Module, Tensor, Tensor]:
 
 @pytest.fixture(scope="module")
 def complete(trained) -> Callable[..., Tensor]:
-    """What is read off the network for every subset of the patches, asked once for each readout: 131072 forwards."""
+    """What is read off the network for every subset of the patches, asked once for each output: 131072 forwards."""
     model, x, target = trained
 
     @functools.cache
-    def table(readout) -> Tensor:
-        return search.answers(engine.scorer(model, x, target, segments=PATCHES, readout=readout), 2, 16)
+    def table(output) -> Tensor:
+        return search.answers(engine.scorer(model, x, target, segments=PATCHES, output=output), 2, 16)
 
     return table
 
 
-@pytest.mark.parametrize("readout", [outputs.logit, outputs.probability])
-def test_annealing_of_sixteen_patches_is_within_one_percent_of_the_complete_search(readout, trained, complete):
+@pytest.mark.parametrize("output", [outputs.logit, outputs.probability])
+def test_annealing_of_sixteen_patches_is_within_one_percent_of_the_complete_search(output, trained, complete):
     model, x, target = trained
-    score, table = engine.scorer(model, x, target, segments=PATCHES, readout=readout), complete(readout)
-    temperature = 2.0 if readout is outputs.logit else 0.1
+    score, table = engine.scorer(model, x, target, segments=PATCHES, output=output), complete(output)
+    temperature = 2.0 if output is outputs.logit else 0.1
     bounds = {objective: search.bound(table, objective).sum(1) for objective in ("Mo", "Le")}
     for objective, bound in bounds.items():
         found = search.anneal(
@@ -245,9 +245,9 @@ def test_annealing_of_sixteen_patches_is_within_one_percent_of_the_complete_sear
     torch.testing.assert_close(value_of(score, found.order, "Le"), found.value, atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("readout", [outputs.logit, outputs.probability])
-def test_the_best_search_finds_the_optimum_of_sixteen_patches(readout, complete):
-    table = complete(readout)
+@pytest.mark.parametrize("output", [outputs.logit, outputs.probability])
+def test_the_best_search_finds_the_optimum_of_sixteen_patches(output, complete):
+    table = complete(output)
     found = search.best(search.lookup(table), 2, 16)
     short = search.optimum(table, "Le-Mo").value - found.value
     assert ((short > -1e-9) & (short < 0.01 * found.value)).all()

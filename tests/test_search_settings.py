@@ -36,14 +36,14 @@ def test_another_line_is_an_error_that_shows_one(line):
 
 def test_inputs_that_are_passed_over_are_not_asked_about():
     case = Case("resnet9", 16, "p", 3, 1, 1)
-    first = search_settings.subject(case._replace(inputs=5))
-    fresh = search_settings.subject(case, passed_over=2)
+    first = search_settings.task(case._replace(inputs=5))
+    fresh = search_settings.task(case, passed_over=2)
     assert fresh.images.tolist() == first.images[2:].tolist()
     assert fresh.network == case.called
     assert segments.count(fresh.segments) == 16
     assert bool((fresh.model(fresh.x).argmax(1) == fresh.target).all())
     with pytest.raises(ValueError, match="but 1003 are needed"):
-        search_settings.subject(Case("bilstm", 29, "p", 3, 1, 1), passed_over=1000)
+        search_settings.task(Case("bilstm", 29, "p", 3, 1, 1), passed_over=1000)
 
 
 def test_two_lines_that_ask_the_same_are_an_error_and_so_is_none():
@@ -55,11 +55,11 @@ def test_two_lines_that_ask_the_same_are_an_error_and_so_is_none():
 def test_a_network_or_a_number_of_features_that_is_not_there_is_an_error():
     case = Case("resnet9", 15, "p", 1, 1, 1)
     with pytest.raises(ValueError, match="32 × 32 pixels has no 15 square patches"):
-        search_settings.subject(case)
+        search_settings.task(case)
     with pytest.raises(ValueError, match="32 × 32 pixels has no 9 square patches"):
-        search_settings.subject(case._replace(features=9))
+        search_settings.task(case._replace(features=9))
     with pytest.raises(ValueError, match=r"there is no network resnet99: expected one of resnet9, .*now none"):
-        search_settings.subject(case._replace(network="resnet99"))
+        search_settings.task(case._replace(network="resnet99"))
 
 
 def test_photographs_are_passed_over_by_a_number_of_their_own(monkeypatch):
@@ -79,7 +79,7 @@ def test_photographs_are_passed_over_by_a_number_of_their_own(monkeypatch):
     data = dataclasses.replace(data, labels=labels)
     monkeypatch.setattr(search_settings.datasets, "load", lambda name, split, **_: data)
     monkeypatch.setattr(search_settings.pretrained, "load", lambda name: White(labels[0]))
-    found = search_settings.subject(
+    found = search_settings.task(
         Case("large", 16, "p", 3, 1, 1), photographed=["large"], passed_over=100, photographs_passed_over=2
     )
     assert found.images.tolist() == [4, 6, 8]
@@ -88,15 +88,15 @@ def test_photographs_are_passed_over_by_a_number_of_their_own(monkeypatch):
 
 def test_what_differs_in_training_is_of_resnet9_alone():
     case = Case("bilstm", 29, "p", 1, 1, 1)
-    changed = search_settings.subject(case, training={"epochs": 1})
+    changed = search_settings.task(case, training={"epochs": 1})
     assert all(
         torch.equal(a, b)
-        for a, b in zip(*(s.model.parameters() for s in (changed, search_settings.subject(case))), strict=True)
+        for a, b in zip(*(s.model.parameters() for s in (changed, search_settings.task(case))), strict=True)
     )
 
 
 def test_a_series_has_its_own_features():
     case = Case("bilstm", 29, "p", 2, 1, 1)
-    assert torch.equal(search_settings.subject(case).segments.unique(), torch.arange(29))
+    assert torch.equal(search_settings.task(case).segments.unique(), torch.arange(29))
     with pytest.raises(ValueError, match="bilstm has 29 features, not 30"):
-        search_settings.subject(case._replace(features=30))
+        search_settings.task(case._replace(features=30))

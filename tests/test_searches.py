@@ -80,7 +80,7 @@ def test_what_is_reached_is_told_by_questions_those_for_the_start_included():
 
 def compared(features=6, most=1e9):
     answers, images = table(3, features), torch.tensor([4, 0, 9])
-    settings = {"readout": probability, "most": most, "moves": 9, "seed": 1}
+    settings = {"output": probability, "most": most, "moves": 9, "seed": 1}
     return answers, images, searches.compare(search.lookup(answers), images, features, **settings)
 
 
@@ -105,7 +105,7 @@ def test_every_search_finds_orders_that_are_no_better_than_the_optimum_and_no_wo
 def test_none_gains_from_what_another_has_asked():
     answers, images, found = compared()
     asked_before = search.Remembered(search.lookup(answers))
-    settings = {"readout": probability, "most": 1e9, "moves": 9, "seed": 1}
+    settings = {"output": probability, "most": 1e9, "moves": 9, "seed": 1}
     for _ in range(2):
         again = searches.compare(asked_before, images, 6, **settings)
         assert {name: of.forwards for name, of in again.items()} == {name: of.forwards for name, of in found.items()}

@@ -352,7 +352,7 @@ def test_training_explaining_and_scoring_leave_padding_alone(learnable, unit):
     assert not attribution[~present].any(), "padding was relevant"
     most = attribution.argmax(1) // (1 if unit == "step" else 2)
     assert (most == 2).float().mean() > 0.9
-    score = engine.scorer(network, x, y, segments=test.features(), readout=outputs.hit)
+    score = engine.scorer(network, x, y, segments=test.features(), output=outputs.correct)
     left = remaining(score, attribution, torch.tensor([0.0, 0.5]), present=present).value.mean(0)
     assert left[0] == 1
     assert left[1] < 0.7

@@ -11,7 +11,7 @@ from torch import nn
 from faithlab import masks, segments
 from faithlab.metrics import METRICS, alignment, size
 from faithlab.metrics.size import Setting
-from faithlab.outputs import hit
+from faithlab.outputs import correct
 from faithlab.scores import Scores
 from faithstudy.claims import Claim
 from faithstudy.data import datasets
@@ -72,41 +72,41 @@ def case(monkeypatch):
 @pytest.mark.parametrize("data", [series(), texts(), images()], ids=lambda data: type(data).__name__)
 @pytest.mark.parametrize("left", [None, 5])
 def test_only_inputs_that_the_network_recognises_are_asked_about(case, data, left):
-    of = case(data, left=left).subject
+    of = case(data, left=left).task
     assert 10 < len(of.x) < 50, "some of the labels are those of the network, and some are not"
     whole = torch.ones(len(of.x), 1, segments.count(of.segments), dtype=torch.bool)
-    assert of.score(hit)(whole).all()
+    assert of.score(correct)(whole).all()
     assert torch.equal(of.target, data.labels[of.images])
-    few = case(data, most=4, left=left, among=30).subject
+    few = case(data, most=4, left=left, among=30).task
     assert len(few.x) == 4
     assert torch.equal(few.images, of.images[:4]), "fewer inputs are the first of more"
     assert not torch.equal(of.images, of.images.sort().values), "sets may be sorted by class"
-    assert set(case(data, left=left, among=30).subject.images.tolist()) < set(of.images.tolist())
+    assert set(case(data, left=left, among=30).task.images.tolist()) < set(of.images.tolist())
     assert (few.dataset, few.network) == ("drawn inputs", "sum")
 
 
 def test_what_the_set_says_of_an_image_is_known_and_nothing_of_others(case):
     of = case(images())
-    assert torch.equal(of.known, images().masks[of.subject.images].flatten(1))
-    assert torch.equal(of.subject.x, images().model_inputs(of.subject.images)), "nothing is blanked"
+    assert torch.equal(of.known, images().masks[of.task.images].flatten(1))
+    assert torch.equal(of.task.x, images().model_inputs(of.task.images)), "nothing is blanked"
     assert case(series()).known is None
 
 
 def test_texts_with_padding_are_left_out(case):
     of = case(texts())
-    assert of.subject.present.all()
-    assert not (of.subject.images % 3 == 0).any()
+    assert of.task.present.all()
+    assert not (of.task.images % 3 == 0).any()
 
 
 @pytest.mark.parametrize(("data", "blank"), [(series(), 0), (texts(), TextSet.MASK), (images(), 0)])
 def test_all_is_blank_but_the_run_that_is_known(case, data, blank):
     of = case(data, left=5)
-    at, whole = of.subject.images, data.model_inputs(of.subject.images)
+    at, whole = of.task.images, data.model_inputs(of.task.images)
     assert torch.equal(of.known, sizes.run(segments.count(data.features()), 5, at, seed=1))
     stays = segments.spread(of.known, data.features())
     stays = (stays[:, None] if whole.ndim == 4 else stays).expand_as(whole)
-    assert torch.equal(of.subject.x[stays], whole[stays])
-    assert (of.subject.x[~stays] == blank).all()
+    assert torch.equal(of.task.x[stays], whole[stays])
+    assert (of.task.x[~stays] == blank).all()
 
 
 def test_a_run_is_in_one_piece_anywhere_and_belongs_to_the_image():
@@ -162,9 +162,9 @@ def test_the_overlap_is_counted():
 
 
 def test_where_known_features_matter_alike_their_size_is_read_and_that_of_no_ranking_is_not():
-    subject, known = truth.closed_form(images=200)
+    task, known = truth.closed_form(images=200)
     asked = tuple(Setting(0.5, cap) for cap in (0.05, 0.1, 0.15)), torch.tensor(size.SIZES)
-    of = sizes.Case(subject, known, ("0", "1"), *asked, draws=4, explainers={}, groups=subject.segments, seed=0)
+    of = sizes.Case(task, known, ("0", "1"), *asked, draws=4, explainers={}, groups=task.segments, seed=0)
     rankings = of.rankings()
     scores = of.ask(rankings)
     row = of.row(scores, "truth", of.read(scores, "truth"))
@@ -177,16 +177,16 @@ def test_where_known_features_matter_alike_their_size_is_read_and_that_of_no_ran
     assert none["overlap"] == pytest.approx(0.25, abs=0.05)
     assert of.read(scores, "truth", torch.arange(50)).rows == 50
     how = {"fractions": asked[1], "settings": asked[0], "draws": 150}
-    one = sizes.of_one(subject, rankings["truth"], 7, **how)
+    one = sizes.of_one(task, rankings["truth"], 7, **how)
     assert one.rows == 150
     assert one.low - 1e-9 <= 0.25 <= one.high + 1e-9
 
 
 def test_a_case_asks_its_law_its_halves_and_single_inputs():
-    subject, known = truth.closed_form(images=200)
+    task, known = truth.closed_form(images=200)
     caps, fractions = tuple(Setting(0.5, cap) for cap in (0.05, 0.1, 0.15)), torch.tensor(size.SIZES)
     asked = (*caps, Setting(1.0, 0.1)), fractions
-    of = sizes.Case(subject, known, ("0", "1"), *asked, draws=4, explainers={}, groups=subject.segments, seed=0)
+    of = sizes.Case(task, known, ("0", "1"), *asked, draws=4, explainers={}, groups=task.segments, seed=0)
     rankings = of.rankings()
     scores = of.ask(rankings)
     table = sizes.tabulated([of], [rankings], scores).set_index("ranking")
@@ -195,7 +195,7 @@ def test_a_case_asks_its_law_its_halves_and_single_inputs():
     assert table.loc["truth", "read"].fraction == table.loc["truth", "size"]
     assert table["of"].tolist() == [of, of]
     assert [part.name for part in of.follows_the_law(scores)] == [
-        f"{subject.dataset}: {says}" for says in ("rises", "rises more", "falls", "falls more")
+        f"{task.dataset}: {says}" for says in ("rises", "rises more", "falls", "falls more")
     ]
 
     def holding(table):
@@ -273,6 +273,6 @@ def test_what_cannot_be_asked_is_an_error(case, options, message):
 
 @pytest.mark.parametrize("stay", [torch.ones(60, 19, dtype=torch.bool), torch.ones(60, 20)])
 def test_what_stays_is_a_bool_for_each_feature(case, stay):
-    whole = case(dataclasses.replace(series(), labels=(series().inputs.flatten(1).sum(1) > 0).long())).subject
+    whole = case(dataclasses.replace(series(), labels=(series().inputs.flatten(1).sum(1) > 0).long())).task
     with pytest.raises(ValueError, match=r"which features stay, bool \(60, 20\), but got"):
         sizes.blanked(whole, stay)

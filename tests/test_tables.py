@@ -8,7 +8,7 @@ import torch
 
 from faithlab import stats
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import published, tables
 from faithstudy.trials import masking, refined
 
@@ -268,8 +268,8 @@ def test_what_a_precision_moves_is_said_in_digits():
 
     whole = torch.arange(1.0, 5)[:, None] / 4
     x, target = whole * (1 + 1 / 512), torch.zeros(4, dtype=torch.int64)  # in bfloat16 it is whole
-    of = {precision: Subject(Doubled(), x, target, torch.arange(1), precision=precision) for precision in PRECISIONS}
-    exact, coarse = (tables.in_precision(subject) for subject in of.values())
+    of = {precision: Task(Doubled(), x, target, torch.arange(1), precision=precision) for precision in PRECISIONS}
+    exact, coarse = (tables.in_precision(task) for task in of.values())
     assert exact == "Forwards ran in float32, which moves the followed probability by 0.0000 on average."
     moved = ((2 * x).sigmoid() - (2 * whole).sigmoid()).mean()
     assert coarse == f"Forwards ran in bfloat16, which moves the followed probability by {moved:.4f} on average."

@@ -335,7 +335,7 @@ def test_a_text_is_learnt_explained_and_scored_without_its_padding(learnable):
     def left(model, ids, order, has, **options):
         mask = functools.partial(baselines.token, identity=TextSet.MASK)
         features = torch.arange(ids.shape[1])
-        score = engine.scorer(model, ids, y, segments=features, reference=mask, readout=outputs.probability)
+        score = engine.scorer(model, ids, y, segments=features, baseline=mask, output=outputs.probability)
         return remaining(score, order, torch.tensor([0.25, 0.5]), present=has, **options).value
 
     for model, options in ((network, {}), (tuned, {"alpha": 0.5, "cap": 0.3, "draws": 3})):

@@ -14,7 +14,7 @@ from faithlab import stats
 from faithlab.baselines import perturbed
 from faithlab.metrics import METRICS, evaluate, few_class, replacement_curves
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import claims, published, tables
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks import models
@@ -37,19 +37,19 @@ def network() -> nn.Module:
     return models.build("cnn3", classes=3, width=4).eval()
 
 
-def subject(data: ImageSet, places=slice(None)) -> Subject:
+def task(data: ImageSet, places=slice(None)) -> Task:
     at = torch.arange(len(data))[places]
     about = {"dataset": "noise", "network": "cnn3", "images": at}
-    return Subject(network(), data.model_inputs(at), data.labels[at], data.features(), **about)
+    return Task(network(), data.model_inputs(at), data.labels[at], data.features(), **about)
 
 
-def maps(of: Subject, **options) -> dict[str, torch.Tensor]:
+def maps(of: Task, **options) -> dict[str, torch.Tensor]:
     own = refined.explainers(layer="features", background=of.x[:2], steps=2)
     return tasks.attributions(of, refined.refined(own, samples=2, noise=0.1, **options))
 
 
 def test_all_combinations_of_the_paper_are_explained():
-    found = maps(subject(images()))
+    found = maps(task(images()))
     assert len(found) == 7 * 4 + 1
     assert {"BP", "BP + XRAI", "EG + SG²", "Random"} <= set(found)
     for name, attribution in found.items():
@@ -61,7 +61,7 @@ def test_all_combinations_of_the_paper_are_explained():
 
 def test_the_metric_applies_only_where_perturbed_images_were_made():
     data = images()
-    of = subject(data)
+    of = task(data)
     with pytest.raises(ValueError, match="no reference 'perturbed' for these inputs"):
         METRIC["Few-class Fidelity"](of, torch.rand(6, 144))
     with_images, _ = trial.perturbed(of, data)
@@ -70,8 +70,8 @@ def test_the_metric_applies_only_where_perturbed_images_were_made():
 
 def test_the_perturbed_images_leave_the_network_as_undecided_as_the_search_says():
     data = images()
-    of, found = trial.perturbed(subject(data, slice(1, 5)), data)
-    answers = of.model(of.references["perturbed"](of.x)).softmax(1)
+    of, found = trial.perturbed(task(data, slice(1, 5)), data)
+    answers = of.model(of.baselines["perturbed"](of.x)).softmax(1)
     expected = [literal.uncertainty(row) for row in answers.tolist()]
     assert found.uncertainty.tolist() == pytest.approx(expected, abs=1e-5)
 
@@ -83,21 +83,21 @@ def test_what_stands_in_is_seen_normalised():
     assert list(found) == ["black", "white", "mean", "blur"]
     assert all(stand_in.shape == pictures.shape for stand_in in found.values())
     torch.testing.assert_close(found["mean"].mean((2, 3)), pictures.mean((2, 3)))
-    of = trial.standing_in(subject(data), data, found)
-    torch.testing.assert_close(of.references["white"](of.x), torch.full_like(of.x, 2.0))
-    torch.testing.assert_close(of.references["black"](of.x), torch.full_like(of.x, -2.0))
+    of = trial.standing_in(task(data), data, found)
+    torch.testing.assert_close(of.baselines["white"](of.x), torch.full_like(of.x, 2.0))
+    torch.testing.assert_close(of.baselines["black"](of.x), torch.full_like(of.x, -2.0))
     torch.testing.assert_close(trial.as_seen(pictures, data), data.model_inputs())
 
 
 def test_the_full_search_finds_what_the_library_searches_and_counts_its_forwards():
     data = images()
-    of = subject(data)
+    of = task(data)
     full, pruned, found, rows = trial.searched(of, data)
     whole = perturbed.search(trial.intensities(data), trial.answer(of.model, data), prune=False)
     origin = torch.tensor(perturbed.ORIGINAL)
     assert torch.equal(origin[full.winner], whole.candidate)
     assert torch.equal(full.fallback, whole.fallback)
-    assert "perturbed" in pruned.references
+    assert "perturbed" in pruned.baselines
     values = {(block.labels["metric"], block.labels.get("variant")): block.values[:, 0] for block in rows}
     assert values["has a candidate", None].tolist() == (~whole.fallback).tolist()
     assert values["same winner", None].tolist() == (found.candidate == whole.candidate).tolist()
@@ -116,7 +116,7 @@ def test_the_full_search_finds_what_the_library_searches_and_counts_its_forwards
 
 def test_what_a_network_makes_of_stand_ins():
     data = images()
-    of, train = subject(data, slice(0, 4)), images(40)
+    of, train = task(data, slice(0, 4)), images(40)
     far = trial.novelty(of, data, train, background=40, neighbours=1)
     image = trial.intensities(data, of.images)
     assert far(image).abs().max() < 1e-3  # the first of the training images are these
@@ -143,19 +143,19 @@ def test_what_a_network_makes_of_stand_ins():
 
 def test_metrics_are_asked_under_each_reference():
     data = images()
-    of = trial.standing_in(subject(data), data, trial.plain(trial.intensities(data)))
+    of = trial.standing_in(task(data), data, trial.plain(trial.intensities(data)))
     some = {"random": torch.rand(6, 144, generator=torch.Generator().manual_seed(0))}
     found = trial.under(METRIC, of, some, ["black", "white"])
     assert found.labels("reference") == ["black", "white"]
     for name in ("black", "white"):
-        other = dataclasses.replace(of, references={"perturbed": of.references[name]})
+        other = dataclasses.replace(of, baselines={"perturbed": of.baselines[name]})
         expected = METRIC["Few-class Fidelity"](other, some["random"])
         torch.testing.assert_close(found.where(reference=name).blocks[0].values[:, 0], expected.float())
 
 
 def test_the_noise_is_judged_by_the_metric_of_smoothed_gradients():
     data = images()
-    of = trial.standing_in(subject(data), data, {"perturbed": trial.intensities(data) * 0})
+    of = trial.standing_in(task(data), data, {"perturbed": trial.intensities(data) * 0})
     found = refined.noise_levels(METRIC, of, [0.1, 0.3], samples=2)
     options = refined.refined({"BP": "gradient"}, samples=2, noise=0.3, refinements=["SG"])
     expected = METRIC["Few-class Fidelity"](of, tasks.attributions(of, options)["BP + SG"])
@@ -171,11 +171,11 @@ def test_the_noise_is_the_best_on_images_before_those_that_are_judged(monkeypatc
         return Scores.concat(Scores.of(torch.full((len(of.x),), -abs(x - 0.2)), level=x, **about) for x in levels)
 
     def named(network, places):
-        return dataclasses.replace(subject(data, places), network=network)
+        return dataclasses.replace(task(data, places), network=network)
 
     right = {("one",): torch.arange(9), ("other", "another"): torch.arange(9).flip(0)}  # by the networks of a training
     monkeypatch.setattr(refined, "recognised", lambda networks, count, data, least: right[tuple(networks)][:count])
-    monkeypatch.setattr(refined, "subject", lambda recipe, places, **_: named(recipe, places))
+    monkeypatch.setattr(refined, "task", lambda recipe, places, **_: named(recipe, places))
     monkeypatch.setattr(refined, "noise_levels", tried)
     asked = {"samples": 2, "precision": "float32"}
     trained = {("net", 0): "one", ("net", 1): "other", ("second", 1): "another"}
@@ -192,15 +192,15 @@ def test_the_noise_is_the_best_on_images_before_those_that_are_judged(monkeypatc
 def test_gradients_of_a_linear_network_are_steady_and_more_noise_moves_others_more():
     data = images()
     linear = nn.Sequential(nn.Flatten(), nn.Linear(3 * 144, 3)).eval()
-    found = refined.steadiness(dataclasses.replace(subject(data), model=linear), 0.5)
+    found = refined.steadiness(dataclasses.replace(task(data), model=linear), 0.5)
     torch.testing.assert_close(found.blocks[0].values, torch.ones(6, 1))
-    little, much = (refined.steadiness(subject(data), noise).blocks[0].values.mean() for noise in (0.01, 0.5))
+    little, much = (refined.steadiness(task(data), noise).blocks[0].values.mean() for noise in (0.01, 0.5))
     assert 1 > little > much
 
 
 def test_what_is_found_without_learning_is_of_other_weights_and_of_the_next_class():
     data = images()
-    of, explainers = subject(data), {"BP": "gradient"}
+    of, explainers = task(data), {"BP": "gradient"}
     found = truth.unlearned("overlap", of, explainers, data.masks, seed=3)
     assert found.labels("variant") == ["weights drawn anew", "the other class"]
     next_class = dataclasses.replace(of, target=torch.tensor([1, 2, 0, 1, 2, 0]))
@@ -222,7 +222,7 @@ def test_only_images_that_every_network_gets_right_are_used():
 
 def test_the_truth_is_aligned_with_itself_and_its_opposite_is_not():
     data = images()
-    of = subject(data)
+    of = task(data)
     known = truth.known(data.masks, of.images)
     for measure in truth.MEASURES:
         found = truth.aligned(measure, of, known, data.masks)
@@ -241,7 +241,7 @@ def test_known_orders_belong_to_the_image():
 
 def test_explanations_are_judged_beside_controls_and_known_orders():
     data = images()
-    of = trial.standing_in(subject(data), data, {"perturbed": trial.intensities(data) * 0})
+    of = trial.standing_in(task(data), data, {"perturbed": trial.intensities(data) * 0})
     found, scores = refined.judged(METRIC, of, {"BP": "gradient"}, "Dice", data.masks, seed=2)
     assert list(found) == ["BP", *refined.controls()]
     assert scores.labels("metric") == ["Few-class Fidelity", "Dice"]
@@ -277,7 +277,7 @@ def test_the_printed_agreement_of_gains_is_that_of_what_refinements_change():
 
 
 def test_areas_are_what_fidelity_is_made_of():
-    score = subject(images()).score(reference="mean")
+    score = task(images()).score(baseline="mean")
     attribution = torch.rand(6, 144, generator=torch.Generator().manual_seed(0))
     ends = [few_class.area(score, attribution, steps=4, direction=end) for end in ("MoRF", "LeRF")]
     torch.testing.assert_close(torch.stack(ends), torch.stack(few_class.areas(score, attribution, steps=4)[:2]))
@@ -497,14 +497,14 @@ def test_a_random_order_rarely_passes_for_agreement():
 
 
 def test_the_two_curves_end_where_their_areas_say():
-    of, _ = trial.perturbed(subject(images()), images())
+    of, _ = trial.perturbed(task(images()), images())
     some = {"BP": maps(of)["BP"]}
     asked = replacement_curves(4)
     found = evaluate(asked, of, some)
     for name, end in (("MIF", "MoRF"), ("LIF", "LeRF")):
         (block,) = found.where(metric=name)
         assert block.sizes == (0, 0.25, 0.5, 0.75, 1)
-        score = of.score(asked[name].readout, reference="perturbed")
+        score = of.score(asked[name].output, baseline="perturbed")
         direct = few_class.curve(score, some["BP"], steps=4, direction=end)
         torch.testing.assert_close(block.values, direct.to(block.values))
 

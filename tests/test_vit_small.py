@@ -164,7 +164,7 @@ def test_the_network_that_ships_recognises_what_it_was_trained_for():
 def test_networks_explain_images_of_the_data_that_they_were_trained_on():
     other = dataclasses.replace(recipes.VIT, data="cifar100")
     with pytest.raises(ValueError, match=r"expected networks trained on cifar10, .* but got \['cifar100-vit-"):
-        transformers.subjects(["vit"], "cifar10", 2, [recipes.VIT_SMALL, other])
+        transformers.tasks(["vit"], "cifar10", 2, [recipes.VIT_SMALL, other])
 
 
 def test_a_network_of_others_that_is_unknown_is_told():

@@ -1,4 +1,4 @@
-"""Explanation faithfulness on one engine: masks, readouts and metrics that agree on what they measure."""
+"""Explanation faithfulness on one engine: masks, outputs and metrics that agree on what they measure."""
 
 from importlib.util import find_spec
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from faithlab import explainers, rng, segments, stats, validation
 from faithlab.metrics import METRICS, Metric
 from faithlab.stats import sequential
-from faithlab.task import Remembered, Subject
+from faithlab.task import Remembered, Task
 
 Explained = Tensor | str | explainers.Explainer | tuple[str | explainers.Explainer, Mapping[str, Any]]
 """Attributions [B, F], or an explainer of `faithlab.explainers`, with its options where it has some."""
@@ -99,7 +99,7 @@ class Decision:
 
 def decide(
     metric: Metric | str,
-    subject: Subject,
+    task: Task,
     explainer_a: Explained,
     explainer_b: Explained,
     *,
@@ -128,7 +128,7 @@ def decide(
 
     Args:
         metric: of `faithlab.metrics`, or its name; one that summarises images by their mean or area.
-        subject: the inputs and networks; its images are the most that can be asked about.
+        task: the inputs and networks; its images are the most that can be asked about.
         explainer_a: the first explainer, or its attributions of all inputs [B, F].
         explainer_b: the second.
         names: what to call them; None: the names of the explainers, "a" and "b" where they have none.
@@ -147,7 +147,7 @@ def decide(
     given = (explainer_a, explainer_b)
     names = _names(given, names)
     for name in names:
-        if why := metric.obstacle(subject, name):
+        if why := metric.obstacle(task, name):
             raise ValueError(f"the metric does not apply: {why}")
     if metric.summary not in (stats.mean, stats.area):
         raise ValueError(
@@ -155,19 +155,19 @@ def decide(
             "after any number of them; compare this one with faithlab.stats.estimate"
         )
     for name, one in zip(names, given, strict=True):
-        if isinstance(one, Tensor) and (one.ndim != 2 or len(one) != len(subject.x)):
+        if isinstance(one, Tensor) and (one.ndim != 2 or len(one) != len(task.x)):
             raise ValueError(
-                f"{name}: expected an attribution for each of the {len(subject.x)} inputs, [{len(subject.x)}, "
+                f"{name}: expected an attribution for each of the {len(task.x)} inputs, [{len(task.x)}, "
                 f"features], but got {tuple(one.shape)}"
             )
-    looks = sequential.looks(first, _most(metric, subject, budget, first), growth)
+    looks = sequential.looks(first, _most(metric, task, budget, first), growth)
     nobody = torch.zeros(1, dtype=torch.int64)
-    order = rng.permutations(seed, nobody, nobody, len(subject.x)).flatten()[: looks[-1]].to(subject.x.device)
+    order = rng.permutations(seed, nobody, nobody, len(task.x)).flatten()[: looks[-1]].to(task.x.device)
     forwards = []
 
     def differences() -> Iterator[Tensor]:
         for start, stop in itertools.pairwise([0, *looks]):
-            part = subject.part(order[start:stop])
+            part = task.part(order[start:stop])
             maps = [_attribution(one, part, order[start:stop]) for one in given]
             values, asked = _asked(metric, part, maps, names)
             forwards.append(asked)
@@ -190,23 +190,23 @@ def _names(given: tuple[Explained, Explained], names: tuple[str, str] | None) ->
     return tuple(names)
 
 
-def _most(metric: Metric, subject: Subject, budget: int | None, first: int) -> int:
+def _most(metric: Metric, task: Task, budget: int | None, first: int) -> int:
     """Images that can be asked about."""
-    most = len(subject.x)
+    most = len(task.x)
     if budget is not None:
         validation.whole("budget, masked inputs to ask about,", budget, 1)
-        features = segments.count_of(subject.segments, subject.x)
-        most = min(most, budget // (2 * metric.forwards(features)))
+        features = segments.count_of(task.segments, task.x)
+        most = min(most, budget // (2 * metric.forward_passes(features)))
     if most < first:
         paid = "" if budget is None else f", and the budget of {budget} forwards for {most} images"
         raise ValueError(
-            f"expected images for the first look, {first} of them, but there are {len(subject.x)}{paid}; give more, or "
+            f"expected images for the first look, {first} of them, but there are {len(task.x)}{paid}; give more, or "
             "a smaller `first`"
         )
     return most
 
 
-def _attribution(one: Explained, part: Subject, places: Tensor) -> Tensor:
+def _attribution(one: Explained, part: Task, places: Tensor) -> Tensor:
     if isinstance(one, Tensor):
         return one[places.to(one.device)]
     name, options = one if isinstance(one, tuple) else (one, {})
@@ -214,12 +214,12 @@ def _attribution(one: Explained, part: Subject, places: Tensor) -> Tensor:
     return explainers.explain(*asked, images=part.images, **options)
 
 
-def _asked(metric: Metric, part: Subject, maps: list[Tensor], names: tuple[str, str]) -> tuple[list[Tensor], int]:
+def _asked(metric: Metric, part: Task, maps: list[Tensor], names: tuple[str, str]) -> tuple[list[Tensor], int]:
     """An image's number for each explainer, [B], and how many forwards they took; equal masks are asked once."""
 
     def score(name: str) -> Remembered:
         options = {"explainer": name, "exact": metric.exact}
-        return Remembered(part.score((metric.readout,), metric.reference, metric.network, **options), 1)
+        return Remembered(part.score((metric.output,), metric.baseline, metric.network, **options), 1)
 
     shared = metric.network != "retrained"
     scores = [score(names[0])] * 2 if shared else [score(name) for name in names]

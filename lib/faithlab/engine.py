@@ -22,16 +22,16 @@ from torch import Tensor, nn
 
 from faithlab import baselines, preparation, validation
 from faithlab import segments as segment_maps
-from faithlab.outputs import hit, log_odds, logit, probability
+from faithlab.outputs import correct, log_odds, logit, probability
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # element size -> integers of that size
 
-_PURE = {hit, log_odds, logit, probability}  # readouts that change nothing of what they are given
+_PURE = {correct, log_odds, logit, probability}  # outputs that change nothing of what they are given
 
 _PLANNED = {"cuda"}  # devices whose libraries plan a layer for the size of a batch
 
-Readout = Callable[[Tensor, Tensor], Tensor]
-Reference = Callable[[Tensor], Tensor]
+Output = Callable[[Tensor, Tensor], Tensor]
+Baseline = Callable[[Tensor], Tensor]
 
 
 class Score(Protocol):
@@ -78,8 +78,8 @@ def scorer(
     target: Tensor,
     *,
     segments: Tensor,
-    reference: Reference = baselines.zero,
-    readout: Readout | Sequence[Readout] = probability,
+    baseline: Baseline = baselines.zero,
+    output: Output | Sequence[Output] = probability,
     precision: torch.dtype | None = None,
     batch_size: int | None = None,
 ) -> Score:
@@ -91,12 +91,12 @@ def scorer(
         x: inputs [B, *S], on the model's device.
         target: [B] int64, the class to read off.
         segments: which elements form one feature, see `faithlab.segments`; F features.
-        reference: what stands in for a removed feature, see `faithlab.baselines`: inputs [B, *S] to one number, to one
+        baseline: what stands in for a removed feature, see `faithlab.baselines`: inputs [B, *S] to one number, to one
             input [*S], or to [1 or B, ...] that broadcasts to the inputs.
-        readout: what to read off the logits, see `faithlab.outputs`; several are read off the same forward, and score
-            then gives one more dimension, [B, M, readouts].
+        output: what to read off the logits, see `faithlab.outputs`; several are read off the same forward, and score
+            then gives one more dimension, [B, M, outputs].
         precision: of the forward; None: the model's own, whatever that is, so that a model in half precision answers as
-            it does by itself. The readout is always computed in float32. On a CUDA device PyTorch lets convolutions in
+            it does by itself. The output is always computed in float32. On a CUDA device PyTorch lets convolutions in
             float32 round to TF32, ten bits behind the point, in the model itself as here: where signs of small
             differences count, as in SaCo, say ``torch.backends.cudnn.allow_tf32 = False`` first.
         batch_size: masked inputs per forward; None chooses for the device. Halved and tried again when memory runs out.
@@ -106,32 +106,32 @@ def scorer(
 
     Raises:
         TypeError: no module, or what is no tensor, or no function.
-        ValueError: (here) shapes, devices or number formats that do not fit, NaN in x, a reference that is not finite,
+        ValueError: (here) shapes, devices or number formats that do not fit, NaN in x, a baseline that is not finite,
             a model that does not answer with logits, a target that is no class; (from score) a mask of the wrong shape
-            or type, NaN in the model's answer, a readout that does not give one number for each.
+            or type, NaN in the model's answer, an output that does not give one number for each.
     """
     check_inputs(x)
     check_targets(target, x)
     _check_tensor("segments", segments)
     if batch_size is not None:
         validation.whole("batch_size, masked inputs per forward,", batch_size, 1)
-    readouts = tuple(readout) if isinstance(readout, list | tuple) else (readout,)
-    several = (len(readouts),) if isinstance(readout, list | tuple) else ()
-    if not readouts:
-        raise ValueError("expected one readout or several, but got an empty list")
-    for name, given in [("reference", reference), *(("readout", each) for each in readouts)]:
+    outputs = tuple(output) if isinstance(output, list | tuple) else (output,)
+    several = (len(outputs),) if isinstance(output, list | tuple) else ()
+    if not outputs:
+        raise ValueError("expected one output or several, but got an empty list")
+    for name, given in [("baseline", baseline), *(("output", each) for each in outputs)]:
         if not callable(given):
             raise TypeError(f"expected {name} as a function, such as those of faithlab.{name}s, but got {given!r}")
     x, target, segments = x.detach().resolve_conj().resolve_neg(), target.clone(), segments.clone()
     features = segment_maps.count_of(segments, x)
-    stand_in = stand_in_of(reference, x)
+    stand_in = stand_in_of(baseline, x)
     prepared = preparation.prepared(model, _probe(x, stand_in, segments, batch_size), precision)
     if prepared.classes:
         check_classes(target, prepared.classes)
     if x.is_floating_point():
         x, stand_in = x.to(prepared.dtype), stand_in.to(prepared.dtype)
         if not bool(stand_in.isfinite().all()):
-            raise ValueError(f"the reference gives numbers that {prepared.dtype}, in which the model runs, cannot hold")
+            raise ValueError(f"the baseline gives numbers that {prepared.dtype}, in which the model runs, cannot hold")
     if not x.is_contiguous() and prepared.allowed < math.inf:
         few = x[: preparation.INPUTS]
         lying = [prepared.logits(part.clone()).double() for part in (few, few.contiguous())]
@@ -148,7 +148,7 @@ def scorer(
     difference = x.contiguous().view(kind) ^ stand_in
     spread = segment_maps.spreading(segments, x.device)
     limit = batch_size or _batch_size(x)
-    own = {each for each in readouts if isinstance(each, Hashable) and each in _PURE}
+    own = {each for each in outputs if isinstance(each, Hashable) and each in _PURE}
     name, compared = type(model).__name__, math.inf if prepared.allowed == math.inf else preparation.INPUTS
 
     odd: list[Tensor] = []  # of each block, whether a logit that matters is NaN or infinite
@@ -192,7 +192,7 @@ def scorer(
         if bool(answers.isnan().any()):
             if not any(map(bool, odd)):
                 raise ValueError(
-                    f"the readout gave NaN for {int(answers.isnan().sum())} of {answers.numel()} rows of logits that "
+                    f"the output gave NaN for {int(answers.isnan().sum())} of {answers.numel()} rows of logits that "
                     "are numbers"
                 )
             raise ValueError(
@@ -220,22 +220,22 @@ def scorer(
         if alone is not None:
             compare(alone, logits)
         logits = logits.view(*shape[:2], -1)
-        # A NaN in another class may not reach the readout, and an infinite logit is NaN only there.
+        # A NaN in another class may not reach the output, and an infinite logit is NaN only there.
         broken = logits.isnan().any(-1)
         odd.append((~logits.amax(-1).isfinite()).any())
         asked = target[positions][:, None].expand(shape[:2])
-        # Of anybody's readout it is not known whether it works in place.
-        read = [each(*((logits, asked) if each in own else (logits.clone(), asked.clone()))) for each in readouts]
+        # Of anybody's output it is not known whether it works in place.
+        read = [each(*((logits, asked) if each in own else (logits.clone(), asked.clone()))) for each in outputs]
         for given in read:
             if isinstance(given, Tensor) and not given.is_floating_point():
                 raise ValueError(
-                    f"expected the readout to give floating-point numbers, but it gave {given.dtype}; give "
+                    f"expected the output to give floating-point numbers, but it gave {given.dtype}; give "
                     "value.to(logits.dtype), or real numbers"
                 )
             if not isinstance(given, Tensor) or given.shape != shape[:2]:
                 came = tuple(given.shape) if isinstance(given, Tensor) else type(given).__name__
                 raise ValueError(
-                    f"expected the readout to give one number for each row of logits {tuple(logits.shape)}, but it "
+                    f"expected the output to give one number for each row of logits {tuple(logits.shape)}, but it "
                     f"gave {came}; it works on the last dimension, as those of faithlab.outputs do"
                 )
         read = [given.masked_fill(broken, torch.nan) for given in read]
@@ -307,11 +307,11 @@ def agreement(
     for p in (torch.float32, precision):
         prepared = preparation.prepared(model, x, p)
         answers.append(_logits(prepared, x, batch_size))
-    reference, other = answers
+    baseline, other = answers
     validation.whole("the number of inputs to agree on", len(x), 1)
-    check_classes(target, reference.shape[1])
-    change = (probability(reference, target) - probability(other, target)).abs()
-    same = (reference.argmax(-1) == other.argmax(-1)).float().mean()
+    check_classes(target, baseline.shape[1])
+    change = (probability(baseline, target) - probability(other, target)).abs()
+    same = (baseline.argmax(-1) == other.argmax(-1)).float().mean()
     return {"argmax": same.item(), "probability": change.mean().item(), "largest": change.max().item()}
 
 
@@ -414,30 +414,30 @@ def check_classes(target: Tensor, classes: int) -> None:
         )
 
 
-def stand_in_of(reference: Reference, x: Tensor) -> Tensor:
-    """What the reference gives for inputs [B, *S], as [1 or B, ...] that broadcasts to them."""
-    stand_in = reference(x.clone())  # which may work in place
-    _check_tensor("what the reference gives", stand_in)
+def stand_in_of(baseline: Baseline, x: Tensor) -> Tensor:
+    """What the baseline gives for inputs [B, *S], as [1 or B, ...] that broadcasts to them."""
+    stand_in = baseline(x.clone())  # which may work in place
+    _check_tensor("what the baseline gives", stand_in)
     stand_in = stand_in.detach()
     shape, one = tuple(stand_in.shape), tuple(x.shape[1:])
     if shape == one and shape[0] == len(x):
         raise ValueError(
-            f"the reference gives {shape} for inputs {tuple(x.shape)}: one for all inputs, or one part for each? Give "
+            f"the baseline gives {shape} for inputs {tuple(x.shape)}: one for all inputs, or one part for each? Give "
             f"it as many dimensions as the inputs have, {(1, *one)} for the first; keepdim=True keeps them"
         )
     fits = stand_in.ndim == x.ndim and all(size in (1, whole) for size, whole in zip(shape, x.shape, strict=True))
     if shape not in ((), one) and not fits:
         raise ValueError(
-            f"expected a reference of one number, of one input {one}, or one that broadcasts to the inputs "
+            f"expected a baseline of one number, of one input {one}, or one that broadcasts to the inputs "
             f"{tuple(x.shape)} with as many dimensions, but it gives {shape}"
         )
     if stand_in.device != x.device:
-        raise ValueError(f"the inputs are on {x.device}, but the reference gives numbers on {stand_in.device}")
+        raise ValueError(f"the inputs are on {x.device}, but the baseline gives numbers on {stand_in.device}")
     exact = x.is_floating_point() or torch.equal(stand_in.to(x.dtype).to(stand_in.dtype), stand_in)
     if stand_in.is_floating_point() != x.is_floating_point() or not exact:
-        raise ValueError(f"expected a reference of {x.dtype}, as the inputs are, but it gives {stand_in.dtype}")
+        raise ValueError(f"expected a baseline of {x.dtype}, as the inputs are, but it gives {stand_in.dtype}")
     if not bool(stand_in.isfinite().all()):
-        raise ValueError("the reference gives numbers that are not finite; repair it, or the inputs that it is made of")
+        raise ValueError("the baseline gives numbers that are not finite; repair it, or the inputs that it is made of")
     return stand_in.to(x.dtype).view(*[1] * (x.ndim - stand_in.ndim), *shape)
 
 

@@ -25,7 +25,7 @@ def log_odds(logits: Tensor, target: Tensor) -> Tensor:
     return logit(logits, target) - others.logsumexp(-1)
 
 
-def hit(logits: Tensor, target: Tensor) -> Tensor:
+def correct(logits: Tensor, target: Tensor) -> Tensor:
     """1 where the target has the highest logit (the lowest class wins a tie), else 0: the accuracy's summand."""
     return (logits.argmax(-1) == target).to(logits.dtype)
 

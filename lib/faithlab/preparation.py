@@ -752,7 +752,7 @@ def _prepared(model: nn.Module, x: Tensor, precision: torch.dtype | None) -> Pre
             error.add_note(f"this is the model itself, in eval mode, asked about inputs {tuple(x.shape)} {x.dtype}")
             if not x.is_floating_point() and not x.is_complex():
                 error.add_note(
-                    f"they hold numbers from {x.min()} to {x.max()}, the reference's among them; token ids stay whole "
+                    f"they hold numbers from {x.min()} to {x.max()}, the baseline's among them; token ids stay whole "
                     "numbers, but pixels and measurements are given as x.float()"
                 )
             raise

@@ -1,7 +1,7 @@
 """What is explained and measured: inputs, their target, and the networks that are asked about them.
 
-A `Subject` hands out `score` by readout, reference and network, and keeps the scorers that it made. Metrics, searches
-and trials are put to a subject, so that each of them asks rightly without being told how.
+A `Task` hands out `score` by output, baseline and network, and keeps the scorers that it made. Metrics, searches
+and trials are put to a task, so that each of them asks rightly without being told how.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ retrained without what an explainer calls relevant."""
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class Task:
     """Inputs, and the network that is asked about them, with its companions.
 
     Attributes:
@@ -37,7 +37,7 @@ class Subject:
         present: [B, F] bool, which features an input has; None: all.
         tuned: the network fine-tuned on random masks; None: there is none.
         retrained: ROAR's network of every explainer that has one.
-        references: what a reference's name stands for with these inputs, see `faithlab.baselines.NAMED`. For token
+        baselines: what a baseline's name stands for with these inputs, see `faithlab.baselines.NAMED`. For token
             ids all of them are a token.
         precision: of forwards; None: the model's own. Where a metric asks for exact answers it is not used.
     """
@@ -53,14 +53,14 @@ class Subject:
     present: Tensor | None = None
     tuned: nn.Module | None = None
     retrained: Mapping[str, nn.Module] = field(default_factory=dict)
-    references: Mapping[str, engine.Reference] = field(default_factory=lambda: baselines.NAMED)
+    baselines: Mapping[str, engine.Baseline] = field(default_factory=lambda: baselines.NAMED)
     precision: torch.dtype | None = None
     _scorers: dict[tuple, engine.Score] = field(default_factory=dict, init=False, repr=False)
-    # The reference and the network of each scorer.
+    # The baseline and the network of each scorer.
     _held: dict[tuple, tuple[object, object]] = field(default_factory=dict, init=False, repr=False)
     # What the scorers were made of, as it was: the inputs, and each network.
     _asked: dict[object, object] = field(default_factory=dict, init=False, repr=False)
-    # By the name of a reference, the inputs as they were, and the reference of all of them.
+    # By the name of a baseline, the inputs as they were, and the baseline of all of them.
     _stand_ins: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -86,9 +86,9 @@ class Subject:
         if there is not None and not (isinstance(there, Tensor) and there.dtype == torch.bool and there.ndim == 2):
             came = f"{there.dtype} {tuple(there.shape)}" if isinstance(there, Tensor) else type(there).__name__
             raise ValueError(f"expected present as a bool tensor, inputs x features, or None for all, but got {came}")
-        named = self.references if isinstance(self.references, Mapping) else {"": None}
-        if not all(callable(reference) for reference in named.values()):
-            raise TypeError(f"expected references as functions by name, but got {self.references!r}")
+        named = self.baselines if isinstance(self.baselines, Mapping) else {"": None}
+        if not all(callable(baseline) for baseline in named.values()):
+            raise TypeError(f"expected baselines as functions by name, but got {self.baselines!r}")
 
     def _forget_what_changed(self, network: nn.Module) -> None:
         """Drop all scorers if inputs, or a network that is asked again, are not as they were, or nobody can tell."""
@@ -115,8 +115,8 @@ class Subject:
         """Whether an input lacks features that others have."""
         return self.present is not None and not bool(self.present.all())
 
-    def part(self, places: Tensor) -> "Subject":
-        """The same networks with some of the inputs, at positions [n] int64, each with its own reference.
+    def part(self, places: Tensor) -> "Task":
+        """The same networks with some of the inputs, at positions [n] int64, each with its own baseline.
 
         Raises:
             ValueError: what is no positions of inputs.
@@ -135,34 +135,34 @@ class Subject:
             target=self.target[places],
             images=self.images[at],
             present=present,
-            references={name: functools.partial(self._of_part, name, places) for name in self.references},
+            baselines={name: functools.partial(self._of_part, name, places) for name in self.baselines},
         )
 
     def _of_part(self, name: str, places: Tensor, x: Tensor) -> Tensor:
-        """A reference of some inputs. That of all is made once: it may have been made for exactly these."""
+        """A baseline of some inputs. That of all is made once: it may have been made for exactly these."""
         if not torch.equal(self.x[places], x):
-            raise ValueError("the inputs of the subject that this is a part of have changed since; take the part again")
+            raise ValueError("the inputs of the task that this is a part of have changed since; take the part again")
         of, whole = self._stand_ins.get(name, (None, None))
         if of is None or not torch.equal(of, self.x):
             of = self.x.clone()
-            whole = engine.stand_in_of(self.references[name], of)
+            whole = engine.stand_in_of(self.baselines[name], of)
             self._stand_ins[name] = of, whole
         return whole[places] if len(whole) == len(self.x) else whole
 
-    def missing(self, reference: str, network: Network, explainer: str | None = None) -> str | None:
-        """Why a network or a reference cannot be asked; None: it can."""
+    def missing(self, baseline: str, network: Network, explainer: str | None = None) -> str | None:
+        """Why a network or a baseline cannot be asked; None: it can."""
         if network == "fine-tuned" and self.tuned is None:
             return "no network that was fine-tuned on random masks"
         if network == "retrained" and explainer not in self.retrained:
             return f"no network retrained for {explainer or 'an explainer'}"
-        if reference not in self.references:
-            return f"no reference {reference!r} for these inputs"
+        if baseline not in self.baselines:
+            return f"no baseline {baseline!r} for these inputs"
         return None
 
     def score(
         self,
-        readout: engine.Readout | Sequence[engine.Readout] = probability,
-        reference: str = "zero",
+        output: engine.Output | Sequence[engine.Output] = probability,
+        baseline: str = "zero",
         network: Network = "original",
         *,
         explainer: str | None = None,
@@ -171,26 +171,26 @@ class Subject:
         """The answers to keep-masks, see `faithlab.engine.scorer`; made once, and anew if something has changed.
 
         Each call looks whether the network, the inputs, the target and the segments are as they were, and whether the
-        reference is the same function; if not, or where nobody can tell, as with a network that has hooks, scorers are
-        made anew. One that was handed out before answers for what it was made of, also of its reference.
+        baseline is the same function; if not, or where nobody can tell, as with a network that has hooks, scorers are
+        made anew. One that was handed out before answers for what it was made of, also of its baseline.
 
         Args:
-            readout: what to read off, or several.
-            reference: what stands in for a removed feature, by its name in `references`.
+            output: what to read off, or several.
+            baseline: what replaces a removed feature, by its name in `baselines`.
             network: which network to ask.
             explainer: whose retrained network.
-            exact: float32, whatever the subject's precision; on a CUDA device see `faithlab.engine.scorer`.
+            exact: float32, whatever the task's precision; on a CUDA device see `faithlab.engine.scorer`.
 
         Raises:
-            ValueError: this subject has no such network or reference, and what `faithlab.engine.scorer` raises.
+            ValueError: this task has no such network or baseline, and what `faithlab.engine.scorer` raises.
         """
-        if why := self.missing(reference, network, explainer):
-            raise ValueError(f"{self.network} on {self.dataset}: {why}; give it to the Subject")
-        readout = readout if callable(readout) else tuple(readout)
+        if why := self.missing(baseline, network, explainer):
+            raise ValueError(f"{self.network} on {self.dataset}: {why}; give it to the Task")
+        output = output if callable(output) else tuple(output)
         precision = torch.float32 if exact else self.precision
         models = {"original": self.model, "fine-tuned": self.tuned, "retrained": self.retrained.get(explainer)}
-        model, stand_in = models[network], self.references[reference]
-        key = (readout, id(stand_in), id(model), precision)
+        model, stand_in = models[network], self.baselines[baseline]
+        key = (output, id(stand_in), id(model), precision)
         changes = isinstance(model, nn.Module) and isinstance(self.target, Tensor)
         if changes and isinstance(self.segments, Tensor):  # else the scorer says what is wrong
             self._forget_what_changed(model)
@@ -200,8 +200,8 @@ class Subject:
                 self.x,
                 self.target,
                 segments=self.segments,
-                reference=stand_in,
-                readout=readout,
+                baseline=stand_in,
+                output=output,
                 precision=precision,
             )
             self._held[key] = stand_in, model  # so that nothing else gets their ids
@@ -212,35 +212,35 @@ _ODD = (-7046029254386353131, 4354685564936845355, -4417276706812531889)  # mixe
 
 
 class Remembered:
-    """A score of several readouts that asks the network about a mask only once.
+    """A score of several outputs that asks the network about a mask only once.
 
     A mask is known by a 64-bit number made of sums of random numbers of its kept features: of ten million different
     masks, two are taken for one with a probability of 3e-6. When more than `most` answers are known, all are forgotten.
 
     Args:
-        score: of several readouts.
-        readouts: how many.
+        score: of several outputs.
+        outputs: how many.
         most: answers to keep.
     """
 
-    def __init__(self, score: engine.Score, readouts: int, most: int = 1 << 22):
-        self._score, self._readouts, self._most = score, readouts, most
+    def __init__(self, score: engine.Score, outputs: int, most: int = 1 << 22):
+        self._score, self._readouts, self._most = score, outputs, most
         self._numbers: Tensor | None = None
         self.classes = getattr(score, "classes", None)
         self._check = getattr(score, "check", lambda keep, positions: None)
         self.asked = 0  # masks that the network was asked about
 
-    def of(self, readout: int) -> engine.Score:
-        """The score of one of the readouts, with its errors."""
+    def of(self, output: int) -> engine.Score:
+        """The score of one of the outputs, with its errors."""
 
         def score(keep: Tensor, positions: Tensor | None = None) -> Tensor:
-            return self(keep, positions)[..., readout]
+            return self(keep, positions)[..., output]
 
         score.classes = self.classes
         return score
 
     def __call__(self, keep: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Keep [B, M, F] bool -> [B, M, readouts], or keep [R, F] and positions [R] -> [R, readouts]."""
+        """Keep [B, M, F] bool -> [B, M, outputs], or keep [R, F] and positions [R] -> [R, outputs]."""
         self._check(keep, positions)
         shape = keep.shape[:-1]
         if positions is None:

@@ -1,6 +1,6 @@
 """The kinds of network that the examination asks: convolutional, a Vision Transformer, and LSTMs for series and texts.
 
-A network is named by its model and its training seed, such as "resnet9 1". `asked` makes the subject, with the
+A network is named by its model and its training seed, such as "resnet9 1". `asked` makes the task, with the
 companions and references that the trials need, and says which explainers apply.
 """
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from faithlab import baselines, segments, stats
 from faithlab.metrics import Metric
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import recipes, tables
 from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
@@ -71,14 +71,14 @@ class Asked:
     Attributes:
         kind: its kind.
         seed: it was trained with.
-        subject: the inputs, the network and its companions.
+        task: the inputs, the network and its companions.
         explainers: by name.
         count: what gives `right`, which takes seconds and is not asked for everywhere.
     """
 
     kind: Kind
     seed: int
-    subject: Subject
+    task: Task
     explainers: Mapping[str, tasks.Chosen]
     count: Callable[[], tuple[stats.Estimate, ...]]
 
@@ -93,7 +93,7 @@ class Asked:
         found = {"kind": self.kind.name, "network": self.kind.about, "training seed": self.seed}
         shares = (*map(tables.share, self.right), *("not known", "there is none")[len(self.right) :])
         found |= dict(zip(("recognises", "fine-tuned"), shares, strict=True))
-        return found | {"explained": len(self.subject.x), "features": segments.count(self.subject.segments)}
+        return found | {"explained": len(self.task.x), "features": segments.count(self.task.segments)}
 
 
 def named(network: str) -> tuple[str, int]:
@@ -134,20 +134,20 @@ def asked(network: str, parameters: Mapping[str, Any]) -> Asked:
     if data.inputs.ndim == 4:
         options["features"] = segments_of(data.inputs.shape[-1], parameters["side"])
     places = chosen(data, parameters["images"], LONG.get(recipe.data, 1))
-    subject = tasks.subject(recipe, places, about="prediction", data=data, **options)
+    task = tasks.task(recipe, places, about="prediction", data=data, **options)
     if data.inputs.ndim == 4:
-        subject, _ = perturbed(subject, data)
+        task, _ = perturbed(task, data)
         blur = partial(baselines.blur, sigma=data.inputs.shape[-1] / 8)
-        subject = replace(subject, references={**subject.references, "blur": blur})
+        task = replace(task, baselines={**task.baselines, "blur": blur})
     found = {name: explainer(name, parameters["steps"]) for name in parameters["explainers"][model]}
 
     def count() -> tuple[stats.Estimate, ...]:
-        return tuple(recognised(of, data, subject) for of in (subject.model, subject.tuned))
+        return tuple(recognised(of, data, task) for of in (task.model, task.tuned))
 
-    return Asked(kind, seed, subject, found, count)
+    return Asked(kind, seed, task, found, count)
 
 
-def sample(model: str) -> Subject:
+def sample(model: str) -> Task:
     """Two inputs of a kind, and its network with random weights, to see whether what is a reader's own fits them.
 
     Nothing is trained for it: what the network takes and gives is what a trained one does.
@@ -165,7 +165,7 @@ def sample(model: str) -> Subject:
     places = chosen(data, 2, LONG.get(recipe.data, 1))
     x, present = data.model_inputs(places).to(device), data.present(places)
     token = partial(baselines.token, identity=data.ABSENT)
-    return Subject(
+    return Task(
         network,
         x,
         logits(network, x).argmax(1),
@@ -175,7 +175,7 @@ def sample(model: str) -> Subject:
         network=KINDS[model].about,
         images=places,
         present=None if present is None else present.to(device),
-        references=baselines.NAMED if x.is_floating_point() else dict.fromkeys(baselines.NAMED, token),
+        baselines=baselines.NAMED if x.is_floating_point() else dict.fromkeys(baselines.NAMED, token),
     )
 
 
@@ -221,13 +221,13 @@ def occlusion(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Te
     return lost.view(len(x), T, *(1 for _ in x.shape[2:]))
 
 
-def recognised(model: nn.Module, data: LabelledSet, subject: Subject) -> stats.Estimate:
+def recognised(model: nn.Module, data: LabelledSet, task: Task) -> stats.Estimate:
     """How many of the first test examples a network recognises."""
     seen = torch.arange(min(RECOGNISED, len(data)))
     seen = tasks.evenly(torch.arange(len(data)), len(seen))
-    x = data.model_inputs(seen).to(subject.x.device)
+    x = data.model_inputs(seen).to(task.x.device)
     hits = logits(model, x).argmax(1).cpu() == data.labels[seen]
-    return stats.estimate(Scores.of(hits, images=seen, metric="accuracy", **subject.labels))
+    return stats.estimate(Scores.of(hits, images=seen, metric="accuracy", **task.labels))
 
 
 def own(named: str, what: str) -> Callable | Metric:
@@ -324,14 +324,14 @@ def yours(model: str, data: str, parameters: Mapping[str, Any]) -> Asked:
             f"feature is {'a square of pixels' if x.ndim == 4 else 'a time step'}"
         )
     name = model.rpartition(":")[2]
-    subject = Subject(found, x, predicted, features, Path(data.rpartition(":")[0] or data).stem, name, references=named)
+    task = Task(found, x, predicted, features, Path(data.rpartition(":")[0] or data).stem, name, baselines=named)
     right = ()
     if y is not None:
         hits = predicted.cpu() == y[: len(x)]
-        right = (stats.estimate(Scores.of(hits, images=subject.images, metric="accuracy", **subject.labels)),)
+        right = (stats.estimate(Scores.of(hits, images=task.images, metric="accuracy", **task.labels)),)
     about = f"{name} of yours; {'squares of pixels' if x.ndim == 4 else 'time steps'}"
     known = {n: explainer(n, parameters["steps"]) for n in parameters["explainers"]["yours"]}
-    return Asked(Kind("yours", name, about, recipes.RESNET9), 0, subject, known, lambda: right)
+    return Asked(Kind("yours", name, about, recipes.RESNET9), 0, task, known, lambda: right)
 
 
 def source(data: str) -> Callable | None:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from faithlab.explainers import Explainer
 from faithlab.metrics import METRICS, Metric
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import architectures, execute, paths, profiles
 from faithstudy.data import datasets
 from faithstudy.parameters import given as read_parameters
@@ -170,19 +170,19 @@ def check(
     print("Asking it of a few inputs first", file=sys.stderr)
     if model:
         one = architectures.yours(model, data, parameters)
-        samples = {"yours": (one.subject, {**mine, **one.explainers})}
+        samples = {"yours": (one.task, {**mine, **one.explainers})}
     else:
         samples = {of: (architectures.sample(of), mine) for of in asked}
     failed: dict[str, ValueError] = {}
     slow = 0.0
-    for of, (subject, explainers) in samples.items():
+    for of, (task, explainers) in samples.items():
         try:
             if metric:
                 began = time.perf_counter()
-                _ask({name: found["metric"]}, subject, metric)
-                slow = max(slow, (time.perf_counter() - began) / examination.CHECKED / len(subject.x))
+                _ask({name: found["metric"]}, task, metric)
+                slow = max(slow, (time.perf_counter() - began) / examination.CHECKED / len(task.x))
             for one, chosen in explainers.items():
-                _explain({one: chosen}, subject, explainer)
+                _explain({one: chosen}, task, explainer)
         except ValueError as error:
             failed[of] = error
     for of, error in failed.items():
@@ -216,10 +216,10 @@ def _loaded(named: Mapping[str, str]) -> dict[str, Callable | Metric]:
     return found
 
 
-def _ask(metrics: Mapping[str, Metric], subject: Subject, named: str) -> None:
+def _ask(metrics: Mapping[str, Metric], task: Task, named: str) -> None:
     """As `examination.check`, of a metric of a reader's own: it says where in the file it failed."""
     try:
-        examination.check(metrics, subject)
+        examination.check(metrics, task)
     except ValueError as error:
         if not error.__cause__:
             raise
@@ -233,14 +233,14 @@ def _ask(metrics: Mapping[str, Metric], subject: Subject, named: str) -> None:
     ) from cause
 
 
-def _explain(explainers: Mapping[str, Chosen], subject: Subject, named: str) -> None:
-    """Look at explanations of a subject, of explainers that may be a reader's own."""
+def _explain(explainers: Mapping[str, Chosen], task: Task, named: str) -> None:
+    """Look at explanations of a task, of explainers that may be a reader's own."""
     try:
-        attributions = tasks.attributions(subject, {**explainers, RANDOM: "random"})
+        attributions = tasks.attributions(task, {**explainers, RANDOM: "random"})
     except (Exception, SystemExit) as error:
         why = architectures.said(error, named)
         raise ValueError(f"the explainer {next(iter(explainers))!r} fails on two inputs: {why}") from error
-    examination.check_explanations(attributions, subject)
+    examination.check_explanations(attributions, task)
 
 
 def _looked_at(explainer: Explainer) -> Explainer:
@@ -291,8 +291,8 @@ def summary(tables: Path, metric: str = "", explainer: str = "", model: str = ""
     found: dict[str, Any] = {}
     if metric:
         name, own = metric.rpartition(":")[2], architectures.own(metric, "metric")
-        readout = getattr(own.readout, "__name__", str(own.readout))
-        asked = {"readout": readout, "reference": own.reference, "network": own.network, "better": own.better}
+        output = getattr(own.output, "__name__", str(own.output))
+        asked = {"output": output, "reference": own.baseline, "network": own.network, "better": own.better}
         found["metric"] = {"name": name, **asked, "trials": rows("trust", name), "price": rows("price", name)}
     if explainer:
         found["explainer"] = {"name": explainer.rpartition(":")[2], "report": rows("report", None)}

@@ -264,7 +264,7 @@ def introduced(recognised: Scores, images: int, recorded: Scores | None = None) 
     """Sentences for a page: how many test images each network recognises, and what it is that it explains.
 
     Args:
-        recognised: of `faithstudy.trials.transformers.subjects`.
+        recognised: of `faithstudy.trials.transformers.tasks`.
         images: how many are explained.
         recorded: the same of the recorded run.
     """

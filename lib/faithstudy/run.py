@@ -33,7 +33,7 @@ import torch
 from pandas.io.formats.style import Styler
 
 from faithlab.scores import COLUMNS, Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import diagnostics, paths, profiles, provenance
 from faithstudy.claims import Claim, Part, Verdict, error_rate
 from faithstudy.diagnostics import Reason
@@ -197,32 +197,32 @@ class Run:
         self._made.add(path)
         return made
 
-    def by_images(self, step: str, subjects: Sequence[Subject], ask: Callable[[Subject], Scores]) -> Scores:
-        """The long table of what is asked about every image of some subjects: the longest step of a page.
+    def by_images(self, step: str, tasks: Sequence[Task], ask: Callable[[Task], Scores]) -> Scores:
+        """The long table of what is asked about every image of some tasks: the longest step of a page.
 
-        `parts` in ``notebooks/profiles.yml`` says in how many blocks of images it is made; each of every subject is
+        `parts` in ``notebooks/profiles.yml`` says in how many blocks of images it is made; each of every task is
         `kept`. Jobs of the pipeline make the blocks ahead, a part each. Such a job ends here, so that a page calls this
         once, and what stands above it is made by every job: what is long of that is `kept`, too.
 
         Args:
             step: its name on this page.
-            subjects: a network each, with all images.
-            ask: the rows of a subject. It is given parts of the above, see `Subject.part`. What it says of an image
+            tasks: a network each, with all images.
+            ask: the rows of a task. It is given parts of the above, see `Task.part`. What it says of an image
                 does not depend on the others, beyond rounding.
 
         Returns:
-            The blocks below each other: the images of each subject in their order.
+            The blocks below each other: the images of each task in their order.
 
         Raises:
             PartMade: this is the job of a part, and the part is made.
         """
         part, parts = self._part or (None, profiles.needs(self.name).parts.get(self.profile, 1))
         tables = []
-        for number, subject in enumerate(subjects, start=1):
-            blocks = torch.arange(len(subject.x)).tensor_split(min(parts, len(subject.x)))
+        for number, task in enumerate(tasks, start=1):
+            blocks = torch.arange(len(task.x)).tensor_split(min(parts, len(task.x)))
             for block, images in enumerate(blocks, start=1):
                 if part in (None, block):
-                    make = partial(lambda of, images: ask(of.part(images) if parts > 1 else of), subject, images)
+                    make = partial(lambda of, images: ask(of.part(images) if parts > 1 else of), task, images)
                     tables.append(self.kept(f"{step} of network {number}, {block} of {parts}", make))
         if self._part:
             shutil.rmtree(self.folder)

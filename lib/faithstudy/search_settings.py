@@ -1,4 +1,4 @@
-"""What the pages on searches search: a network by name, so many features of so many inputs, a readout, and how long."""
+"""What the pages on searches search: a network by name, so many features of so many inputs, an output, and how long."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from faithlab import segments
 from faithlab.outputs import logit, probability
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import profiles, recipes
 from faithstudy.data import datasets
 from faithstudy.networks import folds, pretrained
 from faithstudy.networks.training import Recipe
 from faithstudy.trials import tasks
 
-READOUTS = {"p": probability, "y": logit}
+OUTPUTS = {"p": probability, "y": logit}
 """By the paper's suffixes."""
 
 PHOTOGRAPHS = "imagenet-foolbox"
@@ -31,7 +31,7 @@ class Case(NamedTuple):
     """Of `faithstudy.recipes.RECIPES`; resnet18, of clothes in 28 x 28 pixels; or one that others trained."""
     features: int
     """Of an input: square patches of an image, else the input's own."""
-    readout: str
+    output: str
     """p: the probability of the class; y: its logit."""
     inputs: int
     """That the network recognises."""
@@ -48,7 +48,7 @@ class Case(NamedTuple):
     @property
     def called(self) -> str:
         """The network that is asked in this way: each counts as a network of its own."""
-        return f"{self.maker}, {self.features} features, {READOUTS[self.readout].__name__}"
+        return f"{self.maker}, {self.features} features, {OUTPUTS[self.output].__name__}"
 
 
 def cases(lines: Collection[str]) -> list[Case]:
@@ -61,7 +61,7 @@ def cases(lines: Collection[str]) -> list[Case]:
     for line in lines:
         words = [int(word) if word.isdecimal() else word for word in line.split()]
         kinds = [type(word) for word in words]
-        if kinds != [str, int, str, int, int, int] or words[2] not in READOUTS or 0 in words:
+        if kinds != [str, int, str, int, int, int] or words[2] not in OUTPUTS or 0 in words:
             raise ValueError(
                 f"expected a network, features, p or y, inputs, forwards for each and proposals of annealing, such as "
                 f"'resnet9 16 p 24 900 210', but got {line!r}"
@@ -72,7 +72,7 @@ def cases(lines: Collection[str]) -> list[Case]:
     return found
 
 
-def subject(
+def task(
     case: Case,
     *,
     photographed: Collection[str] = (),
@@ -80,7 +80,7 @@ def subject(
     passed_over: int = 0,
     photographs_passed_over: int = 0,
     precision: str = "float32",
-) -> Subject:
+) -> Task:
     """The network of a case with inputs that it recognises.
 
     Args:
@@ -89,7 +89,7 @@ def subject(
         training: what differs from the recipe of ResNet-9, see `faithstudy.recipes.changed`.
         passed_over: of the inputs that a network recognises the first, which are not asked about.
         photographs_passed_over: of photographs.
-        precision: see `faithstudy.trials.tasks.subject`.
+        precision: see `faithstudy.trials.tasks.task`.
 
     Raises:
         ValueError: there is no such network; the input has another number of features; the network recognises fewer
@@ -110,7 +110,7 @@ def subject(
         network = recipes.changed(_recipes()[case.network], (training or {}) if case.network == "resnet9" else {})
         about = {}
         places = tasks.recognised(network, least, least=least)[passed_over:]
-    found = tasks.subject(network, places, name=case.called, precision=precision, **about)
+    found = tasks.task(network, places, name=case.called, precision=precision, **about)
     if found.x.ndim == 4:
         size, across = found.x.shape[-2:], round(case.features**0.5)
         if across**2 != case.features or any(pixels % across for pixels in size):

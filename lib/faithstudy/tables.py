@@ -15,7 +15,7 @@ from faithlab.metrics import Metric
 from faithlab.scores import Scores
 from faithlab.stats import Estimate
 from faithlab.stats.samples import Function, Statistic
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import published
 from faithstudy.display_names import named
 from faithstudy.trials.comparisons import in_one_sign
@@ -522,8 +522,8 @@ def across_images(
     return text + (": " + "; ".join(clear) if clear else "") + "."
 
 
-def in_precision(subject: Subject) -> str:
-    """What the forwards of a subject ran in, and how far that moves its answers, for a sentence."""
-    change = engine.agreement(subject.model, subject.x, subject.target, subject.precision)["probability"]
-    precision = str(subject.precision).removeprefix("torch.")
+def in_precision(task: Task) -> str:
+    """What the forwards of a task ran in, and how far that moves its answers, for a sentence."""
+    change = engine.agreement(task.model, task.x, task.target, task.precision)["probability"]
+    precision = str(task.precision).removeprefix("torch.")
     return f"Forwards ran in {precision}, which moves the followed probability by {change:.4f} on average."

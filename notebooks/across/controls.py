@@ -104,7 +104,7 @@ controls = {name: Metric(function, source="this page") for name, function in nam
 asked = architectures.by_kind([architectures.asked(network, settings) for network in networks])
 found = examination.examine_kinds(
     controls,
-    {kind: [(one.subject, one.explainers) for one in of] for kind, of in asked.items()},
+    {kind: [(one.task, one.explainers) for one in of] for kind, of in asked.items()},
     levels=settings["noise_shares"],
     seeds=settings["seeds"],
     budget=settings["budget"],

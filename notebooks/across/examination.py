@@ -104,7 +104,7 @@ else:
 # %% tags=["hide-input"]
 facts = []
 for one in itertools.chain(*asked.values()):
-    other = examination.stranger(one.subject, randomised_share, seed=seeds[0])
+    other = examination.stranger(one.task, randomised_share, seed=seeds[0])
     facts.append({**one.row, "stranger": str(other), "explainers": ", ".join([*own, *one.explainers])})
 run.save(pd.DataFrame(facts), "networks")
 tables.prose(pd.DataFrame(facts))
@@ -140,7 +140,7 @@ Markdown(
 # All are defined, and can be called, in {py:mod}`faithstudy.trials.examination`.
 
 # %% tags=["hide-input"]
-networks_of = {kind: [(one.subject, {**own, **one.explainers}) for one in of] for kind, of in asked.items()}
+networks_of = {kind: [(one.task, {**own, **one.explainers}) for one in of] for kind, of in asked.items()}
 asking = {"levels": noise_shares, "seeds": seeds, "budget": budget, "gamed": gamed, "kept": run.kept}
 asking |= {"randomised_share": randomised_share, "truth": [truth.closed_form(2 * images)]}
 found = examination.examine_kinds(metrics, networks_of, **asking)
@@ -178,7 +178,7 @@ plots.matrix(trust)
 # recorded, this is said of it, because fewer inputs leave more open; what its other metrics fail, and which one to take, stands in [](findings).
 
 # %% tags=["hide-input"]
-features = {kind: segments.count(of[0].subject.segments) for kind, of in asked.items()}
+features = {kind: segments.count(of[0].task.segments) for kind, of in asked.items()}
 
 
 def nearest(shares):
@@ -230,7 +230,7 @@ plots.matrix(trust, "one image")
 
 # %% tags=["hide-input"]
 where = {k.name: {"dataset": f"{k.recipe.data} test", "network": k.network} for k in architectures.KINDS.values()}
-where |= {kind: {k: of[0].subject.labels[k] for k in ("dataset", "network")} for kind, of in asked.items()}
+where |= {kind: {k: of[0].task.labels[k] for k in ("dataset", "network")} for kind, of in asked.items()}
 there = examination.applied(trust, "one image").query("trial == 'Order'")
 run.claim(
     "ex-single-order",

@@ -49,7 +49,7 @@ from faithstudy.trials import truth
 
 plots.theme()
 run = Run("across/exercises", globals())
-subject, regions = truth.closed_form(images)
+task, regions = truth.closed_form(images)
 
 
 def solution(text):
@@ -58,9 +58,9 @@ def solution(text):
 
 
 # %%
-random = explain("random", subject.model, subject.x, subject.target, subject.segments, seed=seed)
+random = explain("random", task.model, task.x, task.target, task.segments, seed=seed)
 of_groups = {f"K = {k}": METRICS["SaCo"].given(groups=k) for k in groups}
-scores = evaluate(of_groups, subject, {"random": random})
+scores = evaluate(of_groups, task, {"random": random})
 run.save(scores, "random")
 means = {name: stats.estimate(scores.where(metric=name)) for name in of_groups}
 
@@ -78,10 +78,10 @@ solution(
 # inputs, or one for each of many? Which of the intervals is the shortest?
 
 # %%
-half = truth.partial_oracle(regions, 0.5, subject.images, seed=seed)  # knows half of the features that decide
+half = truth.partial_oracle(regions, 0.5, task.images, seed=seed)  # knows half of the features that decide
 spent = {}
 for draws in (16, 4, 1):
-    part = subject.part(torch.arange(forwards // draws))
+    part = task.part(torch.arange(forwards // draws))
     metric = METRICS["RFid+"].given(sizes=[0.25], draws=draws, seed=seed)
     table = evaluate({"RFid+": metric}, part, {"oracle": half[: len(part.x)]})
     spent[f"{len(part.x)} inputs x {draws}"] = stats.estimate(table)
@@ -131,11 +131,11 @@ solution(
 # the better score? And for how many does it give both the same?
 
 # %%
-oracles = {f"knows {q:.0%}": truth.partial_oracle(regions, q, subject.images, seed=seed) for q in (1.0, 0.75)}
+oracles = {f"knows {q:.0%}": truth.partial_oracle(regions, q, task.images, seed=seed) for q in (1.0, 0.75)}
 asked = {name: METRICS[name] for name in ("MoRF", "SaCo", "Fid+", "FFid+")}
 asked = {name: m.given(sizes=[0.1, 0.2, 0.3]) if m.sizes else m for name, m in asked.items()}
 asked = {name: m.given(draws=2, seed=seed) if m.takes("draws") else m for name, m in asked.items()}
-pairs = evaluate(asked, subject, oracles)
+pairs = evaluate(asked, task, oracles)
 run.save(pairs, "pairs")
 
 # %% mystnb={"markdown_format": "myst"} tags=["hide-input"]

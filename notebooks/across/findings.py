@@ -208,10 +208,10 @@ tables.prose(others[["metric", "kind", "passed", "failed", "open"]])
 
 # %% tags=["hide-input"]
 one = architectures.asked("resnet9 0", profiles.resolve("across/examination", "quick") | {"images": images})
-maps = tasks.attributions(one.subject, one.explainers)
+maps = tasks.attributions(one.task, one.explainers)
 infidelity = "captum: infidelity"
 flat = {"the same everywhere": torch.ones_like(maps["gradcam"])}
-told = evaluate({infidelity: PEERS[infidelity]}, one.subject, maps | flat)
+told = evaluate({infidelity: PEERS[infidelity]}, one.task, maps | flat)
 run.save(told, "infidelity")
 run.claim(
     "fi-infidelity",

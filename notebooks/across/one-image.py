@@ -45,7 +45,7 @@ from torch import nn
 
 from faithlab import engine, stats
 from faithlab.metrics import METRICS, evaluate, few_class, obstacles, saco
-from faithlab.outputs import hit, logit, probability
+from faithlab.outputs import correct, logit, probability
 from faithstudy import plots, recipes, tables
 from faithstudy.data import datasets
 from faithstudy.run import Run
@@ -65,15 +65,15 @@ run = Run("across/one-image", globals())
 pair = recipes.pair(recipes.RESNET9, training_seed, training=training, tuning=tuning)
 test = datasets.load("cifar10", "test")
 places = tasks.recognised(list(pair.values()), image + 1, test, least=image + 1)[-1:]
-subject = tasks.subject(pair["original"], places, tuned=pair["fine-tuned"], name="ResNet-9", data=test)
-subject, stand_in = baselines.perturbed(subject, test)  # for Few-class Fidelity
+task = tasks.task(pair["original"], places, tuned=pair["fine-tuned"], name="ResNet-9", data=test)
+task, stand_in = baselines.perturbed(task, test)  # for Few-class Fidelity
 name = {"gradcam": "Grad-CAM"}.get(explainer, explainer)
-rankings = tasks.attributions(subject, {name: explainer, "random": ("random", {"seed": seed})})
-label, side = test.classes[int(subject.target)], subject.x.shape[-1]
+rankings = tasks.attributions(task, {name: explainer, "random": ("random", {"seed": seed})})
+label, side = test.classes[int(task.target)], task.x.shape[-1]
 
 # %% mystnb={"figure": {"caption": "The image, what the explanation calls relevant (brighter is more relevant), and the control: a random ranking of the pixels.", "name": "one-image-maps"}, "image": {"alt": "Three small pictures: a photograph, a map of relevance with a bright region, and a map of random dots."}} tags=["hide-input"]
 maps = [of.view(side, side) for of in rankings.values()]
-plots.pictures([[baselines.intensities(test, subject.images)[0], *maps]], above=[[label, *rankings]], size=(5.4, 2.1))
+plots.pictures([[baselines.intensities(test, task.images)[0], *maps]], above=[[label, *rankings]], size=(5.4, 2.1))
 
 # %% [markdown]
 # Nothing below is drawn by hand. The metrics of the library run, and this page listens: it keeps the masks that they ask
@@ -84,7 +84,7 @@ plots.pictures([[baselines.intensities(test, subject.images)[0], *maps]], above=
 def heard(metric, ranking, **options):
     """What a metric asks about a ranking: keep-masks [N, F], the answers [N], and the number that it makes of them."""
     asked, kept = METRICS[metric].given(**options), []
-    score = subject.score(asked.readout, asked.reference, asked.network, exact=asked.exact)
+    score = task.score(asked.output, asked.baseline, asked.network, exact=asked.exact)
 
     def listening(keep, positions=None):
         answers = score(keep, positions)
@@ -92,17 +92,17 @@ def heard(metric, ranking, **options):
         return answers
 
     listening.classes = score.classes
-    value = asked.measure(listening, subject, rankings[ranking]).value[0]
+    value = asked.measure(listening, task, rankings[ranking]).value[0]
     return *map(torch.cat, zip(*kept, strict=True)), value
 
 
 def seen(keep, reference):
     """What the engine makes of keep-masks [N, F], [N, C, H, W]: its network gives the inputs back."""
     found = []
-    options = {"segments": subject.segments, "reference": subject.references[reference]}
-    readout = lambda logits, target: found.append(logits[0]) or logits[..., 0]  # noqa: E731
-    engine.scorer(nn.Flatten(), subject.x, subject.target, readout=readout, **options)(keep[None])
-    return torch.cat(found).view(-1, *subject.x.shape[1:])
+    options = {"segments": task.segments, "baseline": task.baselines[reference]}
+    output = lambda logits, target: found.append(logits[0]) or logits[..., 0]  # noqa: E731
+    engine.scorer(nn.Flatten(), task.x, task.target, output=output, **options)(keep[None])
+    return torch.cat(found).view(-1, *task.x.shape[1:])
 
 
 def colours(seen):
@@ -115,7 +115,7 @@ def strip(rows, above, reference, height, asked=("original",)):
     """Pictures of keep-masks [N, F], a row each. Below: the probability of the class, and whether it is recognised."""
     below = []
     for keep in rows.values():
-        found = {of: subject.score((probability, hit), reference, of)(keep[None])[0].tolist() for of in asked}
+        found = {of: task.score((probability, correct), reference, of)(keep[None])[0].tolist() for of in asked}
         said = [[f"{of} " * (len(asked) > 1) + f"{p:.2f} {'✓' if h else '✗'}" for p, h in found[of]] for of in asked]
         below.append(["\n".join(of) for of in zip(*said, strict=True)])
     pictures = [list(colours(seen(keep, reference))) for keep in rows.values()]
@@ -125,7 +125,7 @@ def strip(rows, above, reference, height, asked=("original",)):
 # %% tags=["hide-input"]
 deleted = {(metric, ranking): heard(metric, ranking) for metric in ("AOPC", "Comp.") for ranking in rankings}
 keep, p, _ = deleted["AOPC", name]
-again = subject.model(seen(keep, "mean")).softmax(1)[:, int(subject.target)]
+again = task.model(seen(keep, "mean")).softmax(1)[:, int(task.target)]
 rises = (p.diff() > 0).tolist()
 Markdown(
     f"The network says *{label}* with a probability of **{p[0]:.2f}**. Is a picture what the network was asked about? "
@@ -148,7 +148,7 @@ strip({row: deleted[of][0][steps] for row, of in ways.items()}, [f"{10 * k} % re
 # **AOPC**, that of the second row **Comp.**
 
 # %% tags=["hide-input"]
-alive = {way: subject.score(hit, "mean", exact=True)(deleted[of][0][None])[0].bool() for way, of in ways.items()}
+alive = {way: task.score(correct, "mean", exact=True)(deleted[of][0][None])[0].bool() for way, of in ways.items()}
 shares = {way: (~deleted[of][0]).double().mean(1) for way, of in ways.items()}
 plots.removal(
     {
@@ -210,7 +210,7 @@ lost = []
 for metric, style in {"Fid+": "-", "RFid+": "--", "FFid+": "-."}.items():
     sizes = METRICS[metric].sizes
     removed = [(~heard(metric, name, sizes=(s,), draws=1)[0][0]).double().mean().item() for s in sizes]
-    curves = {r: METRICS[metric].given(readout=probability)(subject, of)[0] for r, of in rankings.items()}
+    curves = {r: METRICS[metric].given(output=probability)(task, of)[0] for r, of in rankings.items()}
     lost.append(pd.DataFrame({"metric": metric, "size": sizes, "removed": removed, **curves}))
     for axes, curve in zip(panels, (removed, *curves.values()), strict=True):
         axes.plot(sizes, curve, style, color=plots.COLOURS[METRICS[metric].family], label=metric)
@@ -240,12 +240,12 @@ strip({r: keep[some] for r, keep in asked.items()}, ["image", *(f"no group {k}" 
 figure, grid = plt.subplots(2, 3, figsize=(7.6, 5.2), width_ratios=[0.85, 1.1, 1])
 bets, groups = [], {}
 for (ground, plane, table), (ranking, keep) in zip(grid, asked.items(), strict=True):
-    of = groups[ranking] = saco.influences(subject.score(probability, "mean", exact=True), rankings[ranking])
+    of = groups[ranking] = saco.influences(task.score(probability, "mean", exact=True), rankings[ranking])
     s, d = of.salience[0], of.drop[0]
     i, j = torch.triu_indices(len(s), len(s), offset=1)
     signed = torch.where(d[i] >= d[j], s[i] - s[j], s[j] - s[i]) / (s[i] - s[j]).sum()
     won, gone = signed.clamp(min=0).sum(), signed.clamp(max=0).sum().abs()
-    torch.testing.assert_close(won - gone, METRICS["SaCo"](subject, rankings[ranking])[0])  # else the page stops here
+    torch.testing.assert_close(won - gone, METRICS["SaCo"](task, rankings[ranking])[0])  # else the page stops here
     bets.append(pd.DataFrame({"explainer": ranking, "group": i + 1, "other": j + 1, "signed": signed}))
     ground.imshow((~keep[1:]).byte().argmax(0).view(side, side), cmap="viridis_r")
     ground.set(xticks=[], yticks=[], title=ranking)
@@ -303,7 +303,7 @@ strip({r: of[0][some] for r, of in turned.items()}, ["image", "perturbed", *word
 # %% mystnb={"figure": {"caption": "Both curves and their aims (dotted). Shaded: what is missing. The number is 1 minus the two missing areas, divided by the largest that they can be together.", "name": "one-image-aims"}, "image": {"alt": "Two line charts of the probability against the share of pixels replaced: the curve of the least important first stays high and that of the most important first falls; dotted lines at one and at one in ten are the aims."}} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(7.5, 3.3), sharey=True)
 for axes, (ranking, (_, p, value)) in zip(panels, turned.items(), strict=True):
-    areas = few_class.areas(subject.score(probability, "perturbed"), rankings[ranking])
+    areas = few_class.areas(task.score(probability, "perturbed"), rankings[ranking])
     for way, curve, area, aim, colour, style in (
         ("LIF", p[end:], areas.lif, 1, plots.COLOURS["F-Fidelity"], "-"),
         ("MIF", p[:end], areas.mif, 1 / areas.classes, plots.COLOURS["R-Fidelity"], "--"),
@@ -338,7 +338,7 @@ Markdown(
 figure, panels = plt.subplots(1, 2, figsize=(7.5, 3.0), sharey=True)
 for axes, ranking in zip(panels, rankings, strict=True):
     keep, answers, value = heard("µFidelity", ranking)
-    whole = subject.score(logit, exact=True)(torch.ones_like(keep[None, :1])).item()
+    whole = task.score(logit, exact=True)(torch.ones_like(keep[None, :1])).item()
     total = (~keep).double() @ rankings[ranking][0].double()
     torch.testing.assert_close(stats.pearson(total, whole - answers), value)  # else the page stops here
     axes.scatter(total, whole - answers, s=16, color=plots.COLOURS["SaCo"], alpha=0.7, linewidth=0)
@@ -377,10 +377,10 @@ questions = {
 figure, grid = plt.subplots(len(some), 4, figsize=(7.5, 8.6), width_ratios=[1, 1, 1, 3.5])
 for row, (metric, places) in zip(grid, some.items(), strict=True):
     by, title = METRICS[metric], "Deletion" if metric == "AOPC" else METRICS[metric].family or metric
-    found = {r: heard(metric, r, **({"sizes": (size,), "readout": probability} if by.sizes else {})) for r in rankings}
+    found = {r: heard(metric, r, **({"sizes": (size,), "output": probability} if by.sizes else {})) for r in rankings}
     keep = found[name][0][list(places.values())]
-    answers = subject.score(probability, by.reference, by.network)(keep[None])[0].tolist()
-    for axes, picture, what, p in zip(row, colours(seen(keep, by.reference)), places, answers, strict=False):
+    answers = task.score(probability, by.baseline, by.network)(keep[None])[0].tolist()
+    for axes, picture, what, p in zip(row, colours(seen(keep, by.baseline)), places, answers, strict=False):
         axes.imshow(picture.permute(1, 2, 0))
         axes.set(xticks=[], yticks=[])
         axes.set_xlabel(f"{what}: {p:.2f}", fontsize=9)
@@ -398,7 +398,7 @@ plots.show(figure)
 # masked images a metric asks about for one explanation.
 
 # %% tags=["hide-input"]
-scores = evaluate(METRICS, subject, rankings)
+scores = evaluate(METRICS, task, rankings)
 run.save(scores, "scores")
 listing = []
 for metric in scores.labels("metric"):
@@ -407,7 +407,7 @@ for metric in scores.labels("metric"):
     ahead = m.better * (of[name] - of["random"])
     told = {"metric": metric, "good is": "high" if m.better > 0 else "low", **of}
     told["ahead"] = "equal" if ahead == 0 else name if ahead > 0 else "random"
-    listing.append({**told, "chance": m.chance, "ideal": m.ideal, "asks": m.forwards(subject.segments.numel())})
+    listing.append({**told, "chance": m.chance, "ideal": m.ideal, "asks": m.forward_passes(task.segments.numel())})
 numbers = pd.DataFrame(listing)
 run.save(numbers, "numbers")
 digits = dict.fromkeys(rankings, lambda value: f"{value:.3g}".replace("-", "−"))
@@ -415,7 +415,7 @@ tables.styled(numbers.set_index("metric").rename_axis(None)).format(digits, prec
 
 # %% tags=["hide-input"]
 count = numbers["ahead"].value_counts()
-absent = pd.Series({metric: why for (_, metric), why in obstacles(METRICS, subject, {name: 0}).items()})
+absent = pd.Series({metric: why for (_, metric), why in obstacles(METRICS, task, {name: 0}).items()})
 Markdown(
     f"{name} is ahead of the random ranking in **{count.get(name, 0)}** of {len(numbers)} numbers, behind in "
     f"**{count.get('random', 0)}**, equal in **{count.get('equal', 0)}**. These are not so many votes: some read the same "

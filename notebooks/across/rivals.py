@@ -240,12 +240,12 @@ why(trace)
 # %% tags=["hide-input"]
 settings = profiles.resolve("across/examination", "quick") | {"images": images}
 one = architectures.asked("resnet9 0", settings)
-maps = tasks.attributions(one.subject, one.explainers)
+maps = tasks.attributions(one.task, one.explainers)
 two = {name: maps[name] for name in ("gradcam", "integrated-gradients")}
 sizes = [k / 10 for k in range(1, 10)]
 same = {"Fid+": METRICS["Fid+"].given(sizes=sizes)}
 same |= {f"FFid+, {n} draws": METRICS["FFid+"].given(sizes=sizes, draws=n) for n in (2, 50)}
-table = examination.directly(same, one.subject, two, {}, levels=settings["noise_shares"])
+table = examination.directly(same, one.task, two, {}, levels=settings["noise_shares"])
 drawn = examination.singles(table, same)
 run.save(drawn, "draws")
 shown = recorded("across/rivals", "draws")

@@ -155,7 +155,7 @@ def asked(score):
 
 def on_the_engine(model, precision):
     """F-Fidelity of all images."""
-    asked(engine.scorer(model, x, y, segments=pixels, readout=outputs.hit, precision=precision))
+    asked(engine.scorer(model, x, y, segments=pixels, output=outputs.correct, precision=precision))
 
 
 @torch.inference_mode()
@@ -311,7 +311,7 @@ forms = {
 def forwards(form, count=batch):
     """So many inputs through the network in a form, in full forwards."""
     runner, precision = forms[form]
-    cost.forwards(runner, shown[:batch].to(precision).contiguous(memory_format=torch.channels_last), count)
+    cost.forward_passes(runner, shown[:batch].to(precision).contiguous(memory_format=torch.channels_last), count)
 
 
 def compile_it():
@@ -329,7 +329,7 @@ def quantise_it():
 
     kinds = get_default_qconfig_mapping(torch.backends.quantized.engine)
     watched = quantize_fx.prepare_fx(copy.deepcopy(known).cpu(), kinds, (calibrating[:1],))
-    cost.forwards(watched, calibrating, len(calibrating))
+    cost.forward_passes(watched, calibrating, len(calibrating))
     forms["int8"] = quantize_fx.convert_fx(watched).to(device), torch.float32
     forwards("int8")
 

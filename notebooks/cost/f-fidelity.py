@@ -84,8 +84,8 @@ pair = recipes.pair(recipes.RESNET9, seed, beta=beta, training=training, tuning=
 original = pair["original"]
 retraining = dataclasses.replace(original, epochs=cost_epochs, limit=cost_limit)
 tuned = dataclasses.replace(pair["fine-tuned"], epochs=cost_epochs, limit=cost_limit)
-subject = tasks.subject(original, images, name="ResNet-9", precision=precision)
-device = subject.x.device
+task = tasks.task(original, images, name="ResNet-9", precision=precision)
+device = task.x.device
 sizes = [k * size_step for k in range(1, round(1 / size_step))]
 drawn = {"alpha": alpha, "cap": beta, "draws": draws, "seed": seed}
 metrics = {name: METRICS[name].given(sizes=sizes) for name in ("ROAR+", "ROAR-")}
@@ -128,12 +128,12 @@ def stage(metric, what, explainer, work):
 
 def judged(family, explainer, **networks):
     """Explain the test images, and ask both directions of a metric."""
-    asked = dataclasses.replace(subject, **networks)
+    asked = dataclasses.replace(task, **networks)
     maps = tasks.attributions(asked, {explainer: EXPLAINERS[explainer]})
     return evaluate({name: metrics[name] for name in (f"{family}+", f"{family}-")}, asked, maps)
 
 
-judged("FFid", "Saliency", tuned=subject.model)  # warms up
+judged("FFid", "Saliency", tuned=task.model)  # warms up
 parts = []
 with empty_cache():
     for name, explainer in EXPLAINERS.items():
@@ -268,7 +268,7 @@ ONE_DRAW = "one subset a size"
 sparing = METRICS["FFid+"].given(
     sizes=sizes, alpha=alpha, cap=beta, draws=1, seed=seed, subset=masks.remove_apart_from_top
 )
-wide = tasks.subject(original, same_images, name="ResNet-9", precision=precision)
+wide = tasks.task(original, same_images, name="ResNet-9", precision=precision)
 wide = dataclasses.replace(wide, tuned=judge)
 maps = tasks.attributions(wide, EXPLAINERS)
 known = recorded("cost/forwards", "split")

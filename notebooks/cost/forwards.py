@@ -57,7 +57,7 @@ from faithlab import masks, stats
 from faithlab import rng as counter
 from faithlab.decide import decide
 from faithlab.metrics import METRICS, deletion, evaluate
-from faithlab.outputs import hit
+from faithlab.outputs import correct
 from faithlab.scores import Scores
 from faithlab.stats import sequential
 from faithstudy import plots, tables
@@ -93,9 +93,9 @@ run = Run("cost/forwards", globals())
 # %% tags=["hide-input"]
 recipes = networks.pair(networks.RESNET9, seed, beta=beta, training=training, tuning=tuning)
 own = {"tuned": recipes["fine-tuned"], "name": "ResNet-9", "precision": precision}
-subject = tasks.subject(recipes["original"], images, **own)
+task = tasks.task(recipes["original"], images, **own)
 start = time.perf_counter()
-maps = tasks.attributions(subject, explainers)
+maps = tasks.attributions(task, explainers)
 explaining = (time.perf_counter() - start) / images / len(explainers)  # seconds an explanation
 one, other = explainers
 together = METRICS["FFid+"].given(alpha=alpha, cap=beta, seed=seed, draws=1)
@@ -106,9 +106,7 @@ sizes = torch.tensor(apart.sizes, dtype=torch.float64)
 
 def asked(metric, count, name, **labels):
     """The scores of the first so many images."""
-    return evaluate(
-        {name: metric}, subject.part(torch.arange(count)), {e: a[:count] for e, a in maps.items()}, **labels
-    )
+    return evaluate({name: metric}, task.part(torch.arange(count)), {e: a[:count] for e, a in maps.items()}, **labels)
 
 
 start = time.perf_counter()
@@ -155,7 +153,7 @@ tables.styled(variance.map(lambda component: f"{component:.4f}".replace("-", "âˆ
 # images has the variance $(v_b + v_w / N) / n$. The dots are intervals that were measured.
 
 # %% mystnb={"figure": {"caption": "Half-width of the 95 % interval against forwards for each explainer. Left: the area of one explainer. Right: the difference of two. Dots: measured. Where lines coincide, a narrower one lies on a wider one.", "name": "cost-forwards-width"}, "image": {"alt": "Two line charts with logarithmic axes of half-width against forwards; the published protocol lies highest, one size an image lowest."}} tags=["hide-input", "answer"]
-whole = subject.score(hit, "zero", "fine-tuned")(torch.ones(images, 1, maps[one].shape[1], dtype=torch.bool))
+whole = task.score(correct, "zero", "fine-tuned")(torch.ones(images, 1, maps[one].shape[1], dtype=torch.bool))
 whole = whole[:, 0].cpu().double()
 curves = {e: once.where(explainer=e).blocks[0].values.double().cpu() for e in explainers}
 curves[difference] = curves[one] - curves[other]
@@ -248,7 +246,7 @@ Markdown(
 
 # %% mystnb={"figure": {"caption": "The interval of the difference at each look, until it excludes zero or the images end.", "name": "cost-forwards-decide"}, "image": {"alt": "Two charts of intervals that shrink with the forwards, one for explainers that differ and one for two that are alike."}} tags=["hide-input"]
 least = min(32, images // 2)
-decisions = [decide(apart, subject, *both.values(), names=tuple(both), first=least) for both in (explainers, close)]
+decisions = [decide(apart, task, *both.values(), names=tuple(both), first=least) for both in (explainers, close)]
 plots.decisions(decisions, "difference of FFid+")
 
 # %% tags=["hide-input"]
@@ -289,7 +287,7 @@ Markdown("\n".join(lines))
 
 
 # %% tags=["hide-input"]
-few, two = subject.part(torch.arange(other_images)), {e: a[:other_images] for e, a in maps.items()}
+few, two = task.part(torch.arange(other_images)), {e: a[:other_images] for e, a in maps.items()}
 two_maps = len(explainers) * explaining / asking  # what two maps cost, in forwards
 
 
@@ -307,8 +305,8 @@ def with_rise(samples):
 
 rf = METRICS["RFid+"].given(subset=masks.remove_apart_from_top, seed=seed)
 mu = METRICS["ÂµFidelity"].given(seed=seed)
-mu_subsets = inspect.signature(mu.ask).parameters["draws"].default, 20
-deleted = METRICS["AOPC"].given(ask=lambda score, a, sizes: deletion.curve(score, a, sizes), sizes=deletion.STEPS)
+mu_subsets = inspect.signature(mu.compute).parameters["draws"].default, 20
+deleted = METRICS["AOPC"].given(compute=lambda score, a, sizes: deletion.curve(score, a, sizes), sizes=deletion.STEPS)
 area, itself, aopc = lambda v: v @ trapezoid, lambda v: v[:, 0], lambda v: v[:, :1].sub(v).mean(1)
 PUBLISHED, THRIFTY = {"variant": "as published"}, {"variant": "thrifty"}
 each = 2 * len(sizes)  # two curves

@@ -126,7 +126,7 @@ def compared(entry):
     mixture = torch.randn(CLASSES, generator=torch.Generator().manual_seed(seed)).to(device)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        score = engine.scorer(network, x, target, segments=patches, readout=lambda logits, target: logits @ mixture)
+        score = engine.scorer(network, x, target, segments=patches, output=lambda logits, target: logits @ mixture)
         prepared = preparation.prepared(network, x)  # the copy that the scorer runs, which it made
     shown = segments.spread(keep, patches)[:, :, None]
     asked = [[network(torch.where(show, image, 0)[None])[0] for show in of] for of, image in zip(shown, x, strict=True)]

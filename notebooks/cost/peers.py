@@ -164,7 +164,7 @@ def floor(needed, unit, precision=None, model=network, inputs=x):
     part = torch.arange(rows) % images
     batch, targets = inputs.to(precision or torch.float32)[part].contiguous(memory_format=layout), y[part]
     if unit == "forwards":
-        return cost.forwards(runner, batch, needed)
+        return cost.forward_passes(runner, batch, needed)
     for start in range(0, needed, rows):
         saliency(runner, batch[: needed - start], targets[: needed - start])
 
@@ -299,7 +299,7 @@ maps = explain("saliency", network, many, labels, pixels)
 
 def f_fidelity(images, sizes, draws, precision):
     """Both directions of F-Fidelity."""
-    asked = {"segments": pixels, "readout": outputs.hit, "precision": precision}
+    asked = {"segments": pixels, "output": outputs.correct, "precision": precision}
     score = engine.scorer(network, many[:images], labels[:images], **asked)
     fractions = torch.arange(1, sizes + 1, dtype=torch.float64) / (sizes + 1)
     for direction in ("MoRF", "LeRF"):

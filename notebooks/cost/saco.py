@@ -110,7 +110,7 @@ def timed_on(network):
     count = images * (groups + 1)
     work = {"plain loop, float32": lambda: in_a_loop(network, target, attribution)}
     for name, precision in {"float32": torch.float32, short: native}.items():
-        score = engine.scorer(network, x, target, segments=pixels, reference=baselines.mean, precision=precision)
+        score = engine.scorer(network, x, target, segments=pixels, baseline=baselines.mean, precision=precision)
         runner = engine.prepare(network, x, precision)
         full = x[torch.arange(count) % images].to(precision).contiguous(memory_format=torch.channels_last)
         work[f"engine, {name}"] = partial(saco, score, attribution, groups)

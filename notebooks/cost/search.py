@@ -75,25 +75,25 @@ run = Run("cost/search", globals())
 
 # %% tags=["hide-input"]
 @torch.inference_mode()
-def plain_annealing(subject, order, count, schedule, together=None):
+def plain_annealing(task, order, count, schedule, together=None):
     """The best LeRF - MoRF of each image, [n] float64: a forward for each proposal, or for `together` masked images."""
     features, best = order.shape[1], []
-    cells = subject.segments.to(order.device)
+    cells = task.segments.to(order.device)
     for i in range(len(order)):
 
         def value(order, i=i):
             place = masks.place(order[None])[0]
             k = torch.arange(features + 1, device=order.device)[:, None]
             keep = torch.cat([place >= k, place < features - k])  # MoRF, LeRF: [2 (F + 1), F]
-            masked = subject.x[i] * keep[:, cells][:, None]
+            masked = task.x[i] * keep[:, cells][:, None]
             parts = masked.split(together or len(masked))
-            answers = torch.cat([subject.model(part).softmax(1)[:, subject.target[i]] for part in parts])
+            answers = torch.cat([task.model(part).softmax(1)[:, task.target[i]] for part in parts])
             return (answers[features + 1 :].sum() - answers[: features + 1].sum()).item()
 
         here = order[i].clone()
         gain = highest = value(here)
         for step in range(count):
-            u = rng.uniform(seed, subject.images[i : i + 1], torch.tensor([step]), 4)[0, 0]
+            u = rng.uniform(seed, task.images[i : i + 1], torch.tensor([step]), 4)[0, 0]
             a = int(u[0] * features)
             b = (a + 1 + int(u[1] * (features - 1))) % features
             proposed = here.clone()
@@ -123,34 +123,34 @@ recipes = {
 }
 rates, alike = [], {}
 for name, recipe in recipes.items():
-    subject = tasks.subject(recipe, tasks.recognised(recipe, images), precision=precision)
-    subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
-    device, count, identity = subject.x.device, len(subject.x), subject.images.to(subject.x.device)
-    features = segments.count(subject.segments)
+    task = tasks.task(recipe, tasks.recognised(recipe, images), precision=precision)
+    task = dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], patch))
+    device, count, identity = task.x.device, len(task.x), task.images.to(task.x.device)
+    features = segments.count(task.segments)
     alone = device.type != "cuda" and torch.get_num_threads() == 1
     clock = time.process_time if alone else time.perf_counter
-    start = search.greedy(subject.score(), count, features, objective="Le", device=device).order
+    start = search.greedy(task.score(), count, features, objective="Le", device=device).order
     schedule = optimum.schedule(P, steps[name])
     one_by_one = ("one by one", 1, 1, max(1, plain_steps[name] // 5))
     for label, together, some, proposals in (one_by_one, ("plain", None, plain_images, plain_steps[name])):
         began = clock()
-        found = plain_annealing(subject, start[:some], proposals, schedule, together)
+        found = plain_annealing(task, start[:some], proposals, schedule, together)
         asked = (proposals + 1) * len(found)  # the first order is evaluated, too
         rates.append((name, label, "p", len(found), 2 * (features + 1), asked / (clock() - began)))
     same = {**schedule, "steps": plain_steps[name], "seed": seed, "images": identity[:plain_images]}
-    exact = dataclasses.replace(subject.part(torch.arange(plain_images)), precision=torch.float32).score()
+    exact = dataclasses.replace(task.part(torch.arange(plain_images)), precision=torch.float32).score()
     alike[name] = (search.anneal(exact, start[:plain_images], **same).value.cpu() - found).abs().max().item()
-    runner = engine.prepare(subject.model, subject.x, subject.precision)
-    inputs = subject.x[torch.arange(batch_size) % count].to(subject.precision)
-    for readout in (probability, logit):
-        asked = {"segments": subject.segments, "precision": subject.precision, "batch_size": batch_size}
-        score = search.Remembered(engine.scorer(subject.model, subject.x, subject.target, readout=readout, **asked))
-        anneal = {**optimum.schedule(P.given(readout=readout), steps[name]), "seed": seed, "images": identity}
+    runner = engine.prepare(task.model, task.x, task.precision)
+    inputs = task.x[torch.arange(batch_size) % count].to(task.precision)
+    for output in (probability, logit):
+        asked = {"segments": task.segments, "precision": task.precision, "batch_size": batch_size}
+        score = search.Remembered(engine.scorer(task.model, task.x, task.target, output=output, **asked))
+        anneal = {**optimum.schedule(P.given(output=output), steps[name]), "seed": seed, "images": identity}
         first = search.anneal(score, start, **{**anneal, "steps": 1})
         forwards, began = score.forwards, clock()
         search.anneal(score, start, **anneal, resume=first)
         seconds, proposals, forwards = clock() - began, (steps[name] - 1) * count, score.forwards - forwards
-        rates.append((name, "engine", optimum.SUFFIX[readout], count, forwards / proposals, proposals / seconds))
+        rates.append((name, "engine", optimum.SUFFIX[output], count, forwards / proposals, proposals / seconds))
         batches = min(-(-forwards // batch_size), 100)  # enough to know their rate
         with torch.inference_mode():
             runner(inputs)
@@ -159,8 +159,8 @@ for name, recipe in recipes.items():
                 answer = runner(inputs)
             answer.sum().item()  # waits for the device
         seconds = (clock() - began) / (batches * batch_size) * forwards
-        rates.append((name, "floor", optimum.SUFFIX[readout], count, forwards / proposals, proposals / seconds))
-columns = ["network", "search", "readout", "images", "forwards_per_proposal", "proposals_per_second"]
+        rates.append((name, "floor", optimum.SUFFIX[output], count, forwards / proposals, proposals / seconds))
+columns = ["network", "search", "output", "images", "forwards_per_proposal", "proposals_per_second"]
 speed = pd.DataFrame(rates, columns=columns)
 plain = speed[speed["search"] == "plain"].set_index("network")["proposals_per_second"]
 speed["times_plain"] = speed["proposals_per_second"] / speed["network"].map(plain)
@@ -173,9 +173,9 @@ tables.prose(shown.rename(columns=lambda name: name.replace("_", " ")))
 figure, panels = plt.subplots(len(recipes), 1, figsize=(3.5, 0.7 + 1.8 * len(recipes)), sharex=True)  # a phone's width
 for axes, (name, of) in zip(panels, speed.groupby("network", sort=False), strict=True):
     done, floor = of[of["search"] != "floor"], of[of["search"] == "floor"]
-    rows = [f"engine ({r.readout})" if r.search == "engine" else r.search for r in done.itertuples()]
+    rows = [f"engine ({r.output})" if r.search == "engine" else r.search for r in done.itertuples()]
     axes.scatter(done["proposals_per_second"], rows, color=["C0" if "engine" in row else "0.5" for row in rows])
-    marks = [f"engine ({readout})" for readout in floor["readout"]]
+    marks = [f"engine ({output})" for output in floor["output"]]
     axes.scatter(floor["proposals_per_second"], marks, marker="|", s=160, color="C3")
     said = {"textcoords": "offset points", "ha": "center", "fontsize": "x-small"}
     for row, label in zip(done.itertuples(), rows, strict=True):
@@ -197,7 +197,7 @@ plots.show(figure)
 # %% tags=["hide-input", "answer"]
 def described(speed):
     """For each network: times the floor, and proposals in the time of one of the plain searches; p and y."""
-    at = speed.set_index(["network", "search", "readout"])["proposals_per_second"]
+    at = speed.set_index(["network", "search", "output"])["proposals_per_second"]
     lines = []
     for name in dict.fromkeys(speed["network"]):
         asked, floor, plain, single = (at[name, search] for search in ("engine", "floor", "plain", "one by one"))
@@ -210,7 +210,7 @@ def described(speed):
 
 
 before = recorded("cost/search", "speed")
-text = f"In this build, in {str(subject.precision).removeprefix('torch.')}, the engine takes\n\n{described(speed)}\n"
+text = f"In this build, in {str(task.precision).removeprefix('torch.')}, the engine takes\n\n{described(speed)}\n"
 if before and before.profile != profile:
     text += f"\nIn the recorded run (`{before.profile}`), with more steps, it takes\n\n{described(before.frame)}\n"
 Markdown(
@@ -222,8 +222,8 @@ Markdown(
 
 # %% tags=["hide-input", "headline"]
 known, _, source, on = summaries.best(run, "speed", speed)
-at = known.set_index(["network", "search", "readout"])["proposals_per_second"]
-forms = [(name, readout) for name in dict.fromkeys(known["network"]) for readout in "py"]
+at = known.set_index(["network", "search", "output"])["proposals_per_second"]
+forms = [(name, output) for name in dict.fromkeys(known["network"]) for output in "py"]
 above = pd.Series({of: at[of[0], "floor", of[1]] / at[of[0], "engine", of[1]] for of in forms})
 times_plain = pd.Series({of: at[of[0], "engine", of[1]] / at[of[0], "plain", "p"] for of in forms})
 asked = known[known["search"] == "engine"]["forwards_per_proposal"]

@@ -73,7 +73,7 @@ run = Run("f-fidelity/ablation", globals())
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
 chosen = [
-    tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
+    tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
 ]
 explainers = {"SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed})}
 
@@ -100,7 +100,7 @@ trial = {"levels": noise_shares, "seeds": seeds}
 scores = run.by_images(
     "scores",
     chosen,
-    lambda subject: degraded.degraded(metrics, subject, tasks.attributions(subject, explainers), **trial),
+    lambda task: degraded.degraded(metrics, task, tasks.attributions(task, explainers), **trial),
 )
 run.save(scores, "scores")
 measured = degraded.correlations(scores, metrics, **trial)
@@ -243,11 +243,11 @@ run.why("ff-ablation", *possible, source=source)
 # has no interval.
 
 # %% tags=["hide-input"]
-subject = chosen[0]
-right = [logits(network, subject.x).argmax(1) == subject.target for network in (subject.model, subject.tuned)]
+task = chosen[0]
+right = [logits(network, task.x).argmax(1) == task.target for network in (task.model, task.tuned)]
 place = (right[0] & right[1]).nonzero().flatten()[case : case + 1].cpu()
 one = dataclasses.replace(
-    subject, x=subject.x[place], target=subject.target[place], images=subject.images[place], precision=torch.float32
+    task, x=task.x[place], target=task.target[place], images=task.images[place], precision=torch.float32
 )
 explained = {"GradCAM": "gradcam"}
 cam = tasks.attributions(one, explained)
@@ -256,7 +256,7 @@ start = None if roar_fresh else original
 again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
 one = dataclasses.replace(one, retrained=roar.networks(again, original, explained))
 single = {
-    name: METRICS[name].given(sizes=sizes, readout=probability, **settings)
+    name: METRICS[name].given(sizes=sizes, output=probability, **settings)
     for name, settings in {
         "Fid+": {},
         "ROAR+": {},

@@ -62,7 +62,7 @@ from faithlab.engine import native_precision
 from faithlab.explainers import explain
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import plots, published, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import better
@@ -84,7 +84,7 @@ run = Run("f-fidelity/explainers", globals())
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
 small = [
-    tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
+    tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
 ]
 
 # %% [markdown]
@@ -117,7 +117,7 @@ def photographed(data, every, picked, **options):
         precision=precision,
         seed=seed,
     )
-    return Subject(
+    return Task(
         original,
         every.model_inputs(picked).to(device),
         every.labels[picked].to(device),
@@ -186,17 +186,17 @@ metrics = {
 }
 
 
-def asked(subject, number, found=None):
+def asked(task, number, found=None):
     """Scores of explanations, made here if they are not given, from so many random subsets."""
-    found = found or tasks.attributions(subject, judged | controls)
-    return evaluate({name: m.given(draws=number) for name, m in metrics.items()}, subject, found)
+    found = found or tasks.attributions(task, judged | controls)
+    return evaluate({name: m.given(draws=number) for name, m in metrics.items()}, task, found)
 
 
 explanations, parts = {}, []
-for subject in (*small, large):
-    found = tasks.attributions(subject, judged | controls)
-    explanations.setdefault(subject.dataset, found)
-    parts.append(asked(subject, photographs_draws if subject is large else draws, found))
+for task in (*small, large):
+    found = tasks.attributions(task, judged | controls)
+    explanations.setdefault(task.dataset, found)
+    parts.append(asked(task, photographs_draws if task is large else draws, found))
 for block in torch.arange(len(more.x)).split(50) if folder else ():  # a killed run finds those that are done
     parts.append(run.kept(f"photographs of a folder from {int(block[0])}", partial(asked, more.part(block), draws)))
 scores = Scores.concat(parts)
@@ -264,16 +264,16 @@ tables.styled(tables.side_by_side(run.beside("differences"), rows=["pair"], colu
 
 
 # %% tags=["hide-input"]
-def best_orders(subject):
+def best_orders(task):
     """LeRF − MoRF of the explanations of the first images, and of the best order of their patches."""
-    first = subject.part(torch.arange(min(attained_images, len(subject.x))))
-    first = dataclasses.replace(first, segments=segments.patches(*subject.x.shape[-2:], attained_patch))
+    first = task.part(torch.arange(min(attained_images, len(task.x))))
+    first = dataclasses.replace(first, segments=segments.patches(*task.x.shape[-2:], attained_patch))
     found = tasks.attributions(first, judged | controls)
     return optimum.optimum({"LeRF - MoRF": METRICS["LeRF - MoRF"]}, first, found, exact=segments.count(first.segments))
 
 
 if attained_images:
-    run.save(Scores.concat(best_orders(subject) for subject in small), "attained")
+    run.save(Scores.concat(best_orders(task) for task in small), "attained")
     attained = run.beside("attained")
 else:
     kept = recorded("f-fidelity/explainers", "attained")
@@ -294,14 +294,14 @@ tables.noted(tables.styled(table), says or "none are recorded")
 
 
 # %% tags=["hide-input"]
-def cases(subject, count=5):
+def cases(task, count=5):
     """Positions of images, and the scores of each."""
     of_image = {
         f"{explainer}, {metric}": stats.auc(block.values.double(), torch.tensor(block.sizes, dtype=torch.float64))
         for explainer in judged
         for metric in metrics
         for block in scores.where(
-            dataset=subject.dataset, training_seed=subject.training_seed, explainer=explainer, metric=metric
+            dataset=task.dataset, training_seed=task.training_seed, explainer=explainer, metric=metric
         )
     }
     frame = pd.DataFrame({name.replace("-", "−"): value.numpy() for name, value in of_image.items()})
@@ -309,18 +309,18 @@ def cases(subject, count=5):
     if not moved:
         return [], Markdown(f"None of the {len(frame)} in this build loses anything by either.")
     with torch.no_grad():
-        right = subject.model(subject.x[moved]).argmax(1) == subject.target[moved]
+        right = task.model(task.x[moved]).argmax(1) == task.target[moved]
     shown = [i for i, known in zip(moved, right.tolist(), strict=True) if known][:count] or moved[:1]
-    of_set = pictures[subject.dataset]
+    of_set = pictures[task.dataset]
     labels = [of_set.classes[int(of_set.labels[i])] for i in shown]
     table = frame.loc[shown].round(3).T.set_axis(pd.MultiIndex.from_arrays([range(1, len(shown) + 1), labels]), axis=1)
     return shown, tables.styled(table.map("{:.3f}".format).replace("-", "−", regex=True))
 
 
-def maps(subject, shown):
+def maps(task, shown):
     """The images and both explanations."""
-    own = {name: explanations[subject.dataset][name][shown] for name in judged}
-    return plots.maps(pictures[subject.dataset].inputs[shown].permute(0, 2, 3, 1), own)
+    own = {name: explanations[task.dataset][name][shown] for name in judged}
+    return plots.maps(pictures[task.dataset].inputs[shown].permute(0, 2, 3, 1), own)
 
 
 few_small, table_small = cases(small[0])

@@ -104,8 +104,8 @@ for share, training_seed in itertools.product(digit_shares, training_seeds):
     tuned = dataclasses.replace(original, start=original, **used)
     # The fine-tuned network is explained too: the size is a question about one network.
     about = {"tuned": tuned, "name": "CNN", "precision": precision, "data": test}
-    both = tasks.subject(original, len(test), **about), tasks.subject(tuned, images, **about)
-    recognising, read_off = (dataclasses.replace(subject, dataset=set_of[share]) for subject in both)
+    both = tasks.task(original, len(test), **about), tasks.task(tuned, images, **about)
+    recognising, read_off = (dataclasses.replace(task, dataset=set_of[share]) for task in both)
     masked.append(masking.masked(recognising, (0.0, middle_beta), seed=seed))
     chosen.append((share, read_off))
 whole = Scores.concat(masked)
@@ -128,15 +128,15 @@ plots.pictures(digits, beside=[f"{share:.0%}" for share in tests], size=(6.4, 0.
 middle = digit_shares[len(digit_shares) // 2]
 
 
-def explained(share, subject):
+def explained(share, task):
     """Attributions by name: the true one, no one's, and those of the explainers."""
-    first = {"oracle": tests[share].masks[subject.images]}
+    first = {"oracle": tests[share].masks[task.images]}
     first |= {"random": torch.zeros_like(first["oracle"])} if share == middle else {}  # no pixel comes first
-    known = {name: truth.known(of, subject.images, seed)["truth first"].to(subject.x) for name, of in first.items()}
-    return known | tasks.attributions(subject, {NAMES[name]: refine.magnitude(name) for name in explainers})
+    known = {name: truth.known(of, task.images, seed)["truth first"].to(task.x) for name, of in first.items()}
+    return known | tasks.attributions(task, {NAMES[name]: refine.magnitude(name) for name in explainers})
 
 
-rankings = [(share, subject, explained(share, subject)) for share, subject in chosen]
+rankings = [(share, task, explained(share, task)) for share, task in chosen]
 _, shown, of_shown = next(of for of in rankings if of[0] == middle)
 one_size = partial(of_one, shown, fractions=sizes, settings=settings[: len(betas)], draws=one_draws, seed=seed)
 # Of the first few digits the first whose true explanation has a size, if one has.
@@ -176,10 +176,10 @@ one_figure("random")
 
 # %% tags=["hide-input"]
 parts = []
-for share, subject, attributions in rankings:
-    parts.append(evaluate(sweep(settings, sizes, draws=draws, seed=seed), subject, attributions))
+for share, task, attributions in rankings:
+    parts.append(evaluate(sweep(settings, sizes, draws=draws, seed=seed), task, attributions))
     # Of the pixels ranked first, as many as the digit has, which are the digit's?
-    parts.append(truth.aligned("overlap", subject, attributions, tests[share].masks[subject.images]))
+    parts.append(truth.aligned("overlap", task, attributions, tests[share].masks[task.images]))
 scores = Scores.concat(parts)
 run.save(scores, "scores")
 
@@ -407,7 +407,7 @@ tables.prose(told.replace(".*nan.*", "–", regex=True))
 # %% tags=["hide-input"]
 pair = recipes.pair(recipes.RESNET9, seed)
 asked = {"tuned": pair["fine-tuned"], "name": "ResNet-9", "precision": precision}
-photograph = tasks.subject(pair["original"], photographs, **asked)
+photograph = tasks.task(pair["original"], photographs, **asked)
 real = {NAMES[name]: name for name in explainers if name != "input-x-gradient"}
 of_photographs = tasks.attributions(photograph, real | {"random": ("random", {"seed": seed})})
 photograph_settings = [Setting(alphas[0], beta) for beta in photograph_betas]

@@ -75,8 +75,8 @@ def pairs(recipe):
 
 
 recipes, transformers = pairs(networks.RESNET9), pairs(networks.VIT)
-chosen = [tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9") for r in recipes]
-vits = [tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ViT") for r in transformers]
+chosen = [tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9") for r in recipes]
+vits = [tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ViT") for r in transformers]
 # The next of them was trained apart, in a circle; of one or two, the last one has another, or a pair would stand there twice.
 next_seeds = [*training_seeds[1:], training_seeds[0] if len(training_seeds) > 2 else max(training_seeds) + 1]
 apart, vits_apart = (
@@ -87,17 +87,17 @@ TUNED, APART, NEXT = "fine-tuned", "trained apart", "another image"
 VIT = "ViT "  # before the names of its networks
 maps, parts = [], []
 asked = [
-    (subject, {TUNED: subject.tuned, APART: other}, names, before)
+    (task, {TUNED: task.tuned, APART: other}, names, before)
     for of_kind, others, names, before in (
         (chosen, apart, explainers, ""),
         (vits, vits_apart, transformer_explainers, VIT),
     )
-    for subject, other in zip(of_kind, others, strict=True)
+    for task, other in zip(of_kind, others, strict=True)
 ]
-for subject, others, names, before in asked:
-    own = tasks.attributions(subject, {name: name for name in names})
+for task, others, names, before in asked:
+    own = tasks.attributions(task, {name: name for name in names})
     compared = {
-        network: tasks.attributions(dataclasses.replace(subject, model=model), {name: name for name in names})
+        network: tasks.attributions(dataclasses.replace(task, model=model), {name: name for name in names})
         for network, model in others.items()
     }
     compared[NEXT] = {name: of.roll(1, 0) for name, of in own.items()}
@@ -105,17 +105,17 @@ for subject, others, names, before in asked:
     parts += [
         Scores.of(
             stats.spearman(own[name], of[name]),
-            images=subject.images,
-            **subject.labels | {"network": before + network},
+            images=task.images,
+            **task.labels | {"network": before + network},
             explainer=name,
             metric="rank correlation",
         )
         for network, of in compared.items()
         for name in names
     ]
-    hits = logits(subject.model, subject.x).argmax(1) == subject.target
-    labels = subject.labels | {"network": f"{before}original", "metric": "accuracy"}
-    parts.append(Scores.of(hits, images=subject.images, **labels))
+    hits = logits(task.model, task.x).argmax(1) == task.target
+    labels = task.labels | {"network": f"{before}original", "metric": "accuracy"}
+    parts.append(Scores.of(hits, images=task.images, **labels))
 scores = Scores.concat(parts)
 run.save(scores, "scores")
 test = datasets.load(recipes[0]["original"].data, "test").take(slice(images))

@@ -81,7 +81,7 @@ run = Run("f-fidelity/images", globals())
 # %% tags=["hide-input"]
 recipes = networks.pairs(networks.RESNET9, run.parameters)
 chosen = [
-    tasks.subject(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
+    tasks.task(r["original"], images, tuned=r["fine-tuned"], name="ResNet-9", precision=precision) for r in recipes
 ]
 
 # %% tags=["hide-input"]
@@ -91,14 +91,12 @@ masking = run.kept(
     lambda: Scores.concat(
         evaluate(
             {"Fid+": random_pixels.given(network=asked)},
-            subject,
-            tasks.attributions(subject, {"random": ("random", {"seed": seed})}),
+            task,
+            tasks.attributions(task, {"random": ("random", {"seed": seed})}),
             network=f"ResNet-9 {asked}",
         )
         for recipe in recipes
-        for subject in [
-            tasks.subject(recipe["original"], max(images, min(2000, 10 * images)), tuned=recipe["fine-tuned"])
-        ]
+        for task in [tasks.task(recipe["original"], max(images, min(2000, 10 * images)), tuned=recipe["fine-tuned"])]
         for asked in ("original", "fine-tuned")
     ),
 )
@@ -184,7 +182,7 @@ trial = {"levels": noise_shares, "seeds": seeds}
 scores = run.by_images(
     "scores",
     chosen,
-    lambda subject: degraded.degraded(metrics, subject, tasks.attributions(subject, explainers), **trial),
+    lambda task: degraded.degraded(metrics, task, tasks.attributions(task, explainers), **trial),
 )
 run.save(scores, "scores")
 change = engine.agreement(chosen[0].model, chosen[0].x, chosen[0].target, chosen[0].precision)

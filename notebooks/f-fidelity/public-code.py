@@ -99,7 +99,7 @@ def known(training_seed):
     """The images with their network; the networks beside it, in which variants differ; whose explanations are judged."""
     recipes = networks.pair(networks.RESNET9, training_seed, beta=beta, training=training, tuning=tuning)
     original, tuned = recipes["original"], recipes["fine-tuned"]
-    paper = tasks.subject(original, images, tuned=tuned, name="ResNet-9", precision=precision)
+    paper = tasks.task(original, images, tuned=tuned, name="ResNet-9", precision=precision)
     start = None if roar_fresh else original
     again = dataclasses.replace(original, epochs=roar_epochs, rate=roar_rate, limit=roar_limit, start=start)
     with_tuned = {"first channel": {"mask_channels": 1}, "exact number": {"mask_exactly": True}}
@@ -163,14 +163,14 @@ def random_top(score, attribution, sizes, *, direction, images, seed, **options)
 # The metric, the networks asked, the explanations judged, what is different in it.
 variants = {
     "paper": ("FFid", "paper", "original", capped),
-    "sizes": ("FFid", "paper", "original", capped | {"ask": code_sizes}),
+    "sizes": ("FFid", "paper", "original", capped | {"compute": code_sizes}),
     "subset": ("FFid", "paper", "original", capped | drawn),
     "first channel": ("FFid", "first channel", "original", capped),
     "exact number": ("FFid", "exact number", "original", capped),
     "explained network": ("FFid", "paper", "fine-tuned", capped),
     "SG-SQ over IG": ("FFid", "paper", "over IG", capped),
-    "random top": ("FFid", "paper", "original", capped | {"cap": None, "ask": random_top}),
-    "all but random top": ("FFid", "both", "as in the code", capped | drawn | {"ask": code_sizes}),
+    "random top": ("FFid", "paper", "original", capped | {"cap": None, "compute": random_top}),
+    "all but random top": ("FFid", "both", "as in the code", capped | drawn | {"compute": code_sizes}),
     "ROAR, paper": ("ROAR", "paper", "original", {}),
     "ROAR, code": ("ROAR", "whole images", "original", {}),
 }
@@ -180,9 +180,9 @@ def metric(name, way):
     """A variant as a metric, in one direction."""
     family, _, _, changes = variants[name]
     registered = METRICS[f"{family}{way}"]
-    if "ask" in changes:
-        own = {option: value for option, value in changes.items() if option != "ask"}
-        changes = {"ask": partial(changes["ask"], direction=registered.direction, **own)}
+    if "compute" in changes:
+        own = {option: value for option, value in changes.items() if option != "compute"}
+        changes = {"compute": partial(changes["compute"], direction=registered.direction, **own)}
     return registered.given(sizes=sizes, family=name, **changes)
 
 
@@ -190,14 +190,14 @@ metrics = {name: {f"{name} {way}": metric(name, way) for way in "+-"} for name i
 of_seed = {training_seed: known(training_seed) for training_seed in training_seeds}
 
 
-def ask(subject):
+def ask(task):
     """Every variant of the explanations that it judges, as they are and degraded."""
-    _, beside, explained = of_seed[subject.training_seed]
+    _, beside, explained = of_seed[task.training_seed]
     maps = {
-        name: tasks.attributions(dataclasses.replace(subject, model=network), explainers)
+        name: tasks.attributions(dataclasses.replace(task, model=network), explainers)
         for name, (network, explainers) in explained.items()
     }
-    asked = {name: dataclasses.replace(subject, **networks_) for name, networks_ in beside.items()}
+    asked = {name: dataclasses.replace(task, **networks_) for name, networks_ in beside.items()}
     return Scores.concat(
         degraded.degraded(metrics[name], asked[networks_], maps[judged], levels=noise_shares, seeds=seeds)
         for name, (_, networks_, judged, _) in variants.items()

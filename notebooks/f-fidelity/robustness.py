@@ -80,9 +80,9 @@ def of_beta(share):
 
 parts = []
 for recipe in recipes:
-    subject = tasks.subject(recipe["original"], images, tuned=recipe["fine-tuned"], precision=precision)
-    predicted = dataclasses.replace(subject, target=logits(subject.model, subject.x).argmax(1))
-    for metric, about in (("accuracy", subject), ("agreement", predicted)):
+    task = tasks.task(recipe["original"], images, tuned=recipe["fine-tuned"], precision=precision)
+    predicted = dataclasses.replace(task, target=logits(task.model, task.x).argmax(1))
+    for metric, about in (("accuracy", task), ("agreement", predicted)):
         for asked in ("original", "fine-tuned"):
             found = masking.masked(about, masked, seed=seed, networks=(asked,))
             parts.append(found.labelled(metric=metric, network=asked))
@@ -181,7 +181,7 @@ run.claim(
 
 # %% tags=["hide-input"]
 always = {r["original"].seed: dataclasses.replace(r["fine-tuned"], mask_exactly=True) for r in recipes}
-always = [tasks.subject(r["original"], images, tuned=always[r["original"].seed], precision=precision) for r in recipes]
+always = [tasks.task(r["original"], images, tuned=always[r["original"].seed], precision=precision) for r in recipes]
 always = Scores.concat(masking.masked(s, masked, seed=seed, networks=("fine-tuned",)) for s in always)
 always = always.labelled(network="always a tenth")
 run.save(always, "always")

@@ -77,7 +77,7 @@ run = Run("f-fidelity/sensitivity", globals())
 # %% tags=["hide-input"]
 made = {"share": digit_share, "size": size, "seed": seed}
 test = datasets.load("colored-mnist", "test", **made, limit=max(images, 1000))
-chosen = {}  # training seed -> beta -> subject
+chosen = {}  # training seed -> beta -> task
 for training_seed in training_seeds:
     original = Recipe(
         data="colored-mnist",
@@ -90,7 +90,7 @@ for training_seed in training_seeds:
     )
     for b in sorted({*vary_beta, beta}):
         tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=2e-3, mask_share=b, start=original)
-        own = tasks.subject(original, images, tuned=tuned, name="CNN", precision=precision, data=test)
+        own = tasks.task(original, images, tuned=tuned, name="CNN", precision=precision, data=test)
         chosen.setdefault(training_seed, {})[b] = own
 
 # %% [markdown]
@@ -124,18 +124,18 @@ trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
     degraded.degraded(
         {name: of for name, of in metrics.items() if settings[of.family]["beta"] == b},
-        subject,
-        tasks.attributions(subject, {explainer: refine.magnitude(explainer)}),
+        task,
+        tasks.attributions(task, {explainer: refine.magnitude(explainer)}),
         **trial,
     )
     for of_network in chosen.values()
-    for b, subject in of_network.items()
+    for b, task in of_network.items()
 )
 run.save(scores, "scores")
 whole = Scores.concat(
-    masking.masked(subject, (0.0, beta), seed=seed).labelled(explainer=f"random, β = {b:g}")
+    masking.masked(task, (0.0, beta), seed=seed).labelled(explainer=f"random, β = {b:g}")
     for of_network in chosen.values()
-    for b, subject in of_network.items()
+    for b, task in of_network.items()
 )
 run.save(whole, "masking")
 accuracies = masking.accuracies(whole).query("masked == 0").rename(columns={"accuracy": "mean", "explainer": "β"})

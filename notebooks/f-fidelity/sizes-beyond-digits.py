@@ -142,12 +142,12 @@ settings += [Setting(alpha, betas[len(betas) // 2]) for alpha in alphas[1:]]
 fractions = torch.arange(1, round(longest / step) + 1, dtype=torch.float64) * step
 common = {"precision": precision, "seed": seed}
 cases = [sizes.case(name, of, most, settings, fractions, **how, **common) for name, of, most, how in asked]
-kinds = {c.subject.dataset: c for c in reversed(cases)}  # of photographs the first network
+kinds = {c.task.dataset: c for c in reversed(cases)}  # of photographs the first network
 rows = []
 for name, c in reversed(kinds.items()):
     explain = "unknown" if c.known is None else f"{c.known.double().mean():.0%}"
     caps = ", ".join(f"{s.cap:g}" for s in c.settings[: len(betas)])
-    rows.append((name, c.subject.network, len(c.subject.x), segments.count(c.subject.segments), explain, caps))
+    rows.append((name, c.task.network, len(c.task.x), segments.count(c.task.segments), explain, caps))
 tables.prose(pd.DataFrame(rows, columns=["data", "network", "inputs", "features", "that explain", "caps"]))
 
 # %% [markdown]
@@ -161,7 +161,7 @@ tables.prose(pd.DataFrame(rows, columns=["data", "network", "inputs", "features"
 # Where *TRACE* has no row below it was not searched: for each input a search takes thousands of forwards.
 
 # %% tags=["hide-input"]
-rankings = [c.rankings(search_steps * (c.subject.dataset.split(" of ")[0] in searched)) for c in cases]
+rankings = [c.rankings(search_steps * (c.task.dataset.split(" of ")[0] in searched)) for c in cases]
 scores = Scores.concat(c.ask(own) for c, own in zip(cases, rankings, strict=True))
 run.save(scores, "scores")
 
@@ -176,7 +176,7 @@ run.save(scores, "scores")
 # %% tags=["hide-input"]
 certain = [c for c in cases if c.known is not None]
 rows = [
-    {"stretch": name, "data": c.subject.dataset, "ranking": ranking}
+    {"stretch": name, "data": c.task.dataset, "ranking": ranking}
     | tables.interval(stats.estimate(scores, explainer=ranking, **c.law(name)))
     for c in certain
     for ranking in ("truth", "random")
@@ -212,11 +212,11 @@ recipe_of = {name: recipe for name, recipe, *_ in asked}
 for c in certain:
     rise, fall = (c.law(name)["of"] for name in ("rise", "fall"))
     seen = stats.paired(
-        known, {"explainer": "truth"}, {"explainer": "random"}, stats.difference(rise, fall), dataset=c.subject.dataset
+        known, {"explainer": "truth"}, {"explainer": "random"}, stats.difference(rise, fall), dataset=c.task.dataset
     )
-    recipe = recipe_of[c.subject.dataset]
+    recipe = recipe_of[c.task.dataset]
     held = len(datasets.load(recipe.data, "test", **recipe.data_options))
-    said = c.subject.dataset.replace(" of ", " on ").replace("%", " % of the image")
+    said = c.task.dataset.replace(" of ", " on ").replace("%", " % of the image")
     said += f", of {held:,} test inputs: rise − fall, truth − random"
     possible.append(Reason("Is the law seen at all?", said, seen, above=0))
 run.why("ff-theorem-networks", *possible, source=source)
@@ -328,7 +328,7 @@ plots.movable(behind)
 
 # %% tags=["hide-input"]
 swept = fractions[1::2]  # of single inputs
-of_kind = {c.subject.dataset: (c, own) for c, own in zip(reversed(cases), reversed(rankings), strict=True)}
+of_kind = {c.task.dataset: (c, own) for c, own in zip(reversed(cases), reversed(rankings), strict=True)}
 vocabulary = datasets.load(recipes.LSTM.data, "test", **recipes.LSTM.data_options).vocabulary
 
 
@@ -342,17 +342,17 @@ def chosen(kind, ranking):
 def one_figure(kind, searched=False):
     """An input of a kind, its explanation, its curves, and what the size keeps; with the ranking, or what is searched for the same input."""
     c, ranks, at, found, _ = one_of[kind]
-    x = c.subject.x[at].cpu()
+    x = c.task.x[at].cpu()
     if searched:
-        one = dataclasses.replace(c, subject=c.subject.part(torch.tensor([at])), known=None)
+        one = dataclasses.replace(c, task=c.task.part(torch.tensor([at])), known=None)
         ranks = one.rankings(search_steps)["TRACE"].expand_as(ranks)
         found = c.read_one(ranks, at, shown_draws, swept)
-    if c.subject.x.ndim == 4:
+    if c.task.x.ndim == 4:
         x = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
     elif not x.is_floating_point():
         x = [vocabulary[token] if token > 1 else "" for token in x.tolist()]
     known = None if c.known is None else float(c.known[at].double().mean())
-    return plots.explanation_size(found, x, ranks[at], c.subject.segments, truth=known)
+    return plots.explanation_size(found, x, ranks[at], c.task.segments, truth=known)
 
 
 by_kind = {
@@ -396,12 +396,12 @@ one_figure("spans")
 
 # %% tags=["hide-input"]
 each = []
-pictured = ((c, own) for c, own in zip(cases, rankings, strict=True) if c.subject.network == "ResNet-9")
+pictured = ((c, own) for c, own in zip(cases, rankings, strict=True) if c.task.network == "ResNet-9")
 for c, name, ranking in ((c, name, own[name]) for c, own in pictured for name in one_by if name in own):
-    for at in range(min(ones, len(c.subject.x))):
+    for at in range(min(ones, len(c.task.x))):
         of = c.read_one(ranking, at, one_draws, swept)
-        row = {"data": c.subject.dataset, "training_seed": c.subject.training_seed, "ranking": name}
-        row |= {"image": int(c.subject.images[at]), "class": c.classes[int(c.subject.target[at])]}
+        row = {"data": c.task.dataset, "training_seed": c.task.training_seed, "ranking": name}
+        row |= {"image": int(c.task.images[at]), "class": c.classes[int(c.task.target[at])]}
         each.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
 each = pd.DataFrame(each)
 run.save(each, "each")
@@ -418,11 +418,11 @@ plots.single_sizes(singly.assign(which=which), "which", longest, true["truth"].i
 # %% tags=["hide-input"]
 classes = []
 for c, name in read.loc[~read["ranking"].isin(controls[1:]), ["of", "ranking"]].itertuples(index=False):
-    for label in c.subject.target.unique().tolist():
-        rows = (c.subject.target == label).cpu()
+    for label in c.task.target.unique().tolist():
+        rows = (c.task.target == label).cpu()
         if rows.sum() >= class_least:
             of = c.read(scores, name, rows)
-            row = {"data": c.subject.dataset, "training_seed": c.subject.training_seed, "ranking": name}
+            row = {"data": c.task.dataset, "training_seed": c.task.training_seed, "ranking": name}
             row |= {"class": c.classes[label], "inputs": of.rows}
             classes.append(row | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal})
 classes = pd.DataFrame(classes)

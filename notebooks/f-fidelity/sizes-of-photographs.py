@@ -64,9 +64,9 @@ from torch.nn import functional
 
 from faithlab import engine, segments
 from faithlab.metrics.size import LEAST_ROWS, Setting, curves, holds, read
-from faithlab.outputs import hit
+from faithlab.outputs import correct
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import plots, recipes, summaries, tables
 from faithstudy.data import datasets
 from faithstudy.networks import pretrained
@@ -117,9 +117,9 @@ def pictured(kind, data, most, places):
     about = {"dataset": kind, "network": network, "images": places, "tuned": model}
     about["precision"] = engine.native_precision() if precision == "bfloat16" else torch.float32
     grid = segments.patches(*x.shape[-2:], patch)
-    subject = Subject(model, x, data.labels[places], grid, **about)
+    task = Task(model, x, data.labels[places], grid, **about)
     whole = torch.ones(len(x), 1, segments.count(grid), dtype=torch.bool)
-    right = subject.score(hit)(whole)[:, 0].bool().nonzero().flatten()[:most]
+    right = task.score(correct)(whole)[:, 0].bool().nonzero().flatten()[:most]
     known = None if known is None else known[right]
     explainers = {
         "SG-SQ": ("smoothgrad-squared", {"samples": smooth_samples, "seed": seed}),
@@ -127,7 +127,7 @@ def pictured(kind, data, most, places):
         "Grad-CAM": "gradcam",
         "centre": sizes.centre,
     }
-    found = subject.part(right)
+    found = task.part(right)
     return sizes.Case(found, known, data.classes, tuple(settings), fractions, draws, explainers, grid, seed)
 
 
@@ -152,8 +152,8 @@ if sentences:
 rows = []
 for c in cases:
     explain = "unknown" if c.known is None else f"{c.known.double().mean():.0%}"
-    features = segments.count(c.subject.segments)
-    rows.append((c.subject.dataset, c.subject.network, len(c.subject.x), features, explain))
+    features = segments.count(c.task.segments)
+    rows.append((c.task.dataset, c.task.network, len(c.task.x), features, explain))
 tables.prose(pd.DataFrame(rows, columns=["data", "network", "inputs", "features", "that explain"]))
 
 # %% [markdown]
@@ -168,7 +168,7 @@ rankings = [c.rankings(batch_size=16) for c in cases]
 scores = Scores.concat(c.ask(own) for c, own in zip(cases, rankings, strict=True))
 run.save(scores, "scores")
 readings = {
-    (c.subject.dataset, name): [c.read_one(own[name], at, one_draws) for at in range(min(ones, len(c.subject.x)))]
+    (c.task.dataset, name): [c.read_one(own[name], at, one_draws) for at in range(min(ones, len(c.task.x)))]
     for c, own in zip(cases, rankings, strict=True)
     for name in one_by
     if name in own
@@ -182,10 +182,10 @@ def most_lost(place, ranking):
     """Of the photographs of a kind that lose most one that has a size, if one has: its size, the known one, how it was chosen, its figure."""
     c, own = cases[place], rankings[place][ranking]
     at, size, how = sizes.first_named(c.lost(scores, ranking), partial(c.read_one, own, draws=shown_draws), tried)
-    x = c.subject.x[at].cpu()
+    x = c.task.x[at].cpu()
     shown = ((x - x.amin()) / (x.amax() - x.amin())).permute(1, 2, 0)
     known = None if c.known is None else float(c.known[at].double().mean())
-    return size, known, how, plots.explanation_size(size, shown, own[at], c.subject.segments, truth=known)
+    return size, known, how, plots.explanation_size(size, shown, own[at], c.task.segments, truth=known)
 
 
 def said_of(which, size, known, how):
@@ -314,7 +314,7 @@ if kept["scores"]:  # those of the same settings can be read again
     blocks = {block.labels["metric"]: block for block in kept["scores"].frame}
     alike = {s.metric for s in settings} <= set(blocks) and [*blocks[settings[0].metric].sizes] == fractions.tolist()
     source, asked = (kept["scores"].frame, best) if alike else (scores, table)
-features = {c.subject.dataset: segments.count(c.subject.segments) for c in cases}
+features = {c.task.dataset: segments.count(c.task.segments) for c in cases}
 features |= {f"{kind} of the folder": features[kind] for kind in ("photographs", "smaller photographs")}
 panels, known = {}, {}  # by name: what is read, and the known size
 for data, of in asked[asked["data"].isin(features) & ~asked["ranking"].isin(controls[1:])].groupby("data", sort=False):
@@ -345,7 +345,7 @@ plots.movable(panels)
 # without any end one in twenty would name a size by chance.
 
 # %% tags=["hide-input"]
-identity = {c.subject.dataset: c.subject.images.tolist() for c in cases}
+identity = {c.task.dataset: c.task.images.tolist() for c in cases}
 each = [
     {"data": data, "ranking": name, "image": image}
     | {"size": of.fraction, "low": of.low, "high": of.high, "refusal": of.refusal}
@@ -375,8 +375,8 @@ tables.prose(pd.DataFrame(spread, columns=["run", "data", "ranking", "have a siz
 
 
 # %% tags=["hide-input"]
-of_others = [c for c in cases if c.known is not None and c.subject.network == network]
-enough = [c for c in of_others if len(c.subject.x) >= LEAST_ROWS] or of_others
+of_others = [c for c in cases if c.known is not None and c.task.network == network]
+enough = [c for c in of_others if len(c.task.x) >= LEAST_ROWS] or of_others
 run.claim(
     "ff-theorem-photographs",
     "Theorem 1",

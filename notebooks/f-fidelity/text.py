@@ -72,7 +72,7 @@ from IPython.display import HTML, Markdown
 
 from faithlab import masks, stats
 from faithlab.metrics import METRICS, fidelities, own
-from faithlab.outputs import hit
+from faithlab.outputs import correct
 from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
 from faithstudy.claims import above, below, better, counted, in_order, no_worse, premise, trend
@@ -163,10 +163,10 @@ for name, architecture, s in itertools.product(data, architectures, training_see
     )
     tuned = dataclasses.replace(original, epochs=tuning_epochs, rate=tuning_rate, mask_share=beta, start=original)
     options = {"tuned": tuned, "name": ARCHITECTURES[architecture], "data": tests[name]}
-    chosen.append(tasks.subject(original, places[name], **options))
+    chosen.append(tasks.task(original, places[name], **options))
 
 # %% tags=["hide-input"]
-bears = Scores.concat(masking.masked(subject, [0.0, 0.05, 0.1], draws=maskings, seed=seed) for subject in chosen)
+bears = Scores.concat(masking.masked(task, [0.0, 0.05, 0.1], draws=maskings, seed=seed) for task in chosen)
 run.save(bears, "masking")
 measured8 = masking.by_architecture(bears, {f"{name} test": NAMES[name][0] for name in data})
 run.save(measured8.drop(columns="explainer"), "robustness")
@@ -193,7 +193,7 @@ tables.robustness(table8.query("dataset == 'SST2'"), measured8, digits=3)
 
 # %% tags=["hide-input"]
 ig = {"IG": ("integrated-gradients-embedding", {"steps": integration_steps})}
-attributions = [tasks.attributions(subject, ig) for subject in chosen]
+attributions = [tasks.attributions(task, ig) for task in chosen]
 
 
 def coloured(text, relevance):
@@ -211,7 +211,7 @@ test = tests[data[0]]
 here = [i for i, s in enumerate(chosen) if (s.dataset, s.training_seed) == (f"{data[0]} test", training_seeds[0])]
 x, y, present = chosen[0].x, chosen[0].target, chosen[0].present
 whole = torch.ones_like(present)[:, None]  # padding stays too: a mask in its place would lengthen the text
-right = {i: chosen[i].score(hit)(whole)[:, 0].bool() for i in here}
+right = {i: chosen[i].score(correct)(whole)[:, 0].bool() for i in here}
 clear = (x != TextSet.UNKNOWN).all(1) & torch.stack(list(right.values())).all(0)
 example = int(clear.int().argmax())  # the first without unknown tokens that all read rightly, if any
 text = [test.vocabulary[i] for i in x[example][present[example]].tolist()]
@@ -238,7 +238,7 @@ families = ("Fid", "RFid", "FFid")
 metrics = fidelities(families, size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own(*chosen)
 trial = {"levels": noise_shares, "seeds": seeds}
 scores = Scores.concat(
-    degraded.degraded(metrics, subject, maps, **trial) for subject, maps in zip(chosen, attributions, strict=True)
+    degraded.degraded(metrics, task, maps, **trial) for task, maps in zip(chosen, attributions, strict=True)
 )
 run.save(scores, "scores")
 
@@ -332,8 +332,8 @@ plots.order_by_size(scores, metrics, **trial, size="size (share of tokens)", col
 
 # %% tags=["hide-input"]
 once = Scores.concat(
-    degraded.degraded({"FFid+": metrics["FFid+"].given(draws=1)}, subject, maps, **trial)
-    for subject, maps in zip(chosen, attributions, strict=True)
+    degraded.degraded({"FFid+": metrics["FFid+"].given(draws=1)}, task, maps, **trial)
+    for task, maps in zip(chosen, attributions, strict=True)
 )
 run.save(once, "one-draw")
 right_pairs = stats.pairs_in_order(noise_shares, seeds, micro=True)

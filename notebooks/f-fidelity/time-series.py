@@ -152,8 +152,8 @@ for name, architecture, s in itertools.product(data, architectures, training_see
         tuning = {"epochs": tuning_epochs * times, "rate": tuning_rate, "mask_share": beta, "start": original}
         options = {"tuned": dataclasses.replace(again, **tuning), "data": datasets.load(name, "test", unit=unit)}
         options |= {"name": NETWORKS[architecture], "precision": precision}
-        subject, own_roar = tasks.subject(original, places[name], **options), (again, original, explained[unit])
-        chosen[name, architecture, s, unit] = dataclasses.replace(subject, retrained=roar.networks(*own_roar))
+        task, own_roar = tasks.task(original, places[name], **options), (again, original, explained[unit])
+        chosen[name, architecture, s, unit] = dataclasses.replace(task, retrained=roar.networks(*own_roar))
 
 # %% tags=["hide-input"]
 tested = [0.0, 0.05, 0.1, 0.2, 0.3, 0.5]
@@ -194,7 +194,7 @@ tables.robustness(table8.query("dataset == 'Boiler'"), shown)
 # of its own for PAM and Boiler.
 
 # %% tags=["hide-input"]
-attributions = {key: tasks.attributions(subject, explained[key[-1]]) for key, subject in chosen.items()}
+attributions = {key: tasks.attributions(task, explained[key[-1]]) for key, task in chosen.items()}
 
 # %% mystnb={"figure": {"caption": "One test series: a line for each channel, in standard deviations. The shade under the lines is the relevance of each time step to the true class by Integrated Gradients, the darker the more; steps that speak against the class are white.", "name": "ff-series-example"}, "image": {"alt": "Two line charts of the same multichannel series with vertical shaded bands, one chart for each network."}} tags=["hide-input"]
 test, place = splits[data[0]], places[data[0]][-1:]  # of the last class
@@ -212,11 +212,11 @@ plots.series(test.model_inputs(place)[0], maps, steps=int(lengths[data[0]][place
 # %% tags=["hide-input"]
 metrics = fidelities(size_step=size_step, alpha=alpha, beta=beta, draws=draws, seed=seed) | own(*chosen.values())
 trial = {"levels": noise_shares, "seeds": seeds}
-asked = [degraded.degraded(metrics, subject, attributions[key], **trial) for key, subject in chosen.items()]
+asked = [degraded.degraded(metrics, task, attributions[key], **trial) for key, task in chosen.items()]
 scores = Scores.concat(asked)
 run.save(scores, "scores")
 same = tables.at_least(min(engine.agreement(s.model, s.x, s.target, s.precision)["argmax"] for s in chosen.values()))
-form = str(subject.precision).removeprefix("torch.")
+form = str(task.precision).removeprefix("torch.")
 Markdown(f"Forwards ran in {form}: the predicted class is the float32 one on {same} of the whole series.")
 
 # %% mystnb={"figure": {"caption": "Accuracy that is lost when the most relevant features, of which the axis counts the share, are removed (MoRF), for explanations with more and more noise. A metric that works keeps the darkest curve highest and the order of the others. Bands: 95 % intervals over the series. The scales differ: F-Fidelity removes at most a tenth of the features.", "name": "ff-series-curves"}, "image": {"alt": "Grid of line charts, pairs of data set and network by metrics: share of features named against lost accuracy, one line for each share of noise."}} tags=["hide-input", "answer"]

@@ -78,7 +78,7 @@ recipes = networks.pairs(networks.VIT, run.parameters)
 
 def asked(recipe, count):
     """The networks of a pair with the first so many test images."""
-    return tasks.subject(recipe["original"], count, tuned=recipe["fine-tuned"], name="ViT", precision=precision)
+    return tasks.task(recipe["original"], count, tuned=recipe["fine-tuned"], name="ViT", precision=precision)
 
 
 many = max(images, min(2000, 10 * images))  # a mask costs one forward: more images than are explained
@@ -117,7 +117,7 @@ trial = {"levels": noise_shares, "seeds": seeds}
 scores = run.by_images(
     "scores",
     chosen,
-    lambda subject: degraded.degraded(metrics, subject, tasks.attributions(subject, explainers), **trial),
+    lambda task: degraded.degraded(metrics, task, tasks.attributions(task, explainers), **trial),
 )
 run.save(scores, "scores")
 

@@ -124,22 +124,22 @@ fractions = torch.arange(1, round(longest / step) + 1, dtype=torch.float64) * st
 common = {"precision": precision, "seed": seed}
 cases = [sizes.case(name, of, most, settings, fractions, **how, **common) for name, of, most, how in asked]
 
-about = {"readout": probability, "sizes": [k / 16 for k in range(17)]}
+about = {"output": probability, "sizes": [k / 16 for k in range(17)]}
 ends = {
-    way: METRICS["Fid+"].given(ask=partial(fidelity.remaining, direction=way), direction=way, **about)
+    way: METRICS["Fid+"].given(compute=partial(fidelity.remaining, direction=way), direction=way, **about)
     for way in ("MoRF", "LeRF")
 }
 known = [c for c in cases if c.known is not None]
-rankings = [c.rankings(search_steps * (c.subject.dataset.split(" of ")[0] in searched)) for c in cases]
+rankings = [c.rankings(search_steps * (c.task.dataset.split(" of ")[0] in searched)) for c in cases]
 for c, own in zip(known, rankings, strict=False):  # those whose explanation is known come first
-    of = {"seed": seed, "images": c.subject.images}
+    of = {"seed": seed, "images": c.task.images}
     own |= {f"truth, {level:.0%} shuffled": degrade(own["truth"], level, **of) for level in levels}
 scores = Scores.concat(c.ask(own, ends) for c, own in zip(cases, rankings, strict=True))
 
 # Few-class Fidelity's curves: the same, but what is removed becomes an image of which the network cannot say what it is.
 pool = datasets.load(pasted.data, "test", **pasted.data_options)
-undecided, _ = baselines.perturbed(cases[0].subject, pool)
-few_class = {name: ends[way].given(reference="perturbed") for name, way in (("MIF", "MoRF"), ("LIF", "LeRF"))}
+undecided, _ = baselines.perturbed(cases[0].task, pool)
+few_class = {name: ends[way].given(baseline="perturbed") for name, way in (("MIF", "MoRF"), ("LIF", "LeRF"))}
 scores += evaluate(few_class, undecided, rankings[0])
 run.save(scores, "scores")
 
@@ -181,7 +181,7 @@ def bend(data, ranking, way):
 read = [(c, name, c.read(scores, name)) for c, own in zip(known, rankings, strict=False) for name in own]
 table = pd.DataFrame([c.row(scores, name, of) for c, name, of in read])
 bends = table.merge(pd.DataFrame({"curve": [*ends, *few_class]}), how="cross")
-bends = bends[bends["curve"].isin(ends) | (bends["data"] == cases[0].subject.dataset)].reset_index(drop=True)
+bends = bends[bends["curve"].isin(ends) | (bends["data"] == cases[0].task.dataset)].reset_index(drop=True)
 at = pd.DataFrame([bend(r.data, r.ranking, r.curve) for r in bends.itertuples()])
 bends[["bend", "bend_low", "bend_high"]] = at
 run.save(bends, "bends")
@@ -243,7 +243,7 @@ tables.compared(asked, rows=["data", "ranking"], columns=["asked"], order=[*size
 # %% tags=["hide-input"]
 def moved(c, ranking):
     """How far the best knee of a ranking is from that of the truth."""
-    J, features = len(c.settings), segments.count(c.subject.segments)
+    J, features = len(c.settings), segments.count(c.task.segments)
 
     def apart(*of):
         knees = (torch.stack([s.values for s in half], 1) for half in (of[:J], of[J:]))
@@ -252,7 +252,7 @@ def moved(c, ranking):
 
     over = tuple({"metric": s.metric, "explainer": name} for name in (ranking, "truth") for s in c.settings)
     statistic = stats.Statistic(apart, over, "knee moved", steps=True)
-    return [*map(float, stats.estimate(scores, statistic, dataset=c.subject.dataset).pooled)]
+    return [*map(float, stats.estimate(scores, statistic, dataset=c.task.dataset).pooled)]
 
 
 worse = table[table["ranking"].str.contains("shuffled")].reset_index(drop=True)

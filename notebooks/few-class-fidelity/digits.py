@@ -124,18 +124,18 @@ plots.pictures(list(shown.values()), beside=list(shown), below=[[""] * 4, *said]
 # %% tags=["hide-input"]
 known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background))
 explainers = {}
-for key, subject in chosen.items():
-    own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
+for key, task in chosen.items():
+    own = {"layer": architectures[key[0]][2], "background": known.to(task.x.device)}
     plain = refined.explainers(**own, steps=integration_steps, seed=seed)
     del plain["IG(zero)"]
     explainers[key] = refined.refined(plain, samples=smooth_samples, noise=noise[key], seed=seed)
 
 
-def ask(subject):
+def ask(task):
     """What the metric says of every explanation, and how well it finds the digit."""
-    own, regions = explainers[subject.network, subject.training_seed], test.masks[subject.images]
-    maps, judged = refined.judged(metrics, subject, own, "Dice", regions, seed=seed)
-    return judged + truth.aligned("overlap", subject, maps, regions)
+    own, regions = explainers[task.network, task.training_seed], test.masks[task.images]
+    maps, judged = refined.judged(metrics, task, own, "Dice", regions, seed=seed)
+    return judged + truth.aligned("overlap", task, maps, regions)
 
 
 asked = run.by_images("scores", list(chosen.values()), ask)
@@ -188,7 +188,7 @@ plots.refined(found[found["metric"] == "Few-class Fidelity"], "Few-class Fidelit
 # %% tags=["hide-input"]
 fidelity, dice = {"metric": "Few-class Fidelity"}, {"metric": "Dice"}
 rows = ("truth first", "BP", "BP + XRAI", "BP + SG²", "BP + squares", "Random", "Random + XRAI", "truth last")
-of_network = {subject.network: {"network": subject.network} for subject in chosen.values()}
+of_network = {task.network: {"network": task.network} for task in chosen.values()}
 tables.estimates({name: {"explainer": name} for name in rows}, of_network, scores, **fidelity)
 
 # %% [markdown]
@@ -444,10 +444,7 @@ run.claim(
 
 # %% tags=["hide-input"]
 deconv = {key: {"Deconv": of["Deconv"]} for key, of in explainers.items()}
-found = [
-    truth.unlearned("Dice", subject, deconv[key], test.masks[subject.images], seed=seed)
-    for key, subject in chosen.items()
-]
+found = [truth.unlearned("Dice", task, deconv[key], test.masks[task.images], seed=seed) for key, task in chosen.items()]
 run.save(Scores.concat(found), "unlearned")
 of_run, unlearned = run.covering("unlearned", "dataset")
 unlearned += run.beside("scores")[of_run].where(explainer="Random", **dice)

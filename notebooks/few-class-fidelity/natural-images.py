@@ -59,7 +59,7 @@ from faithlab import stats
 from faithlab.explainers import cam
 from faithlab.metrics import METRICS, evaluate, replacement_curves
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import plots, published, summaries, tables
 from faithstudy import recipes as networks
 from faithstudy.claims import above, best, within
@@ -123,20 +123,20 @@ tables.estimates(by_level, {name: {"network": name} for name in architectures}, 
 # %% tags=["hide-input"]
 known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background))
 plain, maps, found = {}, {}, []
-for key, subject in chosen.items():
-    own = {"layer": architectures[key[0]][2], "background": known.to(subject.x.device)}
+for key, task in chosen.items():
+    own = {"layer": architectures[key[0]][2], "background": known.to(task.x.device)}
     plain[key] = refined.explainers(**own, steps=integration_steps, seed=seed)
     explainers = refined.refined(plain[key], samples=smooth_samples, noise=noise[key], seed=seed)
-    maps[key], asked = refined.judged(metrics, subject, explainers, "IoU", test.masks[subject.images], seed=seed)
+    maps[key], asked = refined.judged(metrics, task, explainers, "IoU", test.masks[task.images], seed=seed)
     found.append(asked)
 first = next(iter(chosen))
-subject, combinations = chosen[first], list(explainers)
-regions = test.masks[subject.images]
+task, combinations = chosen[first], list(explainers)
+regions = test.masks[task.images]
 names = [name for name in plain[first] if name != "Random"]
 
 # %% mystnb={"figure": {"caption": "Some images and the maps of some explainers and refinements. Brighter is more relevant.", "name": "fc-natural-maps"}, "image": {"alt": "Rows of small pictures: photographs of animals with a smaller vehicle in them, and their maps by plain and refined explainers."}} tags=["hide-input"]
 shown = ("BP", "BP + XRAI", "BP + SG²", "BP + squares", "EG + SG", "Deconv + XRAI", "GradCAM")
-pictures = baselines.intensities(test, subject.images[:6]).permute(0, 2, 3, 1)
+pictures = baselines.intensities(test, task.images[:6]).permute(0, 2, 3, 1)
 plots.maps(pictures, {name: maps[first][name] for name in shown})
 
 # %% [markdown]
@@ -147,17 +147,17 @@ plots.maps(pictures, {name: maps[first][name] for name in shown})
 
 # %% tags=["hide-input"]
 signs = [name for name in names if name != "GradCAM"]
-signed = tasks.attributions(subject, {name: plain[first][name] for name in signs})
-found.append(evaluate(metrics, subject, signed, variant="signed"))
-found.append(truth.aligned("IoU", subject, signed, regions, variant="signed"))
+signed = tasks.attributions(task, {name: plain[first][name] for name in signs})
+found.append(evaluate(metrics, task, signed, variant="signed"))
+found.append(truth.aligned("IoU", task, signed, regions, variant="signed"))
 some, drawn = ({name: maps[first][name] for name in ("BP", of, "Random")} for of in ("GradCAM", "EG + SG"))
 for shift in range(1, len(test.classes)):
-    other = dataclasses.replace(subject, target=(subject.target + shift) % len(test.classes))
+    other = dataclasses.replace(task, target=(task.target + shift) % len(test.classes))
     found.append(evaluate(metrics, other, some, variant=f"class + {shift} is followed"))
-found.append(evaluate(replacement_curves(round(1 / step)), subject, drawn))
+found.append(evaluate(replacement_curves(round(1 / step)), task, drawn))
 scores = Scores.concat(found)
 run.save(scores, "scores")
-Markdown(f"{tables.in_precision(subject)} On this page {scores.missing} scores are missing.")
+Markdown(f"{tables.in_precision(task)} On this page {scores.missing} scores are missing.")
 
 # %% [markdown]
 # ## The metric
@@ -172,7 +172,7 @@ Markdown(f"{tables.in_precision(subject)} On this page {scores.missing} scores a
 # A faithful explanation drops at once to $1/N$ under MIF, and stays at 1 until the end under LIF.
 
 # %% mystnb={"figure": {"caption": "The probability of the class as more and more pixels are replaced, most important first and least important first: three explainers, means with 95 % intervals over the images. All curves share both ends. The dashed line is 1/N.", "name": "fc-natural-curves"}, "image": {"alt": "Two line charts of replaced share against probability, one for each direction: a curve for each of three explainers, from the same start to the same end at a dashed line."}} tags=["hide-input"]
-here = {"dataset": subject.dataset, "variant": None}
+here = {"dataset": task.dataset, "variant": None}
 lines = {name: {"explainer": name, **here} for name in drawn}
 directions = {"most important first": {"metric": "MIF"}, "least important first": {"metric": "LIF"}}
 figure = plots.curves(scores, lines=lines, columns=directions, x="replaced pixels (share)", y="probability")
@@ -197,7 +197,7 @@ right = {of: accuracy(trained(recipe), test) for of, recipe in recipes.items()}
 accuracies = {name: sum(right[name, s] for s in training_seeds) / len(training_seeds) for name in architectures}
 apart = {name: refined.apart(of) for name, of in run.beside("scores").items()}
 table_of = partial(tables.refined, {"published": paper} | tabled, apart, accuracies)
-pair = {"model": "ResNet-18", "network": subject.network}
+pair = {"model": "ResNet-18", "network": task.network}
 table_of(table=1, metric="Few-class Fidelity", **pair)
 
 # %% mystnb={"figure": {"caption": "Few-class Fidelity of every explainer and refinement in this build: means with 95 % intervals over the images. The dashed line is the mean of Random.", "name": "fc-natural-fidelity"}, "image": {"alt": "Points with error bars, one group for each explainer, one point for each refinement, with a dashed line at Random's mean."}} tags=["hide-input"]
@@ -280,7 +280,7 @@ of_each = f"{together.images} images" + f", {most} for each training," * (most <
 Markdown(
     f"**{({'yes': 'Yes', 'no': 'No', 'open': 'Not settled'})[answer]}**: fidelity and IoU rank {len(combinations)} explainers "
     f"and refinements alike by {tables.number(together)}, a rank correlation (no agreement at all would be 0), on "
-    f"{of_each} of {named(subject.dataset.split()[0])} ({source}; "
+    f"{of_each} of {named(task.dataset.split()[0])} ({source}; "
     f"{summaries.listed(told.where(**iou).labels('network'))}). The paper names no number; we ask for more than 0.6, and its own tables "
     f"give {summaries.of_each(printed)}."
 )
@@ -297,7 +297,7 @@ plots.against(tabled.get("recorded", found), "Few-class Fidelity", "IoU")
 # %% tags=["hide-input"]
 kinds = [(metric, variant) for metric in ("Few-class Fidelity", "IoU") for variant in (None, "signed")]
 asked = {f"{metric}, {of or 'magnitude'}": {"metric": metric, "variant": of} for metric, of in kinds}
-of_first = {**subject.labels}
+of_first = {**task.labels}
 tables.estimates({name: {"explainer": name} for name in signs}, asked, scores, **of_first)
 
 # %% tags=["hide-input"]
@@ -360,8 +360,8 @@ run.claim("fc-eg", "Table 1, Figure 4", "On photographs EG with SG, and EG with 
 # over many gradients, less to be ahead by?
 
 # %% tags=["hide-input"]
-few = subject.part(torch.arange(reason_images))
-wider = train.model_inputs(tasks.evenly(torch.arange(len(train)), more_background)).to(subject.x.device)
+few = task.part(torch.arange(reason_images))
+wider = train.model_inputs(tasks.evenly(torch.arange(len(train)), more_background)).to(task.x.device)
 copies = {"samples": smooth_samples, "noise": noise[first], "refinements": ["XRAI", "SG", "SG²"], "seed": seed}
 wider = tasks.attributions(few, refined.refined({"EG": ("expected-gradients", {"background": wider})}, **copies))
 more = evaluate(metrics, few, wider, variant="more background")
@@ -412,11 +412,11 @@ run.claim("fc-bp", "Section 4.2", "On photographs BP is very similar to Random."
 # own Table 2, BP is far above Random.
 
 # %% tags=["hide-input"]
-photographs, device = datasets.load("imagenet-foolbox", "test"), subject.x.device
+photographs, device = datasets.load("imagenet-foolbox", "test"), task.x.device
 places = tasks.evenly(torch.arange(len(photographs)), reason_images)
 large = zoo.load(pretrained), photographs.model_inputs(places), photographs.labels[places]
 about = {"dataset": "imagenet-foolbox test", "network": pretrained, "training_seed": 0, "images": places}
-large = Subject(*(of.to(device) for of in large), photographs.features(), precision=subject.precision, **about)
+large = Task(*(of.to(device) for of in large), photographs.features(), precision=task.precision, **about)
 run.save(Scores.concat(refined.steadiness(of, 0.02, seed=seed) for of in (few, large)), "steady")
 of_run, steady = run.covering("steady", "dataset")
 sides = [{"dataset": of.dataset, "network": of.network} for of in (few, large)]
@@ -499,8 +499,8 @@ run.claim(
 most, without = refined.best_without(known, combinations, *both, **here)
 in_print = paper[paper["name"].isin(refined.left_out(combinations)[most])]
 in_print = summaries.of_each(refined.printed_agreement(in_print, 1, 3))
-boxes = cam.through(regions, subject.model, architectures[first[0]][2], subject.x).flatten(1)
-run.save(truth.aligned("IoU", subject, {"the box on Grad-CAM's grid": boxes}, regions), "grid")
+boxes = cam.through(regions, task.model, architectures[first[0]][2], task.x).flatten(1)
+run.save(truth.aligned("IoU", task, {"the box on Grad-CAM's grid": boxes}, regions), "grid")
 of_run, ceiling = run.covering("grid", "dataset")
 top = ours["IoU"].drop("GradCAM").idxmax()
 at, of_cam = round(ours["IoU"][top], 3), tables.number(stats.estimate(known, explainer="GradCAM", **iou), 3)

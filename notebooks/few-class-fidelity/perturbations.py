@@ -92,7 +92,7 @@ for (problem, test), name in zip(tests.items(), ("ResNet-9", "three layers"), st
     common = {"epochs": epochs, "batch": 64, "precision": precision} | own[problem]
     of_problem = {(problem, s): Recipe(seed=s, **common) for s in training_seeds}
     places = tasks.recognised(list(of_problem.values()), images, test, least=images)
-    chosen |= {key: tasks.subject(recipe, places, name=name, data=test) for key, recipe in of_problem.items()}
+    chosen |= {key: tasks.task(recipe, places, name=name, data=test) for key, recipe in of_problem.items()}
     recipes |= of_problem
 delta = {problem: perturbed.threshold(len(test.classes)) for problem, test in tests.items()}
 right = {problem: accuracy(trained(recipes[problem, training_seeds[0]]), tests[problem]) for problem in tests}
@@ -155,8 +155,8 @@ Markdown(
 
 # %% tags=["hide-input"]
 full, pruned, found = {}, {}, []
-for (problem, s), subject in chosen.items():
-    full[problem, s], chosen[problem, s], pruned[problem, s], rows = baselines.searched(subject, tests[problem])
+for (problem, s), task in chosen.items():
+    full[problem, s], chosen[problem, s], pruned[problem, s], rows = baselines.searched(task, tests[problem])
     found.append(rows)
 first = {problem: full[problem, training_seeds[0]] for problem in tests}
 missed = " and ".join(f"{int(of.fallback.sum())} of {len(of.fallback)} {problem}" for problem, of in first.items())
@@ -183,8 +183,8 @@ plots.show(figure)
 # %% mystnb={"figure": {"caption": "The two images of the figure above, the winner, and the best candidate of four other operations. Below each: the probabilities of the classes, in the order of the tasks above.", "name": "fc-perturbations-altered"}, "image": {"alt": "Two rows of six pictures: an image, its winning blurred or altered copy, and four other altered copies, each with its class probabilities."}} tags=["hide-input", "answer"]
 altered, two_lines = {}, chain.str.replace(r" (?=alone|before|after)", "\n", regex=True)
 for problem, i in samples.items():
-    subject, of = chosen[problem, training_seeds[0]], first[problem]
-    image = baselines.intensities(tests[problem], subject.images[i : i + 1])
+    task, of = chosen[problem, training_seeds[0]], first[problem]
+    image = baselines.intensities(tests[problem], task.images[i : i + 1])
     P = torch.where(of.uncertainty[i] <= delta[problem], of.score[i], torch.inf)
     P[of.winner[i]] = -torch.inf  # also where it is a fallback
     order = candidates.loc[candidates["same_as"][P.argsort().tolist()]]
@@ -192,7 +192,7 @@ for problem, i in samples.items():
     shown = torch.stack([image[0], *(perturbed.candidates(image, (c,))[0, 0] for c in best)])
     words = ["image", *(two_lines[c] for c in best)]
     words[1] = f"winner:\n{words[1]}"
-    altered[problem] = shown, words, baselines.answer(subject.model, tests[problem])(shown)
+    altered[problem] = shown, words, baselines.answer(task.model, tests[problem])(shown)
 plots.pictures(
     [shown for shown, _, _ in altered.values()],
     above=[words for _, words, _ in altered.values()],
@@ -211,14 +211,14 @@ plots.pictures(
 
 # %% tags=["hide-input"]
 examples, rows = {}, []
-for (problem, s), subject in chosen.items():
+for (problem, s), task in chosen.items():
     train = datasets.load(recipes[problem, s].data, "train", **recipes[problem, s].data_options)
-    far = baselines.novelty(subject, tests[problem], train, background=background, neighbours=neighbours)
-    image = baselines.intensities(tests[problem], subject.images)
+    far = baselines.novelty(task, tests[problem], train, background=background, neighbours=neighbours)
+    image = baselines.intensities(tests[problem], task.images)
     stand_ins = baselines.plain(image) | {"perturbed": pruned[problem, s].images.cpu()}
     examples.setdefault(problem, {"image": image} | stand_ins)
     others = {**stand_ins, "another image": image.roll(1, 0)}  # another one for a question below
-    rows.append(baselines.replaced(subject, tests[problem], others, far, seed=seed))
+    rows.append(baselines.replaced(task, tests[problem], others, far, seed=seed))
 rows, asked = Scores.concat(rows), [None, *stand_ins]
 scores = Scores.concat([*found, rows.where(metric=["novelty", "U", "sure of a class"], reference=asked)])
 run.save(scores, "scores")
@@ -352,8 +352,8 @@ run.claim(
 place = torch.tensor(candidates.groupby(chain).cumcount().to_list())  # in its chain
 grids = {"every fourth width": place % 4 == 0, "every second width": place % 2 == 0, "all widths": place >= 0}
 coarser = []
-for (problem, s), subject in chosen.items():
-    U, about = full[problem, s].uncertainty, {"images": subject.images, "metric": "has a candidate", **subject.labels}
+for (problem, s), task in chosen.items():
+    U, about = full[problem, s].uncertainty, {"images": task.images, "metric": "has a candidate", **task.labels}
     tried = {name: (U[:, kept] <= delta[problem]).any(1) for name, kept in grids.items()}
     tried["twice Δ"] = (2 * delta[problem] >= U).any(1)
     coarser += [Scores.of(of, variant=name, **about) for name, of in tried.items()]

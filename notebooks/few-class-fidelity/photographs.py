@@ -54,7 +54,7 @@ from IPython.display import Markdown
 from faithlab import engine, stats
 from faithlab.metrics import METRICS, evaluate
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy import plots, published, summaries, tables
 from faithstudy.claims import above, best, within
 from faithstudy.data import datasets, imagenet, vehicles
@@ -105,8 +105,8 @@ def photographed(network, dataset, pictures, problem):
     right = run.kept(f"{network}, {dataset}, recognised", partial(logits, model, x, 64)).argmax(1) == group
     about = {"dataset": dataset, "network": network, "training_seed": 0, "images": places}
     number = engine.native_precision(device) if precision == "bfloat16" else torch.float32
-    subject = Subject(model, x, group, pictures.features(), precision=number, **about)
-    return subject.part(right.nonzero().flatten().cpu())
+    task = Task(model, x, group, pictures.features(), precision=number, **about)
+    return task.part(right.nonzero().flatten().cpu())
 
 
 def photographs(number):

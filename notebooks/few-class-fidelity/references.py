@@ -100,8 +100,8 @@ for problem, (data, options, test_options, own) in problems.items():
     recipes = networks.each(architectures, training_seeds, classes=len(test.classes), **common, **own)
     places = tasks.recognised(list(recipes.values()), images, test, least=images)
     for (name, s), recipe in recipes.items():
-        subject = tasks.subject(recipe, places, name=name, precision=precision, data=test)
-        chosen[problem, name, s], _ = baselines.perturbed(subject, test)
+        task = tasks.task(recipe, places, name=name, precision=precision, data=test)
+        chosen[problem, name, s], _ = baselines.perturbed(task, test)
         if name == main[problem]:
             stand_ins = baselines.plain(baselines.intensities(test, places))
             chosen[problem, name, s] = baselines.standing_in(chosen[problem, name, s], test, stand_ins)
@@ -117,30 +117,30 @@ names = [*stand_ins, "perturbed"]
 steps = round(1 / step)
 metric = METRICS["Few-class Fidelity"]
 areas = {
-    f"area under {name}": metric.given(ask=partial(few_class.area, steps=steps, direction=end), direction=end)
+    f"area under {name}": metric.given(compute=partial(few_class.area, steps=steps, direction=end), direction=end)
     for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
 }
 metrics = {"Few-class Fidelity": metric.given(steps=steps), **areas}
 curves = replacement_curves(steps)
 found = []
-for (problem, name, _), subject in chosen.items():
+for (problem, name, _), task in chosen.items():
     train = trains[problem]
-    known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background)).to(subject.x.device)
+    known = train.model_inputs(tasks.evenly(torch.arange(len(train)), background)).to(task.x.device)
     own = refined.explainers(layer="features", background=known, steps=integration_steps, seed=seed)
     if problem == "digits":  # black is zero and the lowest value of a digit's image, so that IG(zero) would be IG(min)
         del own["IG(zero)"]
-    maps = tasks.attributions(subject, refined.refined(own, samples=smooth_samples, noise=noise, seed=seed))
+    maps = tasks.attributions(task, refined.refined(own, samples=smooth_samples, noise=noise, seed=seed))
     few = refined.refined(own, samples=1, noise=noise, refinements=refinements) if name == main[problem] else {}
     some = {key: maps[key] for key in few}
     if some:
-        found.append(evaluate(metrics, subject, some))
+        found.append(evaluate(metrics, task, some))
     if rest := {key: of for key, of in maps.items() if key not in some}:
-        found.append(evaluate({"Few-class Fidelity": metrics["Few-class Fidelity"]}, subject, rest))
+        found.append(evaluate({"Few-class Fidelity": metrics["Few-class Fidelity"]}, task, rest))
     if not some:
         continue
-    found.append(baselines.under(metrics, subject, some, list(stand_ins)))
-    found.append(baselines.under(curves, subject, {"BP": maps["BP"]}, names))
-    found.append(truth.aligned(measure[problem], subject, some, tests[problem].masks[subject.images]))
+    found.append(baselines.under(metrics, task, some, list(stand_ins)))
+    found.append(baselines.under(curves, task, {"BP": maps["BP"]}, names))
+    found.append(truth.aligned(measure[problem], task, some, tests[problem].masks[task.images]))
 scores = Scores.concat(found)
 run.save(scores, "scores")
 

@@ -85,7 +85,7 @@ for data, s in itertools.product(sets, training_seeds):
     recognised.append(cross_trained.recognised(family, test))
     for number, recipe in enumerate(own):
         name = f"ResNet-18 fold {number}"
-        single.append(tasks.subject(recipe, images, about="prediction", name=name))
+        single.append(tasks.task(recipe, images, about="prediction", name=name))
 scores = Scores.concat(recognised)
 Markdown(
     "On test pictures the networks are right in "
@@ -121,14 +121,14 @@ real = [name for name in explainers if name != "Random"]
 faithful = {"µFidelity": METRICS["µFidelity"].given(share=share, draws=draws, seed=seed)}
 stable = {"S_avg": METRICS["S_avg"]}
 patches = segments.patches(*single[0].x.shape[-2:], single[0].x.shape[-1] // 4)
-for subject in single:
-    maps = tasks.attributions(subject, explainers)
+for task in single:
+    maps = tasks.attributions(task, explainers)
     pooled = {name: segments.pool(of.unflatten(-1, patches.shape), patches) for name, of in maps.items()}
-    coarse = dataclasses.replace(subject, segments=patches)
-    scores += evaluate(faithful, subject, maps) + evaluate(faithful, coarse, pooled, variant="patches")
+    coarse = dataclasses.replace(task, segments=patches)
+    scores += evaluate(faithful, task, maps) + evaluate(faithful, coarse, pooled, variant="patches")
     for variant, norm in ((None, "l1"), ("max", "max")):
         around = {"radius": radius, "count": neighbours, "norm": norm, "seed": seed}
-        scores += nearby.neighbours(stable, subject, explainers, maps, variant=variant, **around)
+        scores += nearby.neighbours(stable, task, explainers, maps, variant=variant, **around)
 run.save(scores, "scores")
 
 # %% mystnb={"figure": {"caption": "\u00b5Fidelity of the explainers where single pixels are removed and where whole patches are: means with 95 % intervals over the pictures, all folds together. Higher is better.", "name": "rc-fidelity"}, "image": {"alt": "Dot plot with intervals: explainers against \u00b5Fidelity, one colour for single pixels and one for patches."}} tags=["hide-input", "answer"]

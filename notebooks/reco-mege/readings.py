@@ -111,7 +111,7 @@ for row, letter in enumerate("AB"):
     picture.imshow(two.networks[0].x[row].permute(1, 2, 0).expand(-1, -1, 3).cpu())
     picture.set(xticks=[], yticks=[])
     picture.set_title(f"{letter}: {examples.classes[int(examples.labels[row])]}", fontsize=10, loc="left")
-for i, (subject, of) in enumerate(zip(two.networks, maps, strict=True)):
+for i, (task, of) in enumerate(zip(two.networks, maps, strict=True)):
     blocks = figure.add_subplot(grid[0, i + 1])
     for block in range(folds):
         left_out = {"facecolor": "none", "linestyle": ":"} if block == i else {"facecolor": "0.8"}
@@ -125,9 +125,9 @@ for i, (subject, of) in enumerate(zip(two.networks, maps, strict=True)):
     blocks.axis("off")
     for row, own in enumerate(rows):
         drawn = figure.add_subplot(grid[row + 1, i + 1])
-        drawn.imshow(of[row].view(subject.x.shape[-2:]), cmap="magma")
+        drawn.imshow(of[row].view(task.x.shape[-2:]), cmap="magma")
         drawn.set(xticks=[], yticks=[])
-        answer, mark = examples.classes[int(subject.target[row])], "✓" if two.right[row, i] else "✗"
+        answer, mark = examples.classes[int(task.target[row])], "✓" if two.right[row, i] else "✗"
         drawn.set_title(f"{answer} {mark}", fontsize=10, fontweight="normal")
         if i == homes[row]:
             drawn.set_xlabel("not seen", fontsize=10)

@@ -140,7 +140,7 @@ pair = {name: families[name, training_seeds[0]] for name in ("1-Lipschitz", "Res
 known = sum(family.right.sum(1) for family in pair.values()).argsort(descending=True, stable=True)[:pictures]
 smooth = {"SG": ("smoothgrad", {"samples": picture_samples, "noise": picture_noise, "seed": seed})}
 some = {name: family.some(known).networks[0] for name, family in pair.items()}
-shown = {name: tasks.attributions(subject, smooth)["SG"].abs() for name, subject in some.items()}
+shown = {name: tasks.attributions(task, smooth)["SG"].abs() for name, task in some.items()}
 plots.maps(some["ResNet-18"].x.permute(0, 2, 3, 1).cpu(), shown)
 
 # %% [markdown]

@@ -70,7 +70,7 @@ run = Run("saco/ablation", globals())
 # and so on.
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
+chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
 run.save(recognised, "recognised")
 kept = recorded("saco/ablation", "recognised")
 Markdown(introduced(recognised, images, kept and kept.frame))
@@ -86,15 +86,15 @@ ways = {False: "rollout", True: "transformer-mm"}
 saco = {"SaCo": METRICS["SaCo"].given(groups=groups)}
 
 
-def ask(subject):
+def ask(task):
     """SaCo of the four corners, and of what lies between one layer and all."""
-    deep = len(subject.model.blocks)
+    deep = len(task.model.blocks)
     ends = {name: (ways[gradient], {"layers": deep if every else 1}) for (every, gradient), name in corners.items()}
-    found = [evaluate(saco, subject, tasks.attributions(subject, ends))]
+    found = [evaluate(saco, task, tasks.attributions(task, ends))]
     for layers in range(2, deep):
         between = {corners[True, gradient]: (way, {"layers": layers}) for gradient, way in ways.items()}
-        maps = tasks.attributions(subject, between)
-        found.append(evaluate(saco, subject, maps, variant="last layers only", level=layers))
+        maps = tasks.attributions(task, between)
+        found.append(evaluate(saco, task, maps, variant="last layers only", level=layers))
     return Scores.concat(found)
 
 
@@ -173,9 +173,9 @@ tables.styled(tables.side_by_side(sources, rows=["step", "given"], columns=[], d
 # %% mystnb={"figure": {"caption": "SaCo when only the last layers are aggregated, from one to all. Points: means over the images; bars: 95 % intervals. The ends of both lines are the four numbers of Table 1.", "name": "saco-layers"}, "image": {"alt": "Line chart for each network: number of last layers aggregated against SaCo, one line for attention alone and one with the gradient."}} tags=["hide-input", "answer"]
 figure, grid = plt.subplots(1, len(chosen), figsize=(3.4 + 3 * len(chosen), 3.6), squeeze=False, sharey=True)
 rows = []
-for axes, subject in zip(grid[0], chosen, strict=True):
-    deep = len(subject.model.blocks)
-    own = {"network": subject.network, "training_seed": subject.training_seed}
+for axes, task in zip(grid[0], chosen, strict=True):
+    deep = len(task.model.blocks)
+    own = {"network": task.network, "training_seed": task.training_seed}
     for (gradient, label), colour, marker in zip(words[1].items(), sns.color_palette("colorblind"), "os", strict=False):
         middle = {"explainer": corners[True, gradient], "variant": "last layers only"}
         cells = [{"explainer": corners[False, gradient], "variant": None}]
@@ -189,7 +189,7 @@ for axes, subject in zip(grid[0], chosen, strict=True):
         axes.errorbar(at, value, [value - low, high - value], color=colour, marker=marker, capsize=3, label=label)
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.set(
-        title=f"{subject.network}, seed {subject.training_seed}",
+        title=f"{task.network}, seed {task.training_seed}",
         xlabel="last layers aggregated",
         xticks=range(1, deep + 1),
     )

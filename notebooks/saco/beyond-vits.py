@@ -135,14 +135,14 @@ explained, recognised, rows = {}, [], []
 for kind, recipe in recipes.items():
     name, set_name, feature, stand_in = what[kind]
     options = {"name": name, "about": "prediction", "data": data[kind]}
-    subject = explained[kind] = tasks.subject(recipe, chosen[kind], **options)
+    task = explained[kind] = tasks.task(recipe, chosen[kind], **options)
     seen = torch.arange(min(1000, len(data[kind])))
-    hits = logits(subject.model, data[kind].model_inputs(seen)).argmax(1).cpu() == data[kind].labels[seen]
-    recognised.append(Scores.of(hits, images=seen, metric="accuracy", **subject.labels))
+    hits = logits(task.model, data[kind].model_inputs(seen)).argmax(1).cpu() == data[kind].labels[seen]
+    recognised.append(Scores.of(hits, images=seen, metric="accuracy", **task.labels))
     right = tables.share(stats.estimate(recognised[-1]))
-    own = None if subject.present is None else subject.present.sum(1)
-    features = f"{segments.count(subject.segments)}" if own is None else f"{own.min()}–{own.max()}"
-    rows.append((name, set_name, right, len(subject.x), f"{features} {feature}", stand_in, K[kind]))
+    own = None if task.present is None else task.present.sum(1)
+    features = f"{segments.count(task.segments)}" if own is None else f"{own.min()}–{own.max()}"
+    rows.append((name, set_name, right, len(task.x), f"{features} {feature}", stand_in, K[kind]))
 run.save(Scores.concat(recognised), "recognised")
 columns = ["network", "data", "test accuracy", "explained", "features", "a removed one becomes", "groups"]
 tables.prose(pd.DataFrame(rows, columns=columns))
@@ -156,12 +156,12 @@ tables.prose(pd.DataFrame(rows, columns=columns))
 
 
 # %% tags=["hide-input"]
-def occlusion(subject, reference, coarse=None):
+def occlusion(task, reference, coarse=None):
     """What the predicted class's probability loses without each feature alone (or each larger one), [B, F]."""
-    larger = subject if coarse is None else dataclasses.replace(subject, segments=coarse)
+    larger = task if coarse is None else dataclasses.replace(task, segments=coarse)
     count = segments.count(larger.segments)
     keep = torch.cat([torch.ones(1, count, dtype=torch.bool), ~torch.eye(count, dtype=torch.bool)])
-    answers = larger.score(reference=reference, exact=True)(keep.to(subject.x.device).expand(len(subject.x), -1, -1))
+    answers = larger.score(baseline=reference, exact=True)(keep.to(task.x.device).expand(len(task.x), -1, -1))
     loss = answers[:, :1] - answers[:, 1:]
     return loss if coarse is None else segments.spread(loss, coarse).flatten(1)
 
@@ -179,13 +179,13 @@ explainers = {
 }
 names = ["SaCo", "AUC", "AOPC", "LOdds", "Comp."]
 found, shown, explanations = [], {}, {}
-for kind, subject in explained.items():
-    coarse = segments.patches(*subject.x.shape[-2:], 4).to(subject.x.device) if kind == "CNN" else None
-    maps = tasks.attributions(subject, explainers[kind])
-    maps["Occlusion"] = occlusion(subject, reference[kind], coarse)
-    metrics = {name: METRICS[name].given(reference=reference[kind]) for name in names}
+for kind, task in explained.items():
+    coarse = segments.patches(*task.x.shape[-2:], 4).to(task.x.device) if kind == "CNN" else None
+    maps = tasks.attributions(task, explainers[kind])
+    maps["Occlusion"] = occlusion(task, reference[kind], coarse)
+    metrics = {name: METRICS[name].given(baseline=reference[kind]) for name in names}
     metrics["SaCo"] = metrics["SaCo"].given(groups=K[kind])
-    found.append(chance(metrics, subject, maps, seeds=range(seed, seed + random_seeds)))
+    found.append(chance(metrics, task, maps, seeds=range(seed, seed + random_seeds)))
     shown[kind], explanations[kind] = list(maps), maps
 scores = Scores.concat(found)
 run.save(scores, "scores")
@@ -196,8 +196,8 @@ estimates = tables.summary(scores, ["dataset", "network", "explainer", "metric"]
 run.save(estimates, "estimates")
 deep = [len(explainers[kind]) + 1 for kind in explained]
 figure, panels = plt.subplots(3, 1, figsize=(4.8, 1.4 + 0.24 * sum(deep)), height_ratios=deep, sharex=True)
-for axes, (kind, subject) in zip(panels, explained.items(), strict=True):
-    of = estimates[(estimates["dataset"] == subject.dataset) & (estimates["metric"] == "SaCo")].iloc[::-1]
+for axes, (kind, task) in zip(panels, explained.items(), strict=True):
+    of = estimates[(estimates["dataset"] == task.dataset) & (estimates["metric"] == "SaCo")].iloc[::-1]
     colours = [plots.COLOURS["Random" if name == RANDOM else "SaCo"] for name in of["explainer"]]
     axes.hlines(of["explainer"], of["low"], of["high"], color=colours)
     axes.scatter(of["mean"], of["explainer"], color=colours)
@@ -211,8 +211,8 @@ plots.show(figure)
 
 # %% tags=["hide-input"]
 lines = []
-for kind, subject in explained.items():
-    own = {"dataset": subject.dataset, "metric": "SaCo"}
+for kind, task in explained.items():
+    own = {"dataset": task.dataset, "metric": "SaCo"}
     random, told = (stats.estimate(scores, explainer=name, **own) for name in (RANDOM, "Occlusion"))
     of = {name: stats.estimate(scores, explainer=name, **own) for name in explainers[kind]}
     first = max(of, key=lambda name: float(of[name]))
@@ -290,8 +290,8 @@ readings = {"ranking inputs": stats.images_ranked, "ranking explainers": stats.e
 figure, grid = plt.subplots(2, 3, figsize=(8.4, 4.6), sharey=True, sharex=True)
 rows = []
 for of_reading, (ranked, reading) in zip(grid, readings.items(), strict=True):
-    for axes, (kind, subject) in zip(of_reading, explained.items(), strict=True):
-        own = [stats.estimate(scores, reading(p, shown[kind], better), dataset=subject.dataset) for p in bars.values()]
+    for axes, (kind, task) in zip(of_reading, explained.items(), strict=True):
+        own = [stats.estimate(scores, reading(p, shown[kind], better), dataset=task.dataset) for p in bars.values()]
         value, low, high = torch.tensor([[float(x) for x in e.shown] for e in own]).T
         rows += [(kind, ranked, bar, *map(float, e.shown)) for bar, e in zip(bars, own, strict=True)]
         axes.bar(list(bars), value, color=[plots.COLOURS["SaCo"]] * 4 + ["0.65"], width=0.65)
@@ -318,16 +318,16 @@ plots.show(figure)
 
 # %% tags=["hide-input"]
 if attained_images:
-    subject = explained["CNN"].part(torch.arange(min(attained_images, images)))
-    coarse = segments.patches(*subject.x.shape[-2:], attained_patch).to(subject.x.device)
+    task = explained["CNN"].part(torch.arange(min(attained_images, images)))
+    coarse = segments.patches(*task.x.shape[-2:], attained_patch).to(task.x.device)
     of_patches = {
-        name: segments.pool(of[: len(subject.x)].unflatten(1, coarse.shape), coarse)
+        name: segments.pool(of[: len(task.x)].unflatten(1, coarse.shape), coarse)
         for name, of in explanations["CNN"].items()
     }
     # Sums of probabilities need no more than bfloat16, where the device computes it natively.
-    subject = dataclasses.replace(subject, segments=coarse, precision=native_precision(subject.x.device))
-    trajectories = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(reference=reference["CNN"])}
-    run.save(optimum.optimum(trajectories, subject, of_patches, exact=segments.count(coarse)), "attained")
+    task = dataclasses.replace(task, segments=coarse, precision=native_precision(task.x.device))
+    trajectories = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(baseline=reference["CNN"])}
+    run.save(optimum.optimum(trajectories, task, of_patches, exact=segments.count(coarse)), "attained")
     attained = run.beside("attained")
 else:
     kept = recorded("saco/beyond-vits", "attained")

@@ -60,11 +60,11 @@ plots.theme()
 run = Run("saco/groups", globals())
 
 # %% [markdown]
-# The subject is a Vision Transformer with test images. Every explanation and every SaCo is about the
+# The task is a Vision Transformer with test images. Every explanation and every SaCo is about the
 # class that the network predicts, right or wrong. A removed group of pixels becomes the image's mean colour.
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
+chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
 run.save(recognised, "recognised")
 Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
 
@@ -89,11 +89,11 @@ named, at = list(metrics), f"SaCo, K = {K}"
 others = {name: metric for name, metric in metrics.items() if name != at}
 
 
-def asked(subject):
+def asked(task):
     """What is saved of a network: the signed explanations and magnitudes at K; magnitudes at the other numbers of groups."""
-    maps = tasks.attributions(subject, explainers | {RANDOM: ("random", {"seed": seed})})
+    maps = tasks.attributions(task, explainers | {RANDOM: ("random", {"seed": seed})})
     sizes = transformers.magnitudes(maps)
-    return evaluate(metrics, subject, maps) + evaluate({at: of[K]}, subject, sizes), evaluate(others, subject, sizes)
+    return evaluate(metrics, task, maps) + evaluate({at: of[K]}, task, sizes), evaluate(others, task, sizes)
 
 
 found = [run.kept(f"network {n} of training {s.training_seed}", partial(asked, s)) for n, s in enumerate(chosen)]

@@ -62,7 +62,7 @@ run = Run("saco/larger-vit", globals())
 # %% tags=["hide-input"]
 recipes = networks.vits(run.parameters)
 recipes.append(networks.of_others(larger))
-chosen, recognised = transformers.subjects(["vit"], recipes[0].data, images, recipes)
+chosen, recognised = transformers.tasks(["vit"], recipes[0].data, images, recipes)
 run.save(recognised, "recognised")
 Markdown(networks.introduced(recognised, images, run.beside("recognised").get("recorded")))
 
@@ -80,10 +80,10 @@ K = 10
 metrics = {"SaCo": METRICS["SaCo"].given(groups=K)}
 
 
-def ask(subject):
+def ask(task):
     """SaCo of all explanations of some images, those with a sign also as magnitudes."""
-    maps = tasks.attributions(subject, explainers | {RANDOM: ("random", {"seed": seed})}, batch_size=16)
-    return evaluate(metrics, subject, maps | transformers.magnitudes(maps))
+    maps = tasks.attributions(task, explainers | {RANDOM: ("random", {"seed": seed})}, batch_size=16)
+    return evaluate(metrics, task, maps | transformers.magnitudes(maps))
 
 
 scores = run.by_images("scores", chosen, ask)

@@ -51,7 +51,7 @@ from IPython.display import Markdown
 from faithlab import masks, rng, segments, stats
 from faithlab.metrics import METRICS, deletion, evaluate, own
 from faithlab.metrics.saco import coefficient, influences
-from faithlab.outputs import hit
+from faithlab.outputs import correct
 from faithlab.scores import Scores
 from faithstudy import plots, published, summaries, tables
 from faithstudy.claims import best, better, counted, most, some, within
@@ -66,7 +66,7 @@ plots.theme()
 run = Run("saco/random", globals())
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
+chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
 run.save(recognised, "recognised")
 Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
 
@@ -84,11 +84,11 @@ explainers = transformers.EXPLAINERS | {"IG": ("integrated-gradients", {"steps":
 seeds = range(seed, seed + random_seeds)
 
 
-def ask(subject):
+def ask(task):
     """Every metric of the explanations and of random ones, and SaCo of the magnitudes."""
-    maps = tasks.attributions(subject, explainers)
-    magnitudes = evaluate({"SaCo": metrics["SaCo"]}, subject, transformers.magnitudes(maps))
-    return chance(metrics, subject, maps, seeds=seeds) + magnitudes
+    maps = tasks.attributions(task, explainers)
+    magnitudes = evaluate({"SaCo": metrics["SaCo"]}, task, transformers.magnitudes(maps))
+    return chance(metrics, task, maps, seeds=seeds) + magnitudes
 
 
 scores = run.by_images("scores", chosen, ask)
@@ -123,12 +123,12 @@ run.claim("saco-random-zero", "Section 5.2", "SaCo of Random Attribution is zero
 
 # %% tags=["hide-input"]
 ends = []
-for subject in chosen:
-    anything = tasks.attributions(subject, {RANDOM: ("random", {"seed": seed})})[RANDOM]
-    score = subject.score(reference="mean", exact=True)
+for task in chosen:
+    anything = tasks.attributions(task, {RANDOM: ("random", {"seed": seed})})[RANDOM]
+    score = task.score(baseline="mean", exact=True)
     oracle = influences(score, anything, 16).drop.gather(1, masks.group(masks.order(anything), 16))
     both = {"oracle": oracle, "its opposite": -oracle}
-    ends.append(evaluate({"SaCo, K = 16": METRICS["SaCo"].given(groups=16)}, subject, both))
+    ends.append(evaluate({"SaCo, K = 16": METRICS["SaCo"].given(groups=16)}, task, both))
 ends = Scores.concat(ends)
 run.save(ends, "ends")
 
@@ -155,14 +155,14 @@ Markdown(
 # good, one that it finds weaker, and chance.
 
 # %% mystnb={"figure": {"caption": "One image, three explanations. Top: what is called relevant. Middle: the salience of the groups, from the most salient pixels to the least, as a share of the range. Bottom: what the prediction loses without one group alone (bars; SaCo looks at these) and without it and all groups before it (line; AOPC is the mean of these).", "name": "saco-case"}, "image": {"alt": "Three columns for Transformer Attribution, Raw Attention and Random: a relevance map, a bar chart of salience by group, and a chart of the loss of confidence by group alone and cumulatively."}} tags=["hide-input"]
-subject = chosen[0]
-everything = torch.ones(len(subject.x), 1, subject.segments.numel(), dtype=torch.bool, device=subject.x.device)
-whole = subject.score(reference="mean", exact=True)(everything)[:, 0].cpu()
-as_grey = subject.score(hit, reference="mean", exact=True)(~everything)[:, 0].cpu() > 0
+task = chosen[0]
+everything = torch.ones(len(task.x), 1, task.segments.numel(), dtype=torch.bool, device=task.x.device)
+whole = task.score(baseline="mean", exact=True)(everything)[:, 0].cpu()
+as_grey = task.score(correct, baseline="mean", exact=True)(~everything)[:, 0].cpu() > 0
 between = (whole > 0.5) & (whole < 0.9) & ~as_grey
 case = int(between.nonzero()[0] if between.any() else (whole - 0.7).abs().argmin())
-photograph = subject.part(torch.tensor([case]))
-score = photograph.score(reference="mean", exact=True)
+photograph = task.part(torch.tensor([case]))
+score = photograph.score(baseline="mean", exact=True)
 compared = {name: explainers[name] for name in ("Transformer Attribution", "Raw Attention")}
 maps = tasks.attributions(photograph, compared | {RANDOM: ("random", {"seed": seed})})
 removed, at, rows = torch.arange(groups + 1) / groups, np.arange(1, groups + 1), []
@@ -173,7 +173,7 @@ for column, (name, attribution) in zip(grid.T, maps.items(), strict=True):
     value, aopc = coefficient(found).item(), deletion.loss(curve, removed).item()
     salience, drop, left = found.salience[0].cpu(), found.drop[0].cpu(), (curve[0, :1] - curve[0, 1:]).cpu()
     rows += [(name, i + 1, salience[i].item(), drop[i].item(), left[i].item(), value, aopc) for i in range(groups)]
-    column[0].imshow(attribution.view(subject.x.shape[-2:]).cpu(), cmap="magma")
+    column[0].imshow(attribution.view(task.x.shape[-2:]).cpu(), cmap="magma")
     column[0].set(xticks=[], yticks=[], title=f"{name}\nSaCo {value:+.2f}\nAOPC {aopc:.2f}".replace("-", "−"))
     sns.despine(ax=column[0], left=True, bottom=True)
     column[1].bar(at, (salience - salience.min()) / (salience.max() - salience.min()).clamp(min=1e-30), color="0.6")
@@ -200,7 +200,7 @@ kind = (
     "the first that meets both conditions" if between.any() else "none meets both conditions, so the one nearest to 0.7"
 )
 Markdown(
-    f"The image is number {subject.images[case].item()} of {named(subject.dataset)} ({kind}). The network gives its class a "
+    f"The image is number {task.images[case].item()} of {named(task.dataset)} ({kind}). The network gives its class a "
     f"probability of {whole[case].item():.2f}. A cumulative metric sees only the line; SaCo asks each group on its own."
 )
 
@@ -239,8 +239,8 @@ run.claim(
 # network is surest of, as of the printed one? And is the order of SaCo there in the mean?
 
 # %% tags=["hide-input"]
-maps = tasks.attributions(subject, compared | {RANDOM: ("random", {"seed": seed})})
-score = subject.score(reference="mean", exact=True)
+maps = tasks.attributions(task, compared | {RANDOM: ("random", {"seed": seed})})
+score = task.score(baseline="mean", exact=True)
 lost = {name: deletion.curve(score, of, removed).cpu() for name, of in maps.items()}
 late = torch.stack([of[:, third:].max(1).values - of[:, third:].min(1).values for of in lost.values()])
 found = torch.stack([coefficient(influences(score, of, groups)).cpu() for of in maps.values()])
@@ -255,7 +255,7 @@ def ahead(one, other, metric, of):
 
 def share(shown, of):
     """How many of some images show it."""
-    about = {"metric": "shown", "images": subject.images.cpu()[of], **subject.labels}
+    about = {"metric": "shown", "images": task.images.cpu()[of], **task.labels}
     return stats.estimate(Scores.of(shown[of], **about))
 
 

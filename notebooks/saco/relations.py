@@ -66,7 +66,7 @@ run = Run("saco/relations", globals())
 # colour.
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
+chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
 run.save(recognised, "recognised")
 kept = recorded("saco/relations", "recognised")
 Markdown(introduced(recognised, images, kept and kept.frame))

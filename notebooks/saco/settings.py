@@ -58,11 +58,11 @@ plots.theme()
 run = Run("saco/settings", globals())
 
 # %% [markdown]
-# The subject is a Vision Transformer with test images. Every explanation and every SaCo is about the
+# The task is a Vision Transformer with test images. Every explanation and every SaCo is about the
 # class that the network predicts, right or wrong. A removed group of pixels becomes the image's mean colour.
 
 # %% tags=["hide-input"]
-chosen, recognised = transformers.subjects(networks, data, images, vits(run.parameters), weights=weights, path=path)
+chosen, recognised = transformers.tasks(networks, data, images, vits(run.parameters), weights=weights, path=path)
 run.save(recognised, "recognised")
 Markdown(introduced(recognised, images, run.beside("recognised").get("recorded")))
 
@@ -87,14 +87,14 @@ run.save(scores, "scores")
 FIRST, RULES = "without the first layer", "by the rivals' rules"
 as_run = {"Rollout": FIRST, "Transformer Attribution": FIRST, "LRP": RULES, "Partial LRP": RULES}
 found = [scores.where(explainer=list(as_run), metric=at)]
-for subject, maps in zip(chosen, attributions, strict=True):
-    given = {FIRST: {"layers": max(1, len(subject.model.blocks) - 1)}, RULES: {"normalised": False}}
+for task, maps in zip(chosen, attributions, strict=True):
+    given = {FIRST: {"layers": max(1, len(task.model.blocks) - 1)}, RULES: {"normalised": False}}
     other = {f"{name}, {how}": (explainers[name], given[how]) for name, how in as_run.items()}
-    other = tasks.attributions(subject, other)
-    found.append(evaluate({at: metric}, subject, other))
+    other = tasks.attributions(task, other)
+    found.append(evaluate({at: metric}, task, other))
     for name, how in as_run.items():
         alike = {"explainer": f"{name}, {how}", "metric": "rank correlation"}
-        alike |= {"images": subject.images, **subject.labels}
+        alike |= {"images": task.images, **task.labels}
         found.append(Scores.of(stats.spearman(maps[name], other[f"{name}, {how}"]), **alike))
 options = Scores.concat(found)
 run.save(options, "options")
@@ -131,9 +131,9 @@ Markdown(
 
 
 # %% tags=["hide-input"]
-def changes(subject, name, attribution):
+def changes(task, name, attribution):
     """The largest change of a coefficient of an explanation when its scores are scaled, or brought into [0, 1]."""
-    found = influences(subject.score(reference="mean", exact=True), attribution, groups)
+    found = influences(task.score(baseline="mean", exact=True), attribution, groups)
     low, high = attribution.double().amin(1, keepdim=True), attribution.double().amax(1, keepdim=True)
     shifted = (found.salience - low * attribution.shape[1] / groups) / (high - low)
     versions = {"multiplied by 1000": found.salience * 1000, "brought into [0, 1]": shifted}
@@ -141,14 +141,14 @@ def changes(subject, name, attribution):
         plain = coefficient(found, ratio=ratio)
         for change, salience in versions.items():
             moved = (coefficient(Groups(salience, found.drop), ratio=ratio) - plain).abs()
-            yield subject.network, name, weight, change, moved.nan_to_num(0).max().item(), int(moved.isnan().sum())
+            yield task.network, name, weight, change, moved.nan_to_num(0).max().item(), int(moved.isnan().sum())
 
 
 FIRST_FEW = 16  # images are enough to see a fact
 count = min(FIRST_FEW, images)
 rows = []
-for subject, maps in zip(chosen, attributions, strict=True):
-    first = subject.part(torch.arange(count))
+for task, maps in zip(chosen, attributions, strict=True):
+    first = task.part(torch.arange(count))
     rows += [row for name, attribution in maps.items() for row in changes(first, name, attribution[:count])]
 scale = pd.DataFrame(rows, columns=["network", "explainer", "weight", "change", "largest", "undefined"])
 run.save(scale, "scale")
@@ -211,8 +211,8 @@ Markdown(
 FEW = 32  # images are enough to see what rounding does
 rough = {f"{at}, bfloat16": metric.given(exact=False)}
 rounded = []
-for subject, maps in zip(chosen, attributions, strict=True):
-    few = dataclasses.replace(subject, precision=torch.bfloat16).part(torch.arange(min(FEW, images)))
+for task, maps in zip(chosen, attributions, strict=True):
+    few = dataclasses.replace(task, precision=torch.bfloat16).part(torch.arange(min(FEW, images)))
     rounded.append(evaluate(rough, few, {name: maps[name][:FEW] for name in explainers}))
 rounded = Scores.concat([*rounded, *(scores.where(explainer=name) for name in explainers)])
 run.save(rounded, "rounded")

@@ -62,7 +62,7 @@ run = Run("trace/annealing", globals())
 # %% [markdown]
 # ## The network, its images and their optima
 #
-# The subjects are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their
+# The tasks are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their
 # patches, removed ones set to zero. From here on every search is a matter of look-ups, and the optimum of LeRF − MoRF of the
 # probability, which all searches below look for, is a shortest path through the answers.
 
@@ -70,9 +70,9 @@ run = Run("trace/annealing", globals())
 chosen, answers = [], []
 for training_seed in training_seeds:
     recipe = recipes.changed(recipes.RESNET9, {**training, "seed": training_seed})
-    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
-    patches = segments.patches(*subject.x.shape[-2:], patch)
-    chosen.append(dataclasses.replace(subject, segments=patches.clamp(max=most_features - 1)))
+    task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
+    patches = segments.patches(*task.x.shape[-2:], patch)
+    chosen.append(dataclasses.replace(task, segments=patches.clamp(max=most_features - 1)))
     answers.append(optimum.all_subsets(chosen[-1])[0])
 features, device = segments.count(chosen[0].segments), chosen[0].x.device
 tops = [search.optimum(table, "Le-Mo").value for table in answers]
@@ -96,27 +96,27 @@ budget = steps * 2 * (features + 1) / 3
 ours, rows = METRICS["LeRF - MoRF"], []
 
 
-def scored(subject, values, metric, explainer, **about):
+def scored(task, values, metric, explainer, **about):
     """Rows of the long table."""
-    about |= {"images": subject.images, "reference": "zero", **subject.labels}
+    about |= {"images": task.images, "reference": "zero", **task.labels}
     return Scores.of(values, metric=metric, explainer=explainer, **about)
 
 
 def by_neighbour(metric, proposals):
     """Rows of annealing with each set of neighbours in so many proposals, several times for each image."""
     rows = []
-    for subject, table, top in zip(chosen, answers, tops, strict=True):
-        score, many = searches.repeated(search.lookup(table), subject.images.to(device), repeats, first=0)
+    for task, table, top in zip(chosen, answers, tops, strict=True):
+        score, many = searches.repeated(search.lookup(table), task.images.to(device), repeats, first=0)
         begin = search.random_orders(many, features, seed=seed)[:, 0]
         how = {**optimum.schedule(ours, proposals), "seed": seed, "images": many}
         for name in search.NEIGHBOURS:
             reached = search.anneal(score, begin, neighbour=name, **how).value.view(repeats, -1)
-            rows += [scored(subject, of / top, metric, name, draw=draw) for draw, of in enumerate(reached)]
+            rows += [scored(task, of / top, metric, name, draw=draw) for draw, of in enumerate(reached)]
     return rows
 
 
-for subject, table, top in zip(chosen, answers, tops, strict=True):
-    lookup, identity = search.lookup(table), subject.images.to(device)
+for task, table, top in zip(chosen, answers, tops, strict=True):
+    lookup, identity = search.lookup(table), task.images.to(device)
     start = search.random_orders(identity, features, seed=seed)[:, 0]
     of_images = {"count": len(start), "features": features, "device": device}
     greedy, ends = (search.greedy(lookup, **of_images, objective=of) for of in ("Le", "Le-Mo"))
@@ -132,11 +132,11 @@ for subject, table, top in zip(chosen, answers, tops, strict=True):
     }
     for name, (path, first) in paths.items():
         reached = searches.by_questions(path, [share * budget for share in SPENT], first)
-        rows.append(scored(subject, reached / top[:, None], QUESTIONS, name, sizes=SPENT))
+        rows.append(scored(task, reached / top[:, None], QUESTIONS, name, sizes=SPENT))
     for short in SHORT:
         reached = search.anneal(lookup, greedy.order, **optimum.schedule(ours, short), **own).value
         metric = f"part of the optimum, {short} proposals"
-        rows.append(scored(subject, reached / top, metric, "annealing from greedy-Le"))
+        rows.append(scored(task, reached / top, metric, "annealing from greedy-Le"))
 scores = Scores.concat([*rows, *by_neighbour(NEIGHBOUR, neighbour_steps), *by_neighbour(LONGER, steps)])
 run.save(scores, "scores")
 

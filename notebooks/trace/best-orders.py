@@ -28,7 +28,7 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 training_seed = 0  # of ResNet-9; the others have the study's
-compared = [  # network, features, readout, recognised inputs, forwards for each, proposals of annealing: about as many
+compared = [  # network, features, output, recognised inputs, forwards for each, proposals of annealing: about as many
     "resnet9 16 p 3 700 160",
 ]
 photograph_networks = []  # those among them that others trained, for photographs
@@ -81,7 +81,7 @@ run = Run("trace/best-orders", globals())
 EXACT, SEARCHED = 16, 64  # features up to which all subsets are asked, and independent searches made
 OPTIMUM, BOUND, ESTIMATE = (f"share of the {of}" for of in ("optimum", "bound", "estimate"))
 own = {"photographed": photograph_networks, "training": {**training, "seed": training_seed}, "precision": precision}
-complete = {}  # by network, features and number of inputs, of both readouts
+complete = {}  # by network, features and number of inputs, of both outputs
 
 
 def known(table, score):
@@ -99,18 +99,18 @@ def known(table, score):
 
 def studied(case):
     """The rows of a case: how good the best order of the searches is."""
-    subject, readout = search_settings.subject(case, **own), search_settings.READOUTS[case.readout]
-    score, device = subject.score(readout), subject.x.device
-    few = subject.part(torch.arange(0 if case.network in photograph_networks else min(certified, len(subject.x))))
+    task, output = search_settings.task(case, **own), search_settings.OUTPUTS[case.output]
+    score, device = task.score(output), task.x.device
+    few = task.part(torch.arange(0 if case.network in photograph_networks else min(certified, len(task.x))))
     table = None
     if len(few.x) and case.features <= EXACT:
         if (which := (*case[:2], len(few.x))) not in complete:
             step = f"all subsets of {case.features} features of {len(few.x)} inputs of {case.network}"
-            complete[which] = run.kept(step, partial(optimum.all_subsets, few, search_settings.READOUTS.values()))
-        table = complete[which][[*search_settings.READOUTS].index(case.readout)]
+            complete[which] = run.kept(step, partial(optimum.all_subsets, few, search_settings.OUTPUTS.values()))
+        table = complete[which][[*search_settings.OUTPUTS].index(case.output)]
     score = search.Remembered(score if table is None else known(table, score))  # by all searches together
-    about = {"readout": readout, "most": case.most, "moves": case.moves, "seed": seed}
-    found = searches.compare(score, subject.images.to(device), case.features, **about)
+    about = {"output": output, "most": case.most, "moves": case.moves, "seed": seed}
+    found = searches.compare(score, task.images.to(device), case.features, **about)
     last = {name: searches.reached(of.path, case.most) for name, of in found.items()}
     last = {"ours": last.get(searches.OURS[-1]), "best": torch.stack([*last.values()]).amax(0)}
     above = {}  # by kind, what stands above the orders that were found, of the first inputs
@@ -121,16 +121,14 @@ def studied(case):
         start = search.random_orders(many, case.features, seed=seed + 1)[:, 0]
         again = search.insert(several, start, steps=4 * case.features, seed=seed, images=many).value
         above[ESTIMATE] = search.limit(again.view(repeats, -1).cpu())
-    if case.readout == "p":
-        above[BOUND] = (
-            search.ceiling(score, len(subject.x), case.features, score_range=(0, 1), device=device).sum(1).cpu()
-        )
+    if case.output == "p":
+        above[BOUND] = search.ceiling(score, len(task.x), case.features, score_range=(0, 1), device=device).sum(1).cpu()
         if ESTIMATE in above:  # beyond what is certain
             above[ESTIMATE] = above[ESTIMATE].minimum(above[BOUND][: len(few.x)])
     rows = []
     for (kind, top), (whose, value) in itertools.product(above.items(), last.items()):
         if value is not None:
-            part = subject.part(torch.arange(len(top)))
+            part = task.part(torch.arange(len(top)))
             labels = {"images": part.images, "reference": "zero", **part.labels}
             rows.append(Scores.of(value[: len(top)] / top, metric=kind, explainer=whose, **labels))
     return Scores.concat(rows) if rows else None
@@ -148,17 +146,17 @@ run.save(shares, "shares")
 # %% [markdown]
 # The figure and the tables are of the recorded run, where there is one, but for that of seconds.
 
-# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order that any of the searches found, as a share of the optimum, of an estimate of it, and of a bound that no order exceeds: mean over the inputs with its 95 % interval. Each row: a network, number of features, readout (p: probability, y: logit). 1 is the optimum, the estimate, or the bound; an estimate can be exceeded. Below a bound it is not known whether the order or the bound falls short. Of the recorded run where there is one.", "name": "tr-best-orders"}, "image": {"alt": "Dot plot with intervals, a row for each network, number of features and readout: shares of the optimum lie close to 1, those of the estimate little below, those of the bound between a half and 0.9."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "LeRF \u2212 MoRF of the best order that any of the searches found, as a share of the optimum, of an estimate of it, and of a bound that no order exceeds: mean over the inputs with its 95 % interval. Each row: a network, number of features, output (p: probability, y: logit). 1 is the optimum, the estimate, or the bound; an estimate can be exceeded. Below a bound it is not known whether the order or the bound falls short. Of the recorded run where there is one.", "name": "tr-best-orders"}, "image": {"alt": "Dot plot with intervals, a row for each network, number of features and output: shares of the optimum lie close to 1, those of the estimate little below, those of the bound between a half and 0.9."}} tags=["hide-input", "answer"]
 told, settings, source, machine = summaries.best(run, "shares", shares)
 kinds = {kind.removeprefix("share of the "): {"metric": kind} for kind in (OPTIMUM, ESTIMATE, BOUND)}
 kinds = {name: of for name, of in kinds.items() if of["metric"] in told.labels("metric")}
-readouts = {f", {readout.__name__}": f", {letter}" for letter, readout in search_settings.READOUTS.items()}
+outputs = {f", {output.__name__}": f", {letter}" for letter, output in search_settings.OUTPUTS.items()}
 
 
 def short(block):
     """A block whose network has a name that leaves room for its numbers."""
     network = block.labels["network"].replace(" features", "")
-    for long, letter in readouts.items():
+    for long, letter in outputs.items():
         network = network.replace(long, letter)
     return dataclasses.replace(block, labels={**block.labels, "network": network})
 
@@ -205,17 +203,17 @@ tables.prose(pd.DataFrame(said).T.rename_axis("network").reset_index())
 def again():
     """The values of every run of the searches that draw, as parts of the best of them all."""
     case = cases[0]._replace(inputs=repeated)
-    subject, readout = search_settings.subject(case, **own), search_settings.READOUTS[case.readout]
-    score, identity = search.Remembered(subject.score(readout)), subject.images.to(subject.x.device)
+    task, output = search_settings.task(case, **own), search_settings.OUTPUTS[case.output]
+    score, identity = search.Remembered(task.score(output)), task.images.to(task.x.device)
     values = {}
     for name, draw in itertools.product(("annealing", "tabu search", "genetic algorithm"), range(runs)):
-        way, numbers = searches.ways(readout, case.moves)[name], {"seed": seed + 1000 * (1 + draw), "images": identity}
+        way, numbers = searches.ways(output, case.moves)[name], {"seed": seed + 1000 * (1 + draw), "images": identity}
         begin = search.random_orders(identity, case.features, seed=numbers["seed"])[:, 0]
         asking = search.Remembered(score), begin, case.most, 4 * case.moves, way.stride
         values[name, draw] = searches.by_forwards(way.further, *asking, **numbers)[-1][1]
     top = torch.stack([*values.values()]).amax(0)
     top = top.masked_fill(top <= 0, torch.nan)
-    labels = {"images": subject.images, "reference": "zero", **subject.labels}
+    labels = {"images": task.images, "reference": "zero", **task.labels}
     metric = "part of the best of the runs"
     return Scores.concat(
         Scores.of(value / top, metric=metric, explainer=name, draw=draw, **labels)
@@ -249,11 +247,11 @@ tables.prose(pd.DataFrame(luck).T.rename_axis("search").reset_index()).set_capti
 def clocked():
     """Forwards and seconds of every search for each input, none of which knows what another has asked."""
     case = cases[0]._replace(inputs=timed)
-    subject, readout = search_settings.subject(case, **own), search_settings.READOUTS[case.readout]
-    score, device = subject.score(readout), subject.x.device
+    task, output = search_settings.task(case, **own), search_settings.OUTPUTS[case.output]
+    score, device = task.score(output), task.x.device
     score(torch.ones(timed, 1, case.features, dtype=torch.bool, device=device))  # the first call prepares
-    about = {"readout": readout, "most": case.most, "moves": case.moves, "seed": seed}
-    found = searches.compare(score, subject.images.to(device), case.features, **about)
+    about = {"output": output, "most": case.most, "moves": case.moves, "seed": seed}
+    found = searches.compare(score, task.images.to(device), case.features, **about)
     rows = [(name, of.forwards, of.seconds) for name, of in found.items()]
     return pd.DataFrame(rows, columns=["search", "forwards", "seconds"]).assign(network=case.called, inputs=timed)
 

@@ -62,24 +62,24 @@ plots.theme()
 run = Run("trace/criteria", globals())
 
 # %% [markdown]
-# The subjects are images that a small network recognises; their features are square patches.
+# The tasks are images that a small network recognises; their features are square patches.
 
 # %% tags=["hide-input"]
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 test = datasets.load(recipes[0].data, "test")
 chosen = [
-    tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision) for recipe in recipes
+    tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision) for recipe in recipes
 ]
 
 
-def cut(subject, side):
-    """A subject with square patches for features."""
-    return dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], side))
+def cut(task, side):
+    """A task with square patches for features."""
+    return dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], side))
 
 
 def left(way, sizes):
     """The probability that is left when features are removed in one direction, as a metric."""
-    asked = {"ask": partial(fidelity.remaining, direction=way), "readout": probability, "direction": way}
+    asked = {"compute": partial(fidelity.remaining, direction=way), "output": probability, "direction": way}
     return {f"probability left, {way}": METRICS["Fid+"].given(sizes=sizes, **asked)}
 
 
@@ -95,8 +95,8 @@ Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 # %% tags=["hide-input"]
 sought = {name: METRICS[name] for name in ("MoRF", "LeRF", "LeRF - MoRF")}
 rows, followed, found = [], [], {}
-for (n, subject), side in itertools.product(enumerate(chosen), patch_sides):
-    patches = cut(subject, side)
+for (n, task), side in itertools.product(enumerate(chosen), patch_sides):
+    patches = cut(task, side)
     count = segments.count(patches.segments)
     find = partial(optimum.orders, sought, patches, steps=steps, seed=seed, progress=True)
     found[n, side] = run.kept(f"orders of {count} patches, network {n}", find)  # a killed run finds it made
@@ -198,7 +198,7 @@ Markdown(
 # %% tags=["hide-input"]
 recipe = folds.normal(profiles.defaults("reco-mege/normal"))[0]
 worn = datasets.load(recipe.data, "test", standardised=False)
-shirt = tasks.subject(recipe, tasks.recognised(recipe, 1), name="ResNet-18", precision=precision)
+shirt = tasks.task(recipe, tasks.recognised(recipe, 1), name="ResNet-18", precision=precision)
 labelled = {"Le-Mo": "LeRF - MoRF", "Le": "LeRF", "Mo": "MoRF"}
 ordered, alike = {}, []
 for side in clothes_sides:

@@ -73,12 +73,12 @@ recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in 
 test = datasets.load(recipes[0].data, "test")
 chosen = []
 for recipe in recipes:
-    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
-    chosen.append(dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch)))
+    task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
+    chosen.append(dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], patch)))
 features = segments.count(chosen[0].segments)
 Markdown(
     "The network recognises "
-    + ", ".join(f"{accuracy(subject.model, test.take(slice(1000))):.1%}" for subject in chosen)
+    + ", ".join(f"{accuracy(task.model, test.take(slice(1000))):.1%}" for task in chosen)
     + f" of the first thousand test images; {len(chosen[0].x)} that it recognises are explained and searched, at {features} patches. "
     "Removed patches are set to zero."
 )
@@ -94,41 +94,41 @@ Markdown(
 # %% tags=["hide-input"]
 ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"]}
 attributions, certificates = [], []
-for subject in chosen:
-    device, size = subject.x.device, (len(subject.x), features)
+for task in chosen:
+    device, size = task.x.device, (len(task.x), features)
     others = test.model_inputs(slice(-500, None)).to(device)  # which say what the noise of IBA's bottleneck is like
     explainers = {
         "Gradient": "saliency",
         "GradCAM": "gradcam",
         "IBA": ("iba", {"seed": seed, "examples": others}),
-        "RISE": ("rise", {"samples": rise_samples, "precision": subject.precision, "seed": seed}),
+        "RISE": ("rise", {"samples": rise_samples, "precision": task.precision, "seed": seed}),
         "EP": ("extremal-perturbation", {"steps": ep_steps}),
         "EBP": "excitation-backprop",
         "IG": ("integrated-gradients", {"steps": integration_steps}),
         "InputxGradient": "input-x-gradient",
     }
     controls = {"Random": ("random", {"seed": seed})}
-    one = f"seed {subject.training_seed}"  # a killed run finds the searches that are done
-    find = partial(optimum.orders, ours, subject, steps=steps, seed=seed, progress=True)
+    one = f"seed {task.training_seed}"  # a killed run finds the searches that are done
+    find = partial(optimum.orders, ours, task, steps=steps, seed=seed, progress=True)
     found = run.kept(f"orders of {one}", find)
-    greedy = search.greedy(subject.score(), *size, objective="Mo", device=device)
+    greedy = search.greedy(task.score(), *size, objective="Mo", device=device)
     found["Greedy-Mo"] = search.heat_map(greedy.order)
-    find = partial(optimum.best_orders, ours, subject, seed=seed, progress=True)
+    find = partial(optimum.best_orders, ours, task, seed=seed, progress=True)
     better, bounds = run.kept(f"best orders of {one}", find)
-    certificates.append(evaluate(ours, subject, better) + bounds)
-    attributions.append(found | tasks.attributions(subject, explainers | controls, batch_size=32))
+    certificates.append(evaluate(ours, task, better) + bounds)
+    attributions.append(found | tasks.attributions(task, explainers | controls, batch_size=32))
 
 # %% [markdown]
 # An order becomes a map by the rank of each patch, squared, so that the first patches stand out.
 
 # %% mystnb={"figure": {"caption": "Images, what TRACE calls relevant (rank squared, brighter is more relevant) and the maps of four explainers at the same patches, as ranks.", "name": "tr-maps"}, "image": {"alt": "Grid of small pictures: some photographs, their TRACE maps and the maps of four explainers."}} tags=["hide-input"]
-subject = chosen[0]
+task = chosen[0]
 ranks = {
     name: search.heat_map(trajectory.trajectory(attributions[0][name]))
     for name in ("TRACE-p", "GradCAM", "RISE", "EBP", "IG")
 }
-pixels = subject.segments.flatten().to(subject.x.device)
-plots.maps(test.inputs[subject.images[:6]].permute(0, 2, 3, 1), {name: of[:, pixels] for name, of in ranks.items()})
+pixels = task.segments.flatten().to(task.x.device)
+plots.maps(test.inputs[task.images[:6]].permute(0, 2, 3, 1), {name: of[:, pixels] for name, of in ranks.items()})
 
 # %% [markdown]
 # ## What the explainers attain
@@ -138,17 +138,17 @@ kept = [k / features for k in range(features + 1)]
 LEFT = {"probability left, {}": probability, "answer left, {} of logits": logit}  # the long table's names
 left = {
     name.format(way): METRICS["Fid+"].given(
-        ask=partial(fidelity.remaining, direction=way), readout=readout, sizes=kept, direction=way
+        compute=partial(fidelity.remaining, direction=way), output=output, sizes=kept, direction=way
     )
-    for name, readout in LEFT.items()
+    for name, output in LEFT.items()
     for way in ("MoRF", "LeRF")
 }
 metrics = {**ours, "MoRF": METRICS["MoRF"], "LeRF": METRICS["LeRF"], **left}
 scores = Scores.concat(evaluate(metrics, s, maps) for s, maps in zip(chosen, attributions, strict=True))
 # A control: for every image the best of the eight, chosen with hindsight.
 table = scores.where(metric="LeRF - MoRF", explainer=list(explainers))
-for subject in chosen:
-    eight = [b for b in table if b.labels.get("training_seed") == subject.training_seed]
+for task in chosen:
+    eight = [b for b in table if b.labels.get("training_seed") == task.training_seed]
     highest = torch.stack([b.values for b in eight]).amax(0)[:, 0]
     scores += Scores.of(highest, images=eight[0].images, **{**eight[0].labels, "explainer": "best of the eight"})
 scores += optimum.shares(scores)
@@ -229,8 +229,8 @@ for axes, (metric, way) in zip(grid.flat, panels, strict=True):
         if colour != "0.7":
             axes.fill_between(removed, *curve.shown[1:], color=colour, alpha=0.12, linewidth=0)
     axes.set_title(f"{way}, {LEFT[metric].__name__}")
-for row, readout in zip(grid, LEFT.values(), strict=True):
-    row[0].set_ylabel(f"{readout.__name__} of the class")
+for row, output in zip(grid, LEFT.values(), strict=True):
+    row[0].set_ylabel(f"{output.__name__} of the class")
 for axes in grid[-1]:
     axes.set_xlabel("removed patches")
 figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="upper center", ncols=5, bbox_to_anchor=(0.5, 0.02))

@@ -106,18 +106,18 @@ def stand_ins(side):
 subjects_of, others = [], {}
 for s in training_seeds:
     recipe = changed(RESNET9, {**training, "seed": s})
-    small = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
+    small = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
     cells = segments.patches(*small.x.shape[-2:], patch)
-    subjects_of.append(dataclasses.replace(small, segments=cells, references=stand_ins(small.x.shape[-1])))
+    subjects_of.append(dataclasses.replace(small, segments=cells, baselines=stand_ins(small.x.shape[-1])))
     others["ResNet-9"] = datasets.load(recipe.data, "test").model_inputs(slice(-500, None)).to(small.x.device)
 device = small.x.device
 
 
 def photographed(name, network, data, pictures, places, side):
     """A network with some photographs of a set, cut into patches."""
-    found = tasks.subject(network, places, data=pictures, dataset=f"{data} test", name=name, precision=precision)
+    found = tasks.task(network, places, data=pictures, dataset=f"{data} test", name=name, precision=precision)
     size = found.x.shape[-2:]
-    return dataclasses.replace(found, segments=segments.patches(*size, side), references=stand_ins(size[-1]))
+    return dataclasses.replace(found, segments=segments.patches(*size, side), baselines=stand_ins(size[-1]))
 
 
 pictures = datasets.load(photographs, "test", **({"path": photographs_path} if photographs_path else {}))
@@ -129,14 +129,14 @@ first = next(s for s in subjects_of if s.network == networks[0])
 more, known = [], {}
 if folder:
     of_folder = datasets.load("imagenet-folder", "test", path=folder)
-for subject in [s for s in subjects_of if s.network in networks and folder]:
-    name, count = subject.network, more_photographs if subject is first else more_of_others
+for task in [s for s in subjects_of if s.network in networks and folder]:
+    name, count = task.network, more_photographs if task is first else more_of_others
     if not count:
         continue
-    found = partial(tasks.recognised, subject.model, len(of_folder), of_folder)
+    found = partial(tasks.recognised, task.model, len(of_folder), of_folder)
     known[name] = run.kept(f"recognised by {name}", found)
     places = tasks.evenly(known[name], count)
-    more.append(photographed(name, subject.model, "imagenet-folder", of_folder, places, more_patch))
+    more.append(photographed(name, task.model, "imagenet-folder", of_folder, places, more_patch))
 every = [*subjects_of, *more]
 Markdown(
     "\n".join(
@@ -158,13 +158,13 @@ Y = "LeRF - MoRF of logits"
 controls = {"Random": ("random", {"seed": seed})}
 
 
-def explaining(subject, rise_samples, ep_steps):
+def explaining(task, rise_samples, ep_steps):
     """The explainers, with so many masks and steps."""
     return {
         "Gradient": "saliency",
         "GradCAM": "gradcam",
-        "IBA": ("iba", {"seed": seed, "samples": 4, "examples": others.get(subject.network)}),
-        "RISE": ("rise", {"samples": rise_samples, "precision": subject.precision, "seed": seed}),
+        "IBA": ("iba", {"seed": seed, "samples": 4, "examples": others.get(task.network)}),
+        "RISE": ("rise", {"samples": rise_samples, "precision": task.precision, "seed": seed}),
         "EP": ("extremal-perturbation", {"steps": ep_steps, "areas": ep_areas}),
         "EBP": "excitation-backprop",
         "IG": ("integrated-gradients", {"steps": integration_steps}),
@@ -173,24 +173,24 @@ def explaining(subject, rise_samples, ep_steps):
 
 
 rows, maps = [], {}
-for subject in subjects_of:
-    large = subject.x.shape[-1] > 64
-    explainers = explaining(subject, rise_samples, ep_steps)
-    one = f"{subject.network}, seed {subject.training_seed}"  # a killed run finds what is done, network by network
-    explain = partial(tasks.attributions, subject, explainers | controls, batch_size=4 if large else 16)
+for task in subjects_of:
+    large = task.x.shape[-1] > 64
+    explainers = explaining(task, rise_samples, ep_steps)
+    one = f"{task.network}, seed {task.training_seed}"  # a killed run finds what is done, network by network
+    explain = partial(tasks.attributions, task, explainers | controls, batch_size=4 if large else 16)
     explained = run.kept(f"explanations of {one}", explain)
     length = photograph_steps if large else steps
     for reference in references:
-        ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(reference=reference)}
-        both = not large or subject.network in logits_searched
-        sought = ours | ({Y: ours["LeRF - MoRF"].given(readout=logit)} if both else {})
-        find = partial(optimum.orders, sought, subject, steps=length, seed=seed, progress=True)
+        ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(baseline=reference)}
+        both = not large or task.network in logits_searched
+        sought = ours | ({Y: ours["LeRF - MoRF"].given(output=logit)} if both else {})
+        find = partial(optimum.orders, sought, task, steps=length, seed=seed, progress=True)
         found = run.kept(f"orders of {one}, {reference}", find)
         found.pop("Greedy-Le-y", None)  # where the search on logits began: the paper has no such row
-        asked = evaluate(ours, subject, found | explained)
-        asked += optimum.bound("LeRF - MoRF", ours["LeRF - MoRF"], subject)
+        asked = evaluate(ours, task, found | explained)
+        asked += optimum.bound("LeRF - MoRF", ours["LeRF - MoRF"], task)
         rows += [asked, optimum.shares(asked)]
-        maps[subject.network, reference] = found | explained
+        maps[task.network, reference] = found | explained
 
 # %% [markdown]
 # ## More photographs, more patches
@@ -209,21 +209,21 @@ def of_block(metrics, part):
     found, bounds = optimum.best_orders(metrics, part, sweeps=more_sweeps, seed=seed)
     (metric,) = metrics.values()
     asked = {"features": segments.count(part.segments), "objective": "Le", "device": device}
-    greedy = search.greedy(part.score(metric.readout, metric.reference), len(part.x), **asked)
+    greedy = search.greedy(part.score(metric.output, metric.baseline), len(part.x), **asked)
     found["Greedy-Le"] = search.heat_map(greedy.order)
     chosen = explaining(part, more_rise_samples, more_ep_steps) | controls
     return evaluate(metrics, part, found | tasks.attributions(part, chosen, batch_size=4)) + bounds
 
 
-for reference, subject in itertools.product(references, more):
-    ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(reference=reference)}
-    asked, every_one = [], torch.arange(len(subject.x))
+for reference, task in itertools.product(references, more):
+    ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(baseline=reference)}
+    asked, every_one = [], torch.arange(len(task.x))
     for block in every_one.split(5):  # a killed run finds those that are done
-        one = f"{subject.network}, photographs of a folder from {int(block[0])}, {reference}"
-        asked.append(run.kept(one, partial(of_block, ours, subject.part(block))))
-    annealed = annealed_photographs if annealed_photographs and subject.network == networks[0] else 0
+        one = f"{task.network}, photographs of a folder from {int(block[0])}, {reference}"
+        asked.append(run.kept(one, partial(of_block, ours, task.part(block))))
+    annealed = annealed_photographs if annealed_photographs and task.network == networks[0] else 0
     for block in tasks.evenly(every_one, annealed).split(4) if annealed else ():
-        part = subject.part(block)
+        part = task.part(block)
         find = partial(optimum.orders, ours, part, steps=annealing_steps, seed=seed, progress=True)
         found = run.kept(f"annealing from {int(block[0])}, {reference}", find)
         asked.append(evaluate(ours, part, {"TRACE-p": found["TRACE-p"]}))
@@ -371,7 +371,7 @@ plots.maps(
 # %% tags=["hide-input"]
 metrics = {
     reference: METRICS["Fid+"].given(
-        ask=fidelity.remaining, readout=probability, sizes=deletion_shares, reference=reference
+        compute=fidelity.remaining, output=probability, sizes=deletion_shares, baseline=reference
     )
     for reference in ("zero", "blur")
 }

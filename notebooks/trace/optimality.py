@@ -71,7 +71,7 @@ run = Run("trace/optimality", globals())
 # %% [markdown]
 # ## The network and its images
 #
-# The subjects are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their patches, removed ones set
+# The tasks are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their patches, removed ones set
 # to zero, and both the probability (-p) and the logit (-y) of the class are read off the same answers. From here on every
 # search is a matter of look-ups.
 
@@ -79,9 +79,9 @@ run = Run("trace/optimality", globals())
 chosen, answers = [], []
 for training_seed in training_seeds:
     recipe = recipes.changed(recipes.RESNET9, {**training, "seed": training_seed})
-    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
-    patches = segments.patches(*subject.x.shape[-2:], patch)
-    chosen.append(dataclasses.replace(subject, segments=patches.clamp(max=most_features - 1)))
+    task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
+    patches = segments.patches(*task.x.shape[-2:], patch)
+    chosen.append(dataclasses.replace(task, segments=patches.clamp(max=most_features - 1)))
     answers.append(optimum.all_subsets(chosen[-1]))
 features, device = segments.count(chosen[0].segments), chosen[0].x.device
 
@@ -93,22 +93,22 @@ features, device = segments.count(chosen[0].segments), chosen[0].x.device
 
 # %% tags=["hide-input"]
 SOUGHT = {  # the long table's names: the metric and its objective
-    name + suffix: (METRICS[name].given(readout=readout), i)
-    for i, (suffix, readout) in enumerate({"": probability, " of logits": logit}.items())
+    name + suffix: (METRICS[name].given(output=output), i)
+    for i, (suffix, output) in enumerate({"": probability, " of logits": logit}.items())
     for name in ("MoRF", "LeRF", "LeRF - MoRF")
 }
 removed = [k / features for k in range(features + 1)]
 found, rows = {}, []
 
 
-def scored(subject, values, metric, explainer, **about):
+def scored(task, values, metric, explainer, **about):
     """Rows of the long table."""
-    about |= {"images": subject.images, "reference": "zero", **subject.labels}
+    about |= {"images": task.images, "reference": "zero", **task.labels}
     return Scores.of(values, metric=metric, explainer=explainer, **about)
 
 
-for (n, subject), (name, (metric, i)) in itertools.product(enumerate(chosen), SOUGHT.items()):
-    table, identity, how = answers[n][i], subject.images.to(device), optimum.schedule(metric, steps)
+for (n, task), (name, (metric, i)) in itertools.product(enumerate(chosen), SOUGHT.items()):
+    table, identity, how = answers[n][i], task.images.to(device), optimum.schedule(metric, steps)
     start, objective = search.random_orders(identity, features, seed=seed)[:, 0], how["objective"]
     bounds = {of: search.bound(table, of) for of in search.OBJECTIVES}
     span, lookup = bounds["Le"].sum(1) - bounds["Mo"].sum(1), search.lookup(table)
@@ -127,11 +127,11 @@ for (n, subject), (name, (metric, i)) in itertools.product(enumerate(chosen), SO
         gap = (order.value - bounds[objective].sum(1)).abs() / span
         close = (order.value - orders["optimum"].value).abs() / span < 0.01
         measures = {name: order.value, f"gap of {name}": gap, f"close to the optimum of {name}": close}
-        rows += [scored(subject, of, measure, explainer) for measure, of in measures.items()]
+        rows += [scored(task, of, measure, explainer) for measure, of in measures.items()]
     if objective != "Le-Mo":
         # The bound is by size of the prefix: of what is removed for MoRF, of what is kept for LeRF.
         curves["complete search"] = bounds[objective] if objective == "Mo" else bounds[objective].flip(1)
-        rows += [scored(subject, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
+        rows += [scored(task, of, f"curve of {name}", explainer, sizes=removed) for explainer, of in curves.items()]
 
 # %% mystnb={"figure": {"caption": "Mean answer of the network as patches are removed. The upper curves keep it high (TRACE-Le), the lower ones bring it down (TRACE-Mo). Where only one curve shows, the others lie beneath it. Bands: 95 % intervals over the images, of the bound. Of the recorded run where there is one.", "name": "tr-squeezed"}, "image": {"alt": "Two line charts, probabilities and logits: number of removed patches against the answer; complete search, annealing and greedy search, for LeRF above and for MoRF below."}} tags=["hide-input", "answer"]
 scores = Scores.concat(rows)
@@ -185,14 +185,14 @@ tables.prose(pd.DataFrame(shown).fillna("–"))
 # %% tags=["hide-input"]
 RIGHT, SLACK = "the limit is not below the optimum", "the limit as a part of the optimum"
 limits = []
-for n, (subject, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
+for n, (task, (table, _)) in enumerate(zip(chosen, answers, strict=True)):
     top = found[n, "LeRF - MoRF", "optimum"].value
-    score, many = searches.repeated(search.lookup(table), subject.images.to(device), 5)
+    score, many = searches.repeated(search.lookup(table), task.images.to(device), 5)
     apart = search.random_orders(many, features, seed=seed)[:, 0]
     alone = search.insert(score, apart, steps=4 * features, seed=seed, images=many)
     limit = search.limit(alone.value.view(5, -1))
-    limits += [scored(subject, limit >= top - 1e-6, RIGHT, "five searches")]
-    limits += [scored(subject, limit / top, SLACK, "five searches")]
+    limits += [scored(task, limit >= top - 1e-6, RIGHT, "five searches")]
+    limits += [scored(task, limit / top, SLACK, "five searches")]
 limits = Scores.concat(limits)
 run.save(limits, "limits")
 of_best, _, source, _ = summaries.best(run, "limits", limits)
@@ -212,8 +212,8 @@ Markdown(
 
 # %% tags=["hide-input"]
 exact = {"MoRF": [], "LeRF": []}
-for subject in chosen:
-    worth = tasks.attributions(subject, {"worth": "input-x-gradient"})["worth"]
+for task in chosen:
+    worth = tasks.attributions(task, {"worth": "input-x-gradient"})["worth"]
 
     def additive(keep, images=None, worth=worth):
         return (keep * (worth[:, None] if images is None else worth[images])).sum(-1)
@@ -225,7 +225,7 @@ for subject in chosen:
         exact[criterion].append((short < 1e-5 * (1 + features) * worth.abs().sum(1)).cpu())
 exact = {criterion: torch.cat(parts) for criterion, parts in exact.items()}
 solved = [f"{int(optimal(criterion, 'greedy').sum())} times for {criterion}" for criterion in exact]
-count = sum(len(subject.x) for subject in chosen)
+count = sum(len(task.x) for task in chosen)
 Markdown(f"On the network itself greedy search finds the optimum {' and '.join(solved)}, of {count} images.")
 
 # %% [markdown]
@@ -237,11 +237,11 @@ Markdown(f"On the network itself greedy search finds the optimum {' and '.join(s
 
 # %% tags=["hide-input"]
 areas = []
-for n, subject in enumerate(chosen):
+for n, task in enumerate(chosen):
     order = search.heat_map(found[n, "LeRF - MoRF", "annealing"].order)
     for metric in ("Insertion", "LeRF", "MoRF"):
         asked = {"TRACE": order} | ({"TRACE, reversed": -order} if metric == "Insertion" else {})
-        areas.append(evaluate({metric: METRICS[metric].given(exact=True)}, subject, asked))
+        areas.append(evaluate({metric: METRICS[metric].given(exact=True)}, task, asked))
 areas = Scores.concat(areas)
 run.save(areas, "areas")
 

@@ -70,9 +70,9 @@ run = Run("trace/optimum-of-photographs", globals())
 pictures = datasets.load(data, "test", **({"path": path} if path else {}))
 model = pretrained.load(network)
 places = tasks.recognised(model, images, pictures, batch_size=16)
-subject = tasks.subject(model, places, data=pictures, dataset=f"{data} test", name=network, precision=precision)
-subject = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], patch))
-features, device = segments.count(subject.segments), subject.x.device
+task = tasks.task(model, places, data=pictures, dataset=f"{data} test", name=network, precision=precision)
+task = dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], patch))
+features, device = segments.count(task.segments), task.x.device
 numbers = torch.arange(1 << features)
 if subsets:
     drawn = rng.permutations(seed, torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.long), len(numbers))
@@ -90,12 +90,12 @@ def ask(part):
     return Scores.of(values, images=part.images, sizes=numbers, **about)
 
 
-answers = run.by_images("subsets", [subject], ask)
+answers = run.by_images("subsets", [task], ask)
 run.save(answers, "answers")
 known, settings, source, _ = summaries.best(run, "answers", answers)
 rows = {int(image): row for block in known for image, row in zip(block.images, block.values, strict=True)}
-whole = [i for i, image in enumerate(subject.images.tolist()) if len(rows.get(image, ())) == 1 << features]
-judged = subject.part(torch.tensor(whole, dtype=torch.long))
+whole = [i for i, image in enumerate(task.images.tolist()) if len(rows.get(image, ())) == 1 << features]
+judged = task.part(torch.tensor(whole, dtype=torch.long))
 apart = [
     (rows[image][block_numbers] - row).abs().max()
     for block, block_numbers in ((block, torch.tensor(block.sizes).long()) for block in answers)
@@ -103,7 +103,7 @@ apart = [
     if len(rows.get(image, ())) == 1 << features
 ]
 Markdown(
-    f"This build asks {named(network)} about {len(numbers):,} subsets of each of {len(subject.x)} photographs. The answers to all "
+    f"This build asks {named(network)} about {len(numbers):,} subsets of each of {len(task.x)} photographs. The answers to all "
     f"{1 << features:,} are known for {len(whole)} of them ({source})"
     + (
         f"; where both have asked, they differ by at most {max(apart):.3f}. The recorded forwards were asked for in "

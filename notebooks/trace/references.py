@@ -61,20 +61,20 @@ run = Run("trace/references", globals())
 REFERENCES = {**baselines.NAMED, "blur": partial(baselines.blur, sigma=sigma)}
 
 # %% [markdown]
-# The subjects are images that a small network recognises. Three references stand in for what is removed: zero, which is the
+# The tasks are images that a small network recognises. Three references stand in for what is removed: zero, which is the
 # mean colour of the training images, the image's own mean colour, and a blur of the image.
 
 # %% tags=["hide-input"]
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
-chosen = []  # subjects of pixels
+chosen = []  # tasks of pixels
 for recipe in recipes:
-    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
-    chosen.append(dataclasses.replace(subject, references=REFERENCES))
+    task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
+    chosen.append(dataclasses.replace(task, baselines=REFERENCES))
 
 
 def left(way, **options):
     """The probability that is left when features are removed in one direction, as a metric."""
-    asked = {"ask": partial(fidelity.remaining, direction=way), "readout": probability, "direction": way}
+    asked = {"compute": partial(fidelity.remaining, direction=way), "output": probability, "direction": way}
     return {f"probability left, {way}": METRICS["Fid+"].given(**asked, **options)}
 
 
@@ -90,11 +90,11 @@ Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 single = {"GradCAM": "gradcam", "IG": ("integrated-gradients", {"steps": integration_steps}), "Gradient": "saliency"}
 shares_left = [k / 20 for k in range(21)]
 rows = []
-for subject in chosen:
-    maps = tasks.attributions(subject, single, batch_size=32)
+for task in chosen:
+    maps = tasks.attributions(task, single, batch_size=32)
     for reference in REFERENCES:
-        own = {"sizes": shares_left, "reference": reference}
-        rows.append(evaluate(left("MoRF", **own) | left("LeRF", **own), subject, maps))
+        own = {"sizes": shares_left, "baseline": reference}
+        rows.append(evaluate(left("MoRF", **own) | left("LeRF", **own), task, maps))
 by_pixel = Scores.concat(rows)
 run.save(by_pixel, "by_pixel")
 
@@ -152,11 +152,11 @@ run.claim(
 coarsest = segments.count(segments.patches(*chosen[0].x.shape[-2:], max(sides)))
 removed = [k / coarsest for k in range(coarsest + 1)]  # shares that every size of patch can have
 rows = []
-for subject, side, draw in itertools.product(chosen, sides, range(draws)):
-    cells = dataclasses.replace(subject, segments=segments.patches(*subject.x.shape[-2:], side))
+for task, side, draw in itertools.product(chosen, sides, range(draws)):
+    cells = dataclasses.replace(task, segments=segments.patches(*task.x.shape[-2:], side))
     random = tasks.attributions(cells, {"Random": ("random", {"seed": seed + draw})})
     for reference in ("zero", "blur"):
-        asked = evaluate(left("MoRF", sizes=removed, reference=reference), cells, random)
+        asked = evaluate(left("MoRF", sizes=removed, baseline=reference), cells, random)
         rows.append(asked.labelled(variant="patches of side", level=side, draw=draw))
 deletion = Scores.concat(rows)
 run.save(deletion, "random_deletion")

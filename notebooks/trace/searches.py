@@ -33,7 +33,7 @@
 profile = "quick"  # smoke, quick, study or paper: see notebooks/profiles.yml
 training = {}  # what differs from the recipe of the study's ResNet-9, such as {"epochs": 5}: see faithstudy.recipes
 training_seed = 0  # of ResNet-9; the others have the study's
-compared = [  # network, features, readout, recognised inputs, forwards for each, proposals of annealing: about as many
+compared = [  # network, features, output, recognised inputs, forwards for each, proposals of annealing: about as many
     "resnet9 16 p 4 700 160",
     "resnet9 16 y 3 700 100",
 ]
@@ -77,14 +77,14 @@ own |= {"passed_over": passed_over, "photographs_passed_over": photographs_passe
 
 def compare(case):
     """The rows of a case: what each search has found as it goes on, where greedy search from both ends is done, and in the end."""
-    subject = search_settings.subject(case, **own)
-    readout, identity = search_settings.READOUTS[case.readout], subject.images.to(subject.x.device)
-    about = {"readout": readout, "most": case.most, "moves": case.moves, "seed": seed}
-    score = search.Remembered(subject.score(readout))  # what one asks spares the others seconds, not forwards
+    task = search_settings.task(case, **own)
+    output, identity = search_settings.OUTPUTS[case.output], task.images.to(task.x.device)
+    about = {"output": output, "most": case.most, "moves": case.moves, "seed": seed}
+    score = search.Remembered(task.score(output))  # what one asks spares the others seconds, not forwards
     found = searches.compare(score, identity, case.features, **about)
     best = torch.stack([searches.reached(of.path, case.most) for of in found.values()]).amax(0)
     best = best.masked_fill(best <= 0, torch.nan)  # none is better than chance: a part of nothing
-    labels = {"images": subject.images, "reference": "zero", **subject.labels}
+    labels = {"images": task.images, "reference": "zero", **task.labels}
     ends = found.get("greedy, both ends")  # where it cannot be afforded, nothing is claimed
     looks = {"at greedy's forwards": ends.path[0][0], "in the end": case.most} if ends else {}
     rows = []
@@ -113,7 +113,7 @@ def part_of_best(at=...):
 # %% [markdown]
 # The figure is of the recorded run, where there is one.
 
-# %% mystnb={"figure": {"caption": "Of the recorded run, where there is one: LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs, against the forwards that were needed, those of the greedy start included. Above each: network, number of features t, readout. Points: greedy searches, which end there. Shaded: 95 % intervals. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and readout: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Of the recorded run, where there is one: LeRF \u2212 MoRF of the best order so far, as a part of the best that any search here found for the input, mean over the inputs, against the forwards that were needed, those of the greedy start included. Above each: network, number of features t, output. Points: greedy searches, which end there. Shaded: 95 % intervals. Dashed: the paper's. Solid: ours.", "name": "cost-searches"}, "image": {"alt": "Line charts, one for each network, number of features and output: forwards per input against the part of the best value; eight searches."}} tags=["hide-input", "answer"]
 kept = recorded("trace/searches", "searches")
 best, settings = (kept.frame, kept.provenance["parameters"]) if kept else (scores, run.parameters)
 asked, kept_photographs = search_settings.cases(settings["compared"]), settings["photograph_networks"]
@@ -172,16 +172,16 @@ Markdown(
     + " for LeRF − MoRF in as many forwards, more by its 95 % interval than "
     + summaries.listed([f"“{rival}” on {count} of {len(sets)} data sets" for rival, count in wins.items()])
     + f"; as parts of the best that any search found, against {of_paper}: {'; '.join(parts)} ({source}: {len({name.split(',')[0] for name in found.labels('network')})} "
-    f"networks, in {len(found.labels('network'))} combinations with a number of features and a readout, on the same inputs)."
+    f"networks, in {len(found.labels('network'))} combinations with a number of features and an output, on the same inputs)."
 )
 
 # %% tags=["hide-input"]
 there = {case[:3] for case in asked}
-turned = [case._replace(readout={"p": "y", "y": "p"}[case.readout]) for case in sorted(asked)]
+turned = [case._replace(output={"p": "y", "y": "p"}[case.output]) for case in sorted(asked)]
 missing = [case.called for case in turned if case[:3] not in there]
 patches = sorted({n for _, n, _ in there if round(n**0.5) ** 2 == n})  # of series and texts the features are given
 dear = itertools.product(kept_photographs, patches)
-left = [(of, n) for of, n in dear if not any((of, n, readout) in there for readout in search_settings.READOUTS)]
+left = [(of, n) for of, n in dear if not any((of, n, output) in there for output in search_settings.OUTPUTS)]
 missing += [f"{asked[0]._replace(network=of).maker}, {n} features" for of, n in left]
 Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing) or 'nothing'}.")
 
@@ -191,7 +191,7 @@ Markdown(f"*Not compared*, because of what it costs: {'; '.join(missing) or 'not
 #
 # These claims are ours. The paper's own are judged with its own searches, on [](optimality) and [](annealing).
 #
-# Every network, number of features and readout counts as a network of its own, where greedy search from both ends can be afforded.
+# Every network, number of features and output counts as a network of its own, where greedy search from both ends can be afforded.
 #
 # Earlier runs left these claims undecided: of some networks they had asked about two to four inputs, of which nothing is sure. What is
 # compared was then chosen anew, with six inputs and more of each. The inputs that they asked about are passed over, so that fresh ones

@@ -15,7 +15,7 @@
 # ---
 
 # %% [markdown]
-# # Do the readout and the reference matter?
+# # Do the output and the reference matter?
 #
 # *A deletion metric is a family: probability or logit, one reference or another.* A study of them with some explainers says as
 # much about the explainers. Here the optimum of each setting stands for the setting: what TRACE finds is what that metric wants.
@@ -63,16 +63,16 @@ run = Run("trace/settings", globals())
 REFERENCES = {**baselines.NAMED, "blur": partial(baselines.blur, sigma=sigma)}
 
 # %% [markdown]
-# The subjects are images that a small network recognises. Three references stand in for what is removed: zero, which is the
+# The tasks are images that a small network recognises. Three references stand in for what is removed: zero, which is the
 # mean colour of the training images, the image's own mean colour, and a blur of the image. The features are square patches.
 
 # %% tags=["hide-input"]
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]
 chosen = []
 for recipe in recipes:
-    subject = tasks.subject(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
-    cells = segments.patches(*subject.x.shape[-2:], patch)
-    chosen.append(dataclasses.replace(subject, segments=cells, references=REFERENCES))
+    task = tasks.task(recipe, tasks.recognised(recipe, images), name="ResNet-9", precision=precision)
+    cells = segments.patches(*task.x.shape[-2:], patch)
+    chosen.append(dataclasses.replace(task, segments=cells, baselines=REFERENCES))
 Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 
 # %% [markdown]
@@ -85,33 +85,33 @@ Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 Y = "LeRF - MoRF of logits"
 test = datasets.load(recipes[0].data, "test")
 rows = []
-for subject in chosen:
-    others = test.model_inputs(slice(-500, None)).to(subject.x.device)  # for IBA's noise
+for task in chosen:
+    others = test.model_inputs(slice(-500, None)).to(task.x.device)  # for IBA's noise
     explainers = {
         "Gradient": "saliency",
         "GradCAM": "gradcam",
         "IBA": ("iba", {"seed": seed, "examples": others}),
-        "RISE": ("rise", {"samples": rise_samples, "precision": subject.precision, "seed": seed}),
+        "RISE": ("rise", {"samples": rise_samples, "precision": task.precision, "seed": seed}),
         "EP": ("extremal-perturbation", {"steps": ep_steps}),
         "EBP": "excitation-backprop",
         "IG": ("integrated-gradients", {"steps": integration_steps}),
         "InputxGradient": "input-x-gradient",
     }
-    attributions = tasks.attributions(subject, explainers | {"Random": ("random", {"seed": seed})}, batch_size=32)
+    attributions = tasks.attributions(task, explainers | {"Random": ("random", {"seed": seed})}, batch_size=32)
     found = {}
     for reference in REFERENCES:
-        ours = METRICS["LeRF - MoRF"].given(reference=reference)
-        metrics = {"LeRF - MoRF": ours, Y: ours.given(readout=logit)}
-        find = partial(optimum.orders, metrics, subject, steps=steps, seed=seed, progress=True)
-        orders = run.kept(f"orders of {reference}, seed {subject.training_seed}", find)  # a killed run finds it made
+        ours = METRICS["LeRF - MoRF"].given(baseline=reference)
+        metrics = {"LeRF - MoRF": ours, Y: ours.given(output=logit)}
+        find = partial(optimum.orders, metrics, task, steps=steps, seed=seed, progress=True)
+        orders = run.kept(f"orders of {reference}, seed {task.training_seed}", find)  # a killed run finds it made
         found[reference] = {name: order for name, order in orders.items() if name.startswith("TRACE")}
-        asked = evaluate(metrics, subject, found[reference] | attributions)
-        asked += optimum.bound("LeRF - MoRF", ours, subject)
+        asked = evaluate(metrics, task, found[reference] | attributions)
+        asked += optimum.bound("LeRF - MoRF", ours, task)
         rows += [asked, optimum.shares(asked)]
     for reference in REFERENCES:  # the orders of each reference, measured under every other
-        ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(reference=reference)}
+        ours = {"LeRF - MoRF": METRICS["LeRF - MoRF"].given(baseline=reference)}
         orders = {f"TRACE-p of {of}": best_["TRACE-p"] for of, best_ in found.items() if of != reference}
-        rows.append(evaluate(ours, subject, orders))
+        rows.append(evaluate(ours, task, orders))
 
 # %% [markdown]
 # LeRF − MoRF of the probability. *Published* are the means of the paper's six ImageNet networks and, behind ±, their
@@ -229,7 +229,7 @@ Markdown(
     + tables.by_sign(level[most], "rises by at most {}", "falls by at most {}", "stays ({})")
     + f" (from zero to {most}), but the best order for one reaches {tables.share(references_[lowest])} (of {lowest[0]}, under "
     f"{lowest[1]}) to {tables.share(references_[highest])} (of {highest[0]}, under {highest[1]}) of what the best order for the other reaches "
-    f"there. **The readout: {matter([by_logits, by_probabilities])}.** The best order for probabilities reaches {tables.share(by_logits)} of what the "
+    f"there. **The output: {matter([by_logits, by_probabilities])}.** The best order for probabilities reaches {tables.share(by_logits)} of what the "
     f"best for logits does by logits, and the best for logits {tables.share(by_probabilities)} by probabilities, under zero ({source}: "
     f"{by_logits.images} image{'s' * (by_logits.images > 1)})."
 )
@@ -259,18 +259,18 @@ run.claim(
 
 # %% tags=["hide-input"]
 def own_readout(own, other, metric, reference):
-    """An order is better by its own readout than the other; the paper prints the probability."""
+    """An order is better by its own output than the other; the paper prints the probability."""
     printed = [table_1[reference][name] for name in (own, other)] if own == "TRACE-p" else None
-    about = {"name": f"{own} by its own readout, {reference}, {over}", "metric": metric, "reference": reference}
+    about = {"name": f"{own} by its own output, {reference}, {over}", "metric": metric, "reference": reference}
     return better(scores, {"explainer": own}, {"explainer": other}, printed=printed, **about)
 
 
-readouts = ("TRACE-p", "TRACE-y", "LeRF - MoRF"), ("TRACE-y", "TRACE-p", Y)
+outputs = ("TRACE-p", "TRACE-y", "LeRF - MoRF"), ("TRACE-y", "TRACE-p", Y)
 run.claim(
-    "tr-own-readout",
+    "tr-own-output",
     "Section 5.2, Table 1",
     "TRACE-p is better measured by probabilities, TRACE-y measured by logits.",
-    [own_readout(*each, reference) for reference in REFERENCES for each in readouts],
+    [own_readout(*each, reference) for reference in REFERENCES for each in outputs],
 )
 
 # %% [markdown]

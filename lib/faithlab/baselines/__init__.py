@@ -18,12 +18,12 @@ T steps of a series or frames of a video, C channels, H and W rows and columns."
 
 
 def zero(x: Tensor) -> Tensor:
-    """Zero, the reference of F-Fidelity; on normalised images this is the data set's mean colour."""
+    """Zero, the baseline of F-Fidelity; on normalised images this is the data set's mean colour."""
     return x.new_zeros(())
 
 
 def mean(x: Tensor, layout: str | None = None) -> Tensor:
-    """Each input's own mean per channel, the reference of SaCo: over all dimensions but B and C, which become 1.
+    """Each input's own mean per channel, the baseline of SaCo: over all dimensions but B and C, which become 1.
 
     Tables [B, F] -> [B, 1], series [B, T, C] -> [B, 1, C], images [B, C, H, W] -> [B, C, 1, 1], videos
     [B, C, T, H, W] -> [B, C, 1, 1, 1].
@@ -32,7 +32,7 @@ def mean(x: Tensor, layout: str | None = None) -> Tensor:
         x: floating-point inputs.
         layout: a letter for each dimension, of which B and C are kept apart. None: that of `LAYOUTS`. Inputs that are
             laid out otherwise need it, such as series "BCT" or images without a channel "BHW":
-            `functools.partial(references.mean, layout="BCT")`.
+            `functools.partial(baselines.mean, layout="BCT")`.
 
     Raises:
         ValueError: integers; a layout that does not fit the inputs, or that is not known for so many dimensions.
@@ -42,14 +42,14 @@ def mean(x: Tensor, layout: str | None = None) -> Tensor:
         cure = (
             "these are uint8 images: make them floating point, as the model takes them"
             if picture
-            else "token ids have no mean, use references.token"
+            else "token ids have no mean, use baselines.token"
         )
         raise ValueError(f"the mean is for floating-point inputs, but got {x.dtype}; {cure}")
     if layout is None:
         if x.ndim not in LAYOUTS:
             raise ValueError(
                 f"the layout of inputs {tuple(x.shape)} is not known; say it, such as "
-                'functools.partial(references.mean, layout="BCT")'
+                'functools.partial(baselines.mean, layout="BCT")'
             )
         layout = LAYOUTS[x.ndim]
     if len(layout) != x.ndim or layout[:1] != "B" or len(set(layout)) != len(layout):
@@ -106,13 +106,13 @@ def token(x: Tensor, identity: int) -> Tensor:
 
 
 def given(images: Tensor) -> Callable[[Tensor], Tensor]:
-    """A reference of its own for each input, made beforehand as in `faithlab.baselines.perturbed`: [B, *S].
+    """A baseline of its own for each input, made beforehand as in `faithlab.baselines.perturbed`: [B, *S].
 
     Returns:
-        A reference for exactly these inputs, in this order.
+        A baseline for exactly these inputs, in this order.
 
     Raises:
-        ValueError: what is no tensor of inputs, or holds NaN; (from the reference) inputs of another shape, number or
+        ValueError: what is no tensor of inputs, or holds NaN; (from the baseline) inputs of another shape, number or
             kind.
     """
     if not isinstance(images, Tensor) or images.ndim < 2:
@@ -121,18 +121,18 @@ def given(images: Tensor) -> Callable[[Tensor], Tensor]:
     if images.is_floating_point() and bool(images.isnan().any()):
         raise ValueError("the stand-ins hold NaN; repair them before scoring")
 
-    def reference(x: Tensor) -> Tensor:
+    def baseline(x: Tensor) -> Tensor:
         if x.shape != images.shape:
             raise ValueError(
-                f"the reference was made for inputs {tuple(images.shape)}, but got inputs {tuple(x.shape)}; take the "
+                f"the baseline was made for inputs {tuple(images.shape)}, but got inputs {tuple(x.shape)}; take the "
                 "same images from both"
             )
         if x.is_floating_point() != images.is_floating_point():
-            raise ValueError(f"the reference was made of {images.dtype}, but the inputs are {x.dtype}")
+            raise ValueError(f"the baseline was made of {images.dtype}, but the inputs are {x.dtype}")
         return images.to(x)
 
-    return reference
+    return baseline
 
 
 NAMED: dict[str, Callable[[Tensor], Tensor]] = {"zero": zero, "mean": mean}
-"""The references that metrics name. A subject may have others by these names, as texts have a token, and more."""
+"""The baselines that metrics name. A task may have others by these names, as texts have a token, and more."""

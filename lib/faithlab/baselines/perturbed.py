@@ -1,4 +1,4 @@
-"""Images that leave a classifier undecided: the perturbed references of Few-class Fidelity.
+"""Images that leave a classifier undecided: the perturbed baselines of Few-class Fidelity.
 
 Few-class Fidelity (Marchadour, Soto Vega, Vermet, Hatt: "Few-class Fidelity: Evaluating Explanations of
 Real-conditions CNN classifiers with Optimized Perturbations", 2025) replaces removed pixels by those of a *perturbed

@@ -47,7 +47,7 @@ def rise(
         x,
         target,
         segments=segment_maps.pixels(height, width),
-        readout=outputs.probability,
+        output=outputs.probability,
         precision=x.dtype if x.dtype == torch.float64 else precision,
     )
     total = torch.zeros(len(x), height * width, dtype=torch.float64, device=x.device)

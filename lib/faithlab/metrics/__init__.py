@@ -1,7 +1,7 @@
 """The metrics of the study, each registered once: what to ask, and how it is asked rightly.
 
-`METRICS["SaCo"](subject, attribution)` asks one metric of one explanation of every input, with the readout, the
-reference and the network that the metric is defined with. `evaluate` asks several of several explanations and returns
+`METRICS["SaCo"](task, attribution)` asks one metric of one explanation of every input, with the output, the
+baseline and the network that the metric is defined with. `evaluate` asks several of several explanations and returns
 the long table. `register` adds one; a file that does so, named by FAITHLAB_METRICS, is loaded with this module.
 
 What a metric computes stands in one file a family: `fidelity`, `deletion`, `trajectory`, `saco`, `few_class`,
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from faithlab import masks, segments, stats, validation
-from faithlab.engine import Readout, Score
+from faithlab.engine import Output, Score
 from faithlab.metrics import (
     consistency,
     deletion,
@@ -37,9 +37,9 @@ from faithlab.metrics import (
     stability,
     trajectory,
 )
-from faithlab.outputs import hit, log_odds, logit, probability
+from faithlab.outputs import correct, log_odds, logit, probability
 from faithlab.scores import LABELS, Scores
-from faithlab.task import Network, Remembered, Subject
+from faithlab.task import Network, Remembered, Task
 
 Needs = Literal["one network", "neighbours", "cross-trained networks"]
 """What a metric is put to: an explanation of one network; those of an input and of its neighbours (`stability`); those
@@ -54,12 +54,12 @@ class Metric:
     """A metric, and how it is asked.
 
     Attributes:
-        ask: (score, attribution [B, F]) -> [B], or with `sizes` (score, attribution, sizes) -> [B, K], floating-point
+        compute: (score, attribution [B, F]) -> [B], or with `sizes` (score, attribution, sizes) -> [B, K], floating
             scores or bool hits; may also answer a `faithlab.stats.MonteCarlo`. The score is a `faithlab.engine.Score`.
-            If it has arguments named `present` or `images` it is given the subject's.
+            If it has arguments named `present` or `images` it is given the task's.
         source: where it is defined.
-        readout: what is read off the network.
-        reference: what stands in for a removed feature, by its name in `faithlab.baselines.NAMED`.
+        output: what is read off the network.
+        baseline: what stands in for a removed feature, by its name in `faithlab.baselines.NAMED`.
         network: which network is asked.
         better: 1 where higher is more faithful, -1 where lower is.
         chance: its mean over random explanations; None: not known.
@@ -72,10 +72,10 @@ class Metric:
         statistic: what summarises it over images; None: the mean, or the area over its sizes.
     """
 
-    ask: Callable[..., Any]
+    compute: Callable[..., Any]
     source: str
-    readout: Readout = probability
-    reference: str = "zero"
+    output: Output = probability
+    baseline: str = "zero"
     network: Network = "original"
     better: Literal[1, -1] = 1
     chance: float | None = None
@@ -88,8 +88,8 @@ class Metric:
     statistic: stats.Statistic | Callable[..., Tensor] | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.ask) or not callable(self.readout):
-            raise TypeError("expected functions as ask and readout; see faithlab.metrics.Metric")
+        if not callable(self.compute) or not callable(self.output):
+            raise TypeError("expected functions as compute and output; see faithlab.metrics.Metric")
         for name, known in (("network", Network), ("needs", Needs), ("direction", masks.Direction)):
             if (came := getattr(self, name)) not in get_args(known) and (name, came) != ("direction", None):
                 raise ValueError(f"expected {name} as one of {', '.join(get_args(known))}, but got {came!r}")
@@ -120,15 +120,15 @@ class Metric:
     def given(self, **changes: Any) -> "Metric":
         """The metric with other attributes, or with other arguments of its function.
 
-        A `direction`, and whether there are `sizes`, are a matter of its function: they are given with another `ask`.
-        What is asked about, as `present` and `images`, is the subject's.
+        A `direction`, and whether there are `sizes`, are a matter of its function: they come with another `compute`.
+        What is asked about, as `present` and `images`, is the task's.
 
         Raises:
             TypeError: a name that is neither, or that would change what the metric says of itself and not what it asks;
                 a value of another type.
         """
         attributes = {field.name for field in dataclasses.fields(self)}
-        if "ask" not in changes:
+        if "compute" not in changes:
             attributes -= {"direction"}
             if self.sizes is None or changes.get("sizes", self.sizes) is None:
                 attributes -= {"sizes"}
@@ -143,7 +143,7 @@ class Metric:
         for name, value in options.items():
             if isinstance(metric._arguments[name].default, bool) and not isinstance(value, bool):
                 raise TypeError(f"expected {name} = True or False, but got {value!r}")
-        return dataclasses.replace(metric, ask=functools.partial(metric.ask, **options)) if options else metric
+        return dataclasses.replace(metric, compute=functools.partial(metric.compute, **options)) if options else metric
 
     @property
     def options(self) -> list[str]:
@@ -155,31 +155,31 @@ class Metric:
 
     @property
     def _arguments(self) -> Mapping[str, inspect.Parameter]:
-        return inspect.signature(self.ask).parameters
+        return inspect.signature(self.compute).parameters
 
     def takes(self, name: str) -> bool:
         """Whether its function has an argument of this name, such as the `seed` of random draws."""
         return name in self._arguments
 
-    def obstacle(self, subject: Subject, explainer: str | None = None) -> str | None:
-        """Why it does not apply to an explanation of a subject; None: it does."""
+    def obstacle(self, task: Task, explainer: str | None = None) -> str | None:
+        """Why it does not apply to an explanation of a task; None: it does."""
         if self.needs != "one network":
             return f"it needs {self.needs}"
-        if subject.padded and not self.takes("present"):
+        if task.padded and not self.takes("present"):
             return (
                 "its function has no argument `present`: inputs of unequal length are padded, and it would take the "
                 "padding for features; let it take `present`, [B, F] bool, and leave the others out"
             )
-        return subject.missing(self.reference, self.network, explainer)
+        return task.missing(self.baseline, self.network, explainer)
 
-    def measure(self, score: Score, subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
+    def measure(self, score: Score, task: Task, attribution: Tensor) -> stats.MonteCarlo:
         """Its values [B] or [B, K] and their Monte-Carlo errors (NaN: unknown), asked with a score made elsewhere."""
-        _fitting(subject, attribution)
+        _fitting(task, attribution)
         sizes = () if self.sizes is None else (torch.tensor(self.sizes, dtype=torch.float64),)
-        own = {"present": subject.present, "images": subject.images}
+        own = {"present": task.present, "images": task.images}
         # Copies: what a function changes in place stays its own.
         given = {name: value if value is None else value.clone() for name, value in own.items() if self.takes(name)}
-        answer = self.ask(score, attribution.clone(), *sizes, **given)
+        answer = self.compute(score, attribution.clone(), *sizes, **given)
         value, error = answer if isinstance(answer, stats.MonteCarlo) else (answer, None)
         shape = (len(attribution), *([] if self.sizes is None else [len(self.sizes)]))
         if not isinstance(value, Tensor) or value.shape != shape:
@@ -200,11 +200,11 @@ class Metric:
             raise ValueError(f"expected the Monte-Carlo errors as a tensor {shape}, as the values, but got {came}")
         return stats.MonteCarlo(value, error)
 
-    def __call__(self, subject: Subject, attribution: Tensor, *, explainer: str | None = None) -> Tensor:
-        """The metric of one explanation of every input, asked with its own readout, reference and network.
+    def __call__(self, task: Task, attribution: Tensor, *, explainer: str | None = None) -> Tensor:
+        """The metric of one explanation of every input, asked with its own output, baseline and network.
 
         Args:
-            subject: the inputs and networks.
+            task: the inputs and networks.
             attribution: [B, F].
             explainer: its name, where the network is retrained for it.
 
@@ -214,13 +214,13 @@ class Metric:
         Raises:
             ValueError: the metric does not apply, and what its function raises.
         """
-        if why := self.obstacle(subject, explainer):
+        if why := self.obstacle(task, explainer):
             raise ValueError(f"the metric does not apply: {why}")
         options = {"explainer": explainer, "exact": self.exact}
-        score = subject.score(self.readout, self.reference, self.network, **options)
-        return self.measure(score, subject, attribution).value
+        score = task.score(self.output, self.baseline, self.network, **options)
+        return self.measure(score, task, attribution).value
 
-    def forwards(self, features: int) -> int:
+    def forward_passes(self, features: int) -> int:
         """Masked inputs that it asks about for one explanation, counted on one of so many features.
 
         Raises:
@@ -238,8 +238,8 @@ class Metric:
 
         score.classes = 2
         x = torch.zeros(1, features, dtype=torch.float32)
-        subject = Subject(torch.nn.Identity(), x, torch.zeros(1, dtype=torch.int64), torch.arange(features))
-        self.measure(score, subject, torch.rand(1, features, generator=torch.Generator().manual_seed(0)))
+        task = Task(torch.nn.Identity(), x, torch.zeros(1, dtype=torch.int64), torch.arange(features))
+        self.measure(score, task, torch.rand(1, features, generator=torch.Generator().manual_seed(0)))
         return asked
 
 
@@ -252,12 +252,12 @@ _OWN: dict[str, Path] = {}
 _LOADED: dict[Path, ModuleType] = {}
 
 
-def register(name: str, ask: Callable[..., Any] | Metric, **declared: Any) -> Metric:
+def register(name: str, compute: Callable[..., Any] | Metric, **declared: Any) -> Metric:
     """Add a metric to `METRICS`, so that every trial, table and figure has it.
 
     Args:
         name: of the metric.
-        ask: its function, or a whole `Metric`.
+        compute: its function, or a whole `Metric`.
         **declared: the other attributes of a `Metric`; of a whole one those that change, as in `Metric.given`.
 
     Raises:
@@ -268,7 +268,7 @@ def register(name: str, ask: Callable[..., Any] | Metric, **declared: Any) -> Me
     if name in METRICS:
         where = f", of {_OWN[name]}" if name in _OWN else ""
         raise ValueError(f"there is a metric {name!r} already{where}; choose another name")
-    METRICS[name] = ask.given(**declared) if isinstance(ask, Metric) else Metric(ask, **declared)
+    METRICS[name] = compute.given(**declared) if isinstance(compute, Metric) else Metric(compute, **declared)
     return METRICS[name]
 
 
@@ -280,29 +280,27 @@ def families(metrics: Mapping[str, Metric]) -> dict[str, list[str]]:
     return found
 
 
-def _fitting(subject: Subject, attribution: Tensor) -> None:
-    """Raise ValueError where something is no explanation of the inputs of a subject."""
+def _fitting(task: Task, attribution: Tensor) -> None:
+    """Raise ValueError where something is no explanation of the inputs of a task."""
     validation.attribution(attribution)
-    features = segments.count_of(subject.segments, subject.x)
-    if attribution.shape != (len(subject.x), features):
+    features = segments.count_of(task.segments, task.x)
+    if attribution.shape != (len(task.x), features):
         raise ValueError(
-            f"expected an attribution for each of {len(subject.x)} inputs and {features} features, "
-            f"{(len(subject.x), features)}, but got {tuple(attribution.shape)}; explain these inputs, and pool "
+            f"expected an attribution for each of {len(task.x)} inputs and {features} features, "
+            f"{(len(task.x), features)}, but got {tuple(attribution.shape)}; explain these inputs, and pool "
             "what is finer than the features with faithlab.segments.pool"
         )
 
 
-def evaluate(
-    metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor], **labels: Any
-) -> Scores:
+def evaluate(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor], **labels: Any) -> Scores:
     """Ask metrics of explanations, one row for each image, explainer and metric.
 
-    Metrics that ask the same network with the same reference share its answers: equal masks are asked once, whatever
+    Metrics that ask the same network with the same baseline share its answers: equal masks are asked once, whatever
     each of them reads off. A metric that does not apply has no row; `obstacles` says why.
 
     Args:
         metrics: by name, such as `METRICS` or a part of it.
-        subject: the inputs and networks.
+        task: the inputs and networks.
         attributions: by explainer, [B, F].
         **labels: of all rows, see `faithlab.scores.LABELS`; not those that say what was asked.
 
@@ -322,67 +320,67 @@ def evaluate(
     if refused := [name for name in labels if name not in free]:
         raise ValueError(
             f"{', '.join(refused)}: not a label to be given, which are {', '.join(free)}; what is asked is said by the "
-            "metrics, metric.given(reference=...), and the names of attributions"
+            "metrics, metric.given(baseline=...), and the names of attributions"
         )
-    pairs = [(e, name) for e in attributions for name, m in metrics.items() if m.obstacle(subject, e) is None]
+    pairs = [(e, name) for e in attributions for name, m in metrics.items() if m.obstacle(task, e) is None]
     if not pairs:
-        said = "; ".join(f"{name}: {why}" for (_, name), why in obstacles(metrics, subject, attributions).items())
+        said = "; ".join(f"{name}: {why}" for (_, name), why in obstacles(metrics, task, attributions).items())
         raise ValueError(f"no metric applies: {said or 'none was given'}")
     for explainer, attribution in attributions.items():
         try:
-            _fitting(subject, attribution)
+            _fitting(task, attribution)
         except ValueError as wrong:
             raise ValueError(f"the explanations {explainer!r}: {wrong}") from None
-    nothing = torch.full((len(subject.x),), torch.nan)  # what no table can hold is refused before anything is asked
+    nothing = torch.full((len(task.x),), torch.nan)  # what no table can hold is refused before anything is asked
     for explainer, name in pairs:
         own = {"metric": name, "explainer": explainer}
-        Scores.of(nothing, images=subject.images, **{**subject.labels, **own, **labels})
-    scores = _shared(subject, {(e, name): metrics[name] for e, name in pairs})
+        Scores.of(nothing, images=task.images, **{**task.labels, **own, **labels})
+    scores = _shared(task, {(e, name): metrics[name] for e, name in pairs})
     tables = []
     for explainer, name in pairs:
         metric = metrics[name]
         try:
-            value, error = metric.measure(scores[explainer, name], subject, attributions[explainer])
+            value, error = metric.measure(scores[explainer, name], task, attributions[explainer])
         except Exception as failed:
             said = f"{failed}" if isinstance(failed, ValueError) else f"{type(failed).__name__}: {failed}"
             raise ValueError(f"the metric {name!r} fails: {said}") from failed
-        own = {"metric": name, "explainer": explainer, "reference": metric.reference, "direction": metric.direction}
+        own = {"metric": name, "explainer": explainer, "reference": metric.baseline, "direction": metric.direction}
         known = error is not None and not bool(error.isnan().all())
         tables.append(
             Scores.of(
                 value,
-                images=subject.images,
+                images=task.images,
                 sizes=metric.sizes,
                 errors=error if known else None,
-                **{**subject.labels, **own, **labels},
+                **{**task.labels, **own, **labels},
             )
         )
     return Scores.concat(tables)
 
 
 def obstacles(
-    metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor]
+    metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor]
 ) -> dict[tuple[str, str], str]:
     """Why metrics do not apply, by explainer and metric; those that do are left out."""
-    found = {(e, name): metric.obstacle(subject, e) for e in attributions for name, metric in metrics.items()}
+    found = {(e, name): metric.obstacle(task, e) for e in attributions for name, metric in metrics.items()}
     return {key: why for key, why in found.items() if why is not None}
 
 
-def _shared(subject: Subject, asked: Mapping[tuple[str, str], Metric]) -> dict[tuple[str, str], Score]:
+def _shared(task: Task, asked: Mapping[tuple[str, str], Metric]) -> dict[tuple[str, str], Score]:
     """The score of every explainer and metric; those that ask one network in one way ask it together."""
-    groups: dict[tuple, dict[tuple[str, str], Readout]] = {}
+    groups: dict[tuple, dict[tuple[str, str], Output]] = {}
     for (explainer, name), m in asked.items():
         own = explainer if m.network == "retrained" else None
-        groups.setdefault((m.reference, m.network, own, m.exact), {})[explainer, name] = m.readout
+        groups.setdefault((m.baseline, m.network, own, m.exact), {})[explainer, name] = m.output
     scores = {}
-    for (reference, network, explainer, exact), members in groups.items():
-        readouts = list(dict.fromkeys(members.values()))
+    for (baseline, network, explainer, exact), members in groups.items():
+        outputs = list(dict.fromkeys(members.values()))
         if len(members) == 1:  # nobody to share with
-            score = subject.score(readouts[0], reference, network, explainer=explainer, exact=exact)
+            score = task.score(outputs[0], baseline, network, explainer=explainer, exact=exact)
             scores |= dict.fromkeys(members, score)
             continue
-        both = Remembered(subject.score(readouts, reference, network, explainer=explainer, exact=exact), len(readouts))
-        scores |= {key: both.of(readouts.index(readout)) for key, readout in members.items()}
+        both = Remembered(task.score(outputs, baseline, network, explainer=explainer, exact=exact), len(outputs))
+        scores |= {key: both.of(outputs.index(output)) for key, output in members.items()}
     return scores
 
 
@@ -401,7 +399,7 @@ SIZES = tuple(step / 20 for step in range(1, 20))
 _FF, _SACO, _TRACE = "Zheng et al. 2024", "Wu et al. 2024", "Wang and Wang 2024"
 _RANDOM = {"alpha": 0.5, "draws": 50}
 for _sign, _way, _better in (("+", "MoRF", 1), ("-", "LeRF", -1)):
-    _curve = {"readout": hit, "sizes": SIZES, "direction": _way, "better": _better}
+    _curve = {"output": correct, "sizes": SIZES, "direction": _way, "better": _better}
     _plain = functools.partial(fidelity.fidelity, direction=_way)
     _drawn = functools.partial(_plain, **_RANDOM)
     _capped = functools.partial(_drawn, cap=0.1)
@@ -410,14 +408,14 @@ for _sign, _way, _better in (("+", "MoRF", 1), ("-", "LeRF", -1)):
     register(f"RFid{_sign}", _drawn, source=f"{_FF}, eq. {3 if _better > 0 else 4}", family="R-Fidelity", **_curve)
     register(f"FFid{_sign}", _capped, source=f"{_FF}, eq. 6", family="F-Fidelity", network="fine-tuned", **_curve)
 
-_saco = {"source": f"{_SACO}, section 4.3", "reference": "mean", "exact": True}
-register("SaCo", saco.saco, source=f"{_SACO}, Algorithm 1", reference="mean", exact=True, chance=0.0, ideal=1.0)
-register("AUC", _deletion(deletion.area), readout=hit, better=-1, direction="MoRF", **_saco)
+_saco = {"source": f"{_SACO}, section 4.3", "baseline": "mean", "exact": True}
+register("SaCo", saco.saco, source=f"{_SACO}, Algorithm 1", baseline="mean", exact=True, chance=0.0, ideal=1.0)
+register("AUC", _deletion(deletion.area), output=correct, better=-1, direction="MoRF", **_saco)
 register("AOPC", _deletion(deletion.loss), direction="MoRF", **_saco)
-register("LOdds", _deletion(deletion.loss, sign=-1), readout=log_odds, better=-1, direction="MoRF", **_saco)
+register("LOdds", _deletion(deletion.loss, sign=-1), output=log_odds, better=-1, direction="MoRF", **_saco)
 register("Comp.", _deletion(deletion.loss, direction="LeRF"), better=-1, direction="LeRF", **_saco)
 
-_trace = {"source": f"{_TRACE}, eq. 1", "readout": probability}
+_trace = {"source": f"{_TRACE}, eq. 1", "output": probability}
 register("MoRF", trajectory.morf, better=-1, direction="MoRF", **_trace)
 register("LeRF", trajectory.lerf, direction="LeRF", **_trace)
 register("LeRF - MoRF", trajectory.lerf_minus_morf, source=f"{_TRACE}, section 3.3", chance=0.0)
@@ -427,17 +425,17 @@ register(
     "Few-class Fidelity",
     few_class.few_class_fidelity,
     source="Marchadour et al. 2025, eq. 1",
-    reference="perturbed",
+    baseline="perturbed",
     ideal=1.0,
 )
 
 _consistency = "Fel and Vigouroux 2020"
-_mu = {"readout": logit, "chance": 0.0, "ideal": 1.0, "exact": True}
+_mu = {"output": logit, "chance": 0.0, "ideal": 1.0, "exact": True}
 register("µFidelity", mufidelity.mu_fidelity, source=f"{_consistency}, eq. 1", **_mu)
 _moved = functools.partial(stability.average_stability, distance=distance.spearman)
 register("S_avg", _moved, source=f"{_consistency}, eq. 2", better=-1, needs="neighbours")
 _compared = functools.partial(consistency.to_unseen, distance=distance.spearman)
-_folds = {"ask": _compared, "ideal": 1.0, "needs": "cross-trained networks"}
+_folds = {"compute": _compared, "ideal": 1.0, "needs": "cross-trained networks"}
 _same, _different = {"metric": "S="}, {"metric": "S≠"}
 register(
     "MeGe",
@@ -481,18 +479,18 @@ def load(path: str | os.PathLike) -> ModuleType:
     return _LOADED.setdefault(path, module)
 
 
-def own(*subjects: Subject) -> dict[str, Metric]:
+def own(*tasks: Task) -> dict[str, Metric]:
     """The metrics of a reader's own files, which every trial of the book asks beside those of its paper.
 
     Args:
-        *subjects: what they shall be asked about. A metric that does not apply to one of them is left out.
+        *tasks: what they shall be asked about. A metric that does not apply to one of them is left out.
 
     Warns:
         UserWarning: which metric was left out, and why.
     """
     found = {name: METRICS[name] for name in _OWN}
     for name, metric in list(found.items()):
-        why = [metric.obstacle(subject, next(iter(subject.retrained), None)) for subject in subjects]
+        why = [metric.obstacle(task, next(iter(task.retrained), None)) for task in tasks]
         if said := next(filter(None, why), None):
             warnings.warn(f"{name} does not apply here and is left out: {said}", stacklevel=2)
             del found[name]
@@ -529,7 +527,7 @@ def replacement_curves(steps: int) -> dict[str, Metric]:
     shares = [k / steps for k in range(steps + 1)]
     return {
         name: METRICS["Few-class Fidelity"].given(
-            ask=functools.partial(_replaced, end=end), sizes=shares, direction=end
+            compute=functools.partial(_replaced, end=end), sizes=shares, direction=end
         )
         for name, end in (("MIF", "MoRF"), ("LIF", "LeRF"))
     }

@@ -30,6 +30,6 @@ def ask(score: Score, keep: Tensor) -> Tensor:
         broken = (~answers.isfinite()).any(1).nonzero().flatten().tolist()
         raise ValueError(
             f"the score of {len(broken)} of {len(answers)} images is NaN or infinite (first: image {broken[0]}); check "
-            "the model and its readout, or drop and count these images"
+            "the model and its output, or drop and count these images"
         )
     return answers

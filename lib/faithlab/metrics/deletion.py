@@ -7,10 +7,10 @@ With x_k the input without its top 0, 10, ..., 100 % of the features (Wu et al.,
     LOdds   mean over k of  log-odds(y | x_k) - log-odds(y | x)               lower is better
     Comp    as AOPC, but the least relevant features are removed first        lower is better
 
-All four are arithmetic on a `curve`. What is read off the model is the score's readout; the least relevant features
+All four are arithmetic on a `curve`. What is read off the model is the score's output; the least relevant features
 come first in the direction "LeRF":
 
-    AUC   = area(curve(score of faithlab.outputs.hit, a))
+    AUC   = area(curve(score of faithlab.outputs.correct, a))
     AOPC  = loss(curve(score of faithlab.outputs.probability, a))
     LOdds = -loss(curve(score of faithlab.outputs.log_odds, a))
     Comp  = loss(curve(score of faithlab.outputs.probability, a, direction="LeRF"))

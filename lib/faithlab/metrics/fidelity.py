@@ -9,7 +9,7 @@ Explainable AI", 2024), with y the label, f the classifier, F features, s the ex
     RFid-(s) = the same, but a random alpha * (F - s) of the bottom F - s are removed                  (eq. 4)
     FFid     = RFid on a model fine-tuned on random masks, removing at most beta * F                   (eq. 6)
 
-The published metrics are named choices of the arguments of `fidelity`, with the readout `faithlab.outputs.hit`:
+The published metrics are named choices of the arguments of `fidelity`, with the output `faithlab.outputs.correct`:
 
     Fid+  = fidelity(score, a, s / F)                            Fid-, RFid-, FFid- = the same, direction="LeRF"
     RFid+ = fidelity(score, a, s / F, alpha=0.5, draws=50)

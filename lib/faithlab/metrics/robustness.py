@@ -44,8 +44,8 @@ def robustness(
 ) -> Tensor:
     """Each input's score with a random share of its features removed.
 
-    With the readout `faithlab.outputs.hit` the mean over the inputs is the accuracy under masking (with the labels as
-    targets), or the agreement with the whole input's prediction (with the predictions as targets).
+    With the output `faithlab.outputs.correct` the mean over the inputs is the accuracy under masking (with the labels
+    as targets), or the agreement with the whole input's prediction (with the predictions as targets).
 
     Args:
         score: see `faithlab.engine.scorer`.

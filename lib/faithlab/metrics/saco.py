@@ -8,7 +8,7 @@ attribution is of it:
     F = sum over i < j of w_ij * (s_i - s_j) / sum over i < j of (s_i - s_j),   w_ij = +1 if d_i >= d_j else -1
 
 The authors' repository leaves the groups, s and d out; this is the reference implementation of the text. In the paper
-the score is `faithlab.outputs.probability` of the predicted class with the reference `faithlab.baselines.mean`.
+the score is `faithlab.outputs.probability` of the predicted class with the baseline `faithlab.baselines.mean`.
 """
 
 from typing import NamedTuple

@@ -182,8 +182,8 @@ def explanation_size(
     """How large the explanation of one image, or of many, is: FFid+ is asked, and the size read or refused.
 
     Args:
-        score: of a readout between 0 and 1, `faithlab.outputs.hit` as in the paper or `probability`, on the network
-            that was fine-tuned on random masks: see `faithlab.task.Subject.score`.
+        score: of an output between 0 and 1, `faithlab.outputs.correct` as in the paper or `probability`, on the network
+            that was fine-tuned on random masks: see `faithlab.task.Task.score`.
         attribution: [B, F].
         fractions: [K] increasing sizes as fractions of the features.
         settings: J settings, two caps or more.
@@ -621,7 +621,7 @@ def _checked(
     validation.finite("curves", curves, "drop these images and count them")
     if bool((curves.abs() > 1 + 1e-6).any()):
         raise ValueError(
-            f"expected losses of a readout between 0 and 1, but the largest is {float(curves.abs().max()):.3g}; read "
+            f"expected losses of an output between 0 and 1, but the largest is {float(curves.abs().max()):.3g}; read "
             "off a hit or a probability"
         )
     counts = masks.counts(fractions, features)

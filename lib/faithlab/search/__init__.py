@@ -8,12 +8,13 @@ relevant first) of an input's F features find the one with the best sum over all
     Le-Mo   maximise LeRF - MoRF                                                        (TRACE-Le-Mo, section 3)
 
 The paper prints "min" for TRACE-Le, too: a misprint, since a high LeRF is good. Logits (-y) or probabilities (-p) are
-the readout of the score.
+the output of the score.
 
 The paper's searches are `greedy`, `anneal` and the complete search, `bound`. Ours is `best`: greedy search from both
 ends, refined by `insert`. It finds more in fewer forwards. How far that is from the optimum say `optimum`, exact for a
 few features, `ceiling`, a bound for any number, and `limit`, an estimate. Another search is a function from a step and
-a state to the next state, as tabu search and the genetic algorithm, which the paper names beside its own: `faithlab.search.chains` asks, keeps the best, and takes it up again after an interrupt.
+a state to the next state, as tabu search and the genetic algorithm, which the paper names beside its own:
+`faithlab.search.chains` asks, keeps the best, and takes it up again after an interrupt.
 
 What is fast: an order is a chain of subsets, and a step asks only about the subsets that it changes. The chains of all
 images and restarts go in lock-step, so that their questions fill whole forwards. Annealing of a probability gives a

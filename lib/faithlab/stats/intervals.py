@@ -1,6 +1,6 @@
 """`estimate`: the one bootstrap and the one interval of the study.
 
-Images are crossed with networks, explainers, metrics, references, sizes, seeds of noise and draws: a resample is one
+Images are crossed with networks, explainers, metrics, baselines, sizes, seeds of noise and draws: a resample is one
 vector of image weights, shared by everything, so that pairs stay paired. Networks are fixed and count equally: the
 value is the mean of the networks' own, and the interval speaks of these networks on other images.
 

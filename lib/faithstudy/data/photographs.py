@@ -1,8 +1,8 @@
 """The thousand photographs of the recorded study, one of each class of ImageNet.
 
 ``python -m faithstudy.data.photographs`` fetches them, where there is internet, into the folder that the profile
-``study`` reads, and compares them with those that the study was recorded on. They are images of ImageNet, for research, as a
-repository on GitHub passes them on, which names no licence of its own; nothing of them is passed on here.
+``study`` reads, and compares them with those that the study was recorded on. They are images of ImageNet, for research,
+as a repository on GitHub passes them on, which names no licence of its own; nothing of them is passed on here.
 """
 
 import argparse

@@ -27,8 +27,8 @@ def used() -> list[dict[str, object]]:
 
     Of kind "network", trained by `faithstudy.networks.training`, name is the recipe's key, source the key of the code
     that trained it (`faithstudy.networks.lineage`) and sha256 that of the file; commit, dirty, torch, device, cpu, date
-    and seconds are of its training, not of this process; shipped is true of one that came with the repository. Kind "orders", of
-    ROAR, is likewise: source is the key of the code that explained, sha256 is of their first file. Of kind
+    and seconds are of its training, not of this process; shipped is true of one that came with the repository. Kind
+    "orders", of ROAR, is likewise: source is the key of the code that explained, sha256 is of their first file. Of kind
     "pretrained", by others, source says where the weights come from, and sha256 is of the weights in their order.
 
     Returns:

@@ -3,9 +3,9 @@
     efficientnet-lite0, -lite1, -lite2    the weights that Python packages ship, in timm's network of that name
     resnet18, vgg16, densenet161, ...     torchvision's classification networks, weights from its official site
 
-Every network takes images standardised by `faithstudy.data.imagenet.MEAN` and `STD`, as the ImageNet sets
-of `faithstudy.data.datasets` are. Its child `features` ends in the last convolutional map, which CAM explainers use; `head`
-makes logits of it. Layers are plain torch layers that the engine can fold BatchNorm into.
+Every network takes images standardised by `faithstudy.data.imagenet.MEAN` and `STD`, as the ImageNet sets of
+`faithstudy.data.datasets` are. Its child `features` ends in the last convolutional map, which CAM explainers use;
+`head` makes logits of it. Layers are plain torch layers that the engine can fold BatchNorm into.
 """
 
 from collections import OrderedDict

@@ -1,8 +1,8 @@
 """Trained networks by their full recipe: the same recipe is trained once, and any change of it is another network.
 
-Some ship with the repository, see `faithstudy.networks.shipped`, and are never trained here. Of the others any change of
-the code that trains them makes another network, too: weights are kept under the keys of their recipe and of their source,
-see `faithstudy.networks.lineage`.
+Some ship with the repository, see `faithstudy.networks.shipped`, and are never trained here. Of the others any change
+of the code that trains them makes another network, too: weights are kept under the keys of their recipe and of their
+source, see `faithstudy.networks.lineage`.
 
 Training is resumable: after every epoch the state is written beside the weights, and a killed run goes on from there
 to the same weights that an uninterrupted one reaches, because each epoch draws from a generator of its own.

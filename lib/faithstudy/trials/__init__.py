@@ -1,6 +1,6 @@
 """Trials: questions to which the right answer is known, one file a question, put to any metric.
 
-Each takes metrics, a `faithlab.task.Subject` and attributions, and returns the long table. `examine` puts metrics to
+Each takes metrics, a `faithlab.task.Task` and attributions, and returns the long table. `examine` puts metrics to
 all of them, see `faithstudy.trials.examination.examine`.
 """
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from faithlab import masks, rng, stats, validation
 from faithlab.metrics import Metric
-from faithlab.task import Subject
+from faithlab.task import Task
 
 FEATURES = 32
 """Of the input that tells how a metric asks."""
@@ -42,11 +42,11 @@ def draws_numbers(metric: Metric) -> bool:
 
 def kin(metric: Metric) -> tuple[str, str]:
     """What metrics are one family that has one vote: those that cut the order of the same network, else its own."""
-    return ("cuts of the order", metric.network) if cuts(metric) else (metric.family or repr(metric.ask), "")
+    return ("cuts of the order", metric.network) if cuts(metric) else (metric.family or repr(metric.compute), "")
 
 
-part = Subject.part
-"""The inputs of a subject at some places, which may be there more than once."""
+part = Task.part
+"""The inputs of a task at some places, which may be there more than once."""
 
 
 def _probe() -> Tensor:
@@ -64,8 +64,8 @@ def _asked(metric: Metric, turned: Callable[[Tensor], Tensor]) -> tuple[list, li
 
     score.classes = 2
     x = torch.zeros(1, FEATURES, dtype=torch.float32)
-    subject = Subject(torch.nn.Identity(), x, torch.zeros(1, dtype=torch.int64), torch.arange(FEATURES))
-    value = metric.measure(score, subject, turned(_probe())).value
+    task = Task(torch.nn.Identity(), x, torch.zeros(1, dtype=torch.int64), torch.arange(FEATURES))
+    value = metric.measure(score, task, turned(_probe())).value
     return torch.cat(seen).tolist() if seen else [], value.double().nan_to_num(nan=-1e9).flatten().tolist()
 
 
@@ -79,10 +79,10 @@ def oriented(metric: Metric, values: Tensor, sizes: tuple[float, ...] | None = N
 
 def questions(metric: Metric, features: int, budget: int) -> int:
     """How many orders a budget of forwards asks the metric about."""
-    return budget // max(1, metric.forwards(features))
+    return budget // max(1, metric.forward_passes(features))
 
 
-def search(metric: Metric, subject: Subject, start: Tensor, *, budget: int, seed: int = 0) -> Tensor:
+def search(metric: Metric, task: Task, start: Tensor, *, budget: int, seed: int = 0) -> Tensor:
     """An order that a metric likes better, as an attribution of ranks, [B, F].
 
     An evolution strategy with opposite pairs of proposals (Salimans et al., 2017): the ranks are moved at random, and
@@ -90,7 +90,7 @@ def search(metric: Metric, subject: Subject, start: Tensor, *, budget: int, seed
 
     Args:
         metric: that sees only the order.
-        subject: the inputs and networks.
+        task: the inputs and networks.
         start: [B, F] where the search starts, such as the explanation that the metric likes best.
         budget: forwards for each input.
         seed: of the proposals, which belong to the image and the step.
@@ -102,13 +102,13 @@ def search(metric: Metric, subject: Subject, start: Tensor, *, budget: int, seed
     B, F = start.shape
     steps = (questions(metric, F, budget) - 1) // (2 * PAIRS)
     if not steps:
-        each = metric.forwards(F)
+        each = metric.forward_passes(F)
         raise ValueError(
             f"a search asks about {LEAST} orders or more, of {each} forwards each, but the budget is {budget}; give "
             f"it {LEAST * each}"
         )
-    every = subject.part(torch.arange(B).repeat(2 * PAIRS))  # all proposals of a step are asked together
-    score = every.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
+    every = task.part(torch.arange(B).repeat(2 * PAIRS))  # all proposals of a step are asked together
+    score = every.score(metric.output, metric.baseline, metric.network, exact=metric.exact)
 
     def liked(ranks: Tensor) -> Tensor:
         found = oriented(metric, metric.measure(score, every, stats.rank(ranks.flatten(0, 1))).value, metric.sizes)
@@ -118,7 +118,7 @@ def search(metric: Metric, subject: Subject, start: Tensor, *, budget: int, seed
     best, height = middle, liked(middle.expand(2 * PAIRS, -1, -1))[0]
     for step in range(steps):
         number = torch.arange(step * PAIRS, (step + 1) * PAIRS)
-        moves = rng.normal(seed, subject.images, number, F).to(middle).transpose(0, 1) / 4  # [PAIRS, B, F]
+        moves = rng.normal(seed, task.images, number, F).to(middle).transpose(0, 1) / 4  # [PAIRS, B, F]
         proposals = torch.cat([middle + moves, middle - moves])
         found = liked(proposals)
         up, down = found.chunk(2)

@@ -17,14 +17,14 @@ from faithlab.baselines.perturbed import Answer, Perturbed, search
 from faithlab.metrics import Metric, evaluate
 from faithlab.metrics.novelty import distance
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks import models
 
 
 def under(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     attributions: Mapping[str, Tensor],
     names: Sequence[str],
     **labels: Any,
@@ -33,33 +33,33 @@ def under(
 
     Args:
         metrics: by name, asked with these references in place of their own.
-        subject: the inputs and networks; it has the references.
+        task: the inputs and networks; it has the references.
         attributions: by explainer, [B, F].
         names: of the references.
         **labels: of all rows.
     """
     return Scores.concat(
-        evaluate({m: metric.given(reference=name) for m, metric in metrics.items()}, subject, attributions, **labels)
+        evaluate({m: metric.given(baseline=name) for m, metric in metrics.items()}, task, attributions, **labels)
         for name in names
     )
 
 
-def standing_in(subject: Subject, data: ImageSet, pictures: Mapping[str, Tensor]) -> Subject:
-    """The subject with more references: pictures [B, C, H, W] of its images, by the name of the reference."""
-    more = {name: baselines.given(as_seen(of, data).to(subject.x)) for name, of in pictures.items()}
-    return dataclasses.replace(subject, references={**subject.references, **more})
+def standing_in(task: Task, data: ImageSet, pictures: Mapping[str, Tensor]) -> Task:
+    """The task with more references: pictures [B, C, H, W] of its images, by the name of the reference."""
+    more = {name: baselines.given(as_seen(of, data).to(task.x)) for name, of in pictures.items()}
+    return dataclasses.replace(task, baselines={**task.baselines, **more})
 
 
-def perturbed(subject: Subject, data: ImageSet, *, prune: bool = True) -> tuple[Subject, Perturbed]:
-    """The subject with the reference "perturbed", made for its network and images, and how they were found.
+def perturbed(task: Task, data: ImageSet, *, prune: bool = True) -> tuple[Task, Perturbed]:
+    """The task with the reference "perturbed", made for its network and images, and how they were found.
 
     Args:
-        subject: images of the data set, and the network that shall be undecided; it is asked in float32.
-        data: the split that the subject's images are from.
+        task: images of the data set, and the network that shall be undecided; it is asked in float32.
+        data: the split that the task's images are from.
         prune: see `faithlab.baselines.perturbed.search`.
     """
-    found = search(intensities(data, subject.images).to(subject.x.device), answer(subject.model, data), prune=prune)
-    return standing_in(subject, data, {"perturbed": found.images}), found
+    found = search(intensities(data, task.images).to(task.x.device), answer(task.model, data), prune=prune)
+    return standing_in(task, data, {"perturbed": found.images}), found
 
 
 class Full(NamedTuple):
@@ -80,7 +80,7 @@ class Full(NamedTuple):
     fallback: Tensor
 
 
-def searched(subject: Subject, data: ImageSet) -> tuple[Full, Subject, Perturbed, Scores]:
+def searched(task: Task, data: ImageSet) -> tuple[Full, Task, Perturbed, Scores]:
     """The search for perturbed images in full and pruned: what it finds, which chain wins, and what it costs.
 
     The rows, of each image: "has a candidate" whose U is at most Delta, and has one of "blur alone"; the "same winner"
@@ -88,17 +88,17 @@ def searched(subject: Subject, data: ImageSet) -> tuple[Full, Subject, Perturbed
     "near a line"; and which chain of `faithlab.baselines.perturbed.CHAINS` "wins".
 
     Args:
-        subject: images of the data set, and the network that shall be undecided.
+        task: images of the data set, and the network that shall be undecided.
         data: the split that they are from.
 
     Returns:
-        The full search; the subject with its perturbed images, and these, of the pruned one; the rows.
+        The full search; the task with its perturbed images, and these, of the pruned one; the rows.
     """
     delta, origin = perturbing.threshold(len(data.classes)), torch.tensor(perturbing.ORIGINAL)
-    pictures = intensities(data, subject.images).to(subject.x.device)
-    U, S = (of.cpu() for of in perturbing.scores(pictures, answer(subject.model, data)))
+    pictures = intensities(data, task.images).to(task.x.device)
+    U, S = (of.cpu() for of in perturbing.scores(pictures, answer(task.model, data)))
     full = Full(U, S, U + 10 / delta * S, *perturbing.winners(U, S, len(data.classes)))
-    pruned, found = perturbed(subject, data)
+    pruned, found = perturbed(task, data)
     blurs = torch.tensor([candidate.operation == "none" for candidate in perturbing.CANDIDATES])
     lowest = full.score.gather(1, full.winner[:, None])
     near = ((10 / delta * S < lowest) | full.fallback[:, None]) & (origin == torch.arange(len(origin)))
@@ -112,17 +112,17 @@ def searched(subject: Subject, data: ImageSet) -> tuple[Full, Subject, Perturbed
     won = [perturbing.CHAINS[i] for i in origin[full.winner].tolist()]
     for chain in dict.fromkeys(perturbing.CHAINS):
         rows.append(("wins", chain, torch.tensor([chain == of for of in won]) & ~full.fallback))
-    about = {"images": subject.images, **subject.labels}
+    about = {"images": task.images, **task.labels}
     return full, pruned, found, Scores.concat(Scores.of(of, metric=m, variant=v, **about) for m, v, of in rows)
 
 
 def novelty(
-    subject: Subject, data: ImageSet, train: ImageSet, *, background: int, neighbours: int
+    task: Task, data: ImageSet, train: ImageSet, *, background: int, neighbours: int
 ) -> Callable[[Tensor], Tensor]:
     """How unlike the training data pictures look to a network: see `faithlab.metrics.novelty`.
 
     Args:
-        subject: the network.
+        task: the network.
         data: what the pictures are from.
         train: the training split, whose images are familiar.
         background: so many of them, evenly spaced.
@@ -132,17 +132,17 @@ def novelty(
         Pictures [B, C, H, W] -> [B].
     """
     spread = torch.linspace(0, len(train) - 1, background).round().long()
-    known = models.representation(subject.model, train.model_inputs(spread).to(subject.x.device))
+    known = models.representation(task.model, train.model_inputs(spread).to(task.x.device))
 
     def far(pictures: Tensor) -> Tensor:
-        features = models.representation(subject.model, as_seen(pictures, data).to(subject.x.device))
+        features = models.representation(task.model, as_seen(pictures, data).to(task.x.device))
         return distance(features, known, neighbours)
 
     return far
 
 
 def replaced(
-    subject: Subject,
+    task: Task,
     data: ImageSet,
     stand_ins: Mapping[str, Tensor],
     far: Callable[[Tensor], Tensor],
@@ -156,19 +156,19 @@ def replaced(
     reference stands the novelty of the images themselves.
 
     Args:
-        subject: images of the data set, and the network.
+        task: images of the data set, and the network.
         data: the split that they are from.
         stand_ins: pictures for all images, [B, C, H, W], by name.
         far: of `novelty`.
         seed: of the half that is replaced.
     """
-    image = intensities(data, subject.images)
-    order = rng.permutations(seed, subject.images, torch.zeros(1, dtype=torch.int64), image[0, 0].numel())
+    image = intensities(data, task.images)
+    order = rng.permutations(seed, task.images, torch.zeros(1, dtype=torch.int64), image[0, 0].numel())
     half = (order < order.shape[-1] // 2).view(len(image), 1, *image.shape[-2:])
     rows = [("novelty", None, None, far(image))]
     for name, stand_in in stand_ins.items():
-        answers = answer(subject.model, data)(stand_in)
-        others = answers.cpu().scatter(1, subject.target.cpu()[:, None], 0.0)  # the probabilities of the other classes
+        answers = answer(task.model, data)(stand_in)
+        others = answers.cpu().scatter(1, task.target.cpu()[:, None], 0.0)  # the probabilities of the other classes
         rows += [
             ("U", name, None, perturbing.uncertainty(answers)),
             ("sure of a class", name, None, answers.amax(1) > 0.9),
@@ -176,7 +176,7 @@ def replaced(
             ("novelty", name, "all replaced", far(stand_in)),
             ("novelty", name, "half replaced", far(torch.where(half, stand_in, image))),
         ]
-    about = {"images": subject.images, **subject.labels}
+    about = {"images": task.images, **task.labels}
     return Scores.concat(Scores.of(of, metric=m, reference=r, variant=v, **about) for m, r, v, of in rows)
 
 

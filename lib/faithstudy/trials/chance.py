@@ -14,7 +14,7 @@ from tqdm import tqdm
 from faithlab import stats
 from faithlab.metrics import Metric, evaluate
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.trials.tasks import attributions as explained
 
 RANDOM = "Random"
@@ -22,23 +22,23 @@ RANDOM = "Random"
 
 
 def chance(
-    metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor], *, seeds: Sequence[int]
+    metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor], *, seeds: Sequence[int]
 ) -> Scores:
     """Every metric of every explanation, and of random ones.
 
     Args:
         metrics: by name.
-        subject: the inputs and networks.
+        task: the inputs and networks.
         attributions: by explainer, [B, F].
         seeds: of the random explanations.
 
     Returns:
         The long table; random explanations have the explainer `RANDOM` and a noise seed, over which estimates average.
     """
-    tables = [evaluate(metrics, subject, attributions)]
+    tables = [evaluate(metrics, task, attributions)]
     for seed in tqdm(seeds, desc="random explanations", mininterval=5):
-        random = explained(subject, {RANDOM: ("random", {"seed": seed})})
-        tables.append(evaluate(metrics, subject, random, noise_seed=seed))
+        random = explained(task, {RANDOM: ("random", {"seed": seed})})
+        tables.append(evaluate(metrics, task, random, noise_seed=seed))
     return Scores.concat(tables)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from faithlab import outputs, stats
 from faithlab.metrics import METRICS, Metric, consistency, evaluate
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.claims import Part, above, premise
 from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
@@ -35,14 +35,14 @@ class Family(NamedTuple):
     """The networks of a cross-training with examples of the training split.
 
     Attributes:
-        networks: k subjects with the same inputs.
+        networks: k tasks with the same inputs.
         unseen: [B] int64, the network that was not trained on each example.
         right: [B, k] bool, whether each network is right.
         name: for tables: what all of them are.
         training_seed: for tables: the seed of the set of folds.
     """
 
-    networks: tuple[Subject, ...]
+    networks: tuple[Task, ...]
     unseen: Tensor
     right: Tensor
     name: str
@@ -51,9 +51,9 @@ class Family(NamedTuple):
     def some(self, examples: Tensor) -> "Family":
         """The same networks with some of the examples, by their places [n]."""
         chosen = []
-        for subject in self.networks:
-            own = {name: getattr(subject, name)[examples] for name in ("x", "target", "images")}
-            chosen.append(dataclasses.replace(subject, **own))
+        for task in self.networks:
+            own = {name: getattr(task, name)[examples] for name in ("x", "target", "images")}
+            chosen.append(dataclasses.replace(task, **own))
         return self._replace(networks=tuple(chosen), unseen=self.unseen[examples], right=self.right[examples])
 
 
@@ -92,7 +92,7 @@ def family(
         target = predicted if about == "prediction" else y.to(device)
         labels = {"network": f"{name} fold {number}", "training_seed": recipe.seed}
         dataset = f"{recipe.data} train"
-        found.append(Subject(network, x, target, data.features(), dataset=dataset, images=examples, **labels))
+        found.append(Task(network, x, target, data.features(), dataset=dataset, images=examples, **labels))
     unseen = folds.unseen(recipes, examples, len(data))
     return Family(tuple(found), unseen, torch.stack(right, 1), name, training_seed)
 
@@ -100,8 +100,7 @@ def family(
 def recognised(family: Family, test: LabelledSet, **labels: Any) -> Scores:
     """Which share of the networks is right about each example of the test split, with the metric "accuracy"."""
     hits = [
-        outputs.hit(training.logits(subject.model, test.model_inputs()).cpu(), test.labels)
-        for subject in family.networks
+        outputs.correct(training.logits(task.model, test.model_inputs()).cpu(), test.labels) for task in family.networks
     ]
     about = {"network": family.name, "training_seed": family.training_seed, "metric": "accuracy", **labels}
     dataset = family.networks[0].dataset.replace("train", "test")
@@ -136,7 +135,7 @@ def cross_trained(
     Raises:
         ValueError: metrics that compare explanations in different ways; no pair in one of the two sets.
     """
-    compared = list(dict.fromkeys(m.ask for m in metrics.values() if m.needs == "cross-trained networks"))
+    compared = list(dict.fromkeys(m.compute for m in metrics.values() if m.needs == "cross-trained networks"))
     if len(compared) > 1:
         raise ValueError(
             f"{', '.join(metrics)} compare explanations in {len(compared)} ways; ask them in as many calls, and tell "
@@ -152,8 +151,8 @@ def cross_trained(
             every = (every if signed else every.abs()).unflatten(-1, some.networks[0].x.shape[-2:])
             distances = compared[0](every, some.unseen).cpu()
             tables += _pairs(distances, some, explainer=explainer, **labels)
-        for subject, of in zip(some.networks, maps, strict=True) if alone else ():
-            tables.append(evaluate(alone, subject, of, **labels))
+        for task, of in zip(some.networks, maps, strict=True) if alone else ():
+            tables.append(evaluate(alone, task, of, **labels))
     found = Scores.concat(tables)
     for absent in set(SETS) - set(found.labels("metric")) if compared else ():
         raise ValueError(
@@ -167,8 +166,8 @@ def cross_trained(
 def attributions(family: Family, explainers: Mapping[str, Chosen]) -> list[dict[str, Tensor]]:
     """The explanations of every network, by explainer, [B, F] each; arguments as in `cross_trained`."""
     return [
-        tasks.attributions(subject, {name: _own(chosen, number) for name, chosen in explainers.items()})
-        for number, subject in enumerate(family.networks)
+        tasks.attributions(task, {name: _own(chosen, number) for name, chosen in explainers.items()})
+        for number, task in enumerate(family.networks)
     ]
 
 

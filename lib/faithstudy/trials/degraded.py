@@ -18,14 +18,14 @@ from faithlab import stats
 from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric, evaluate, families
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.claims import Part, better, in_order
 from faithstudy.trials.comparisons import ALONE, COMPARISONS
 
 
 def degraded(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     attributions: Mapping[str, Tensor],
     *,
     levels: Sequence[float],
@@ -35,7 +35,7 @@ def degraded(
 
     Args:
         metrics: by name.
-        subject: the inputs and networks.
+        task: the inputs and networks.
         attributions: by explainer, [B, F].
         levels: shares of the features whose scores are permuted among themselves; 0 is the explanation as it is, which
             is always measured, and once for all seeds.
@@ -44,13 +44,13 @@ def degraded(
     Returns:
         The long table; degraded explanations have the variant "shuffled", their level and noise seed.
     """
-    tables = [evaluate(metrics, subject, attributions)]
+    tables = [evaluate(metrics, task, attributions)]
     for level, seed in tqdm([(r, s) for r in levels if r for s in seeds], desc="degraded explainers", mininterval=5):
         noisy = {
-            explainer: degrade(attribution, level, seed=seed, images=subject.images, present=subject.present)
+            explainer: degrade(attribution, level, seed=seed, images=task.images, present=task.present)
             for explainer, attribution in attributions.items()
         }
-        tables.append(evaluate(metrics, subject, noisy, variant="shuffled", level=level, noise_seed=seed))
+        tables.append(evaluate(metrics, task, noisy, variant="shuffled", level=level, noise_seed=seed))
     return Scores.concat(tables)
 
 

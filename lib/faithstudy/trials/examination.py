@@ -48,7 +48,7 @@ from faithlab.explainers.degrade import degrade
 from faithlab.metrics import METRICS, Metric, evaluate, load, obstacles
 from faithlab.scores import Block, Label, Scores
 from faithlab.stats import Sample, Statistic, sequential
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.claims.verdicts import LEAST
 from faithstudy.networks.degradation import layers, randomised
 from faithstudy.trials import adversarial, optimum
@@ -118,14 +118,14 @@ class Examination:
 
 def examine(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     explainers: Mapping[str, Chosen],
     *,
-    truth: Sequence[tuple[Subject, Tensor]] | Scores = (),
+    truth: Sequence[tuple[Task, Tensor]] | Scores = (),
     levels: Sequence[float] = LEVELS,
     seeds: Sequence[int] = (0,),
     randomised_share: float = 0.3,
-    references: Sequence[str] = ("zero", "mean", "blur"),
+    baselines: Sequence[str] = ("zero", "mean", "blur"),
     budget: int = 2000,
     gamed: int | None = None,
 ) -> Examination:
@@ -133,24 +133,24 @@ def examine(
 
     Args:
         metrics: by name, such as `faithlab.metrics.METRICS`.
-        subject: the inputs and the network; its references are those of Stand-in.
+        task: the inputs and the network; its baselines are those of Stand-in.
         explainers: by name, two or more, as in `faithstudy.trials.tasks.attributions`.
-        truth: subjects with known truth, and which features decide, [B, F] bool: see `faithstudy.trials.truth`. Or what
+        truth: tasks with known truth, and which features decide, [B, F] bool: see `faithstudy.trials.truth`. Or what
             `oracles` has told of these metrics already: Truth has networks of its own.
         levels: shares of noise of Order, from none (0) upwards.
         seeds: of noise, random orders, partial oracles and randomised layers.
         randomised_share: of the layers, at least, in Own model: see `stranger`.
-        references: of Stand-in, by their names in the subject; a metric's own is added.
+        baselines: of Stand-in, by their names in the task; a metric's own is added.
         budget: forwards for each input and metric, in Gaming.
         gamed: the first so many inputs are those of Gaming; None: all.
 
     Raises:
         ValueError: fewer than two explainers, and what the explainers and metrics raise; see `check`.
     """
-    check(metrics, subject)
-    attributions = explained(subject, explainers)
-    check_explanations(attributions, subject)
-    other = stranger(subject, randomised_share, seed=seeds[0])
+    check(metrics, task)
+    attributions = explained(task, explainers)
+    check_explanations(attributions, task)
+    other = stranger(task, randomised_share, seed=seeds[0])
     trials = [
         ("Order, Chance, Own model", None),
         *((f"Truth {k + 1}", pair) for k, pair in enumerate(() if isinstance(truth, Scores) else truth)),
@@ -158,7 +158,7 @@ def examine(
         ("Repeat", None),
         ("Gaming", None),
     ]
-    why = reasons(metrics, subject)
+    why = reasons(metrics, task)
     asked = {name: metric for name, metric in metrics.items() if not why.get((name, TRIALS[0]))}
     if not asked:
         raise ValueError("no metric applies: " + "; ".join(f"{m}: {text}" for (m, _), text in why.items()))
@@ -168,20 +168,20 @@ def examine(
     for name, pair in (bar := tqdm(trials, mininterval=5)):
         bar.set_description(name)
         if name.startswith("Order"):
-            of = dataclasses.replace(subject, model=other.model, retrained={})
+            of = dataclasses.replace(task, model=other.model, retrained={})
             elsewhere = explained(of, explainers) if other.model else {}
-            tables.append(directly(asked, subject, attributions, elsewhere, levels=levels, seeds=seeds))
+            tables.append(directly(asked, task, attributions, elsewhere, levels=levels, seeds=seeds))
             table = tables[0]
         elif pair is not None:
             tables.append(oracles(asked, *pair, explainers={}, seeds=seeds))
         elif name == "Stand-in":
             of = {m: x for m, x in asked.items() if (m, name) not in why}
-            tables += stand_ins(of, subject, attributions, references, why) if of else []
+            tables += stand_ins(of, task, attributions, baselines, why) if of else []
         elif name == "Repeat":
-            tables += other_draws(asked, subject, attributions)
+            tables += other_draws(asked, task, attributions)
         else:
             of = {m: x for m, x in asked.items() if (m, name) not in why}
-            tables += games(of, subject, attributions, table, why, budget=budget, count=gamed, seed=seeds[0])
+            tables += games(of, task, attributions, table, why, budget=budget, count=gamed, seed=seeds[0])
     if isinstance(truth, Scores):
         tables.append(Scores([block for block in truth if block.labels["metric"] in asked]))
     for name, metric in asked.items():
@@ -197,9 +197,9 @@ def examine(
 
 def examine_kinds(
     metrics: Mapping[str, Metric],
-    kinds: Mapping[str, Sequence[tuple[Subject, Mapping[str, Chosen]]]],
+    kinds: Mapping[str, Sequence[tuple[Task, Mapping[str, Chosen]]]],
     *,
-    truth: Sequence[tuple[Subject, Tensor]] = (),
+    truth: Sequence[tuple[Task, Tensor]] = (),
     seeds: Sequence[int] = (0,),
     kept: Callable[[str, Callable[[], Any]], Any] = lambda step, make: make(),
     **options: Any,
@@ -263,18 +263,18 @@ def tied(names: Sequence[str], low: Sequence[float], high: Sequence[float], valu
     return groups
 
 
-def reasons(metrics: Mapping[str, Metric], subject: Subject) -> dict[tuple[str, str], str]:
+def reasons(metrics: Mapping[str, Metric], task: Task) -> dict[tuple[str, str], str]:
     """Why metrics cannot be put to any trial, by metric and trial."""
-    found, features = {}, segments.count(subject.segments)
+    found, features = {}, segments.count(task.segments)
     for name, metric in metrics.items():
-        why = metric.obstacle(subject)
+        why = metric.obstacle(task)
         if metric.network == "retrained" and metric.needs == "one network":
             why = "a network would have to be retrained for every explanation that a trial makes"
         if why:
             found |= dict.fromkeys(((name, trial) for trial in TRIALS), why)
         elif isinstance(metric, Peer):
             found |= {(name, trial): text for trial, text in NOT_ASKED.items()}
-        elif not metric.forwards(features):
+        elif not metric.forward_passes(features):
             found[name, "Stand-in"] = "it asks the network nothing, so that nothing stands in"
     return found
 
@@ -309,7 +309,7 @@ class Stranger:
         )
 
 
-def stranger(subject: Subject, share: float, *, seed: int = 0) -> Stranger:
+def stranger(task: Task, share: float, *, seed: int = 0) -> Stranger:
     """The network with the weights of its last layers drawn anew, until its classes say nothing of what it said before.
 
     Only then is it known that its explanations are no better than the network's own: one that recognises the same
@@ -317,19 +317,19 @@ def stranger(subject: Subject, share: float, *, seed: int = 0) -> Stranger:
     classes are those of these inputs; agreement is counted beyond that of chance, as Cohen's kappa.
 
     Args:
-        subject: the inputs and the network, which is not changed.
+        task: the inputs and the network, which is not changed.
         share: of the layers, at least.
         seed: of the weights.
     """
 
     def classes(model: nn.Module) -> Tensor:
-        return engine.classifier(model)(subject.x).argmax(1)
+        return engine.classifier(model)(task.x).argmax(1)
 
-    own, number = classes(subject.model), len(layers(subject.model))
+    own, number = classes(task.model), len(layers(task.model))
     first = max(1, int(masks.counts([share], number))) if number else 1
     agreement = 1.0
     for drawn in range(first, number + 1):
-        model = randomised(subject.model, drawn / number, keep=False, seed=seed)
+        model = randomised(task.model, drawn / number, keep=False, seed=seed)
         other = classes(model)
         agreement = (own == other).double().mean().item()
         if stats.kappa(own, other) < STRANGER:
@@ -339,7 +339,7 @@ def stranger(subject: Subject, share: float, *, seed: int = 0) -> Stranger:
 
 def directly(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     attributions: Mapping[str, Tensor],
     elsewhere: Mapping[str, Tensor],
     *,
@@ -350,28 +350,28 @@ def directly(
 
     Args:
         metrics: by name.
-        subject: the inputs and the network.
+        task: the inputs and the network.
         attributions: by explainer, [B, F].
         elsewhere: those of a stranger, about the same class; may be empty.
         levels: as in `examine`.
         seeds: as in `examine`.
     """
     rows: list[tuple[dict[str, Label], Tensor]] = [({"explainer": e}, a) for e, a in attributions.items()]
-    options = {"images": subject.images, "present": subject.present}
+    options = {"images": task.images, "present": task.present}
     for seed in seeds:
         for explainer, attribution in attributions.items():
             for level in levels[1:]:
                 labels = {"explainer": explainer, "variant": SHUFFLED, "level": level, "noise_seed": seed}
                 rows.append((labels, degrade(attribution, level, seed=seed, **options)))
-        random = explained(subject, {RANDOM: ("random", {"seed": seed})})[RANDOM]
+        random = explained(task, {RANDOM: ("random", {"seed": seed})})[RANDOM]
         rows.append(({"explainer": RANDOM, "noise_seed": seed}, random))
     rows += [({"explainer": e, "variant": RANDOMISED}, a) for e, a in elsewhere.items()]
-    return _asked(metrics, subject, rows)
+    return _asked(metrics, task, rows)
 
 
 def oracles(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     regions: Tensor,
     explainers: Mapping[str, Chosen] = {},
     *,
@@ -380,8 +380,8 @@ def oracles(
     """What Truth compares: partial oracles, and explanations beside them.
 
     Args:
-        metrics: by name; those that cannot be put to this subject have no rows.
-        subject: inputs with known truth.
+        metrics: by name; those that cannot be put to this task have no rows.
+        task: inputs with known truth.
         regions: [B, F] bool, the features that decide.
         explainers: rivals of the oracle that knows all; none where an explanation may know more than a set.
         seeds: of what an oracle does not know.
@@ -389,42 +389,42 @@ def oracles(
     rows = [
         (
             {"explainer": "oracle", "variant": ORACLE, "level": share, "noise_seed": seed},
-            partial_oracle(regions, share, subject.images, seed=seed).to(subject.x.device),
+            partial_oracle(regions, share, task.images, seed=seed).to(task.x.device),
         )
         for seed in seeds
         for share in KNOWN
     ]
-    rivals = explained(subject, explainers) if explainers else {}
+    rivals = explained(task, explainers) if explainers else {}
     rows += [({"explainer": e, "variant": RIVAL}, a) for e, a in rivals.items()]
-    return _asked(metrics, subject, rows)
+    return _asked(metrics, task, rows)
 
 
 def stand_ins(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     attributions: Mapping[str, Tensor],
-    references: Sequence[str],
+    baselines: Sequence[str],
     why: dict[tuple[str, str], str],
 ) -> list[Scores]:
     """The same explanations under other references; fills in why not."""
-    there = [name for name in dict.fromkeys(references) if name in subject.references]
-    if len({id(subject.references[name]) for name in there}) < 2:
+    there = [name for name in dict.fromkeys(baselines) if name in task.baselines]
+    if len({id(task.baselines[name]) for name in there}) < 2:
         why |= dict.fromkeys(((name, "Stand-in") for name in metrics), "these inputs have a single reference")
         return []
-    others = {name: {m: x.given(reference=name) for m, x in metrics.items() if x.reference != name} for name in there}
-    return [evaluate(of, subject, attributions) for of in others.values() if of]
+    others = {name: {m: x.given(baseline=name) for m, x in metrics.items() if x.baseline != name} for name in there}
+    return [evaluate(of, task, attributions) for of in others.values() if of]
 
 
-def other_draws(metrics: Mapping[str, Metric], subject: Subject, attributions: Mapping[str, Tensor]) -> list[Scores]:
+def other_draws(metrics: Mapping[str, Metric], task: Task, attributions: Mapping[str, Tensor]) -> list[Scores]:
     """The same explanations with other random numbers, for metrics that draw some by an argument `seed`."""
     own = {name: m for name, m in metrics.items() if not isinstance(m, Peer)}
     drawn = {name: m.given(seed=1) for name, m in own.items() if adversarial.draws_numbers(m)}
-    return [evaluate(drawn, subject, attributions, draw=OTHER_DRAW)] if drawn else []
+    return [evaluate(drawn, task, attributions, draw=OTHER_DRAW)] if drawn else []
 
 
 def games(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     attributions: Mapping[str, Tensor],
     table: Scores,
     why: dict[tuple[str, str], str],
@@ -442,7 +442,7 @@ def games(
 
     Args:
         metrics: by name.
-        subject: the inputs and the network.
+        task: the inputs and the network.
         attributions: by explainer, [B, F].
         table: with the metrics of these explanations.
         why: by metric and trial.
@@ -450,7 +450,7 @@ def games(
         count: the first so many inputs; None: all.
         seed: of the search.
     """
-    part = subject if count is None else adversarial.part(subject, torch.arange(min(count, len(subject.x))))
+    part = task if count is None else adversarial.part(task, torch.arange(min(count, len(task.x))))
     families = {name: adversarial.kin(metric) for name, metric in metrics.items()}
     rows, stacked = [], torch.stack([a[: len(part.x)] for a in attributions.values()])  # [K, B, F]
     values, beside = turned(table, metrics), []
@@ -460,7 +460,7 @@ def games(
             why[name, "Gaming"] = "it sees magnitudes, so that an order says nothing to it"
         elif len(set(families.values()) - {families[name]}) < 1:
             why[name, "Gaming"] = "no metric of another family was asked"
-        elif (each := metric.forwards(stacked.shape[-1])) * adversarial.LEAST > budget:
+        elif (each := metric.forward_passes(stacked.shape[-1])) * adversarial.LEAST > budget:
             why[name, "Gaming"] = f"{budget} forwards buy too few explanations to search among: one costs {each}"
         else:
             of = [_values(values, metric=name, explainer=e)[: len(part.x)] for e in attributions]
@@ -468,7 +468,7 @@ def games(
             start = stacked[favourite.to(stacked.device), torch.arange(len(part.x), device=stacked.device)]
             found = adversarial.search(metric, part, start, budget=budget, seed=seed)
             rows.append(({"explainer": name, "variant": SEARCHED}, found.to(start)))
-            if optimum.searchable(metric) and optimum.RANGE[metric.readout]:
+            if optimum.searchable(metric) and optimum.RANGE[metric.output]:
                 beside.append(optimum.bound(name, metric, part, best=name).labelled(variant=SEARCHED))
             if optimum.searchable(metric) and (how := optimum.affordable(metric, stacked.shape[-1], budget)):
                 (order,) = optimum.best_orders({name: metric}, part, seed=seed, **how)[0].values()
@@ -476,11 +476,9 @@ def games(
     return [_asked(metrics, part, rows), *beside] if rows else []
 
 
-def _asked(
-    metrics: Mapping[str, Metric], subject: Subject, rows: Sequence[tuple[Mapping[str, Label], Tensor]]
-) -> Scores:
+def _asked(metrics: Mapping[str, Metric], task: Task, rows: Sequence[tuple[Mapping[str, Label], Tensor]]) -> Scores:
     """Metrics of attributions, each with labels of its own; all asked together."""
-    found = evaluate(metrics, subject, {str(k): attribution for k, (_, attribution) in enumerate(rows)})
+    found = evaluate(metrics, task, {str(k): attribution for k, (_, attribution) in enumerate(rows)})
     return Scores(dataclasses.replace(b, labels={**b.labels, **rows[int(b.labels["explainer"])][0]}) for b in found)
 
 
@@ -491,14 +489,14 @@ CHECKED = 3
 """How often `check` asks a metric about its inputs."""
 
 
-def check(metrics: Mapping[str, Metric], subject: Subject) -> None:
+def check(metrics: Mapping[str, Metric], task: Task) -> None:
     """Ask metrics of a random explanation of a few inputs, and of each half of them beside others of the other half.
 
     Raises:
         ValueError: a metric that gives other shapes than it declares, infinities, or nothing but NaN, that fails, or
             whose answer for an input depends on the others; the message says which.
     """
-    few = adversarial.part(subject, torch.arange(min(4, len(subject.x))))
+    few = adversarial.part(task, torch.arange(min(4, len(task.x))))
     random = explained(few, {RANDOM: "random"})[RANDOM]
     first = torch.arange(len(random), device=random.device) < len(random) / 2
     halves = [(one, torch.where(one[:, None], random, random.roll(len(random) // 2, 0))) for one in (first, ~first)]
@@ -531,7 +529,7 @@ def _differ(one: Tensor, other: Tensor) -> int:
     return int((apart > 0.05 * torch.cat([one, other]).abs().amax()).sum())
 
 
-def check_explanations(attributions: Mapping[str, Tensor], subject: Subject) -> None:
+def check_explanations(attributions: Mapping[str, Tensor], task: Task) -> None:
     """Look at explanations.
 
     Raises:
@@ -670,9 +668,9 @@ def question(
     if trial == "Gaming":
         return _votes(name, scores, metrics, kin or (lambda of: adversarial.kin(metrics[of])))
     if trial == "Stand-in":
-        references = list(dict.fromkeys(b["reference"] for b in found(variant=None, draw=None, reference=None)))
-        cells = tuple({**b, "reference": r} for r in references for b in base)
-        return Question(cells, alike(len(references))) if len(references) > 1 and len(base) > 1 else None
+        baselines = list(dict.fromkeys(b["reference"] for b in found(variant=None, draw=None, reference=None)))
+        cells = tuple({**b, "reference": r} for r in baselines for b in base)
+        return Question(cells, alike(len(baselines))) if len(baselines) > 1 and len(base) > 1 else None
     again = [{**b, "draw": OTHER_DRAW} for b in base] if found(draw=OTHER_DRAW) else base
     return Question((*base, *again), alike(2), halves=True) if len(base) > 1 else None
 
@@ -687,7 +685,7 @@ def _base(name: str, scores: Scores, metric: Metric) -> tuple[list[dict[str, Lab
     mine = [dict(labels) for labels in dict.fromkeys(tuple(b.items()) for b in mine)]
 
     def found(**labels: Label) -> list[dict[str, Label]]:
-        wanted = {"reference": metric.reference, "draw": None, **labels}
+        wanted = {"reference": metric.baseline, "draw": None, **labels}
         if wanted["reference"] is None:
             del wanted["reference"]
         return [b for b in mine if _is(b, wanted)]
@@ -753,7 +751,7 @@ def trust(scores: Scores, metrics: Mapping[str, Metric], why: Mapping[tuple[str,
     """T of every metric in every trial, with its interval and what follows from it.
 
     Args:
-        scores: of `examine`, of one or more subjects; those of several networks count equally.
+        scores: of `examine`, of one or more tasks; those of several networks count equally.
         metrics: by name.
         why: why a metric was not put to a trial.
 
@@ -1003,7 +1001,7 @@ def price(scores: Scores, metrics: Mapping[str, Metric], features: int, level: f
         of = stats.estimate(table, Statistic(effect, (*(a for a, _ in every), *(b for _, b in every)), "effect"))
         value, low, high = (float(x) for x in of.pooled)
         images = [(POWER / e) ** 2 if e > 0 else float("inf") for e in (value, high, low)]
-        each = metric.forwards(features)
+        each = metric.forward_passes(features)
         # A difference of POWER standard deviations / sqrt(n), in distances: their ratio is the effect.
         far = stats.estimate(
             table, Statistic(effect, (*(a for a, _ in against), *(b for _, b in against)), "effect")
@@ -1162,7 +1160,7 @@ def agreement(scores: Scores, metrics: Mapping[str, Metric]) -> pd.DataFrame:
         Tidy: metric, other, correlation, low, high.
     """
     table = turned(scores, metrics)
-    native = [b for b in table if b.labels.get("reference") == metrics[b.labels["metric"]].reference]
+    native = [b for b in table if b.labels.get("reference") == metrics[b.labels["metric"]].baseline]
     table = Scores([b for b in native if not any(b.labels.get(k) for k in ("variant", "draw", "noise_seed"))])
     names = [name for name in metrics if name in table.labels("metric")]
     explainers, rows = table.labels("explainer"), []
@@ -1269,5 +1267,5 @@ def yours(named: str, what: str) -> Callable | Metric:
         ) from None
     if what != "metric":
         return found
-    registered = next((metric for metric in METRICS.values() if metric.ask is found), None)
+    registered = next((metric for metric in METRICS.values() if metric.compute is found), None)
     return registered or Metric(found, source=f"{path.name}, {name}")

@@ -13,14 +13,14 @@ from torch import Tensor
 
 from faithlab import segments, stats
 from faithlab.metrics.robustness import advise, robustness
-from faithlab.outputs import hit
+from faithlab.outputs import correct
 from faithlab.scores import Scores
 from faithlab.stats import Sample, Statistic
-from faithlab.task import Network, Subject
+from faithlab.task import Network, Task
 
 
 def masked(
-    subject: Subject,
+    task: Task,
     shares: Sequence[float],
     *,
     draws: int = 1,
@@ -31,27 +31,27 @@ def masked(
     """Whether networks still recognise each input when a random share of its features is removed.
 
     Args:
-        subject: the inputs and networks.
+        task: the inputs and networks.
         shares: of the features, increasing; 0 is the whole input.
         draws: random masks of each input.
         seed: of the masks.
-        networks: which of the subject's are asked.
+        networks: which of the task's are asked.
         explainer: what tables call the masks.
 
     Returns:
-        The long table: metric "accuracy", the shares as sizes, networks named "<the subject's> original" and so on.
+        The long table: metric "accuracy", the shares as sizes, networks named "<the task's> original" and so on.
     """
     at = torch.tensor(shares, dtype=torch.float64)
-    shape = (len(subject.x), segments.count(subject.segments))
-    options = {"images": subject.images, "present": subject.present}
+    shape = (len(task.x), segments.count(task.segments))
+    options = {"images": task.images, "present": task.present}
     tables = []
     for asked in networks:
-        score = subject.score(hit, network=asked)
+        score = task.score(correct, network=asked)
         for draw in range(draws):
             hits = robustness(score, shape, at, seed=seed + draw, **options).bool()
-            labels = {**subject.labels, "network": f"{subject.network} {asked}", "draw": draw}
+            labels = {**task.labels, "network": f"{task.network} {asked}", "draw": draw}
             labels |= {"metric": "accuracy", "explainer": explainer, "reference": "zero"}
-            tables.append(Scores.of(hits, images=subject.images, sizes=at, **labels))
+            tables.append(Scores.of(hits, images=task.images, sizes=at, **labels))
     return Scores.concat(tables)
 
 

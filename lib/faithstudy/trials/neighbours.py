@@ -9,13 +9,13 @@ from torch import Tensor
 from faithlab.explainers import explain
 from faithlab.metrics import Metric, stability
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.trials.tasks import Chosen
 
 
 def neighbours(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     explainers: Mapping[str, Chosen],
     maps: Mapping[str, Tensor],
     *,
@@ -31,7 +31,7 @@ def neighbours(
 
     Args:
         metrics: by name; those that do not need neighbours do not apply, and have no rows.
-        subject: the inputs and the network.
+        task: the inputs and the network.
         explainers: what tables call them, and what they are.
         maps: their explanations of the inputs, of `faithstudy.trials.tasks.attributions`.
         radius: of the neighbourhood, in the unit of the inputs.
@@ -46,19 +46,17 @@ def neighbours(
     asked = {name: metric for name, metric in metrics.items() if metric.needs == "neighbours"}
     if not asked:
         raise ValueError(f"no metric applies: none of {', '.join(metrics) or 'those given'} is about neighbours")
-    B, shape = len(subject.x), subject.x.shape[-2:]
-    around = stability.neighbours(subject.x, radius, count, norm=norm, seed=seed, images=subject.images)
+    B, shape = len(task.x), task.x.shape[-2:]
+    around = stability.neighbours(task.x, radius, count, norm=norm, seed=seed, images=task.images)
     # Identities of their own, below those of all inputs, whichever others are asked about.
-    again = ~((subject.images.cpu()[:, None] << 20) + torch.arange(count)).flatten()
-    target = subject.target.repeat_interleave(count)
+    again = ~((task.images.cpu()[:, None] << 20) + torch.arange(count)).flatten()
+    target = task.target.repeat_interleave(count)
     tables = []
     for explainer, chosen in explainers.items():
         function, options = chosen if isinstance(chosen, tuple) else (chosen, {})
-        moved = explain(
-            function, subject.model, around.flatten(0, 1), target, subject.segments, images=again, **options
-        )
+        moved = explain(function, task.model, around.flatten(0, 1), target, task.segments, images=again, **options)
         both = maps[explainer].abs().view(B, *shape), moved.abs().view(B, count, *shape)
         for name, metric in asked.items():
-            about = {**subject.labels, "metric": name, "explainer": explainer, **labels}
-            tables.append(Scores.of(metric.ask(*both), images=subject.images, **about))
+            about = {**task.labels, "metric": name, "explainer": explainer, **labels}
+            tables.append(Scores.of(metric.compute(*both), images=task.images, **about))
     return Scores.concat(tables)

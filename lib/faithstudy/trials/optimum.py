@@ -20,18 +20,18 @@ import torch
 from torch import Tensor
 
 from faithlab import search, segments, stats
-from faithlab.engine import Readout, Score
+from faithlab.engine import Output, Score
 from faithlab.metrics import Metric, evaluate, trajectory
 from faithlab.outputs import logit, probability
 from faithlab.scores import Block, Label, Scores
 from faithlab.stats import Sample, Statistic
-from faithlab.task import Remembered, Subject
+from faithlab.task import Remembered, Task
 
 OBJECTIVES = {trajectory.morf: "Mo", trajectory.lerf: "Le", trajectory.lerf_minus_morf: "Le-Mo"}
 """The metrics whose best order can be searched for, by their function, and the objective of `faithlab.search`."""
 
 SUFFIX = {probability: "p", logit: "y"}
-"""The paper's suffixes of readouts."""
+"""The paper's suffixes of outputs."""
 
 TEMPERATURE = {probability: 0.1, logit: 2.0}
 """Where the paper's annealing starts."""
@@ -62,13 +62,13 @@ EXACT = 12
 
 def searchable(metric: Metric) -> bool:
     """Whether the best order of a metric can be searched for."""
-    return metric.ask in OBJECTIVES and metric.readout in SUFFIX and metric.needs == "one network"
+    return metric.compute in OBJECTIVES and metric.output in SUFFIX and metric.needs == "one network"
 
 
 def name(metric: Metric) -> str:
     """What tables call the order that annealing finds: TRACE-p and TRACE-y for LeRF - MoRF, TRACE-Mo-p and so on."""
     objective = _objective(metric)
-    return "TRACE" + ("" if objective == "Le-Mo" else f"-{objective}") + f"-{SUFFIX[metric.readout]}"
+    return "TRACE" + ("" if objective == "Le-Mo" else f"-{objective}") + f"-{SUFFIX[metric.output]}"
 
 
 def best_name(metric: Metric) -> str:
@@ -98,22 +98,22 @@ def schedule(metric: Metric, steps: int) -> dict[str, Any]:
     Raises:
         ValueError: no order of this metric can be searched for.
     """
-    objective, readout = _objective(metric), metric.readout
-    cooling = {"temperature": TEMPERATURE[readout], "cooling": 0.999 ** (5000 / steps)}
-    return {"objective": objective, "steps": steps, "score_range": RANGE[readout], **cooling}
+    objective, output = _objective(metric), metric.output
+    cooling = {"temperature": TEMPERATURE[output], "cooling": 0.999 ** (5000 / steps)}
+    return {"objective": objective, "steps": steps, "score_range": RANGE[output], **cooling}
 
 
 def orders(
-    metrics: Mapping[str, Metric], subject: Subject, *, steps: int = 5000, seed: int = 0, progress: bool = False
+    metrics: Mapping[str, Metric], task: Task, *, steps: int = 5000, seed: int = 0, progress: bool = False
 ) -> dict[str, Tensor]:
     """The best orders that the searches of the paper find for metrics, as attributions [B, F].
 
     Annealing starts at the greedy order, that of LeRF where both ends count (section 5.2), and keeps the best order
-    that it has seen. A search asks with the metric's own readout, reference and network.
+    that it has seen. A search asks with the metric's own output, reference and network.
 
     Args:
         metrics: by name; those that are not `searchable` are left out.
-        subject: the inputs and networks.
+        task: the inputs and networks.
         steps: of annealing, through the paper's temperatures.
         seed: of its proposals, which belong to the image and the step.
         progress: show a progress bar.
@@ -124,23 +124,23 @@ def orders(
     Raises:
         ValueError: no metric is searchable, and what the searches raise.
     """
-    device, found = subject.x.device, {}
-    features = segments.count(subject.segments)
+    device, found = task.x.device, {}
+    features = segments.count(task.segments)
     for metric in _searchable(metrics).values():
-        score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
+        score = task.score(metric.output, metric.baseline, metric.network, exact=metric.exact)
         remembered = search.Remembered(score)
         end = _objective(metric).split("-")[0]
-        start = search.greedy(remembered, len(subject.x), features, objective=end, device=device).order
-        options = {"seed": seed, "images": subject.images.to(device), "progress": progress}
+        start = search.greedy(remembered, len(task.x), features, objective=end, device=device).order
+        options = {"seed": seed, "images": task.images.to(device), "progress": progress}
         best = search.anneal(remembered, start, **schedule(metric, steps), **options).order
-        found[f"Greedy-{end}" + "-y" * (metric.readout is logit)] = search.heat_map(start)
+        found[f"Greedy-{end}" + "-y" * (metric.output is logit)] = search.heat_map(start)
         found[name(metric)] = search.heat_map(best)
     return found
 
 
 def best_orders(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     *,
     sweeps: float = 4.0,
     exact: int = EXACT,
@@ -154,7 +154,7 @@ def best_orders(
 
     Args:
         metrics: by name; those that are not `searchable` are left out.
-        subject: the inputs and networks.
+        task: the inputs and networks.
         sweeps: of the refinement, see `faithlab.search.best`.
         exact: up to so many features all 2^F subsets are asked, and nothing is searched for; at most 20.
         seed: of its random numbers, which belong to the image and the step.
@@ -170,25 +170,25 @@ def best_orders(
         ValueError: no metric is searchable, and what the searches raise.
     """
     found, rows = {}, []
-    device, features, count = subject.x.device, segments.count(subject.segments), len(subject.x)
+    device, features, count = task.x.device, segments.count(task.segments), len(task.x)
     for key, metric in _searchable(metrics).items():
-        score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
+        score = task.score(metric.output, metric.baseline, metric.network, exact=metric.exact)
         own, asked = best_name(metric), {"objective": _objective(metric), "device": device}
-        about = {"explainer": own, "reference": metric.reference, **subject.labels}
+        about = {"explainer": own, "reference": metric.baseline, **task.labels}
         if features <= exact:
             table = search.answers(score, count, features, device=device)
             best = search.optimum(table, asked["objective"])
             found[own] = search.heat_map(best.order)
-            rows.append(Scores.of(best.value, images=subject.images, metric=bound_name(key), **about))
+            rows.append(Scores.of(best.value, images=task.images, metric=bound_name(key), **about))
             continue
         score = search.Remembered(score)
-        options = {"sweeps": sweeps, "seed": seed, "images": subject.images.to(device), "progress": progress}
-        named = (*subject.labels.values(), metric.network, metric.reference, own)
+        options = {"sweeps": sweeps, "seed": seed, "images": task.images.to(device), "progress": progress}
+        named = (*task.labels.values(), metric.network, metric.baseline, own)
         file = kept and kept / "-".join(map(str, named)).replace("/", "-")
         best = search.best(score, count, features, **asked, **options, resume=file)
         found[own] = search.heat_map(best.order)
-        if RANGE[metric.readout]:
-            rows.append(bound(key, metric, subject, best=own, score=score))
+        if RANGE[metric.output]:
+            rows.append(bound(key, metric, task, best=own, score=score))
     return found, Scores.concat(rows)
 
 
@@ -208,7 +208,7 @@ def affordable(metric: Metric, features: int, budget: int) -> dict[str, Any] | N
     return {"exact": 0, "sweeps": steps / features} if steps >= 1 else None
 
 
-def bound(key: str, metric: Metric, subject: Subject, *, best: str = "TRACE-p", score: Score | None = None) -> Scores:
+def bound(key: str, metric: Metric, task: Task, *, best: str = "TRACE-p", score: Score | None = None) -> Scores:
     """What no order exceeds under a metric of probabilities, for `shares` of any search: `faithlab.search.ceiling`.
 
     It asks about 2 F + 2 masked inputs, twice as many for LeRF - MoRF.
@@ -216,25 +216,25 @@ def bound(key: str, metric: Metric, subject: Subject, *, best: str = "TRACE-p", 
     Args:
         key: the metric's name in the long table.
         metric: MoRF, LeRF or LeRF - MoRF.
-        subject: the inputs and networks.
+        task: the inputs and networks.
         best: the explainer beside whose scores the bound will stand.
-        score: of the subject, where it has remembered answers; None: made here.
+        score: of the task, where it has remembered answers; None: made here.
 
     Raises:
         ValueError: no order of this metric can be searched for, or nothing bounds its answers, as logits.
     """
-    objective, features = _objective(metric), segments.count(subject.segments)
+    objective, features = _objective(metric), segments.count(task.segments)
     if score is None:
-        score = subject.score(metric.readout, metric.reference, metric.network, exact=metric.exact)
-    asked = {"score_range": RANGE[metric.readout], "objective": objective, "device": subject.x.device}
-    highest = search.ceiling(score, len(subject.x), features, **asked).sum(1)
-    about = {"explainer": best, "reference": metric.reference, **subject.labels}
-    return Scores.of(highest, images=subject.images, metric=bound_name(key), **about)
+        score = task.score(metric.output, metric.baseline, metric.network, exact=metric.exact)
+    asked = {"score_range": RANGE[metric.output], "objective": objective, "device": task.x.device}
+    highest = search.ceiling(score, len(task.x), features, **asked).sum(1)
+    about = {"explainer": best, "reference": metric.baseline, **task.labels}
+    return Scores.of(highest, images=task.images, metric=bound_name(key), **about)
 
 
 def optimum(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     attributions: Mapping[str, Tensor],
     *,
     sweeps: float = 4.0,
@@ -247,7 +247,7 @@ def optimum(
 
     Args:
         metrics: by name. All are asked of everything; the best orders are those of the `searchable` ones.
-        subject: the inputs and networks.
+        task: the inputs and networks.
         attributions: by explainer, [B, F].
         sweeps: as in `best_orders`.
         exact: as in `best_orders`.
@@ -259,24 +259,24 @@ def optimum(
         The long table, with the searched orders as explainers, what no order exceeds, and the rows of `shares` for
         every LeRF - MoRF that was searched for, whose chance is known.
     """
-    found, bounds = best_orders(metrics, subject, sweeps=sweeps, exact=exact, seed=seed, kept=kept, progress=progress)
-    scores = evaluate(metrics, subject, {**found, **attributions}) + bounds
+    found, bounds = best_orders(metrics, task, sweeps=sweeps, exact=exact, seed=seed, kept=kept, progress=progress)
+    scores = evaluate(metrics, task, {**found, **attributions}) + bounds
     both = {key: best_name(m) for key, m in metrics.items() if searchable(m) and _objective(m) == "Le-Mo"}
     return Scores.concat([scores, *(shares(scores, metric=key, best=best) for key, best in both.items())])
 
 
-def all_subsets(subject: Subject, readouts: Iterable[Readout] = (probability, logit)) -> list[Tensor]:
-    """What a subject answers to all subsets of its features, `faithlab.search.answers` [B, 2^F], of each readout.
+def all_subsets(task: Task, outputs: Iterable[Output] = (probability, logit)) -> list[Tensor]:
+    """What a task answers to all subsets of its features, `faithlab.search.answers` [B, 2^F], of each output.
 
-    The readouts are read off the same forwards.
+    The outputs are read off the same forwards.
 
     Raises:
         ValueError: as `faithlab.search.answers`.
     """
-    readouts, features = tuple(readouts), segments.count(subject.segments)
-    every = Remembered(subject.score(readouts), len(readouts))
-    asked = {"count": len(subject.x), "features": features, "device": subject.x.device}
-    return [search.answers(every.of(i), **asked) for i in range(len(readouts))]
+    outputs, features = tuple(outputs), segments.count(task.segments)
+    every = Remembered(task.score(outputs), len(outputs))
+    asked = {"count": len(task.x), "features": features, "device": task.x.device}
+    return [search.answers(every.of(i), **asked) for i in range(len(outputs))]
 
 
 def shares(scores: Scores, *, metric: str = "LeRF - MoRF", best: str = "TRACE-p") -> Scores:
@@ -394,7 +394,7 @@ def _objective(metric: Metric) -> str:
         raise ValueError(
             "expected MoRF, LeRF or LeRF - MoRF of probabilities or logits, whose best order can be searched for"
         )
-    return OBJECTIVES[metric.ask]
+    return OBJECTIVES[metric.compute]
 
 
 def _about(block: Block, *but: str) -> tuple:

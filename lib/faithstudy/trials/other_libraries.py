@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from faithlab import masks, rng, segments, stats, validation
 from faithlab.engine import Score
 from faithlab.metrics import Metric
-from faithlab.task import Subject
+from faithlab.task import Task
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class Peer(Metric):
 
     refuses: str = ""
 
-    def obstacle(self, subject: Subject, explainer: str | None = None) -> str | None:
+    def obstacle(self, task: Task, explainer: str | None = None) -> str | None:
         """Why it does not apply; it is tried on one input, because a library may crash."""
         if self.refuses:
             return self.refuses
-        if subject.x.ndim != 4:
+        if task.x.ndim != 4:
             return "it takes images"
-        tried = _TRIED.setdefault(subject.model, {})
+        tried = _TRIED.setdefault(task.model, {})
         if self.source not in tried:
-            count = segments.count(subject.segments)
-            one = dataclasses.replace(subject, x=subject.x[:1], target=subject.target[:1], images=None, present=None)
+            count = segments.count(task.segments)
+            one = dataclasses.replace(task, x=task.x[:1], target=task.target[:1], images=None, present=None)
             try:
                 self.measure(None, one, torch.rand(1, count, generator=torch.Generator().manual_seed(0)))
                 tried[self.source] = None
@@ -53,16 +53,16 @@ class Peer(Metric):
                 tried[self.source] = f"it crashes, {type(error).__name__}: {' '.join(str(error).split())}"
         return tried[self.source]
 
-    def measure(self, score: Callable | None, subject: Subject, attribution: Tensor) -> stats.MonteCarlo:
+    def measure(self, score: Callable | None, task: Task, attribution: Tensor) -> stats.MonteCarlo:
         """Its values [B]; the score is not asked."""
         validation.attribution(attribution)
-        map_of = segments.spread(attribution.float().to(subject.x.device), subject.segments.to(subject.x.device))
-        maps = map_of.view(len(subject.x), 1, *subject.x.shape[2:])
+        map_of = segments.spread(attribution.float().to(task.x.device), task.segments.to(task.x.device))
+        maps = map_of.view(len(task.x), 1, *task.x.shape[2:])
         with _from_seed(0), torch.inference_mode(False):
-            answers = self.ask(subject.model.eval(), subject.x.clone(), subject.target, maps)
+            answers = self.ask(task.model.eval(), task.x.clone(), task.target, maps)
         value = torch.as_tensor(np.asarray(answers, dtype=np.float64))
-        if value.shape != (len(subject.x),):
-            raise ValueError(f"it gave {tuple(value.shape)} for {len(subject.x)} images")
+        if value.shape != (len(task.x),):
+            raise ValueError(f"it gave {tuple(value.shape)} for {len(task.x)} images")
         return stats.MonteCarlo(value, None)
 
     def forwards(self, features: int) -> int:
@@ -73,7 +73,7 @@ class Peer(Metric):
         x = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
         side = max(1, round(features**0.5))
         cells = torch.arange(32) * side // 32
-        one = Subject(model, x, torch.zeros(1, dtype=torch.int64), cells[:, None] * side + cells)
+        one = Task(model, x, torch.zeros(1, dtype=torch.int64), cells[:, None] * side + cells)
         with asked(model) as seen:
             self.measure(None, one, torch.rand(1, side * side, generator=torch.Generator().manual_seed(0)))
         return sum(map(len, seen))

@@ -19,11 +19,11 @@ from faithlab.explainers import refine
 from faithlab.metrics import Metric, evaluate
 from faithlab.scores import Scores
 from faithlab.stats import Estimate, Sample, Statistic
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.data.sets import ImageSet
 from faithstudy.networks.training import Recipe
 from faithstudy.trials import baselines, truth
-from faithstudy.trials.tasks import Chosen, attributions, recognised, subject
+from faithstudy.trials.tasks import Chosen, attributions, recognised, task
 
 REFINEMENTS = ("none", "XRAI", "SG", "SG²")
 
@@ -92,13 +92,13 @@ def controls(side: int = 7, seed: int = 0) -> dict[str, Chosen]:
 
 
 def noise_levels(
-    metrics: Mapping[str, Metric], subject: Subject, levels: Sequence[float], *, samples: int, seed: int = 0
+    metrics: Mapping[str, Metric], task: Task, levels: Sequence[float], *, samples: int, seed: int = 0
 ) -> Scores:
     """Every metric of BP + SG at each level of noise, on images kept for this choice; the variant is "noise of SG".
 
     Args:
         metrics: by name.
-        subject: other images than those that explainers are judged on.
+        task: other images than those that explainers are judged on.
         levels: standard deviations of the noise, as fractions of an image's range.
         samples: noisy copies.
         seed: of the noise.
@@ -107,8 +107,8 @@ def noise_levels(
     return Scores.concat(
         evaluate(
             metrics,
-            subject,
-            attributions(subject, refined({"BP": "gradient"}, noise=level, **options)),
+            task,
+            attributions(task, refined({"BP": "gradient"}, noise=level, **options)),
             variant="noise of SG",
             level=level,
         )
@@ -127,7 +127,7 @@ def with_noise(
     samples: int,
     precision: Literal["bfloat16", "float32"],
     seed: int = 0,
-) -> tuple[dict[tuple[str, int], Subject], dict[tuple[str, int], Perturbed], dict[tuple[str, int], float], Scores]:
+) -> tuple[dict[tuple[str, int], Task], dict[tuple[str, int], Perturbed], dict[tuple[str, int], float], Scores]:
     """Every network with its perturbed images, and the noise of SG and SG², chosen on other images.
 
     The images are the first that every network of a training gets right. Of these the noise is chosen on the first, so
@@ -145,7 +145,7 @@ def with_noise(
         seed: of the noise.
 
     Returns:
-        By network: its subject, its perturbed images, its noise; and all scores of `noise_levels`.
+        By network: its task, its perturbed images, its noise; and all scores of `noise_levels`.
 
     Raises:
         ValueError: there are not as many images that every network of a training gets right.
@@ -156,7 +156,7 @@ def with_noise(
         right[s] = recognised(networks, others + count, data, least=others + count)
     for (name, s), recipe in recipes.items():
         kept, judged = (
-            baselines.perturbed(subject(recipe, part, name=name, precision=precision, data=data), data)
+            baselines.perturbed(task(recipe, part, name=name, precision=precision, data=data), data)
             for part in (right[s][:others], right[s][others:])
         )
         tried = noise_levels(metrics, kept[0], levels, samples=samples, seed=seed)
@@ -169,7 +169,7 @@ def with_noise(
 
 def judged(
     metrics: Mapping[str, Metric],
-    subject: Subject,
+    task: Task,
     explainers: Mapping[str, Chosen],
     measure: str,
     regions: Tensor,
@@ -180,7 +180,7 @@ def judged(
 
     Args:
         metrics: by name. They are also asked of the two known orders, the region first and last.
-        subject: the images, with the references that the metrics ask for.
+        task: the images, with the references that the metrics ask for.
         explainers: with their refinements.
         measure: of the region, see `faithstudy.trials.truth.MEASURES`.
         regions: [B, H, W] bool.
@@ -189,9 +189,9 @@ def judged(
     Returns:
         The attributions by explainer, and the scores.
     """
-    maps = attributions(subject, {**explainers, **controls(seed=seed)})
-    known = {name: order.to(subject.x.device) for name, order in truth.known(regions, subject.images, seed).items()}
-    return maps, evaluate(metrics, subject, maps | known) + truth.aligned(measure, subject, maps, regions)
+    maps = attributions(task, {**explainers, **controls(seed=seed)})
+    known = {name: order.to(task.x.device) for name, order in truth.known(regions, task.images, seed).items()}
+    return maps, evaluate(metrics, task, maps | known) + truth.aligned(measure, task, maps, regions)
 
 
 def printed(paper: pd.DataFrame) -> pd.DataFrame:
@@ -262,20 +262,20 @@ def best_without(
     return max(found.items(), key=lambda item: float(item[1]))
 
 
-def steadiness(subject: Subject, noise: float, *, seed: int = 0) -> Scores:
+def steadiness(task: Task, noise: float, *, seed: int = 0) -> Scores:
     """How noisy gradients are, asked without a metric: how alike BP is for an image and for one noisy copy of it.
 
     Spearman's correlation of the two magnitudes over the pixels: 1 where noise does not move a map.
 
     Args:
-        subject: the images and the network.
+        task: the images and the network.
         noise: its standard deviation, as a fraction of the image's range.
         seed: of the noise.
     """
     noisy = refine.magnitude(refine.smooth("gradient", samples=1, noise=noise, seed=seed))
-    both = attributions(subject, {"as it is": refine.magnitude("gradient"), "noisy": noisy})
+    both = attributions(task, {"as it is": refine.magnitude("gradient"), "noisy": noisy})
     alike = stats.spearman(*(of.double() for of in both.values()))
-    return Scores.of(alike, images=subject.images, explainer="BP", metric="alike under noise", **subject.labels)
+    return Scores.of(alike, images=task.images, explainer="BP", metric="alike under noise", **task.labels)
 
 
 MEAN = Statistic(stats.mean, name="mean", within=(0.0, 1.0))

@@ -47,7 +47,7 @@ def recipes(
 def networks(
     recipe: training.Recipe, explained: training.Recipe, explainers: Mapping[str, Chosen]
 ) -> dict[str, nn.Module]:
-    """The retrained network of every explainer, see `faithlab.task.Subject.retrained`."""
+    """The retrained network of every explainer, see `faithlab.task.Task.retrained`."""
     found = {}
     for name, chosen in explainers.items():
         explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from faithlab import masks, rng, search
-from faithlab.engine import Readout, Score
+from faithlab.engine import Output, Score
 from faithlab.metrics import METRICS, trajectory
 from faithlab.search import Remembered, Trajectory
 from faithlab.search.chains import Problem, State, run, several
@@ -170,9 +170,9 @@ class Found(NamedTuple):
     """Of the clock, for each input."""
 
 
-def ways(readout: Readout, moves: int) -> dict[str, Way]:
-    """How each of `PAPER` and `OURS` searches for LeRF - MoRF of a readout, with so many proposals of annealing."""
-    schedule = optimum.schedule(METRICS["LeRF - MoRF"].given(readout=readout), moves)
+def ways(output: Output, moves: int) -> dict[str, Way]:
+    """How each of `PAPER` and `OURS` searches for LeRF - MoRF of an output, with so many proposals of annealing."""
+    schedule = optimum.schedule(METRICS["LeRF - MoRF"].given(output=output), moves)
     annealing, sweeping = (partial(search.anneal, **schedule), moves, 3), (4 * moves, 1)
     return {
         "greedy, MoRF": Way("Mo", None, 0, 0),
@@ -187,17 +187,17 @@ def ways(readout: Readout, moves: int) -> dict[str, Way]:
 
 
 def compare(
-    score: Score, images: Tensor, features: int, *, readout: Readout, most: float, moves: int, seed: int = 0
+    score: Score, images: Tensor, features: int, *, output: Output, most: float, moves: int, seed: int = 0
 ) -> dict[str, Found]:
     """What each search for LeRF - MoRF finds for the same inputs, in as many forwards.
 
     None knows what another has asked: each remembers its own subsets, and pays for those that are new to it.
 
     Args:
-        score: of the inputs by `readout`; what it remembers itself saves time and is no search's gain.
+        score: of the inputs by `output`; what it remembers itself saves time and is no search's gain.
         images: [B] identities of the inputs.
         features: of each.
-        readout: what `score` reads off the network.
+        output: what `score` reads off the network.
         most: forwards for each input.
         moves: proposals of annealing.
         seed: of the random numbers.
@@ -209,7 +209,7 @@ def compare(
         ValueError: all do.
     """
     begin, compared = search.random_orders(images, features, seed=seed)[:, 0], {}
-    for name, way in ways(readout, moves).items():
+    for name, way in ways(output, moves).items():
         own, order, began = Remembered(score), begin, time.perf_counter()
         if way.start:
             needed = (features * (features + 1) // 2 + 1) * (4 if way.start == "Le-Mo" else 1)

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from faithlab import masks, rng, segments, stats, validation
 from faithlab.metrics import METRICS, Metric, evaluate
 from faithlab.metrics.size import Setting, Size, curves, explanation_size, read, stretch, sweep
-from faithlab.outputs import hit, probability
+from faithlab.outputs import correct, probability
 from faithlab.scores import Label, Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.claims import Part, above, below, better
 from faithstudy.data import datasets
 from faithstudy.networks.training import Recipe
@@ -31,7 +31,7 @@ class Case:
     """Inputs of one kind that a network recognises, and how their rankings are asked for a size.
 
     Attributes:
-        subject: the inputs, whose data set is named as their kind, and the network that is explained, searched and
+        task: the inputs, whose data set is named as their kind, and the network that is explained, searched and
             asked: the one that was fine-tuned on random masks.
         known: [B, F] bool, the features that explain each input, by construction; None: nobody knows them.
         classes: names of the classes.
@@ -43,7 +43,7 @@ class Case:
         seed: of the subsets, the random order of what has none, and searches.
     """
 
-    subject: Subject
+    task: Task
     known: Tensor | None
     classes: tuple[str, ...]
     settings: tuple[Setting, ...]
@@ -66,19 +66,19 @@ class Case:
         Raises:
             ValueError: what explainers and searches raise.
         """
-        subject, features = self.subject, segments.count(self.subject.segments)
-        anyhow = rng.uniform(self.seed, subject.images, torch.tensor([0]), features)[:, 0].to(subject.x.device)
+        task, features = self.task, segments.count(self.task.segments)
+        anyhow = rng.uniform(self.seed, task.images, torch.tensor([0]), features)[:, 0].to(task.x.device)
         found = {}
         if self.known is not None:
-            found["truth"] = truth.known(self.known, subject.images, self.seed)["truth first"].to(anyhow)
+            found["truth"] = truth.known(self.known, task.images, self.seed)["truth first"].to(anyhow)
         if steps:
-            coarse = dataclasses.replace(subject, segments=self.groups)
+            coarse = dataclasses.replace(task, segments=self.groups)
             wanted = {"LeRF - MoRF": METRICS["LeRF - MoRF"]}
             heat = optimum.orders(wanted, coarse, steps=steps, seed=self.seed)["TRACE-p"]
             group = torch.empty(features, dtype=torch.int64)
-            group[subject.segments.flatten()] = self.groups.flatten()
+            group[task.segments.flatten()] = self.groups.flatten()
             found["TRACE"] = anyhow / 2 - masks.place(masks.order(heat))[:, group]
-        return found | tasks.attributions(subject, self.explainers, batch_size=batch_size) | {"random": anyhow}
+        return found | tasks.attributions(task, self.explainers, batch_size=batch_size) | {"random": anyhow}
 
     def ask(self, rankings: Mapping[str, Tensor], more: Mapping[str, Metric] | None = None) -> Scores:
         """FFid+ of rankings with each setting, and where the explanation is known, the "overlap" with it.
@@ -88,8 +88,8 @@ class Case:
             more: other metrics that are put to them; None: no others.
         """
         metrics = sweep(self.settings, self.fractions, draws=self.draws, seed=self.seed)
-        scores = evaluate(metrics | dict(more or {}), self.subject, rankings)
-        return scores if self.known is None else scores + truth.aligned("overlap", self.subject, rankings, self.known)
+        scores = evaluate(metrics | dict(more or {}), self.task, rankings)
+        return scores if self.known is None else scores + truth.aligned("overlap", self.task, rankings, self.known)
 
     def read(self, scores: Scores, ranking: str, rows: Tensor | slice = slice(None)) -> Size:
         """The size of a ranking, or why there is none.
@@ -103,7 +103,7 @@ class Case:
             ValueError: there are no such scores.
         """
         of = curves(scores, self.settings, explainer=ranking, **self._labels)[rows]
-        features = segments.count(self.subject.segments)
+        features = segments.count(self.task.segments)
         return read(of, self.fractions, self.settings, features, seed=self.seed)
 
     def read_one(self, ranking: Tensor, at: int, draws: int, fractions: Tensor | None = None) -> Size:
@@ -117,11 +117,11 @@ class Case:
         """
         asked = self.fractions if fractions is None else fractions
         settings = [s for s in self.settings if s.alpha == self.settings[0].alpha]
-        return of_one(self.subject, ranking, at, fractions=asked, settings=settings, draws=draws, seed=self.seed)
+        return of_one(self.task, ranking, at, fractions=asked, settings=settings, draws=draws, seed=self.seed)
 
     def halves(self, scores: Scores, ranking: str) -> int:
         """In how many halves of the inputs, every other one and the rest, a size is named: 0, 1 or 2."""
-        half = torch.arange(len(self.subject.x)) % 2
+        half = torch.arange(len(self.task.x)) % 2
         return sum(not self.read(scores, ranking, half == k).refusal for k in (0, 1))
 
     def lost(self, scores: Scores, ranking: str) -> Tensor:
@@ -135,11 +135,11 @@ class Case:
             name: "rise", "flat" or "fall", see `faithlab.metrics.size.stretch`.
         """
         of = stretch(name, float(self.known.double().mean()), self.settings, self.fractions)
-        return {"of": of, "dataset": self.subject.dataset}
+        return {"of": of, "dataset": self.task.dataset}
 
     def follows_the_law(self, scores: Scores) -> list[Part]:
         """What the law says of the known explanation, as parts of a claim: it rises and falls, and more than chance."""
-        data, control = self.subject.dataset, ({"explainer": "truth"}, {"explainer": "random"})
+        data, control = self.task.dataset, ({"explainer": "truth"}, {"explainer": "random"})
         return [
             part
             for name, judged in (("rise", above), ("fall", below))
@@ -162,7 +162,7 @@ class Case:
             ranking: its name.
             of: what `read` says of it.
         """
-        found = {"data": self.subject.dataset, "training_seed": self.subject.training_seed, "ranking": ranking}
+        found = {"data": self.task.dataset, "training_seed": self.task.training_seed, "ranking": ranking}
         found |= {"truth": float("nan"), "overlap": float("nan")}
         if self.known is not None:
             overlap = stats.estimate(scores, metric="overlap", explainer=ranking, **self._labels)
@@ -173,7 +173,7 @@ class Case:
 
     @property
     def _labels(self) -> dict[str, Label]:
-        return {"dataset": self.subject.dataset, "training_seed": self.subject.training_seed}
+        return {"dataset": self.task.dataset, "training_seed": self.task.training_seed}
 
 
 def case(
@@ -210,7 +210,7 @@ def case(
         left: so many features stay of each input, a `run`, which explains it then; the rest is blank. None: all stay,
             and where the data say which pixels explain an image, it is known, too.
         draws: random subsets for each input, setting and size.
-        precision: of forwards, as in `faithstudy.trials.tasks.subject`.
+        precision: of forwards, as in `faithstudy.trials.tasks.task`.
         seed: see `Case`; the next one is that of the runs.
 
     Raises:
@@ -228,15 +228,15 @@ def case(
     present, pixels = data.present(), getattr(data, "masks", None)
     places = torch.arange(len(data)) if present is None else present.all(1).nonzero().flatten()
     places = _in_any_order(places, seed)[:among]
-    subject = tasks.subject(tuned, places, tuned=tuned, data=data, precision=precision, name=network)
-    subject = dataclasses.replace(subject, dataset=name)
-    features = segments.count(subject.segments)
+    task = tasks.task(tuned, places, tuned=tuned, data=data, precision=precision, name=network)
+    task = dataclasses.replace(task, dataset=name)
+    features = segments.count(task.segments)
     known = None if pixels is None else pixels[places].flatten(1)
     if left is not None:
         known = run(features, left, places, seed + 1)
-        subject = blanked(subject, known)
-    whole = torch.ones(len(places), 1, features, dtype=torch.bool, device=subject.x.device)
-    right = subject.score(hit)(whole)[:, 0].bool().nonzero().flatten()
+        task = blanked(task, known)
+    whole = torch.ones(len(places), 1, features, dtype=torch.bool, device=task.x.device)
+    right = task.score(correct)(whole)[:, 0].bool().nonzero().flatten()
     if not len(right):
         raise ValueError(
             f"{network} recognises none of {len(places)} {name}: there is nothing to lose; train it longer"
@@ -245,15 +245,15 @@ def case(
     end = min(max(caps), tuned.mask_share)
     settings = tuple(Setting(setting.alpha, setting.cap * end / max(caps)) for setting in settings)
     known = None if known is None else known[at.cpu()]
-    fractions, groups = validation.fractions(fractions), subject.segments if groups is None else groups
-    if groups.shape != subject.segments.shape:
-        expected = tuple(subject.segments.shape)
+    fractions, groups = validation.fractions(fractions), task.segments if groups is None else groups
+    if groups.shape != task.segments.shape:
+        expected = tuple(task.segments.shape)
         raise ValueError(f"expected groups as a segment map of {expected}, but got {tuple(groups.shape)}")
-    return Case(subject.part(at), known, data.classes, settings, fractions, draws, explainers, groups, seed)
+    return Case(task.part(at), known, data.classes, settings, fractions, draws, explainers, groups, seed)
 
 
 def of_one(
-    subject: Subject,
+    task: Task,
     ranking: Tensor,
     at: int,
     *,
@@ -265,7 +265,7 @@ def of_one(
     """The size of a single input's explanation, from the probability that its fine-tuned network loses.
 
     Args:
-        subject: the inputs.
+        task: the inputs.
         ranking: [B, F] an attribution of each of them.
         at: the place of the input.
         fractions: [K] increasing sizes as fractions of the features.
@@ -273,7 +273,7 @@ def of_one(
         draws: random subsets for each setting and size.
         seed: of the subsets.
     """
-    score = subject.part(torch.tensor([at])).score(probability, network="fine-tuned")
+    score = task.part(torch.tensor([at])).score(probability, network="fine-tuned")
     return explanation_size(score, ranking[[at]], fractions, settings, draws=draws, seed=seed)
 
 
@@ -348,18 +348,18 @@ def run(features: int, left: int, images: Tensor, seed: int = 0) -> Tensor:
     return (place >= first) & (place < first + left)
 
 
-def blanked(subject: Subject, stay: Tensor) -> Subject:
+def blanked(task: Task, stay: Tensor) -> Task:
     """The same networks with inputs of which only some features are left: the others are what "zero" stands for.
 
     Args:
-        subject: the inputs.
+        task: the inputs.
         stay: [B, F] bool.
 
     Raises:
         ValueError: what is not one bool for each feature of each input.
     """
-    expected = (len(subject.x), segments.count(subject.segments))
+    expected = (len(task.x), segments.count(task.segments))
     if stay.dtype != torch.bool or stay.shape != expected:
         raise ValueError(f"expected which features stay, bool {expected}, but got {stay.dtype} {tuple(stay.shape)}")
-    stays = stay[:, subject.segments.expand(subject.x.shape[1:])].to(subject.x.device)
-    return dataclasses.replace(subject, x=subject.x.where(stays, subject.references["zero"](subject.x)))
+    stays = stay[:, task.segments.expand(task.x.shape[1:])].to(task.x.device)
+    return dataclasses.replace(task, x=task.x.where(stays, task.baselines["zero"](task.x)))

@@ -1,4 +1,4 @@
-"""One way to choose what is explained, and to explain it: from a network to a subject and its attributions."""
+"""One way to choose what is explained, and to explain it: from a network to a task and its attributions."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from faithlab import baselines
 from faithlab.engine import native_precision
 from faithlab.explainers import Explainer, explain
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
 from faithstudy.networks import training
@@ -24,7 +24,7 @@ Chosen = str | Explainer | tuple[str | Explainer, Mapping[str, Any]]
 """An explainer of `faithlab.explainers`, with its options where it has some."""
 
 
-def subject(
+def task(
     network: Network,
     images: int | Tensor,
     *,
@@ -35,7 +35,7 @@ def subject(
     precision: Literal["bfloat16", "float32"] = "float32",
     data: LabelledSet | None = None,
     features: Tensor | None = None,
-) -> Subject:
+) -> Task:
     """A network with examples of the test split of its data.
 
     Args:
@@ -62,7 +62,7 @@ def subject(
     x, present = data.model_inputs(places).to(device), data.present(places)
     target = data.labels[places].to(device) if about == "label" else training.logits(model, x).argmax(1)
     token = partial(baselines.token, identity=data.ABSENT)
-    return Subject(
+    return Task(
         model,
         x,
         target,
@@ -73,7 +73,7 @@ def subject(
         images=places,
         present=None if present is None else present.to(device),
         tuned=None if tuned is None else training.trained(tuned),
-        references=baselines.NAMED if x.is_floating_point() else dict.fromkeys(baselines.NAMED, token),
+        baselines=baselines.NAMED if x.is_floating_point() else dict.fromkeys(baselines.NAMED, token),
         precision=native_precision(device) if precision == "bfloat16" else torch.float32,
     )
 
@@ -88,19 +88,19 @@ def evenly(places: Tensor, most: int) -> Tensor:
     return places[torch.linspace(0, len(places) - 1, min(most, len(places)), dtype=torch.float64).round().long()]
 
 
-def attributions(subject: Subject, explainers: Mapping[str, Chosen], *, batch_size: int = 128) -> dict[str, Tensor]:
-    """Explanations of a subject's target by explainer, [B, F] each, made by the network that is explained.
+def attributions(task: Task, explainers: Mapping[str, Chosen], *, batch_size: int = 128) -> dict[str, Tensor]:
+    """Explanations of a task's target by explainer, [B, F] each, made by the network that is explained.
 
     Args:
-        subject: what to explain.
+        task: what to explain.
         explainers: what tables call them, and what they are.
         batch_size: inputs explained at once.
     """
     found = {}
     for name, chosen in explainers.items():
         explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
-        asked = (explainer, subject.model, subject.x, subject.target, subject.segments)
-        found[name] = explain(*asked, images=subject.images, batch_size=batch_size, trusted=bool(found), **options)
+        asked = (explainer, task.model, task.x, task.target, task.segments)
+        found[name] = explain(*asked, images=task.images, batch_size=batch_size, trusted=bool(found), **options)
     return found
 
 

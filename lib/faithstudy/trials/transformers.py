@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from faithlab.scores import Label, Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.claims import Part, above, premise
 from faithstudy.data import datasets
 from faithstudy.networks import training, transformers
-from faithstudy.trials.tasks import subject
+from faithstudy.trials.tasks import task
 
 EXPLAINERS = {
     "IG": "integrated-gradients",
@@ -46,7 +46,7 @@ NAMES = {"vit": "ViT", "vit_small": "ViT-S"}
 """What tables call the networks of recipes: the small one of the study, and a larger one."""
 
 
-def subjects(
+def tasks(
     networks: Sequence[str],
     data: str,
     images: int,
@@ -54,7 +54,7 @@ def subjects(
     *,
     weights: str | None = None,
     path: str | None = None,
-) -> tuple[list[Subject], Scores]:
+) -> tuple[list[Task], Scores]:
     """Networks with the first images of a test split, and which test images they recognise.
 
     Args:
@@ -66,7 +66,7 @@ def subjects(
         path: folder of the photographs, for imagenet-folder.
 
     Returns:
-        The subjects, and the long table of the metric "accuracy", which is no metric of explanations: 1 where a network
+        The tasks, and the long table of the metric "accuracy", which is no metric of explanations: 1 where a network
         recognises an image, of the first test images (of timm's networks: of those explained).
 
     Raises:
@@ -79,7 +79,7 @@ def subjects(
                 raise ValueError(f"expected networks trained on {data}, whose images they explain, but got {others}")
             test = datasets.load(data, "test")
             for recipe in recipes:
-                own = subject(recipe, images, name=NAMES.get(recipe.model, recipe.model), about="prediction", data=test)
+                own = task(recipe, images, name=NAMES.get(recipe.model, recipe.model), about="prediction", data=test)
                 shown = test.take(slice(RECOGNISED if recipe.model == "vit" else max(images, FEWER)))
                 found.append(own)
                 recognised.append(_hits(own, own.model, shown.model_inputs(), shown.labels))
@@ -91,26 +91,26 @@ def subjects(
         x = transformers.view(chosen, model).to(next(model.parameters()).device)
         pixels = torch.arange(x[0, 0].numel(), device=x.device).view(x.shape[-2:])
         target = training.logits(model, x).argmax(1)
-        own = Subject(model, x, target, pixels, f"{data} test", name, precision=torch.float32)
+        own = Task(model, x, target, pixels, f"{data} test", name, precision=torch.float32)
         found.append(own)
         recognised.append(_hits(own, model, x, chosen.labels))
     return found, Scores.concat(recognised)
 
 
-def _hits(subject: Subject, model: nn.Module, x: Tensor, labels: Tensor) -> Scores:
+def _hits(task: Task, model: nn.Module, x: Tensor, labels: Tensor) -> Scores:
     hits = training.logits(model, x).argmax(1).cpu() == labels
-    return Scores.of(hits, images=range(len(hits)), metric="accuracy", **subject.labels)
+    return Scores.of(hits, images=range(len(hits)), metric="accuracy", **task.labels)
 
 
-def learned(recognised: Scores, subject: Subject, **labels: Label) -> Part:
+def learned(recognised: Scores, task: Task, **labels: Label) -> Part:
     """The premise that the networks have learned their data: they recognise three times as many as guessing would.
 
     Args:
-        recognised: of `subjects`.
-        subject: one of those, which says how many classes there are.
+        recognised: of `tasks`.
+        task: one of those, which says how many classes there are.
         **labels: of the networks, where not all are meant.
     """
-    bar = 3 / training.logits(subject.model, subject.x[:1]).shape[1]
+    bar = 3 / training.logits(task.model, task.x[:1]).shape[1]
     name = f"the network recognises more than {bar:.1%}"
     return premise(above(recognised, bar, metric="accuracy", name=name, **labels))
 

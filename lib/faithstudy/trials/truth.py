@@ -15,7 +15,7 @@ from tqdm import tqdm
 from faithlab import baselines, masks, rng, validation
 from faithlab.metrics import alignment
 from faithlab.scores import Scores
-from faithlab.task import Subject
+from faithlab.task import Task
 from faithstudy.networks import degradation
 from faithstudy.trials.tasks import Chosen, attributions
 
@@ -27,44 +27,40 @@ MEASURES = {
 """Attributions [B, F], regions [B, H, W], or [B, F] but for IoU -> [B]; see `faithlab.metrics.alignment`."""
 
 
-def aligned(
-    measure: str, subject: Subject, attributions: Mapping[str, Tensor], regions: Tensor, **labels: Any
-) -> Scores:
+def aligned(measure: str, task: Task, attributions: Mapping[str, Tensor], regions: Tensor, **labels: Any) -> Scores:
     """How well every explanation finds the region of each image.
 
     Args:
         measure: of `MEASURES`; it is the metric of the rows.
-        subject: the images.
+        task: the images.
         attributions: by explainer, [B, H * W].
         regions: [B, H, W] bool; where a region needs no shape, [B, F].
         **labels: of all rows.
     """
-    about = {**subject.labels, "metric": measure, **labels}
+    about = {**task.labels, "metric": measure, **labels}
     return Scores.concat(
-        Scores.of(MEASURES[measure](of, regions.to(of.device)), images=subject.images, explainer=name, **about)
+        Scores.of(MEASURES[measure](of, regions.to(of.device)), images=task.images, explainer=name, **about)
         for name, of in tqdm(attributions.items(), desc=measure, mininterval=5)
     )
 
 
-def unlearned(
-    measure: str, subject: Subject, explainers: Mapping[str, Chosen], regions: Tensor, *, seed: int = 0
-) -> Scores:
+def unlearned(measure: str, task: Task, explainers: Mapping[str, Chosen], regions: Tensor, *, seed: int = 0) -> Scores:
     """How well explanations find the region that owe nothing to what the network knows of the target.
 
     The variants "weights drawn anew", of every layer, and "the other class", the next one where there are several.
 
     Args:
         measure: of `MEASURES`.
-        subject: the images and the network.
+        task: the images and the network.
         explainers: by name.
         regions: as in `aligned`.
         seed: of the weights.
     """
-    drawn = degradation.randomised(subject.model, 1.0, keep=False, seed=seed)
+    drawn = degradation.randomised(task.model, 1.0, keep=False, seed=seed)
     with torch.no_grad():
-        classes = subject.model(subject.x[:1]).shape[1]
-    changes = {"weights drawn anew": {"model": drawn}, "the other class": {"target": (subject.target + 1) % classes}}
-    others = {variant: dataclasses.replace(subject, **change) for variant, change in changes.items()}
+        classes = task.model(task.x[:1]).shape[1]
+    changes = {"weights drawn anew": {"model": drawn}, "the other class": {"target": (task.target + 1) % classes}}
+    others = {variant: dataclasses.replace(task, **change) for variant, change in changes.items()}
     return Scores.concat(
         aligned(measure, other, attributions(other, explainers), regions, variant=variant)
         for variant, other in others.items()
@@ -133,7 +129,7 @@ class Energy(nn.Module):
 
 def closed_form(
     images: int = 64, side: int = 8, decide: int = 16, seed: int = 0, name: str = "closed form"
-) -> tuple[Subject, Tensor]:
+) -> tuple[Task, Tensor]:
     """Inputs of a network whose answer is known on paper, about the class 1, and the features that decide.
 
     Each input [1, side, side] has `decide` elements of one magnitude, half of them positive, in random places; all
@@ -149,7 +145,7 @@ def closed_form(
         name: for tables: the network.
 
     Returns:
-        The subject, and the elements that decide, [B, F] bool.
+        The task, and the elements that decide, [B, F] bool.
 
     Raises:
         ValueError: an odd number of elements, or more than there are.
@@ -170,5 +166,5 @@ def closed_form(
     target = torch.ones(images, dtype=torch.int64)
     model = Energy(decide)
     named = {**baselines.NAMED, "perturbed": baselines.given(x.sign())}  # both classes are equally likely there
-    known = Subject(model, x, target, segments, "drawn inputs", name, tuned=model, references=named)
+    known = Task(model, x, target, segments, "drawn inputs", name, tuned=model, baselines=named)
     return known, place < decide
