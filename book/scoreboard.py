@@ -422,7 +422,7 @@ def _metrics() -> str:
             m.direction or "",
             "higher" if m.better > 0 else "lower",
             *numbers,
-            f"{m.forwards(1024):,}" if one else "–",
+            f"{m.forward_passes(1024):,}" if one else "–",
             m.source,
         )
         rows.append("| " + " | ".join(cells) + " |")
