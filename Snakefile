@@ -19,7 +19,7 @@ import yaml
 from faithstudy import pairs, parameters, paths, profiles, dependencies, weights
 
 PROFILE = config.get("profile", "quick")
-BUILD = os.path.relpath(places.build())
+BUILD = os.path.relpath(paths.build())
 BOOK = f"{BUILD}/{PROFILE}"
 
 
@@ -35,7 +35,7 @@ def files(*patterns):
 
 # What the pages of the book show of the library and of what is recorded.
 SHOWN = files("book/**/*", "_config.yml", "CHANGELOG.md", "lib/**/*.py", "data/**/*", "requirements.lock")
-NOTEBOOKS = places.pages()
+NOTEBOOKS = paths.pages()
 
 # Or one notebook with parameters of your own: --config notebook=f-fidelity/images params="images=32 seeds=[0,1]"
 ONE = unquote(str(config.get("notebook") or ""))
@@ -94,8 +94,8 @@ def wanted(made, of=None, name=None, run=None, into=None):
     """
     path = f"{BUILD}/wanted/{os.path.relpath(made, BUILD)}"
     if workflow.is_main_process:  # one that runs a job of its finds the file
-        text = of(name, resolved(name, run)) if of else reach.listed(SHOWN, docstrings=True)
-        reach.want(Path(path), Path(made if into is None or os.path.exists(made) else into), text)
+        text = of(name, resolved(name, run)) if of else dependencies.listed(SHOWN, docstrings=True)
+        dependencies.want(Path(path), Path(made if into is None or os.path.exists(made) else into), text)
     return path
 
 
@@ -169,7 +169,7 @@ rule pretrained:
 rule train:
     input:
         wanted=lambda w: wanted(
-            f"{BUILD}/{w.run}/trained/{w.name}/{w.part}-of-{w.parts}", reach.networks, w.name, w.run
+            f"{BUILD}/{w.run}/trained/{w.name}/{w.part}-of-{w.parts}", dependencies.networks, w.name, w.run
         ),
         data=lambda w: ancient(fetched(w.name, w.run)),
     params:
@@ -226,7 +226,7 @@ rule ask:
         lambda w: asked(w.name, w.run)[: 0 if w.part == "0" else 1],
         wanted=lambda w: wanted(
             f"{BUILD}/{w.run}/asked/{w.name}/{w.part}-of-{w.parts}",
-            reach.notebook,
+            dependencies.notebook,
             w.name,
             w.run,
             into=f"{BUILD}/{w.run}/made/notebooks/{w.name}",
@@ -257,7 +257,7 @@ rule notebook:
         lambda w: trained(w.name, w.run),
         lambda w: asked(w.name, w.run),
         # The resolved values count, not profiles.yml: editing that file reruns only the notebooks that it changes.
-        wanted=lambda w: wanted(f"{BUILD}/{w.run}/made/notebooks/{w.name}", reach.notebook, w.name, w.run),
+        wanted=lambda w: wanted(f"{BUILD}/{w.run}/made/notebooks/{w.name}", dependencies.notebook, w.name, w.run),
         data=lambda w: ancient(fetched(w.name, w.run)),
     params:
         given=given,

@@ -49,7 +49,7 @@ def test_every_kind_has_explainers_and_can_be_fine_tuned():
     for model, kind in KINDS.items():
         assert len(page["explainers"][model]) >= 3
         assert kind.recipe.model == model
-        pair = architectures.networks.pair(kind.recipe, 3)
+        pair = architectures.recipes.pair(kind.recipe, 3)
         assert pair["fine-tuned"].start == pair["original"]
         assert pair["original"].seed == 3
     assert len({kind.name for kind in KINDS.values()}) == len(KINDS)

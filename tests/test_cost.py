@@ -38,7 +38,7 @@ def test_the_floor_asks_about_so_many_inputs(count):
             return x
 
     network = Counting()
-    cost.forward_passes(network, torch.zeros(4, 3), count)
+    cost.forwards(network, torch.zeros(4, 3), count)
     assert network.asked == count
 
 

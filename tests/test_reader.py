@@ -230,7 +230,7 @@ def test_a_page_without_claims_says_of_what_it_speaks():
 
 
 def test_a_page_without_claims_says_that_a_larger_run_is_recorded(tmp_path, monkeypatch):
-    monkeypatch.setattr(reader.places, "recorded", lambda name, profile: tmp_path / profile)
+    monkeypatch.setattr(reader.paths, "recorded", lambda name, profile: tmp_path / profile)
     without = page(RESULTS.iloc[:0], images=64)
     assert "recorded" not in reader.box(without)
     (tmp_path / "study").mkdir()

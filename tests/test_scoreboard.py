@@ -27,7 +27,7 @@ from faithstudy.trials import examination
 def made_once():
     """What no result changes: the table of metrics, for which each is asked, and the figure of the law."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((scoreboard, "_metrics"), (scoreboard.figures, "law")):
+        for module, name in ((scoreboard, "_metrics"), (scoreboard.plots, "law")):
             patch.setattr(module, name, functools.cache(getattr(module, name)))
         yield
 

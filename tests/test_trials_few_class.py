@@ -62,7 +62,7 @@ def test_all_combinations_of_the_paper_are_explained():
 def test_the_metric_applies_only_where_perturbed_images_were_made():
     data = images()
     of = task(data)
-    with pytest.raises(ValueError, match="no reference 'perturbed' for these inputs"):
+    with pytest.raises(ValueError, match="no baseline 'perturbed' for these inputs"):
         METRIC["Few-class Fidelity"](of, torch.rand(6, 144))
     with_images, _ = trial.perturbed(of, data)
     assert METRIC["Few-class Fidelity"](with_images, torch.rand(6, 144)).shape == (6,)

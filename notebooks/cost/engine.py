@@ -311,7 +311,7 @@ forms = {
 def forwards(form, count=batch):
     """So many inputs through the network in a form, in full forwards."""
     runner, precision = forms[form]
-    cost.forward_passes(runner, shown[:batch].to(precision).contiguous(memory_format=torch.channels_last), count)
+    cost.forwards(runner, shown[:batch].to(precision).contiguous(memory_format=torch.channels_last), count)
 
 
 def compile_it():
@@ -329,7 +329,7 @@ def quantise_it():
 
     kinds = get_default_qconfig_mapping(torch.backends.quantized.engine)
     watched = quantize_fx.prepare_fx(copy.deepcopy(known).cpu(), kinds, (calibrating[:1],))
-    cost.forward_passes(watched, calibrating, len(calibrating))
+    cost.forwards(watched, calibrating, len(calibrating))
     forms["int8"] = quantize_fx.convert_fx(watched).to(device), torch.float32
     forwards("int8")
 

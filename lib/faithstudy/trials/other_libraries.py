@@ -28,7 +28,7 @@ class Peer(Metric):
     """A metric of another library.
 
     Attributes:
-        ask: (model, x [B, C, H, W], target [B], maps [B, 1, H, W]) -> B numbers.
+        compute: (model, x [B, C, H, W], target [B], maps [B, 1, H, W]) -> B numbers.
         refuses: why it cannot be asked of an explanation of one image; empty: it can.
     """
 
@@ -59,13 +59,13 @@ class Peer(Metric):
         map_of = segments.spread(attribution.float().to(task.x.device), task.segments.to(task.x.device))
         maps = map_of.view(len(task.x), 1, *task.x.shape[2:])
         with _from_seed(0), torch.inference_mode(False):
-            answers = self.ask(task.model.eval(), task.x.clone(), task.target, maps)
+            answers = self.compute(task.model.eval(), task.x.clone(), task.target, maps)
         value = torch.as_tensor(np.asarray(answers, dtype=np.float64))
         if value.shape != (len(task.x),):
             raise ValueError(f"it gave {tuple(value.shape)} for {len(task.x)} images")
         return stats.MonteCarlo(value, None)
 
-    def forwards(self, features: int) -> int:
+    def forward_passes(self, features: int) -> int:
         """Inputs that it asks a small network about for one explanation of an image of 32 x 32."""
         with torch.random.fork_rng():
             torch.manual_seed(0)
