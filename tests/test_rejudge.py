@@ -23,10 +23,10 @@ import pytest
 import torch
 
 import strange
-from faithlab.claims import Claim
 from faithlab.scores import Scores
-from faithlab.study import kinds as examined
-from faithlab.trials import examination, sizes
+from faithstudy import architectures as examined
+from faithstudy.claims import Claim
+from faithstudy.trials import examination, sizes
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "data" / "results" / "study"
@@ -79,7 +79,7 @@ plain = base
 explainers = dict.fromkeys(architectures, refined.refined(base, samples=1, noise=0.0))""",
     "few-class-fidelity/natural-images": """
 plain = refined.explainers(layer="", background=None, steps=1)
-subject, combinations = space(dataset=f"{data} test"), [*refined.refined(plain, samples=1, noise=0.0)]
+task, combinations = space(dataset=f"{data} test"), [*refined.refined(plain, samples=1, noise=0.0)]
 names = [name for name in plain if name != "Random"]""",
     "few-class-fidelity/perturbations": """
 tests = {"vehicles": space(classes=range(3)), "digits": space(classes=range(2))}""",

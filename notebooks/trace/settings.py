@@ -267,7 +267,7 @@ def own_readout(own, other, metric, reference):
 
 outputs = ("TRACE-p", "TRACE-y", "LeRF - MoRF"), ("TRACE-y", "TRACE-p", Y)
 run.claim(
-    "tr-own-output",
+    "tr-own-readout",
     "Section 5.2, Table 1",
     "TRACE-p is better measured by probabilities, TRACE-y measured by logits.",
     [own_readout(*each, reference) for reference in REFERENCES for each in outputs],
