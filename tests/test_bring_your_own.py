@@ -100,7 +100,7 @@ def test_the_errors_that_the_page_shows_are_those_that_come(page):
 
 
 def test_other_settings_are_taken_where_they_are_named(page):
-    (call,) = re.findall(r'`(METRICS\["SaCo"\]\.given\(reference[^`]*)`', GUIDE.text)
+    (call,) = re.findall(r'`(METRICS\["SaCo"\]\.given\(baseline[^`]*)`', GUIDE.text)
     assert eval(call, page).baseline == "zero"
 
 

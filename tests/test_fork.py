@@ -36,12 +36,12 @@ def test_the_guides_folder_is_that_of_its_command():
 def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone, python, programs):
     (clone / "my_metrics.py").write_text(OWN.holding("python", "# my_metrics.py"))
     additions = {
-        "explainers/gradient.py": (OWN, "gradient-squared"),
-        "zoo/models.py": (GUIDE, "def perceptron"),
-        "zoo/datasets.py": (GUIDE, "def stripes"),
+        "faithlab/explainers/gradient.py": (OWN, "gradient-squared"),
+        "faithstudy/networks/models.py": (GUIDE, "def perceptron"),
+        "faithstudy/data/datasets.py": (GUIDE, "def stripes"),
     }
     for name, (of, added) in additions.items():
-        path = clone / "lib/faithlab" / name
+        path = clone / "lib" / name
         # The guide's imports are what such a file has already.
         body = of.holding("python", added).split("\n\n\n", 1)[1]
         path.write_text(path.read_text(encoding="utf-8") + "\n\n" + body, encoding="utf-8")
