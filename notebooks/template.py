@@ -70,7 +70,7 @@ run = Run("template", globals())
 # ## A network and some digits
 #
 # A network is addressed by its whole recipe. The same recipe is trained once and then comes from the cache. A *task* is
-# the network with the inputs that it is asked about, and what counts as one feature of them: here, patches.
+# the network with its inputs, their classes, and what counts as one feature of them: here, patches.
 
 # %%
 recipe = Recipe(data="mnist", model="cnn3", model_options={"channels": 1}, epochs=3, limit=train, seed=seed)

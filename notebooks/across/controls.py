@@ -98,7 +98,7 @@ controls = {name: Metric(function, source="this page") for name, function in nam
 # ## The trials
 #
 # Order, Chance, Own model, Truth and Repeat, as [](examination) asks them. *Gaming* needs an order of features that a metric likes best,
-# and *Stand-in* something that stands in for removed features; of numbers that remove nothing there is neither.
+# and *Stand-in* a baseline for removed features; of numbers that remove nothing there is neither.
 
 # %% tags=["hide-input"]
 asked = architectures.by_kind([architectures.asked(network, settings) for network in networks])

@@ -195,7 +195,7 @@ Markdown(few * (bool(failing) and drawn < 50) + "*Truth* has a network of its ow
 # %% [markdown]
 # ## And the metrics of other libraries?
 #
-# They are asked as they are, with their own references, draws and settings, and share nothing with the engine but the explanations.
+# They are run as they are, with their own baselines, random subsets and settings, and share nothing with the engine but the explanations.
 
 # %% tags=["hide-input"]
 others = advice[advice["metric"].isin(PEERS)]

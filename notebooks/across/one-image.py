@@ -287,7 +287,7 @@ plots.bets(
 #
 # ## Few-class Fidelity: until the network is undecided
 #
-# What should stand in for a removed pixel? A flat colour is an image, too, and the network has an opinion on it. Few-class
+# Which baseline should replace a removed pixel? A flat colour is an image, too, and the network has an opinion on it. Few-class
 # Fidelity searches, for each image, a blurred copy on which the network is as undecided as can be, and takes the pixels of
 # that. So there are two aims. With the most important pixels replaced, the probability should fall to chance, one in $N$
 # classes, *at once*. With the least important replaced, it should stay at one.

@@ -283,7 +283,7 @@ Markdown("\n".join(lines))
 #
 # No metric of ours fills removed pixels in from their neighbours, as ROAD does {cite:p}`rong2022road`, so that it is not measured
 # here ([](peers) runs that of other libraries). It asks one input a size and draws no subsets: as a curve over sizes it is nearest to AOPC
-# with another reference, and what AOPC saves or loses is to be expected of it.
+# with another baseline, and what AOPC saves or loses is to be expected of it.
 
 
 # %% tags=["hide-input"]

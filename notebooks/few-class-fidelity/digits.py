@@ -78,7 +78,7 @@ run = Run("few-class-fidelity/digits", globals())
 # and the background is black everywhere. What can tell the class lies in the digit's pixels, and in where they end.
 #
 # As in the paper only images that every network gets right are used, for each training by itself. Each gets its perturbed copy for each network, once, as
-# [](perturbations) tells: it is the reference "perturbed" of these images, and the metric asks for it by this name. The noise
+# [](perturbations) tells: it is the baseline "perturbed" of these images, and the metric asks for it by this name. The noise
 # of SG and SG² is chosen on other images: the level with the highest fidelity of BP with SG.
 
 # %% tags=["hide-input"]

@@ -84,7 +84,7 @@ run = Run("few-class-fidelity/natural-images", globals())
 # construction.
 #
 # As in the paper only images that every network gets right are used, for each training by itself. Each gets its perturbed copy once, for all explainers:
-# [](perturbations) tells how. It is the reference "perturbed" of these images, and the metric asks for it by this name. The
+# [](perturbations) tells how. It is the baseline "perturbed" of these images, and the metric asks for it by this name. The
 # noise of SG and SG² is chosen for each network on other images, as its authors ask: the candidate with the highest fidelity
 # of BP with SG. The paper found 10 to 20 %.
 

@@ -17,8 +17,8 @@
 # %% [markdown]
 # # Which image leaves the model undecided?
 #
-# *What should stand in for a removed pixel?* Black, say. But a black image is not an empty answer: the network has never
-# seen one and may be sure that it shows a ship. Few-class Fidelity looks for a better stand-in. For each image it makes 804
+# *Which baseline should replace a removed pixel?* Black, say. But a black image is not an empty answer: the network has never
+# seen one and may be sure that it shows a ship. Few-class Fidelity looks for a better baseline. For each image it makes 804
 # altered copies, and takes the one that is near the image and leaves the network undecided between its classes. This page
 # follows that search (the paper's Figures 1 and 3) and makes it cheaper.
 
@@ -203,7 +203,7 @@ plots.pictures(
 # %% [markdown]
 # ## Out of distribution?
 #
-# What does the network make of other stand-ins? A whole image is replaced by black, by white, by its own mean colour, by a
+# What does the network make of other baselines? A whole image is replaced by black, by white, by its own mean colour, by a
 # blur of fixed width, and by the winner of the search. The first thing to ask is whether the network is undecided. The second
 # is whether it has seen anything like it: the distance to the nearest training images among the network's own features
 # {cite:p}`sun2022ood`, which tells a replaced image from a clean one with some probability. At 0.5 it cannot be told. Half

@@ -15,11 +15,11 @@
 # ---
 
 # %% [markdown]
-# # What decides the ranking: the stand-in, the network or the task?
+# # What decides the ranking: the baseline, the network or the task?
 #
 # *Would black pixels, or a plain blur, have ranked the explainers in the same order?* The paper argues for its perturbed images:
 # they leave the network undecided, and they are near the data. But it does not show what they change. Here the same maps of the
-# same images are judged with five stand-ins, and the five rankings are compared. Then the paper's own answer is put to the
+# same images are judged with five baselines, and the five rankings are compared. Then the paper's own answer is put to the
 # test: that the application decides the ranking, and the architecture does not.
 
 # %% [markdown]
@@ -74,7 +74,7 @@ plots.theme()
 run = Run("few-class-fidelity/references", globals())
 
 # %% [markdown]
-# ## Two tasks, two architectures, five stand-ins
+# ## Two tasks, two architectures, five baselines
 #
 # The tasks are those of [](perturbations): vehicles in three classes, digits in two. On each there are two architectures, a
 # ResNet-9 and a network of three layers, and images that both get right. A removed pixel is replaced by black, by white, by
@@ -108,7 +108,7 @@ for problem, (data, options, test_options, own) in problems.items():
 names = [*stand_ins, "perturbed"]
 
 # %% [markdown]
-# ## The same maps under each stand-in
+# ## The same maps under each baseline
 #
 # *Fidelity* is the paper's equation 1, the mean over the explainers. *Lead* is how far it lies above that of a random order, on the same
 # images. In brackets, here and below: 95 % intervals over the images.
@@ -175,7 +175,7 @@ def of_stand_in(labels):
 under = {name: {"reference": name} for name in names}
 tables.estimates(under, {column: {"column": column} for column in each}, of_stand_in)
 
-# %% mystnb={"figure": {"caption": "The probability of the class while more and more pixels are replaced in the order of BP, the mean over the images with its 95 % interval: a panel for each task and direction, a line for each stand-in. The dashed line is 1/N, where an undecided network ends.", "name": "fc-references-curves"}, "image": {"alt": "Four line charts of replaced share against probability; five lines each, one per stand-in, which end at different heights around a dashed line."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The probability of the class while more and more pixels are replaced in the order of BP, the mean over the images with its 95 % interval: a panel for each task and direction, a line for each baseline. The dashed line is 1/N, where an undecided network ends.", "name": "fc-references-curves"}, "image": {"alt": "Four line charts of replaced share against probability; five lines each, one per baseline, which end at different heights around a dashed line."}} tags=["hide-input"]
 figure = plots.curves(
     scores,
     rows=here,
@@ -192,10 +192,10 @@ figure
 # %% [markdown]
 # ## Five rankings
 #
-# Each stand-in ranks the same combinations of explainer and refinement. The rank correlation of two rankings is 1 where both
+# Each baseline ranks the same combinations of explainer and refinement. The rank correlation of two rankings is 1 where both
 # agree. The last row is the alignment with what is known: the box of the vehicle (IoU), the pixels of the digit (Dice).
 
-# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two stand-ins, and with the alignment to the known box or region; of this build's images, without intervals, which the recorded run has.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five stand-ins and the alignment measure against each other."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Rank correlation (Spearman) between the rankings of the explainers under each two baselines, and with the alignment to the known box or region; of this build's images, without intervals, which the recorded run has.", "name": "fc-references-rankings"}, "image": {"alt": "Two heat maps of rank correlations, one per task: five baselines and the alignment measure against each other."}} tags=["hide-input", "answer"]
 rows = []
 for problem, own in here.items():
     kinds = {name: {**fidelity, "reference": name} for name in names} | {"alignment": {"metric": measure[problem]}}

@@ -82,7 +82,7 @@ run = Run("saco/beyond-vits", globals())
 # %% [markdown]
 # ## Three networks
 #
-# What is a feature, and what stands in for a removed one, depends on the data. Pixels get their image's mean colour, as in the
+# What is a feature, and which baseline replaces a removed one, depends on the data. Pixels get their image's mean colour, as in the
 # paper. The values of a time step get their channels' means over the training series. A word becomes the mask token. Series
 # and texts differ in length; steps and tokens that an input does not have are in no group.
 

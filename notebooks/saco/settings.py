@@ -58,7 +58,7 @@ plots.theme()
 run = Run("saco/settings", globals())
 
 # %% [markdown]
-# The task is a Vision Transformer with test images. Every explanation and every SaCo is about the
+# We evaluate a Vision Transformer on test images. Every explanation and every SaCo is about the
 # class that the network predicts, right or wrong. A removed group of pixels becomes the image's mean colour.
 
 # %% tags=["hide-input"]

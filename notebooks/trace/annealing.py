@@ -62,7 +62,7 @@ run = Run("trace/annealing", globals())
 # %% [markdown]
 # ## The network, its images and their optima
 #
-# The tasks are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their
+# The inputs are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their
 # patches, removed ones set to zero. From here on every search is a matter of look-ups, and the optimum of LeRF − MoRF of the
 # probability, which all searches below look for, is a shortest path through the answers.
 

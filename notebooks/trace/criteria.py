@@ -62,7 +62,7 @@ plots.theme()
 run = Run("trace/criteria", globals())
 
 # %% [markdown]
-# The tasks are images that a small network recognises; their features are square patches.
+# The inputs are images that a small network recognises; their features are square patches.
 
 # %% tags=["hide-input"]
 recipes = [networks.changed(networks.RESNET9, {**training, "seed": s}) for s in training_seeds]

@@ -240,7 +240,7 @@ plots.show(figure)
 # ## Beside Table 1
 #
 # LeRF − MoRF of the probability, mean over the images with its 95 % interval. *Published* are the paper's six ImageNet
-# networks with the zero reference, their mean and, behind ±, their standard deviation over the networks. There are 49 patches
+# networks with the zero baseline, their mean and, behind ±, their standard deviation over the networks. There are 49 patches
 # there and another number here, so the sum has another number of terms: compare the order of the rows, and the last columns.
 # They are the row as a part of the row *TRACE-p*, a ratio of means.
 

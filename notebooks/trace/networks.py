@@ -93,7 +93,7 @@ run = Run("trace/networks", globals())
 # %% [markdown]
 # ## The networks and their images
 #
-# Images are the first that the network recognises, its patches are the features. The blurred reference is as wide as an
+# Images are the first that the network recognises, its patches are the features. The blurred baseline is as wide as an
 # eighth of the image's side.
 
 
@@ -235,7 +235,7 @@ for reference, task in itertools.product(references, more):
 #
 # Sums over other numbers of patches cannot be compared. So the table has the part of TRACE-p that each row reaches, as a
 # ratio of means, with its 95 % interval over the images; of Best-p on photographs of a folder. *Published* are the mean and the
-# standard deviation over the paper's six networks, zero reference. *Lite* are EfficientNets of that name, on photographs.
+# standard deviation over the paper's six networks, zero baseline. *Lite* are EfficientNets of that name, on photographs.
 
 # %% tags=["hide-input"]
 scores = Scores.concat(rows)
@@ -288,8 +288,8 @@ Markdown(
 )
 
 # %% [markdown]
-# Behind those means stand numbers of six networks and three references. Here is each of them as the paper prints it, LeRF − MoRF
-# with 49 patches, beside ours where a network, a reference and a row are the same; our networks that the paper has not come last.
+# Behind those means stand numbers of six networks and three baselines. Here is each of them as the paper prints it, LeRF − MoRF
+# with 49 patches, beside ours where a network, a baseline and a row are the same; our networks that the paper has not come last.
 # A sum has as many terms as there are patches, so that columns are compared by the order of their rows.
 
 # %% tags=["hide-input"]
@@ -409,7 +409,7 @@ tables.styled(pd.DataFrame(shown))
 # ## What reproduced
 #
 # Each claim is judged on the saved scores. A part of it *holds* where the whole interval, and every network's own estimate, lie
-# on the claimed side. The printed numbers are the means of the paper's six networks, by reference. Of TRACE-Greedy-Le the paper
+# on the claimed side. The printed numbers are the means of the paper's six networks, by baseline. Of TRACE-Greedy-Le the paper
 # says it for its ResNet-18 and draws a curve; here it is asked of every network. A network that was asked about photographs of
 # a folder is judged on these, and Best-p stands for TRACE there. A sum has as many terms as there are patches, so
 # that sums over different numbers of them cannot be compared; each part says over how many.

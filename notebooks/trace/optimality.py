@@ -71,7 +71,7 @@ run = Run("trace/optimality", globals())
 # %% [markdown]
 # ## The network and its images
 #
-# The tasks are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their patches, removed ones set
+# The inputs are images that a small network recognises ([how many it does](../networks)). It is asked about every subset of their patches, removed ones set
 # to zero, and both the probability (-p) and the logit (-y) of the class are read off the same answers. From here on every
 # search is a matter of look-ups.
 

@@ -18,7 +18,7 @@
 # # What does it do to put something else in the place of pixels?
 #
 # *Removed pixels must be set to something: zero, a mean colour, a blur.* Whatever it is, the network has never seen such an
-# image. Nothing is searched on this page. Explainers are tested with several references, and patches are removed at random, which
+# image. Nothing is searched on this page. Explainers are tested with several baselines, and patches are removed at random, which
 # explains nothing, with two of them.
 
 # %% [markdown]
@@ -61,7 +61,7 @@ run = Run("trace/references", globals())
 REFERENCES = {**baselines.NAMED, "blur": partial(baselines.blur, sigma=sigma)}
 
 # %% [markdown]
-# The tasks are images that a small network recognises. Three references stand in for what is removed: zero, which is the
+# The inputs are images that a small network recognises. Three baselines replace what is removed: zero, which is the
 # mean colour of the training images, the image's own mean colour, and a blur of the image.
 
 # %% tags=["hide-input"]
@@ -81,9 +81,9 @@ def left(way, **options):
 Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 
 # %% [markdown]
-# ## What explainers say about references (Figure 1)
+# ## What explainers say about baselines (Figure 1)
 #
-# First the usual way. Three explainers are tested pixel by pixel, with three references. Whether the reference matters
+# First the usual way. Three explainers are tested pixel by pixel, with three baselines. Whether the baseline matters
 # depends on whom one asks: that is the paper's case for asking nobody.
 
 # %% tags=["hide-input"]
@@ -98,7 +98,7 @@ for task in chosen:
 by_pixel = Scores.concat(rows)
 run.save(by_pixel, "by_pixel")
 
-# %% mystnb={"figure": {"caption": "Mean probability of the class when pixels are removed, by three explainers and with three references, with 95 % intervals over the images. Solid: least relevant first. Dashed: most relevant first.", "name": "tr-by-pixel"}, "image": {"alt": "Three line charts, one per explainer: share of removed pixels against the probability; a colour for each reference, solid for LeRF and dashed for MoRF."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Mean probability of the class when pixels are removed, by three explainers and with three baselines, with 95 % intervals over the images. Solid: least relevant first. Dashed: most relevant first.", "name": "tr-by-pixel"}, "image": {"alt": "Three line charts, one per explainer: share of removed pixels against the probability; a colour for each baseline, solid for LeRF and dashed for MoRF."}} tags=["hide-input"]
 figure, grid = plt.subplots(1, len(single), figsize=(7.3, 3.2), sharey=True)
 for axes, name in zip(grid, single, strict=True):
     for (number, reference), (way, style) in itertools.product(enumerate(REFERENCES), (("LeRF", "-"), ("MoRF", "--"))):
@@ -113,7 +113,7 @@ plots.show(figure)
 
 
 # %% [markdown]
-# The *spread* of an explainer is how far the areas under its curves with the zero and the blurred reference lie apart, of
+# The *spread* of an explainer is how far the areas under its curves with the zero and the blurred baseline lie apart, of
 # MoRF and of LeRF. The paper prints only the curves. A curve that falls to its floor at once, as one of MoRF can, leaves no room
 # for a spread.
 
@@ -145,8 +145,8 @@ run.claim(
 # ## Random deletion: what the patch size does (Figure 4)
 #
 # Patches are removed at random. Nothing is explained, so what the answer loses is the price of strange images: the smaller
-# the patches, the stranger an image that lacks as many pixels. The blurred reference keeps images more natural, but deletes
-# less. Where the two references agree, features are deleted and the image is not too strange: so the paper argues.
+# the patches, the stranger an image that lacks as many pixels. The blurred baseline keeps images more natural, but deletes
+# less. Where the two baselines agree, features are deleted and the image is not too strange: so the paper argues.
 
 # %% tags=["hide-input"]
 coarsest = segments.count(segments.patches(*chosen[0].x.shape[-2:], max(sides)))
@@ -161,7 +161,7 @@ for task, side, draw in itertools.product(chosen, sides, range(draws)):
 deletion = Scores.concat(rows)
 run.save(deletion, "random_deletion")
 
-# %% mystnb={"figure": {"caption": "Mean probability of the class when patches are removed at random, for several sides of the patches in pixels, under the zero reference, the blurred one, and their difference; with 95 % intervals over the images.", "name": "tr-random-deletion"}, "image": {"alt": "Three line charts: share of removed patches against the probability with the zero reference, with the blurred reference, and the difference; one line for each patch side."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Mean probability of the class when patches are removed at random, for several sides of the patches in pixels, under the zero baseline, the blurred one, and their difference; with 95 % intervals over the images.", "name": "tr-random-deletion"}, "image": {"alt": "Three line charts: share of removed patches against the probability with the zero baseline, with the blurred baseline, and the difference; one line for each patch side."}} tags=["hide-input", "answer"]
 apart = stats.Statistic(lambda blur, zero: blur.mean() - zero.mean(), ({"reference": "blur"}, {"reference": "zero"}))
 panels = {"zero": {"reference": "zero"}, "blur": {"reference": "blur"}, "blur minus zero": {"of": apart}}
 figure, grid = plt.subplots(1, 3, figsize=(7.3, 3.2))

@@ -15,11 +15,11 @@
 # ---
 
 # %% [markdown]
-# # Do the output and the reference matter?
+# # Do the output and the baseline matter?
 #
-# *A deletion metric is a family: probability or logit, one reference or another.* A study of them with some explainers says as
+# *A deletion metric is a family: probability or logit, one baseline or another.* A study of them with some explainers says as
 # much about the explainers. Here the optimum of each setting stands for the setting: what TRACE finds is what that metric wants.
-# [](references) asks without a search what a reference does, [](criteria) whether the most or the least relevant features go first.
+# [](references) asks without a search what a baseline does, [](criteria) whether the most or the least relevant features go first.
 
 # %% [markdown]
 # ## Parameters
@@ -63,7 +63,7 @@ run = Run("trace/settings", globals())
 REFERENCES = {**baselines.NAMED, "blur": partial(baselines.blur, sigma=sigma)}
 
 # %% [markdown]
-# The tasks are images that a small network recognises. Three references stand in for what is removed: zero, which is the
+# The inputs are images that a small network recognises. Three baselines replace what is removed: zero, which is the
 # mean colour of the training images, the image's own mean colour, and a blur of the image. The features are square patches.
 
 # %% tags=["hide-input"]
@@ -76,10 +76,10 @@ for recipe in recipes:
 Markdown(f"{len(chosen[0].x)} images that the network recognises.")
 
 # %% [markdown]
-# ## Probability against logit, and the reference (Table 1)
+# ## Probability against logit, and the baseline (Table 1)
 #
-# TRACE-p maximises LeRF − MoRF of the probability, TRACE-y that of the logit, under each reference anew. Both, and the
-# explainers, are then measured by both. The explanations are the same under all references.
+# TRACE-p maximises LeRF − MoRF of the probability, TRACE-y that of the logit, under each baseline anew. Both, and the
+# explainers, are then measured by both. The explanations are the same under all baselines.
 
 # %% tags=["hide-input"]
 Y = "LeRF - MoRF of logits"
@@ -116,7 +116,7 @@ for task in chosen:
 # %% [markdown]
 # LeRF − MoRF of the probability. *Published* are the means of the paper's six ImageNet networks and, behind ±, their
 # standard deviation over the networks; *this build* is the mean over the images with its 95 % interval. The number of patches
-# differs, so compare the order of the rows and how a row changes with the reference.
+# differs, so compare the order of the rows and how a row changes with the baseline.
 
 # %% tags=["hide-input"]
 scores = Scores.concat(rows)
@@ -144,7 +144,7 @@ beside("LeRF - MoRF", printed)
 # %% tags=["hide-input"]
 beside(Y)
 
-# %% mystnb={"figure": {"caption": "Attainable share of the explainers under three references, mean over the images with its 95 % interval. A reference that hardly mattered would leave the points of a row together. Of the recorded run where there is one.", "name": "tr-references"}, "image": {"alt": "Dot plot: eight explainers, TRACE-y and a random order against the attainable share, three points each for the zero, mean and blurred reference."}} tags=["hide-input", "answer"]
+# %% mystnb={"figure": {"caption": "Attainable share of the explainers under three baselines, mean over the images with its 95 % interval. A baseline that hardly mattered would leave the points of a row together. Of the recorded run where there is one.", "name": "tr-references"}, "image": {"alt": "Dot plot: eight explainers, TRACE-y and a random order against the attainable share, three points each for the zero, mean and blurred baseline."}} tags=["hide-input", "answer"]
 groups, marks = {name: {"reference": name} for name in REFERENCES}, {0: "chance", 1: "TRACE-p"}
 shown = {"metric": optimum.SHARE, "explainer": [*explainers, "Random", "TRACE-y"]}
 plots.dots(summaries.best(run, "scores", scores).table, groups, label="attainable share", marks=marks, **shown)
@@ -162,9 +162,9 @@ tables.prose(pd.DataFrame(said).rename_axis("explainer").reset_index())
 
 
 # %% [markdown]
-# **Are the best orders alike, too?** Equal sums do not make equal orders: what the best order for one reference reaches under
+# **Are the best orders alike, too?** Equal sums do not make equal orders: what the best order for one baseline reaches under
 # another stands in the answer to the page's title. And the paper's argument is that TRACE scores nearly the same under each
-# reference. Which explainers do so as well, by the bar of the claim below? Each is asked under the reference that changes it most
+# baseline. Which explainers do so as well, by the bar of the claim below? Each is asked under the baseline that changes it most
 # from zero. In print: how far the largest score of the paper's ResNet-18 is above the smallest, of the same row.
 
 # %% tags=["hide-input"]
