@@ -1,5 +1,6 @@
-"""A metric alone needs torch and little else; what needs more says what to install."""
+"""faithlab needs torch and little else, but for its explainers; what needs more says what to install."""
 
+import pkgutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import faithlab
 from faithstudy import dependencies, paths
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
@@ -56,8 +58,8 @@ def beyond(*extras: str) -> set[str]:
 
 MISSING = {
     ("faithlab.explainers", "captum"): "explainers",
-    ("faithstudy.networks.training", "deel"): "explainers,study",
-    ("faithstudy", "seaborn"): "explainers,study",
+    ("faithstudy", "deel"): "explainers,study",
+    ("faithstudy.claims", "seaborn"): "explainers,study",
 }
 """By module and by what is absent: the extras that it asks for."""
 
@@ -68,8 +70,10 @@ def done(tmp_path_factory, python) -> dict[object, subprocess.CompletedProcess]:
     reached = set().union(*(dependencies.modules(paths.script(name)) for name in paths.notebooks()))
     imports = sorted(name for name in reached if name.startswith("faith"))
     assert "faithstudy.run" in imports
+    library = [found.name for found in pkgutil.walk_packages(faithlab.__path__, "faithlab.")]
+    thin = [f"import {name}\n" for name in library if not name.startswith("faithlab.explainers")]
     asked = {key: (f"import {key[0]}", {key[1]}) for key in MISSING} | {
-        "a metric": (ASKED, beyond()),
+        "a metric": ("".join(thin) + ASKED, beyond()),
         # What runs the cells is there, in a notebook.
         "all notebooks": ("".join(f"import {name}\n" for name in imports), beyond("book", "peers") - {"ipykernel"}),
     }
@@ -82,7 +86,12 @@ def done(tmp_path_factory, python) -> dict[object, subprocess.CompletedProcess]:
     }
 
 
-def test_a_metric_is_asked_without_any_extra(done):
+def test_the_base_dependencies_are_those_of_the_library():
+    names = {Requirement(line).name for line in PROJECT["dependencies"]}
+    assert names == {"torch", "numpy", "scipy", "pandas", "pyarrow", "tqdm"}
+
+
+def test_faithlab_but_its_explainers_needs_no_extra(done):
     found = done["a metric"]
     assert found.returncode == 0, found.stderr[-2000:]
     assert found.stdout.strip() == "4"

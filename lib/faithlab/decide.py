@@ -6,7 +6,7 @@ the same images with the same random subsets, so that what they share cancels.
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from faithlab import explainers, rng, segments, stats, validation
+from faithlab import rng, segments, stats, validation
 from faithlab.metrics import METRICS, Metric
 from faithlab.stats import sequential
 from faithlab.task import Remembered, Task
 
-Explained = Tensor | str | explainers.Explainer | tuple[str | explainers.Explainer, Mapping[str, Any]]
+Explainer = str | Callable[..., Tensor]
+Explained = Tensor | Explainer | tuple[Explainer, Mapping[str, Any]]
 """Attributions [B, F], or an explainer of `faithlab.explainers`, with its options where it has some."""
 
 UNDECIDED = "undecided"
@@ -210,8 +211,9 @@ def _attribution(one: Explained, part: Task, places: Tensor) -> Tensor:
     if isinstance(one, Tensor):
         return one[places.to(one.device)]
     name, options = one if isinstance(one, tuple) else (one, {})
-    asked = (name, part.model, part.x, part.target, part.segments)
-    return explainers.explain(*asked, images=part.images, **options)
+    from faithlab.explainers import explain  # needs an extra, which attributions do not
+
+    return explain(name, part.model, part.x, part.target, part.segments, images=part.images, **options)
 
 
 def _asked(metric: Metric, part: Task, maps: list[Tensor], names: tuple[str, str]) -> tuple[list[Tensor], int]:
