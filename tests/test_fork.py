@@ -35,15 +35,15 @@ def test_the_guides_folder_is_that_of_its_command():
 @pytest.mark.timeout(900)
 def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone, python, programs):
     (clone / "my_metrics.py").write_text(OWN.holding("python", "# my_metrics.py"))
-    additions = {
-        "faithlab/explainers/gradient.py": (OWN, "gradient-squared"),
-        "faithstudy/networks/models.py": (GUIDE, "def perceptron"),
-        "faithstudy/data/datasets.py": (GUIDE, "def stripes"),
-    }
-    for name, (of, added) in additions.items():
-        path = clone / "lib" / name
+    library = clone / "lib/faithlab"
+    (library / "explainers/my_explainer.py").write_text(OWN.holding("python", "# my_explainer.py"))
+    metric, explainer = GUIDE.holding("python", "import my_metrics").splitlines()
+    with (library / "explainers/__init__.py").open("a") as file:
+        file.write(f"{explainer}\n")
+    for name, added in {"networks/models.py": "def perceptron", "data/datasets.py": "def stripes"}.items():
+        path = clone / "lib/faithstudy" / name
         # The guide's imports are what such a file has already.
-        body = of.holding("python", added).split("\n\n\n", 1)[1]
+        body = GUIDE.holding("python", added).split("\n\n\n", 1)[1]
         path.write_text(path.read_text(encoding="utf-8") + "\n\n" + body, encoding="utf-8")
     copy, *_ = GUIDE.holding("bash", "sed s/template/mine/").splitlines()
     command("bash", "-c", copy, folder=clone)
@@ -75,4 +75,7 @@ def test_a_copy_of_the_template_becomes_a_page_with_all_that_was_added(clone, py
     command(python, "book/build.py", "--profile", "smoke", folder=clone, **own)
     html = (clone / "build/smoke/html/notebooks/mine.html").read_text(encoding="utf-8")
     assert 'id="mine-curves"' in html
-    assert paths.script("template").is_file()
+    (clone / "my_metrics.py").rename(library / "metrics/my_metrics.py")
+    with (library / "metrics/__init__.py").open("a") as file:
+        file.write(f"{metric}\n")
+    command(python, "-c", "from faithlab.metrics import METRICS; METRICS['First feature']", folder=clone)
