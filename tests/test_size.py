@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BUDGETS = {
-    "lib/faithlab": 2528,
+    "lib/faithlab": 2529,
     "lib/faithlab/baselines": 357,
     "lib/faithlab/explainers": 1212,
     "lib/faithlab/metrics": 1436,
@@ -27,7 +27,7 @@ BUDGETS = {
     "lib/faithstudy/trials": 2842,
     "book": 2106,
     "notebooks": 12382,
-    "tests": 26580,
+    "tests": 26581,
 }
 """Code lines at most; `lib/faithlab` and `lib/faithstudy` are the files of the package itself."""
 GUARDS = {"lib/faithlab": 0.16}
