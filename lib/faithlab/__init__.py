@@ -4,11 +4,11 @@ from importlib.util import find_spec
 
 
 def require(extra: str, *modules: str) -> None:
-    """See that what a part of the library needs besides the metrics is installed.
+    """Check that the modules which a part of the library needs beside the base dependencies are installed.
 
     Args:
-        extra: the name under which it is installed.
-        modules: that it needs.
+        extra: the extra, or extras, that installs them.
+        *modules: their names.
 
     Raises:
         ModuleNotFoundError: one is missing; the message says how to install it.

@@ -1,4 +1,4 @@
-"""The study: data, networks, trials and claims on `faithlab`, and what turns notebooks into a book."""
+"""The study on `faithlab`: data, networks, meta-evaluation tests, claims, and what turns notebooks into a book."""
 
 from faithlab import require
 
