@@ -78,8 +78,8 @@ def details(recipe, keys):
     if recipe.mask_exactly:
         words.append("exactly that share")
     if recipe.orders:
-        network = next((key for key in keys if recipe.orders.name.startswith(key)), "")
-        words.append(recipe.orders.name.removeprefix(f"{network}-").rpartition("-")[0])
+        network = next((key for key in keys if recipe.orders.startswith(key)), "")
+        words.append(recipe.orders.removeprefix(f"{network}-").rpartition("-")[0])
     return words
 
 

@@ -552,8 +552,11 @@ RECIPES = [
     ({"epoch": 2}, "a recipe has no epoch; it has augment, batch, data"),
     ({1: 2}, "a recipe has no 1; it has augment, batch, data"),
     ({1: 2, "a": 3}, "a recipe has no 1, a; it has augment, batch, data"),
-    ({"orders": 1}, "orders of a recipe: expected Orders of faithstudy.networks.training, or None, but got 1"),
-    ({"start": "mine"}, "start of a recipe: expected Recipe of faithstudy.networks.training, or None, but got 'mine'"),
+    ({"orders": 1}, "orders of a recipe: expected text, or null, but got 1"),
+    (
+        {"start": "mine"},
+        "start of a recipe: expected Recipe of faithstudy.networks.training, or None, but got 'mine'",
+    ),
     ({"fold": 3}, "fold of a recipe: expected a list of whole numbers, each at least 0, such as (0, 2), or null, but"),
     ({"fold": [1]}, "fold of a recipe: expected two whole numbers, such as [0, 2], but got [1]"),
     ({"fold": [3, 2]}, "expected a fold (i, k) with 0 <= i < k, but got (3, 2)"),

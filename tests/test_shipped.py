@@ -20,7 +20,7 @@ from faithstudy import run as results
 from faithstudy.data import cache, datasets
 from faithstudy.data.sets import ImageSet, TextSet
 from faithstudy.networks import models, origins, shipped, training
-from faithstudy.networks.training import Orders, Recipe, trained
+from faithstudy.networks.training import Recipe, trained
 from faithstudy.trials import roar
 
 LABELS = torch.arange(24) % 3
@@ -114,7 +114,7 @@ def test_the_facts_say_what_it_is_and_where_it_was_trained(repository):
     assert facts["key"] == RECIPE.key() == network.path.stem
     assert facts["sha256"] == hashlib.sha256(network.path.read_bytes()).hexdigest()
     assert facts["bytes"] == network.path.stat().st_size
-    assert (facts["source"], facts["commit"], facts["dirty"]) == (RECIPE.code(), COMMIT, "false")
+    assert (facts["commit"], facts["dirty"]) == (COMMIT, "false")
     assert (facts["torch"], facts["device"], facts["cpu"]) == (torch.__version__, "cpu", origins.processor())
     assert (facts["licence"], facts["start"], facts["retrained"]) == ("Apache-2.0", None, [])
     rounding = facts["rounding"]
@@ -131,7 +131,7 @@ def test_a_process_says_that_its_network_shipped(repository, monkeypatch):
     trained(dataclasses.replace(RECIPE, seed=1), "cpu")
     one, other = origins.used()
     assert one["shipped"] is True
-    for name in ("sha256", "source", "commit", "torch", "device", "cpu", "date"):
+    for name in ("sha256", "commit", "torch", "device", "cpu", "date"):
         assert one[name] == facts[name]
     assert one["dirty"] is False
     assert "shipped" not in other
@@ -165,7 +165,7 @@ def test_weights_that_are_not_those_that_were_committed_are_an_error(change, sai
         ("[]", "it has no key, recipe, "),
         ("3", "argument of type 'int' is not "),
         ("{", "Expecting property name"),
-        ("{}", "it has no key, recipe, sha256, source, layers, commit, seconds"),
+        ("{}", "it has no key, recipe, sha256, commit, seconds"),
     ],
 )
 def test_facts_that_cannot_be_are_an_error(text, said, repository):
@@ -175,7 +175,7 @@ def test_facts_that_cannot_be_are_an_error(text, said, repository):
         trained(RECIPE, "cpu")
 
 
-@pytest.mark.parametrize("lost", ["source", "seconds", "layers", "commit", "sha256", "recipe", "key"])
+@pytest.mark.parametrize("lost", ["seconds", "commit", "sha256", "recipe", "key"])
 def test_a_network_that_ships_without_a_fact_is_an_error(lost, repository, steps):
     path = shipping(RECIPE).path.with_suffix(".json")
     facts = json.loads(path.read_text())
@@ -215,25 +215,6 @@ def test_a_folder_in_the_place_of_a_file_of_the_cache_is_noticed_before_training
     assert not steps
     place.rmdir()
     trained(RECIPE, "cpu")
-    assert len(steps) == 3
-
-
-@pytest.mark.parametrize("what", ["code", "layers"])
-def test_other_code_is_told_once_and_trains_nothing(what, repository, monkeypatch, steps, caplog):
-    recipe = dataclasses.replace(RECIPE, seed={"code": 10, "layers": 11}[what])
-    shipping(recipe)
-    network = trained(recipe, "cpu")
-    assert not caplog.records
-    if what == "code":
-        monkeypatch.setattr(Recipe, "code", lambda recipe: "other")
-    else:
-        monkeypatch.setattr(training, "layers", lambda recipe: "other")
-    for _ in range(2):
-        assert same(trained(recipe, "cpu"), network)
-    (told,) = [record.getMessage() for record in caplog.records]
-    assert f"{recipe.key()} ships with the repository and is used as it is" in told
-    assert COMMIT[:9] in told
-    assert f"make retrain NAME={recipe.key()}" in told
     assert len(steps) == 3
 
 
@@ -311,49 +292,24 @@ TUNED = dataclasses.replace(RECIPE, start=RECIPE, rate=0.0, mask_share=0.1)
 
 
 def test_fine_tuning_starts_from_the_weights_that_ship(repository, steps):
-    before = training.weights(TUNED)
     network = shipping(RECIPE)
     original = trained(RECIPE, "cpu")
-    assert training.weights(TUNED) != before  # what was tuned from the unrounded weights is another network
     tuned = trained(TUNED, "cpu")
     assert len(steps) == 6
     for one, other in zip(tuned.parameters(), original.parameters(), strict=True):
         assert torch.equal(one, other)
     _, about = training.kept(training.weights(TUNED))
     assert about["start"] == network.facts["sha256"]
-    assert TUNED.source() != TUNED.code() == about["code"]
 
 
-def test_a_companion_says_what_it_started_from_and_is_held_to_its_own_code(repository, caplog):
+def test_a_companion_says_what_it_started_from(repository):
     trained(TUNED, "cpu")  # and the original before it, which does not ship yet
-    unrounded = training.weights(TUNED)
-    original = ship.add(training.weights(RECIPE))
-    companion = ship.add(unrounded)
+    original, companion = (ship.add(training.weights(recipe)) for recipe in (RECIPE, TUNED))
     assert companion.facts["start"] == {"key": RECIPE.key(), "sha256": None}
-    trained(TUNED, "cpu")
-    assert not caplog.records
-    for path in (companion.path, companion.path.with_suffix(".json")):
+    for path in (companion.path, companion.path.with_suffix(".json"), training.weights(TUNED)):
         path.unlink()
     trained(TUNED, "cpu")
     assert ship.add(training.weights(TUNED)).facts["start"] == {"key": RECIPE.key(), "sha256": original.facts["sha256"]}
-    trained(TUNED, "cpu")
-    assert not caplog.records
-
-
-def test_orders_of_a_network_that_ships_follow_from_its_file(repository, monkeypatch):
-    def ordered():
-        return roar.ordered(RECIPE, RECIPE, "input-x-gradient")
-
-    before, network = ordered(), shipping(RECIPE)
-    rounded = ordered()
-    assert rounded.name == before.name
-    assert rounded.source != before.source
-    monkeypatch.setattr(Recipe, "code", lambda recipe: "other")
-    monkeypatch.setattr(Recipe, "source", lambda recipe: "other")
-    assert ordered() == rounded  # the file is as it was
-    shipped.update(network, sha256="other")
-    monkeypatch.setattr(shipped.Shipped, "weights", lambda network: trained(RECIPE, "cpu", ships=False).state_dict())
-    assert ordered().source != rounded.source
 
 
 def test_nothing_is_explained_for_a_retrained_network_that_ships(repository, monkeypatch, steps):
@@ -372,7 +328,7 @@ def test_nothing_is_explained_for_a_retrained_network_that_ships(repository, mon
 
 OTHERS = {
     "all defaults": RECIPE,
-    "start, fold and orders": dataclasses.replace(TUNED, fold=(0, 2), orders=Orders("some", "source")),
+    "start, fold and orders": dataclasses.replace(TUNED, fold=(0, 2), orders="some"),
     "nested options": dataclasses.replace(RECIPE, data_options={"share": 0.2}, precision="bfloat16", limit=5),
 }
 
@@ -488,6 +444,8 @@ def test_a_network_is_trained_anew_in_a_cache_of_its_own_and_compared(repository
     assert found["commit"] == COMMIT
     assert shipped.find(RECIPE.key()).facts["retrained"] == [found]
     assert "shipped and anew: accuracy" in capsys.readouterr().out
+    ship.retrain(RECIPE.key())
+    assert len(steps) == 9  # anew, whatever an earlier call has left
 
 
 def test_a_companion_is_trained_anew_from_the_original_that_ships(repository, steps):
@@ -517,7 +475,7 @@ def some(tmp_path, monkeypatch):
     def make(count: int | None, profile: str = "quick") -> list[Recipe]:
         recipes = networks.resnets(profiles.resolve(PAGE, profile))
         for recipe in recipes[:count]:
-            facts = dict.fromkeys(("recipe", "sha256", "source", "layers", "commit", "seconds"), "")
+            facts = dict.fromkeys(("recipe", "sha256", "commit", "seconds"), "")
             (tmp_path / f"{recipe.key()}.json").write_text(json.dumps({"key": recipe.key(), **facts}))
         return recipes
 
@@ -553,6 +511,7 @@ SHIPPED = paths.root() / "data" / "networks"
 def test_every_network_of_this_repository_is_whole_and_says_where_it_comes_from(monkeypatch):
     monkeypatch.setenv("FAITHLAB_NETWORKS", str(SHIPPED))
     every = shipped.every()
+    assert len(every) >= 112
     assert {path.stem for path in SHIPPED.glob("*.safetensors")} == {network.path.stem for network in every}
     assert sum(network.path.stat().st_size for network in every) < 60e6
     sums = {network.facts["key"]: network.facts["sha256"] for network in every}
@@ -564,3 +523,11 @@ def test_every_network_of_this_repository_is_whole_and_says_where_it_comes_from(
         assert (len(facts["commit"]), facts["dirty"], facts["licence"]) == (40, "false", ship.LICENCE)
         if facts["start"] and facts["start"]["sha256"]:
             assert sums.get(facts["start"]["key"]) == facts["start"]["sha256"], "it started from another file"
+
+
+@pytest.mark.parametrize("name", networks.RECIPES)
+def test_the_recipes_of_the_study_keep_their_keys(name, monkeypatch):
+    """A changed recipe is another network: ship what it trains. Changed code that trains needs a new `version`."""
+    monkeypatch.setenv("FAITHLAB_NETWORKS", str(SHIPPED))
+    for recipe in networks.pair(networks.RECIPES[name], 0, tuning=networks.TUNED[name]).values():
+        assert shipped.find(recipe.key()) is not None

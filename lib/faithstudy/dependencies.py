@@ -111,7 +111,7 @@ def _versions(modules: Iterable[str]) -> list[str]:
 
 def _trains(name: str) -> set[str]:
     function = profiles.needs(name).trains or ""
-    return _reached({"faithstudy.networks.training", f"faithlab.{function}".rpartition(".")[0]})
+    return _reached({"faithstudy.networks.training", f"faithstudy.{function}".rpartition(".")[0]})
 
 
 def networks(name: str, parameters: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ change, and what a notebook needs to run::
       pretrained: networks   # the parameter that names pretrained networks; they are fetched before it runs, too
       alone: true            # nothing else runs beside it (timings)
       memory: 8000           # megabytes, for a scheduler
-      trains: zoo.folds.degraded  # function below faithlab: parameters -> recipes of its networks
+      trains: networks.folds.degraded  # function below faithstudy: parameters -> recipes of its networks
       jobs: {paper: 5}       # so many jobs train them before it runs; else it trains them itself
       parts: {paper: 100}    # so many jobs ask about its images before it runs, where it says `run.by_images`
       shares: f-fidelity/other  # it uses networks of that notebook, and does not start before they are trained
@@ -56,8 +56,7 @@ class Needs:
         pretrained: the parameter with the name or the names of pretrained networks, see `study.weights`.
         alone: nothing else may run beside it.
         memory: megabytes to ask a scheduler for.
-        trains: `room.module.function` below `faithlab` that gives the recipes of its networks (`module.function`: of
-            `faithstudy`), see `study.train`.
+        trains: `module.function` below `faithstudy` that returns the recipes of its networks, see `faithstudy.train`.
         jobs: profile -> number of jobs that train these networks before it runs.
         parts: profile -> number of blocks of images that it asks about, a job each, see
             `faithstudy.run.Run.by_images`.

@@ -15,7 +15,7 @@ from faithlab.scores import Scores
 from faithlab.stats import Estimate, summary
 from faithstudy.data import datasets
 from faithstudy.networks import models
-from faithstudy.networks.training import Orders, Recipe
+from faithstudy.networks.training import Recipe
 from faithstudy.parameters import rule, written
 from faithstudy.tables import share
 
@@ -105,7 +105,7 @@ RECIPES = {recipe.model: recipe for recipe in (RESNET9, VIT, BILSTM, LSTM)}
 """By network: how it is trained."""
 
 _PLAIN = Recipe(data="", model="", epochs=1)
-_UNTOLD = {"mask_channels": (1,), "fold": ((0, 2),)}
+_UNTOLD = {"mask_channels": (1,), "fold": ((0, 2),), "orders": ("name",)}
 """By field: a value of the type that no default tells."""
 
 _ELSEWHERE = {
@@ -148,10 +148,10 @@ def changed(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
 
 def _field(name: str, default: Any, value: Any) -> Any:
     """The value of a field of a recipe, if it can be that."""
-    if kind := {"orders": Orders, "start": Recipe}.get(name):
-        if not isinstance(value, kind | None):
-            said = f"expected {kind.__name__} of faithstudy.networks.training, or None"
-            raise ValueError(f"{name} of a recipe: {said}, but got {written(value)}")
+    if name == "start":
+        if not isinstance(value, Recipe | None):
+            said = "expected Recipe of faithstudy.networks.training, or None"
+            raise ValueError(f"start of a recipe: {said}, but got {written(value)}")
         return value
     try:
         found = rule(name, default, (getattr(_PLAIN, name), *_UNTOLD.get(name, ()))).checked(value)

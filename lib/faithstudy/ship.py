@@ -115,8 +115,6 @@ def add(file: Path) -> shipped.Shipped:
         "recipe": dataclasses.asdict(recipe),
         # A start without a checksum is that of the training itself, before any rounding.
         "start": recipe.start and {"key": recipe.start.key(), "sha256": about.get("start") or None},
-        "source": about.get("code", about["source"]),
-        "layers": training.layers(recipe),
         **{name: about[name] for name in _ABOUT},
         "seconds": float(about["seconds"]),
         "parameters": sum(p.numel() for p in exact.parameters() if p.requires_grad),  # others do not ship
@@ -146,6 +144,7 @@ def retrain(key: str, keep: bool = False) -> dict:
     recipe = Recipe.read(network.facts["recipe"])
     one = training.trained(recipe)
     with _private_cache():
+        cache.remove(training.weights(recipe))  # of an earlier call; a training that was killed is resumed
         other = training.trained(recipe, ships=False)
         _, about = training.kept(training.weights(recipe))
     found = {name: about[name] for name in _ABOUT} | {"seconds": float(about["seconds"])}

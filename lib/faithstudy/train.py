@@ -23,9 +23,9 @@ def recipes(name: str, parameters: Mapping[str, Any]) -> list:
     """
     named = profiles.needs(name).trains
     if not named:
-        raise ValueError(f"notebooks/profiles.yml does not say what {name} trains. Add  trains: room.module.function.")
+        raise ValueError(f"notebooks/profiles.yml does not say what {name} trains. Add  trains: module.function.")
     module, function = named.rsplit(".", 1)
-    return getattr(importlib.import_module(f"faithlab.{module}"), function)(parameters)
+    return getattr(importlib.import_module(f"faithstudy.{module}"), function)(parameters)
 
 
 def waiting(name: str, parameters: Mapping[str, Any], parts: int) -> list[int]:

@@ -434,16 +434,14 @@ publish(
 
 
 _MADE: dict[str, Callable[..., LabelledSet]] = {}
-_FROM: dict[str, str] = {}
 
 
-def register(name: str, make: Callable[..., LabelledSet], *, of: str | None = None) -> None:
+def register(name: str, make: Callable[..., LabelledSet]) -> None:
     """Make a set known that is not published as such, but made or read by a function.
 
     Args:
         name: for `load` and `faithstudy.networks.training.Recipe`.
         make: takes the split, "train" or "test", and the options of the set; the same ones make the same set.
-        of: the published set that it is made from, which `make` loads.
 
     Raises:
         ValueError: there is a set of this name.
@@ -451,8 +449,6 @@ def register(name: str, make: Callable[..., LabelledSet], *, of: str | None = No
     if name in names():
         raise ValueError(f"there is a data set {name!r}; choose another name")
     _MADE[name] = make
-    if of is not None:
-        _FROM[name] = of
 
 
 def names() -> tuple[str, ...]:
@@ -491,22 +487,6 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     if COLLECTIONS[name].kind is TextSet:
         return _texts(name, split, **options)
     return _published(name, split, **options)
-
-
-def makers(name: str) -> tuple[tuple[Callable, ...], tuple[object, ...]]:
-    """What makes a set of its stored arrays: functions and classes, and facts, for keys of what is trained on it.
-
-    A set that `load` does not know has none.
-    """
-    if name in _MADE:
-        code, facts = makers(_FROM.get(name, ""))
-        return (_MADE[name], *code), facts
-    if name not in COLLECTIONS:
-        return (), ()
-    known = COLLECTIONS[name]
-    code = (_texts if known.kind is TextSet else _published, known.kind)
-    named = (known.classes,) if callable(known.classes) else ()
-    return (*code, *named), (known.mean, known.std, known.checksums, *(() if named else known.classes))
 
 
 def _published(name: str, split: str, **options: object) -> LabelledSet:
@@ -660,9 +640,9 @@ def _check_places(name: str, module: ModuleType, options: Mapping[str, object]) 
 
 
 # Sets that are made on the way, from others or from files of the reader's own, and take options.
-register("colored-mnist", _colored, of="mnist")
-register("colored-mnist-halves", _halves, of="mnist")
-register("cifar10-vehicles", _vehicles, of="cifar10")
+register("colored-mnist", _colored)
+register("colored-mnist-halves", _halves)
+register("cifar10-vehicles", _vehicles)
 register("imagenet-folder", _imagenet_folder)
 register("imagenet-vehicles", _imagenet_vehicles)
 register("ct-contrast", _ct_contrast)

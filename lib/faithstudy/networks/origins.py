@@ -25,14 +25,13 @@ def use(kind: str, name: str, **facts: object) -> None:
 def used() -> list[dict[str, object]]:
     """Every network that this process has loaded, and every set of orders, in the order of their first use.
 
-    Of kind "network", trained by `faithstudy.networks.training`, name is the recipe's key, source the key of the code
-    that trained it (`faithstudy.networks.lineage`) and sha256 that of the file; commit, dirty, torch, device, cpu, date
-    and seconds are of its training, not of this process; shipped is true of one that came with the repository. Kind
-    "orders", of ROAR, is likewise: source is the key of the code that explained, sha256 is of their first file. Of kind
+    Of kind "network", trained by `faithstudy.networks.training`, name is the recipe's key and sha256 that of the file;
+    commit, dirty, torch, device, cpu, date and seconds are of its training, not of this process; shipped is true of one
+    that came with the repository. Kind "orders", of ROAR, is likewise: sha256 is of their first file. Of kind
     "pretrained", by others, source says where the weights come from, and sha256 is of the weights in their order.
 
     Returns:
-        A dictionary each, of plain values that JSON can hold: kind, name, source and sha256, and what else is known.
+        A dictionary each, of plain values that JSON can hold: kind, name and sha256, and what else is known.
     """
     return [dict(entry) for entry in _USED.values()]
 

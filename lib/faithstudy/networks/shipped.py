@@ -28,7 +28,7 @@ from faithstudy.networks import origins
 VARIABLE = "FAITHLAB_NETWORKS"
 """The environment variable that names the folder; set to nothing, no network ships."""
 
-_FACTS = ("key", "recipe", "sha256", "source", "layers", "commit", "seconds")
+_FACTS = ("key", "recipe", "sha256", "commit", "seconds")
 """What a JSON file says at least: whoever loads a network asks for it."""
 
 _log = logging.getLogger(__name__)

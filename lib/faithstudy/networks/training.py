@@ -1,8 +1,8 @@
 """Trained networks by their full recipe: the same recipe is trained once, and any change of it is another network.
 
-Some ship with the repository, see `faithstudy.networks.shipped`, and are never trained here. Of the others any change
-of the code that trains them makes another network, too: weights are kept under the keys of their recipe and of their
-source, see `faithstudy.networks.lineage`.
+Some ship with the repository, see `faithstudy.networks.shipped`, and are never trained here. The others are kept in the
+cache, by the key of their recipe alone. Code that trains other weights from the same fields needs a new
+`Recipe.version`.
 
 Training is resumable: after every epoch the state is written beside the weights, and a killed run goes on from there
 to the same weights that an uninterrupted one reaches, because each epoch draws from a generator of its own.
@@ -10,7 +10,6 @@ to the same weights that an uninterrupted one reaches, because each epoch draws 
 
 import copy
 import dataclasses
-import functools
 import hashlib
 import io
 import json
@@ -33,7 +32,7 @@ from faithlab import engine, masks, rng
 from faithlab import segments as segment_maps
 from faithstudy.data import cache, datasets
 from faithstudy.data.sets import LabelledSet
-from faithstudy.networks import degradation, lineage, models, origins, shipped
+from faithstudy.networks import degradation, models, origins, shipped
 
 _BLOCKS = 1  # seed of the blocks
 _log = logging.getLogger(__name__)
@@ -53,19 +52,6 @@ def _cycle(steps: int) -> Callable[[int], float]:
 _OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 _SCHEDULES = {"constant": _constant, "cycle": _cycle}
 """Number of steps -> the factor on the peak learning rate at each step."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Orders:
-    """Stored orders of the features of each training example, see `keep_orders`.
-
-    Attributes:
-        name: identifies everything that the orders follow from, but for the code.
-        source: the key of the code that made them, see `faithstudy.networks.lineage`.
-    """
-
-    name: str
-    source: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,12 +76,14 @@ class Recipe:
         mask_channels: only the first so many channels are masked, as in the public code of F-Fidelity, whose masks
             reach one; None: all.
         mask_exactly: every example loses that fraction, as in the public code of F-Fidelity, not up to it.
-        orders: ROAR: stored orders of each training example's features, see `keep_orders`; every time an example is
-            seen it lacks the first features of its order, a share drawn uniformly from 0 to 1. None: whole.
+        orders: ROAR: the name of stored orders of each training example's features, see `keep_orders`. Every time an
+            example is seen it lacks the first features of its order, a share drawn uniformly from 0 to 1. None: whole.
         start: the recipe whose weights training starts from (fine-tuning); None: fresh weights.
         precision: "float32" or "bfloat16" (mixed, by autocast, where the device computes it natively: elsewhere it
             would be imitated, nine times slower on a processor with AVX2 than the float32 that is taken there).
         seed: of fresh weights, order, augmentation and masks.
+        version: of the code that trains. Raise it in a recipe whose fields now lead to other weights; never change the
+            default, which keys leave out.
     """
 
     data: str
@@ -115,10 +103,11 @@ class Recipe:
     mask_share: float = 0.0
     mask_channels: int | None = None
     mask_exactly: bool = False
-    orders: Orders | None = None
+    orders: str | None = None
     start: "Recipe | None" = None
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0
+    version: int = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.mask_share <= 1:
@@ -142,47 +131,27 @@ class Recipe:
             TypeError: a field that recipes do not have.
         """
         values = dict(values)
-        for name, kind in {"fold": tuple, "orders": lambda orders: Orders(**orders), "start": cls.read}.items():
+        for name, kind in {"fold": tuple, "orders": _orders_name, "start": cls.read}.items():
             if values.get(name) is not None:
                 values[name] = kind(values[name])
         return cls(**values)
 
     def key(self) -> str:
-        """A name for the network: data set, network, and a hash of the whole recipe; not of the code that trains it."""
+        """A name for the network: data set, network, and a hash of the fields that differ from their defaults."""
         text = json.dumps(self._choices(), sort_keys=True)
         return f"{self.data}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-    def source(self) -> str:
-        """The key of what trains it here: the code of its steps, network and data, its start and its orders.
-
-        A start that ships counts by the checksum of its file.
-        """
-        return self._follows(self.start and self.start.origin())
-
-    def code(self) -> str:
-        """As `source`, but whatever ships counts by the code that would train it."""
-        return self._follows(self.start and self.start.code())
-
-    def origin(self) -> str:
-        """What its weights follow from: the checksum of the file where it ships, else its `source`."""
-        found = shipped.find(self.key())
-        return found.facts["sha256"] if found else self.source()
-
-    def _follows(self, start: str | None) -> str:
-        optimiser = f"{_OPTIMISERS[self.optimiser].__module__}.{_OPTIMISERS[self.optimiser].__qualname__}"
-        code, facts = datasets.makers(self.data)
-        entries = (_train, _SCHEDULES[self.schedule], models.find(self.model), *code)
-        before = (start, self.orders and self.orders.source)
-        return lineage.of(entries, recipe=self, facts=(*before, optimiser, *facts)).key
 
     def _choices(self) -> dict:
         """What differs from the defaults: a field that is added later leaves the names of older weights alone."""
         chosen = {
             f.name: getattr(self, f.name) for f in dataclasses.fields(self) if getattr(self, f.name) != _default(f)
         }
-        if self.orders:
-            chosen["orders"] = self.orders.name
         return chosen | ({"start": self.start._choices()} if self.start else {})
+
+
+def _orders_name(orders: str | Mapping) -> str:
+    """The name of orders, which older files hold with a hash of the code that made them."""
+    return orders if isinstance(orders, str) else orders["name"]
 
 
 def _default(field: dataclasses.Field):
@@ -213,20 +182,8 @@ def trained(recipe: Recipe, device: torch.device | str | None = None, *, ships: 
 
 def _shipped(recipe: Recipe) -> tuple[dict[str, Tensor], dict[str, str]] | None:
     """The weights that ship for a recipe, and where they come from."""
-    if (found := shipped.find(recipe.key())) is None:
-        return None
-    if (found.facts["source"], found.facts["layers"]) != (recipe.code(), layers(recipe)):
-        _say_that_code_differs(recipe.key(), found.facts["commit"])
-    return found.weights(), found.facts | {"shipped": True}
-
-
-@functools.cache
-def _say_that_code_differs(key: str, commit: str) -> None:
-    _log.warning(
-        "%s ships with the repository and is used as it is; the code here is not that of commit %.9s, which trained "
-        "it. make retrain NAME=%s tells how far apart the networks are",
-        *(key, commit, key),
-    )
+    found = shipped.find(recipe.key())
+    return found and (found.weights(), found.facts | {"shipped": True})
 
 
 def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -243,8 +200,6 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
         about = {
             "recipe": json.dumps(dataclasses.asdict(recipe), default=str),
             "key": recipe.key(),
-            "source": recipe.source(),
-            "code": recipe.code(),
             "start": start.facts["sha256"] if start else "",
             "device": diary.device,
             "precision": precision,
@@ -269,28 +224,14 @@ def _overrun(recipe: Recipe) -> bool:
 
 
 def weights(recipe: Recipe) -> Path:
-    """The file of the cache that holds the weights of a recipe, whether it is there or not.
-
-    Its name says the recipe, and the source together with the network's layers: they may change with another package.
-    """
-    code = hashlib.sha256(f"{recipe.source()}\n{_described(recipe)}".encode()).hexdigest()[:16]
-    return cache.folder() / "weights" / f"{recipe.key()}-{code}.safetensors"
+    """The file of the cache that holds the weights of a recipe, whether it is there or not."""
+    return cache.folder() / "weights" / f"{recipe.key()}.safetensors"
 
 
 def kept(path: Path) -> tuple[dict[str, Tensor], dict[str, str]] | None:
     """The tensors of a file of the cache and where they come from; None: it is not there, or not whole."""
     content = cache.verified(path)
     return None if content is None else _read(path, content)
-
-
-def layers(recipe: Recipe) -> str:
-    """A key of the layers of a recipe's network: they may change with another package."""
-    return hashlib.sha256(_described(recipe).encode()).hexdigest()[:16]
-
-
-def _described(recipe: Recipe) -> str:
-    with torch.device("meta"):
-        return str(models.build(recipe.model, **recipe.model_options))
 
 
 def blocks(count: int, k: int) -> Tensor:
@@ -352,41 +293,39 @@ def accuracy_of(recipe: Recipe, examples: int | None = None) -> float:
     return accuracy(trained(recipe), datasets.load(recipe.data, "test", **recipe.data_options).take(slice(examples)))
 
 
-def keep_orders(orders: Orders, make: Callable[[slice], Tensor], count: int, block: int = 2000) -> None:
+def keep_orders(name: str, make: Callable[[slice], Tensor], count: int, block: int = 2000) -> None:
     """Store an order of the features of each training example, for `Recipe.orders`; what is stored is not made again.
 
     Args:
-        orders: must identify everything that they follow from.
+        name: must identify everything that the orders follow from.
         make: a slice of the training split -> the order of its examples, [n, F] int64, first to be removed first.
         count: number of examples.
         block: examples made and stored at a time. A killed run goes on after the last whole block.
     """
     for start in range(0, count, block):
-        path = _orders_path(orders, start)
+        path = _orders_path(name, start)
 
         def write(path: Path = path, start: int = start) -> None:
             began = time.perf_counter()
             order = make(slice(start, min(start + block, count)))
-            about = {"key": orders.name, "source": orders.source, "device": _device(order.device)}
+            about = {"key": name, "device": _device(order.device)}
             _write(path, {"order": order.to("cpu", torch.int32)}, about, time.perf_counter() - began)
 
         _, about = cache.once(path, write, partial(_read, path))
         if start == 0:
-            _use("orders", orders.name, about)
+            _use("orders", name, about)
 
 
-def _orders_path(orders: Orders, start: int) -> Path:
-    return cache.folder() / "orders" / f"{'-'.join(filter(None, (orders.name, orders.source)))}.{start}.safetensors"
+def _orders_path(name: str, start: int) -> Path:
+    return cache.folder() / "orders" / f"{name}.{start}.safetensors"
 
 
-def _stored_orders(orders: Orders, count: int) -> Tensor:
+def _stored_orders(name: str, count: int) -> Tensor:
     """The orders of the first `count` training examples, [count, F] int32."""
     parts, found = [], 0
     while found < count:
-        if (content := kept(_orders_path(orders, found))) is None:
-            raise ValueError(
-                f"the orders {orders.name!r} hold {found} examples, not {count}; make them with keep_orders"
-            )
+        if (content := kept(_orders_path(name, found))) is None:
+            raise ValueError(f"the orders {name!r} hold {found} examples, not {count}; make them with keep_orders")
         parts.append(content[0]["order"])
         found += len(parts[-1])
     return torch.cat(parts)[:count]
@@ -435,11 +374,7 @@ def _without_first(x: Tensor, order: Tensor, counts: Tensor, features: Tensor, a
 
 
 class _Diary:
-    """What training leaves on its way: a bar on the screen, and the state from which a killed run goes on.
-
-    It decides nothing. `_train` is handed one, so that it is no part of the code that trains, see
-    `faithstudy.networks.lineage`.
-    """
+    """A bar on the screen while training, and the state from which a killed run goes on."""
 
     def __init__(self, recipe: Recipe, device: torch.device, path: Path):
         self.path = path
@@ -610,7 +545,7 @@ def _read(path: Path, content: bytes) -> tuple[dict[str, Tensor], dict[str, str]
 
 def _use(kind: str, name: str, about: dict[str, str]) -> None:
     """Note for the provenance of a page that these tensors are used."""
-    names = ("source", "sha256", "commit", "torch", "device", "cpu", "date")
+    names = ("sha256", "commit", "torch", "device", "cpu", "date")
     known = {name: about.get(name) or None for name in names}
     dirty = {"true": True, "false": False}.get(about.get("dirty", ""))
     ships = {"shipped": True} if about.get("shipped") else {}

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from faithlab import masks
 from faithlab.engine import native_precision
-from faithlab.explainers import explain, find
+from faithlab.explainers import explain
 from faithstudy.data import datasets
 from faithstudy.data.sets import LabelledSet
-from faithstudy.networks import lineage, shipped, training
+from faithstudy.networks import shipped, training
 from faithstudy.trials.tasks import Chosen
 
 
@@ -55,11 +55,10 @@ def networks(
     return found
 
 
-def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> training.Orders:
-    """Explain the training examples of a recipe and store the orders of their features, for its `orders`.
+def ordered(recipe: training.Recipe, explained: training.Recipe, explainer: str, **options) -> str:
+    """Explain the training examples of a recipe, store the orders of their features, and return their name.
 
-    They are stored block by block: a killed run goes on from there. Orders of another network's source, or of another
-    explainer's, are other orders; so are those of another file of a network that ships.
+    They are stored block by block: a killed run goes on from there.
 
     Args:
         recipe: how to train. The training examples are explained in its precision, where the device computes
@@ -83,15 +82,12 @@ def _explained(recipe: training.Recipe) -> LabelledSet:
     return datasets.load(recipe.data, "train", **recipe.data_options).take(slice(recipe.limit))
 
 
-def _named(recipe: training.Recipe, explained: training.Recipe, explainer: str, options: dict) -> training.Orders:
-    """What the orders are known by; arguments as in `ordered`."""
+def _named(recipe: training.Recipe, explained: training.Recipe, explainer: str, options: dict) -> str:
+    """The name of the orders; arguments as in `ordered`. A recipe of another `version` has orders of its own."""
     # The recipe's data options are among the options: they may decide what the features are.
     chosen = [explained.key(), explainer, options | recipe.data_options, len(_explained(recipe)), recipe.precision]
-    about = json.dumps(chosen, sort_keys=True)
-    name = f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
-    code, facts = datasets.makers(recipe.data)
-    source = lineage.of((_order, find(explainer), *code), recipe=recipe, facts=(explained.origin(), *facts)).key
-    return training.Orders(name, source)
+    about = json.dumps(chosen + [recipe.version] * (recipe.version > 1), sort_keys=True)
+    return f"{explained.key()}-{explainer}-{hashlib.sha256(about.encode()).hexdigest()[:16]}"
 
 
 def _order(
