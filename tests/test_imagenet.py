@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from faithstudy.data import cache, datasets, formats, imagenet, sources
+from faithstudy.data import cache, datasets, imagenet, sources
 from faithstudy.data.sources import DatasetUnavailable
 
 GENERATOR = np.random.default_rng(0)
@@ -90,15 +90,6 @@ def test_eurosat_has_27_000_pictures_in_two_splits_that_share_none():
     train, test = datasets._eurosat("train"), datasets._eurosat("test")
     assert (len(train), len(test), len({*train, *test})) == (21_600, 5_400, 27_000)
     assert datasets.COLLECTIONS["eurosat"].sources[0].members == {"train": train, "test": test}
-
-
-def test_photographs_of_another_class_or_size_are_refused(tmp_path):
-    for name, size in (("Forest_1.jpg", (64, 64)), ("Forest_2.jpg", (32, 64)), ("Desert_1.jpg", (64, 64))):
-        (tmp_path / name).write_bytes(picture(9, size))
-    with pytest.raises(ValueError, match=r"Forest_2.jpg has shape \(3, 64, 32\), Forest_1.jpg has \(3, 64, 64\)"):
-        formats.photographs([tmp_path / "Forest_1.jpg", tmp_path / "Forest_2.jpg"], ("Forest",))
-    with pytest.raises(ValueError, match=r"Desert_1.jpg does not begin with one of the classes Forest, River"):
-        formats.photographs([tmp_path / "Desert_1.jpg"], ("Forest", "River"))
 
 
 def tiny_archive(train, val):

@@ -30,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line: fetch networks into the cache."""
     parser = argparse.ArgumentParser(prog="python -m faithstudy.weights", description=__doc__)
     parser.add_argument("networks", nargs="+", metavar="NETWORK", help="as faithstudy.networks or timm calls it")
+    from faithstudy.data.cache import CacheUnavailable
     from faithstudy.data.sources import DatasetUnavailable
     from faithstudy.networks import pretrained, transformers, vit_small  # they bring torch
 
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
                 vit_small.BACKBONE.tensors()
             else:
                 transformers.load(network, "imagenet", 1000)
-        except (DatasetUnavailable, ValueError) as error:
+        except (CacheUnavailable, DatasetUnavailable, ValueError) as error:
             print(error, file=sys.stderr)
             return 1
     return 0

@@ -13,6 +13,9 @@ from scipy import ndimage
 from torch import Tensor
 from torch.nn import functional
 
+VERSION = 1
+"""Of the images that `paint` makes: raise it with any change of them, and the cache makes them anew."""
+
 _INK = 0.5  # brightness, as a fraction of full ink, from which a pixel belongs to the digit; so none is dark
 _STEPS = 9  # halvings of the range of zooms: the last is worth a few digit pixels
 _SATURATION = 0.75  # leaves every channel of every colour above 0
@@ -39,16 +42,10 @@ class Options:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        if self.size < 16:
-            raise ValueError(f"size must be at least 16 pixels, in which a digit can be read, not {self.size}")
-        if not 0.05 <= self.share <= 0.5:
-            raise ValueError(
-                f"share must be a fraction between 0.05 and 0.5, so that digits stay legible, not {self.share}"
-            )
-        if self.seed < 0:
-            raise ValueError(f"seed must not be negative, not {self.seed}")
-        if self.limit is not None and self.limit < 1:
-            raise ValueError(f"limit must be at least 1 image, not {self.limit}")
+        within = self.size >= 16 and 0.05 <= self.share <= 0.5 and self.seed >= 0
+        if not within or (self.limit is not None and self.limit < 1):
+            said = "size of at least 16 pixels, share of 0.05 to 0.5, seed from 0 on, and limit from 1 on or None"
+            raise ValueError(f"expected {said}, so that digits can be read, but got {self}")
 
     @property
     def count(self) -> int:
@@ -73,12 +70,7 @@ def paint(digits: Tensor, options: Options, split: str) -> tuple[Tensor, Tensor]
     Returns:
         Images uint8 [N, 3, size, size], black outside the digit and clearly coloured inside, and masks bool
         [N, size, size], True for the digit.
-
-    Raises:
-        ValueError: a digit without ink.
     """
-    if not (digits >= _INK * 255).flatten(1).any(1).all():
-        raise ValueError("a digit is blank: every image must have ink of at least half the full intensity")
     brightness = torch.cat([_zoom(chunk, options) for chunk in digits.split(1000)])  # [N, size, size]
     masks, brightness = _cover(brightness, options.count)
     colours = _colours(len(digits), options.seed, _SPLITS.index(split))  # [N, 3]

@@ -34,7 +34,6 @@ import argparse
 import hashlib
 import json
 import logging
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
@@ -473,8 +472,8 @@ def load(name: str, split: str = "train", **options: object) -> LabelledSet:
     Raises:
         ValueError: unknown name or split, or an option out of range.
         TypeError: an option that the set does not have, or lacks.
-        DatasetUnavailable: no source gave the data, or it could not be stored.
-        CacheUnavailable: there can be no cache folder where it should be.
+        DatasetUnavailable: no source gave the data.
+        CacheUnavailable: it could not be stored.
     """
     if name not in names():
         raise ValueError(
@@ -508,7 +507,8 @@ def fetch(name: str) -> dict[str, Path]:
 
     Raises:
         ValueError: unknown name, or a set that is made from another one.
-        DatasetUnavailable: no source gave the data, or it could not be stored.
+        DatasetUnavailable: no source gave the data.
+        CacheUnavailable: it could not be stored.
     """
     if name not in COLLECTIONS:
         raise ValueError(f"{name!r} cannot be fetched; there are {', '.join(COLLECTIONS)}")
@@ -542,47 +542,32 @@ def _path(name: str, *parts: str) -> Path:
 
 def _stored(name: str, split: str) -> dict[str, Tensor]:
     """Return the tensors of a split from the cache, where they are put first if it has none, or damaged ones."""
-    checksums = COLLECTIONS[name].checksums
-    if (tensors := _read(_path(name, split), checksums[split])) is not None:
-        return tensors
+    checksums, path = COLLECTIONS[name].checksums, _path(name, split)
     whole = cache.folder() / "datasets" / name  # begins the names of its files, so its lock covers them all
-    try:
-        with cache.lock(whole):
-            if (tensors := _read(_path(name, split), checksums[split])) is not None:
-                return tensors  # another job was faster
-            for made, (inputs, labels) in obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
-                content = {"inputs": torch.from_numpy(inputs), "labels": torch.from_numpy(labels)}
-                _write(_path(name, made), content, checksums[made] or fingerprint(inputs, labels))
-                if made == split:
-                    tensors = content
-    except cache.CacheUnavailable as error:
-        raise DatasetUnavailable(f"{name} could not be stored: {error.strerror}.") from error
-    return tensors
+
+    def make() -> None:
+        for made, (inputs, labels) in obtain(name, COLLECTIONS[name].sources, checksums, whole).items():
+            content = {"inputs": torch.from_numpy(inputs), "labels": torch.from_numpy(labels)}
+            _write(_path(name, made), content, checksums[made] or fingerprint(inputs, labels))
+
+    return cache.once(path, make, lambda: _read(path, checksums[split]), whole)
 
 
 def _colored(split: str, **options: object) -> ImageSet:
     """Return colored MNIST from the cache, where it is put first if it has none with these options."""
     _check_options("colored-mnist", colored.Options, options)
-    if "share" not in options:
-        raise TypeError("colored-mnist needs share, the fraction of the image that the digit covers")
     chosen = colored.Options(**options)
-    # The recipe is everything the images follow from: the options, the digits, and the code that paints them.
-    recipe = [asdict(chosen), COLLECTIONS["mnist"].checksums[split], Path(colored.__file__).read_text()]
+    recipe = [asdict(chosen), COLLECTIONS["mnist"].checksums[split], colored.VERSION]
     path = _path("colored-mnist", split, hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:16])
-    if (tensors := _read(path)) is None:
+
+    def make() -> None:
         digits = load("mnist", split).take(slice(chosen.limit))
-        try:
-            with cache.lock(path):
-                if (tensors := _read(path)) is None:
-                    inputs, masks = colored.paint(digits.inputs[:, 0], chosen, split)
-                    tensors = {"inputs": inputs, "labels": digits.labels.clone(), "masks": masks}
-                    _write(path, tensors, fingerprint(*(tensor.numpy() for tensor in tensors.values())))
-        except cache.CacheUnavailable as error:
-            raise DatasetUnavailable(f"colored-mnist could not be stored: {error.strerror}.") from error
-    classes = COLLECTIONS["mnist"].classes
-    return ImageSet(
-        tensors["inputs"], tensors["labels"], classes, mean=(0.0,) * 3, std=(1.0,) * 3, masks=tensors["masks"]
-    )
+        inputs, masks = colored.paint(digits.inputs[:, 0], chosen, split)
+        tensors = {"inputs": inputs, "labels": digits.labels.clone(), "masks": masks}
+        _write(path, tensors, fingerprint(*(tensor.numpy() for tensor in tensors.values())))
+
+    tensors = cache.once(path, make, lambda: _read(path))
+    return ImageSet(**tensors, classes=COLLECTIONS["mnist"].classes, mean=(0.0,) * 3, std=(1.0,) * 3)
 
 
 def _halves(split: str, **options: object) -> ImageSet:
@@ -654,7 +639,7 @@ def _write(path: Path, tensors: dict[str, Tensor], checksum: str) -> None:
 
 
 def _read(path: Path, checksum: str | None = None) -> dict[str, Tensor] | None:
-    """Return the tensors of a cached file, or None where there is none or it is damaged (with a warning).
+    """Return the tensors of a cached file, or None where there is none or it is damaged.
 
     A file that has not changed since this process found it whole is not looked through again.
 
@@ -667,23 +652,16 @@ def _read(path: Path, checksum: str | None = None) -> dict[str, Tensor] | None:
         with safe_open(path, "pt") as file:
             tensors = {key: file.get_tensor(key) for key in _ORDER if key in file.keys()}  # noqa: SIM118
             expected = checksum or (file.metadata() or {}).get("sha256")
-    except FileNotFoundError:
-        return None
-    except (OSError, SafetensorError) as error:
-        warnings.warn(f"{path} is damaged ({error}) and will be made again", stacklevel=4)
+    except (OSError, SafetensorError):
         return None
     # The time of its last change is the system's to set, whoever puts the time of its content back.
-    state, now = ((path, expected, *(getattr(of, f"st_{name}") for name in _STATE)) for of in (about, path.stat()))
-    if (state != now or state not in _WHOLE) and fingerprint(
-        *(tensor.numpy() for tensor in tensors.values())
-    ) != expected:
-        warnings.warn(f"{path} was changed (its sha256 is not {expected}) and will be made again", stacklevel=4)
+    state = (path, expected, about.st_ino, about.st_ctime_ns)
+    if state not in _WHOLE and fingerprint(*(tensor.numpy() for tensor in tensors.values())) != expected:
         return None
     _WHOLE.add(state)
     return tensors
 
 
-_STATE = ("dev", "ino", "size", "mtime_ns", "ctime_ns")
 _WHOLE: set[tuple] = set()
 """Files that `_read` has found whole, as they were."""
 

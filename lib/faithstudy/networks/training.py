@@ -8,7 +8,6 @@ Training is resumable: after every epoch the state is written beside the weights
 to the same weights that an uninterrupted one reaches, because each epoch draws from a generator of its own.
 """
 
-import copy
 import dataclasses
 import hashlib
 import io
@@ -16,7 +15,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -192,7 +191,6 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
 
     def make() -> None:
         diary = _Diary(recipe, device, path.with_suffix(".checkpoint"))
-        cache.room(diary.path)
         precision = recipe.precision if engine.native_precision(device) is torch.bfloat16 else "float32"
         with torch.backends.mkldnn.flags(enabled=torch.backends.mkldnn.enabled and not _overrun(recipe)):
             state = _train(dataclasses.replace(recipe, precision=precision), device, diary).state_dict()
@@ -207,7 +205,7 @@ def _made(recipe: Recipe, device: torch.device) -> tuple[dict[str, Tensor], dict
         _write(path, {name: value.contiguous() for name, value in state.items()}, about, diary.seconds())
         cache.remove(diary.path)
 
-    return cache.once(path, make, partial(_read, path))
+    return cache.once(path, make, partial(kept, path))
 
 
 def _overrun(recipe: Recipe) -> bool:
@@ -229,9 +227,15 @@ def weights(recipe: Recipe) -> Path:
 
 
 def kept(path: Path) -> tuple[dict[str, Tensor], dict[str, str]] | None:
-    """The tensors of a file of the cache and where they come from; None: it is not there, or not whole."""
-    content = cache.verified(path)
-    return None if content is None else _read(path, content)
+    """The tensors of a file of the cache and where they come from; None: it is not there, not whole, or another's."""
+    try:
+        tensors = load(content := cache.verified(path) or b"")
+    except SafetensorError:
+        return None
+    size = int.from_bytes(content[:8], "little")  # safetensors reads the header of files only
+    about = json.loads(content[8 : 8 + size]).get("__metadata__", {})
+    about["sha256"] = hashlib.sha256(content).hexdigest()
+    return (tensors, about) if about.get("file") == path.stem else None
 
 
 def blocks(count: int, k: int) -> Tensor:
@@ -311,7 +315,7 @@ def keep_orders(name: str, make: Callable[[slice], Tensor], count: int, block: i
             about = {"key": name, "device": _device(order.device)}
             _write(path, {"order": order.to("cpu", torch.int32)}, about, time.perf_counter() - began)
 
-        _, about = cache.once(path, write, partial(_read, path))
+        _, about = cache.once(path, write, partial(kept, path))
         if start == 0:
             _use("orders", name, about)
 
@@ -374,71 +378,41 @@ def _without_first(x: Tensor, order: Tensor, counts: Tensor, features: Tensor, a
 
 
 class _Diary:
-    """A bar on the screen while training, and the state from which a killed run goes on."""
+    """The state that training leaves after each epoch, from which a killed run goes on."""
 
     def __init__(self, recipe: Recipe, device: torch.device, path: Path):
         self.path = path
         self.device = _device(device)
-        self._recipe, self._on = recipe, device
+        self._on, self._belongs = device, [recipe.key(), f"torch {torch.__version__}"]
         self._began, self._before = time.perf_counter(), 0.0
 
     def seconds(self) -> float:
         """Of training so far, with those of killed runs that it goes on from."""
         return self._before + time.perf_counter() - self._began
 
-    def steps(self, batches: tuple[Tensor, ...], epoch: int) -> Iterator[Tensor]:
-        """The batches of an epoch, with a bar."""
-        title = f"{self._recipe.key()} epoch {epoch + 1}/{self._recipe.epochs}"
-        self._bar = tqdm(batches, desc=title, mininterval=5)
-        return iter(self._bar)
-
-    def loss(self, loss: float) -> None:
-        """Show the loss of the last step."""
-        self._bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-
     def keep(self, epoch: int, **parts) -> None:
         """Write the state of the parts after so many epochs."""
-        state = {name: part.state_dict() for name, part in parts.items()} | {
-            "epoch": epoch,
-            "belongs": self._belongs(),
-            "device": self.device,
-            "seconds": self.seconds(),
-        }
+        state = {name: part.state_dict() for name, part in parts.items()}
+        state |= {"epoch": epoch, "belongs": self._belongs, "device": self.device, "seconds": self.seconds()}
         with cache.write_with_checksum(self.path) as temporary:
             torch.save(state, temporary)
 
     def resume(self, **parts) -> int:
-        """Put the parts into the state that was kept; returns the epochs that it has, 0 where there is none.
-
-        A state that does not fit is thrown away with a word.
-        """
+        """Put the parts into the state that was kept; returns the epochs that it has, 0 where there is none."""
         self._began = time.perf_counter()  # not with the data, nor with the network that it starts from
-        if (content := cache.verified(self.path)) is None:
-            cache.remove(self.path)
+        content = cache.verified(self.path)
+        state = content and torch.load(io.BytesIO(content), map_location=self._on, weights_only=True)
+        if not state or state["belongs"] != self._belongs:
+            if self.path.exists():
+                _log.warning("%s is damaged or of another torch and is not resumed from", self.path)
             return 0
-        fresh = {name: copy.deepcopy(part.state_dict()) for name, part in parts.items()}
-        try:
-            state = torch.load(io.BytesIO(content), map_location=self._on, weights_only=True)
-            if state["belongs"] != self._belongs():
-                raise ValueError(f"it is of {' '.join(state['belongs'])}, not of {' '.join(self._belongs())}")
-            epoch, seconds, before = int(state["epoch"]), float(state["seconds"]), str(state["device"])
-            if not 0 < epoch < self._recipe.epochs:
-                raise ValueError(f"it is after epoch {epoch} of {self._recipe.epochs}")
-            for name, part in parts.items():
-                part.load_state_dict(state[name])
-        except Exception as error:  # whatever it is, training can do without
-            _log.warning("%s cannot be resumed from and is thrown away: %s", self.path, " ".join(str(error).split()))
-            cache.remove(self.path)
-            for name, part in parts.items():
-                part.load_state_dict(fresh[name])
-            return 0
-        self._before = seconds
+        for name, part in parts.items():
+            part.load_state_dict(state[name])
+        self._before = state["seconds"]
+        before = state["device"]
         self.device = before if before.endswith(self.device) else f"{before}, {self.device}"
-        _log.warning("resuming %s after epoch %d of %d", self._recipe.key(), epoch, self._recipe.epochs)
-        return epoch
-
-    def _belongs(self) -> list[str]:
-        return [self.path.stem, f"torch {torch.__version__}"]
+        _log.warning("resuming %s after epoch %d", self._belongs[0], state["epoch"])
+        return state["epoch"]
 
 
 def _train(recipe: Recipe, device: torch.device, diary: _Diary) -> nn.Module:
@@ -469,20 +443,21 @@ def _train(recipe: Recipe, device: torch.device, diary: _Diary) -> nn.Module:
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
     first = diary.resume(network=network, optimiser=optimiser, schedule=schedule)
     for epoch in range(first, recipe.epochs):
-        _epoch(recipe, network, data, orders, optimiser, schedule, epoch, device, diary)
+        _epoch(recipe, network, data, orders, optimiser, schedule, epoch, device)
         if epoch + 1 < recipe.epochs:
             diary.keep(epoch + 1, network=network, optimiser=optimiser, schedule=schedule)
     return network.cpu()
 
 
-def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, device: torch.device, diary) -> None:
+def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, device: torch.device) -> None:
     generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + epoch)
     torch.manual_seed(recipe.seed * 1_000_003 + epoch)  # dropout, where a network has it
     network.train()
     features = data.features()
     order = torch.randperm(len(data), generator=generator)
     mixed = torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16")
-    for index in diary.steps(order.split(recipe.batch), epoch):
+    bar = tqdm(order.split(recipe.batch), desc=f"{recipe.key()} epoch {epoch + 1}/{recipe.epochs}", mininterval=5)
+    for index in bar:
         x, y = data.model_inputs(index).to(device), data.labels[index].to(device)
         if recipe.augment:
             x = _augment(x, generator)
@@ -507,7 +482,7 @@ def _epoch(recipe, network, data, orders, optimiser, schedule, epoch: int, devic
         loss.backward()
         optimiser.step()
         schedule.step()
-        diary.loss(loss.item())
+        bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
 
 
 def _augment(x: Tensor, generator: torch.Generator, shift: int = 4) -> Tensor:
@@ -529,18 +504,6 @@ def _write(path: Path, tensors: dict[str, Tensor], about: dict[str, str], second
     about |= origins.about() | {"file": path.stem, "torch": torch.__version__, "seconds": f"{seconds:.1f}"}
     with cache.write_with_checksum(path) as temporary:
         save_file(tensors, temporary, metadata=about)
-
-
-def _read(path: Path, content: bytes) -> tuple[dict[str, Tensor], dict[str, str]] | None:
-    """The tensors of a file and where they come from; None where the file is another's."""
-    try:
-        tensors = load(content)
-    except SafetensorError:
-        return None
-    size = int.from_bytes(content[:8], "little")  # safetensors reads the header of files only
-    about = json.loads(content[8 : 8 + size]).get("__metadata__", {})
-    about["sha256"] = hashlib.sha256(content).hexdigest()
-    return (tensors, about) if about.get("file") == path.stem else None
 
 
 def _use(kind: str, name: str, about: dict[str, str]) -> None:
