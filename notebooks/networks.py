@@ -20,13 +20,14 @@
 # Which networks does the study explain, how good are they, and would they come out again?
 #
 # A metric is judged on a network, so every machine must explain the same one. These networks were trained once and ship with
-# the repository, in `data/networks`. Training on another processor, or with another number of threads, rounds differently and
-# ends elsewhere. How far training anew on the same kind of processor leads, is told below for those that were.
+# the repository, in `data/networks`. A page finds them by their recipe, which has a version, and compares a checksum. Training on
+# another processor, or with another number of threads, rounds differently and ends in other weights. The section *Trained anew* shows
+# how far.
 #
 # Some networks do not ship, and are trained where a page runs: they are listed at the end. Large
-# networks of other makers are downloaded: EfficientNet-Lite0 is asked on
+# networks of other makers are downloaded: EfficientNet-Lite0 is evaluated on
 # [](f-fidelity/explainers), [](f-fidelity/sizes-of-photographs), [](few-class-fidelity/photographs), [](trace/networks) and, in
-# larger profiles, [](trace/searches) and [](trace/best-orders); the paper's own Vision Transformers are asked by the pages of SaCo where they are given them. Of ViT-S
+# larger profiles, [](trace/searches) and [](trace/best-orders); the pages of SaCo evaluate the paper's own Vision Transformers where they are given them. Of ViT-S
 # the matrices are downloaded, and what was trained for CIFAR-10 ships.
 
 # %% tags=["parameters", "hide-cell"]
@@ -223,7 +224,7 @@ if rows:
         f"{judged['data'].nunique()} data sets. They are right on {of_ends[0]} to {of_ends[1]} of their test examples, the median on "
         f"{judged['accuracy'].median():.0%}"
         + (
-            f"; {roar} more that ship were retrained for ROAR on masked images, which pages ask and do not explain"
+            f"; {roar} more that ship were retrained for ROAR on masked images, which pages evaluate and do not explain"
             if roar
             else ""
         )

@@ -1,4 +1,4 @@
-"""Networks that several notebooks ask; they pass the same numbers here, so that these are trained once.
+"""Networks that several notebooks evaluate; they pass the same numbers here, so that these are trained once.
 
 F-Fidelity compares a pair: one trained as usual, and the same one used to missing features. SaCo explains a small
 Vision Transformer, and a larger one.
