@@ -16,6 +16,8 @@ from faithlab import validation
 Direction = Literal["MoRF", "LeRF"]
 """Which end of an attribution's order goes first: the most relevant features or the least relevant ones."""
 
+_FLIPPED = {"MoRF": False, "LeRF": True}
+
 BUDGET = 1 << 25
 """Elements (bytes) of the keep-masks that a metric makes at a time: sizes and draws are cut into parts of at most this,
 or of one mask per image where that is more. With the orders beside them, a metric's memory is a small multiple of
@@ -35,17 +37,19 @@ def order(attribution: Tensor, present: Tensor | None = None, direction: Directi
         direction: "MoRF", the most relevant first, or "LeRF", the least relevant first.
 
     Raises:
-        ValueError: an attribution that is not [B, F], boolean, NaN or infinite; an input with no feature; an unknown
-            direction.
+        ValueError: an attribution that is not [B, F], boolean, NaN or infinite; an input with no feature.
+
+    >>> order(torch.tensor([[0.1, 0.7, 0.7]]))
+    tensor([[1, 2, 0]])
     """
-    _check_direction(direction)
+    flipped = _FLIPPED[direction]
     validation.attribution(attribution)
     present = validation.present(present, attribution)
     order = attribution.argsort(dim=-1, descending=True, stable=True)
     if present is None:
-        return order if direction == "MoRF" else order.flip(-1)
+        return order.flip(-1) if flipped else order
     order = order.gather(-1, (~present.gather(-1, order)).byte().argsort(dim=-1, stable=True))
-    if direction == "MoRF":
+    if not flipped:
         return order
     features = order.shape[-1]
     # From the last feature that an input has to its first; below zero begin those that it has not.
@@ -53,17 +57,14 @@ def order(attribution: Tensor, present: Tensor | None = None, direction: Directi
 
 
 def check_order(order: Tensor) -> None:
-    """An order of all features of each input, [B, F] int64.
+    """Refuse what is no order of all features of each input, [B, F] int64, for functions that take orders.
 
     Raises:
-        ValueError: another type or shape, or a row that is no permutation of 0..F-1.
+        ValueError: a row that is no permutation of 0..F-1.
     """
-    known = isinstance(order, Tensor) and order.dtype == torch.int64 and order.ndim == 2
-    if not known or not bool((order.sort(-1).values == torch.arange(order.shape[-1], device=order.device)).all()):
-        came = f"{order.dtype} {tuple(order.shape)}" if isinstance(order, Tensor) else type(order).__name__
+    if order.ndim != 2 or (order.sort(-1).values != torch.arange(order.shape[-1], device=order.device)).any():
         raise ValueError(
-            f"expected orders of all features, [images, features] int64, each a permutation of 0..F-1, but got {came}; "
-            "make one of an attribution with faithlab.metrics.trajectory.trajectory or faithlab.masks.order"
+            "expected orders [B, F], each row a permutation of 0..F-1; make them with faithlab.masks.order"
         )
 
 
@@ -79,8 +80,10 @@ def counts(fractions: Tensor, features: int | Tensor) -> Tensor:
     A float32 stands for the decimal number that it prints as: 0.35 of 10 features is 4 of them in any precision.
 
     Raises:
-        ValueError: no fraction, or one outside [0, 1], see `faithlab.validation.fractions`; a negative number of
-            features.
+        ValueError: no fraction, or one outside [0, 1], see `faithlab.validation.fractions`.
+
+    >>> counts([0.05, 0.5, 1], 10)
+    tensor([ 1,  5, 10])
     """
     number = _per_input(features)
     return _half_up(number * validation.fractions(fractions).to(number.device))
@@ -92,9 +95,8 @@ def removable(fractions: Tensor, features: int | Tensor, direction: Direction = 
     Both directions speak of the same top s, that of `counts`: F - s is not the size of the fraction 1 - s / F, which
     rounds halves the other way. In the order of the same direction (see `order`) they are the first ones.
     """
-    _check_direction(direction)
     sizes = counts(fractions, features)
-    return sizes if direction == "MoRF" else _per_input(features).to(sizes) - sizes
+    return _per_input(features).to(sizes) - sizes if _FLIPPED[direction] else sizes
 
 
 def removals(counts: Tensor, features: int | Tensor, alpha: float = 1.0, cap: float | None = None) -> Tensor:
@@ -126,33 +128,14 @@ def _half_up(number: Tensor) -> Tensor:
     return (number + 0.5 + _SLACK).floor().long()
 
 
-def _check_direction(direction: str) -> None:
-    if direction not in ("MoRF", "LeRF"):
-        raise ValueError(
-            f'expected direction "MoRF", most relevant first, or "LeRF", least relevant first, but got {direction!r}'
-        )
-
-
 def _per_input(features: int | Tensor) -> Tensor:
     """Numbers of features as float64, [] or [B, 1]."""
-    if not isinstance(features, Tensor):
-        return torch.tensor(validation.whole("features", features, 0), dtype=torch.float64)
-    if features.is_floating_point() or features.dtype == torch.bool or features.ndim > 1 or bool((features < 0).any()):
-        raise ValueError(
-            f"expected numbers of features, none negative, as integers [B], but got {features.dtype} "
-            f"{tuple(features.shape)}"
-        )
-    number = features.double()
+    number = torch.as_tensor(features, dtype=torch.float64)
     return number[:, None] if number.ndim else number
 
 
 def remove_top(order: Tensor, counts: Tensor) -> Tensor:
-    """Keep all but the first s features of the order: [B, F], sizes [K] or [B, K] -> keep [B, K, F].
-
-    Raises:
-        ValueError: sizes that are no whole numbers, of another shape or, on the CPU, outside 0..F.
-    """
-    _check_counts("sizes", counts, order)
+    """Keep all but the first s features of the order: [B, F], sizes [K] or [B, K] -> keep [B, K, F]."""
     return place(order)[:, None, :] >= counts.to(order.device)[..., None]
 
 
@@ -184,12 +167,7 @@ def group(order: Tensor, groups: int, present: Tensor | None = None) -> Tensor:
 
 
 def remove_each(group: Tensor, groups: int) -> Tensor:
-    """Keep all but one group of features, for each group in turn: [B, F], K groups -> keep [B, K, F].
-
-    Raises:
-        ValueError: fewer than one group.
-    """
-    groups = validation.whole("groups", groups, 1)
+    """Keep all but one group of features, for each group in turn: [B, F], K groups -> keep [B, K, F]."""
     return group[:, None, :] != torch.arange(groups, device=group.device)[:, None]
 
 
@@ -213,12 +191,7 @@ def remove_from_top(
 
     Returns:
         keep [B, N, K, F] bool.
-
-    Raises:
-        ValueError: counts or removals that are no whole numbers or of other shapes, on the CPU outside 0..F or more
-            removals than counts; seed or identities that are no whole numbers.
     """
-    _check_removals(counts, removals, order)
     features = order.shape[-1]
     # Numbers of their own: a degraded explanation, a noisy one and a random one have seeds, too.
     stream = counter.stream("subsets", seed)
@@ -253,7 +226,7 @@ def remove_apart_from_top(
 
     Sizes that share a random order err in the same direction. Here a size shuffles it once more, in a way that belongs
     to the count s alone: the mean over sizes is known better from as many draws, and explainers still share their
-    subsets at each size. Arguments, result and errors as there.
+    subsets at each size. Arguments and result as there.
     """
     return remove_from_top(order, counts, removals, seed=seed, images=images, draws=draws, apart=True)
 
@@ -264,40 +237,12 @@ def remove_each_from_top(
     """Keep all but each of the first s features with probability removals / s, so that their number varies.
 
     What the public code of F-Fidelity does where its paper has a subset of exact size; see `remove_from_top` for the
-    arguments, the result and the errors.
+    arguments and the result.
     """
-    _check_removals(counts, removals, order)
     chance = removals.double() / counts.double().clamp(min=1)  # [K] or [B, K]
     drawn = counter.uniform(counter.stream("subsets", seed), images, draws, order.shape[-1])  # [B, N, F]
     kept = remove_top(order, counts)[:, None]  # [B, 1, K, F]
     return kept | (drawn[:, :, None, :] >= chance.to(order.device)[..., None, :, None])
-
-
-def _check_counts(name: str, counts: Tensor, order: Tensor) -> None:
-    integers = isinstance(counts, Tensor) and counts.dtype in (torch.int64, torch.int32)
-    if not integers or not (counts.ndim == 1 or (counts.ndim == 2 and len(counts) == len(order))):
-        came = f"{counts.dtype} {tuple(counts.shape)}" if isinstance(counts, Tensor) else repr(counts)
-        raise ValueError(
-            f"expected {name} as integers [K] or [{len(order)}, K], but got {came}; make them of fractions with "
-            "faithlab.masks.counts"
-        )
-    # Asked on the CPU only: a GPU would have to be waited for.
-    if counts.device.type == "cpu" and counts.numel() and not 0 <= counts.min() <= counts.max() <= order.shape[-1]:
-        raise ValueError(
-            f"expected {name} from 0 to {order.shape[-1]} features, but got {counts.min()} to {counts.max()}"
-        )
-
-
-def _check_removals(counts: Tensor, removals: Tensor, order: Tensor) -> None:
-    _check_counts("counts", counts, order)
-    _check_counts("removals", removals, order)
-    if counts.shape != removals.shape:
-        raise ValueError(f"expected as many removals as counts {tuple(counts.shape)}, but got {tuple(removals.shape)}")
-    if counts.device.type == "cpu" and bool((removals > counts).any()):
-        raise ValueError(
-            f"expected no more removals than counts, but got {removals.tolist()} of {counts.tolist()}; make them with "
-            "faithlab.masks.removals"
-        )
 
 
 def _last_turn(turns: Tensor, count: Tensor, removal: Tensor) -> Tensor:

@@ -6,12 +6,11 @@ Flood, 2014). Two explainers of one image meet the same draws, so that their dif
 """
 
 import hashlib
+import operator
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
-
-from faithlab import validation
 
 # The constants of SplitMix64, written as the signed numbers that int64 arithmetic wraps to.
 _STEP = -7046029254386353131
@@ -43,13 +42,9 @@ def stream(purpose: str, seed: int) -> int:
     Args:
         purpose: such as "subsets".
         seed: a 64-bit integer; another seed gives another result.
-
-    Raises:
-        ValueError: a seed that is no whole number of 64 bits.
     """
-    validation.whole("seed", seed, -(1 << 63), (1 << 63) - 1)
     start = int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "little", signed=True)
-    return int(_mix(torch.tensor(seed, dtype=torch.int64) * _STEP + start))
+    return int(_mix(torch.tensor(operator.index(seed)) * _STEP + start))
 
 
 def bits(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
@@ -63,16 +58,9 @@ def bits(seed: int, images: Tensor, draws: Tensor, size: int) -> Tensor:
 
     Returns:
         [B, N, F] int64, all 64 bits random; those of one image and draw all differ.
-
-    Raises:
-        ValueError: a seed, identities or a size that are no whole numbers or have another shape.
     """
-    validation.whole("seed", seed, -(1 << 63), (1 << 63) - 1)
-    validation.whole("the number of elements", size, 0)
-    _check_identities("images", images)
-    _check_identities("draws", draws)
     images, draws = images.long(), draws.long().to(images.device)
-    start = _mix(torch.tensor(seed, dtype=torch.int64, device=images.device) * _STEP + _FIRST)
+    start = _mix(torch.tensor(operator.index(seed), device=images.device) * _STEP + _FIRST)
     stream = _mix(_mix(start + images * _STEP)[:, None] + draws * _SECOND)  # [B, N]
     return _mix(stream[..., None] + torch.arange(1, size + 1, device=images.device) * _STEP)
 
@@ -137,24 +125,10 @@ def identities(count: int, images: Tensor | None, device: torch.device) -> Tenso
     """The images' identities, [count] int64: those given, else their positions 0..count-1.
 
     Raises:
-        ValueError: the number of identities is not `count`, or they are no whole numbers.
+        ValueError: not one whole number for each image.
     """
     if images is None:
         return torch.arange(count, device=device)
-    _check_identities("images", images)
-    if images.shape != (count,):
-        raise ValueError(
-            f"expected one identity per image, shape ({count},), but got {tuple(images.shape)}; "
-            "pass the images' indices in their data set"
-        )
+    if images.shape != (count,) or images.is_floating_point():
+        raise ValueError(f"expected images as {count} integers, but got {images.dtype} {tuple(images.shape)}")
     return images.to(device).long()
-
-
-def _check_identities(name: str, identities: Tensor) -> None:
-    known = isinstance(identities, Tensor)
-    if not known or identities.ndim != 1 or identities.dtype not in (torch.int64, torch.int32, torch.int16):
-        came = f"{identities.dtype} {tuple(identities.shape)}" if known else repr(identities)
-        raise ValueError(
-            f"expected the identities of {name} as integers in one dimension, but got {came}; pass their indices, such "
-            "as torch.arange(n)"
-        )

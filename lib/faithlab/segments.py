@@ -10,16 +10,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from faithlab import validation
-
 
 def pixels(height: int, width: int) -> Tensor:
-    """Each pixel is a feature: [H, W], F = H * W, row by row.
-
-    Raises:
-        ValueError: a side below 1, as for the maps below.
-    """
-    _check_sides(height=height, width=width)
+    """Each pixel is a feature: [H, W], F = H * W, row by row."""
     return torch.arange(height * width).view(height, width)
 
 
@@ -29,28 +22,24 @@ def patches(height: int, width: int, size: int) -> Tensor:
     Raises:
         ValueError: `size` does not divide both sides.
     """
-    _check_sides(height=height, width=width, size=size)
     if height % size or width % size:
-        raise ValueError(f"expected a patch size that divides the image sides {height} x {width}, but got {size}")
+        raise ValueError(f"expected a patch size that divides the sides {height} x {width}, but got {size}")
     grid = torch.arange((height // size) * (width // size)).view(height // size, width // size)
     return grid.repeat_interleave(size, 0).repeat_interleave(size, 1)
 
 
 def time_steps(length: int) -> Tensor:
     """Each time step of a series [T, C] is a feature, all its channels together: [T, 1], F = T."""
-    _check_sides(length=length)
     return torch.arange(length).view(length, 1)
 
 
 def values(length: int, channels: int) -> Tensor:
     """Each single value of a series [T, C] is a feature: [T, C], F = T * C."""
-    _check_sides(length=length, channels=channels)
     return torch.arange(length * channels).view(length, channels)
 
 
 def tokens(length: int) -> Tensor:
     """Each token of a text [T] is a feature: [T], F = T."""
-    _check_sides(length=length)
     return torch.arange(length)
 
 
@@ -59,16 +48,14 @@ def count(segments: Tensor) -> int:
 
     Raises:
         ValueError: the map is not int64 or empty, or its numbers are not exactly 0..F-1.
+
+    >>> count(patches(4, 6, 2))
+    6
     """
-    if not isinstance(segments, Tensor) or segments.dtype != torch.int64 or not segments.numel():
-        came = f"{segments.dtype} {tuple(segments.shape)}" if isinstance(segments, Tensor) else type(segments).__name__
-        raise ValueError(f"expected an int64 segment map, but got {came}; build it with faithlab.segments")
-    present = segments.unique()
-    if not torch.equal(present, torch.arange(len(present), device=segments.device)):
-        raise ValueError(
-            "expected a segment map that uses every number 0..F-1, but got numbers "
-            f"{int(present[0])}..{int(present[-1])} with {len(present)} different ones; renumber the segments"
-        )
+    present = segments.unique() if isinstance(segments, Tensor) else torch.empty(0)
+    if present.dtype != torch.int64 or not torch.equal(present, torch.arange(len(present) or 1, device=present.device)):
+        came = f"{segments.dtype} {present.tolist()}" if isinstance(segments, Tensor) else type(segments).__name__
+        raise ValueError(f"expected an int64 segment map of every number 0..F-1, but got {came:.80}; renumber it")
     return len(present)
 
 
@@ -76,27 +63,28 @@ def count_of(segments: Tensor, x: Tensor) -> int:
     """Number of features of a segment map for inputs [B, *S].
 
     Raises:
-        ValueError: a map that does not broadcast to one of them, or as `count`.
+        ValueError: a map that does not broadcast to one input, a map for each input (make a scorer for each), or as
+            `count`.
     """
-    features = count(segments)
-    try:
-        segments.expand(x.shape[1:])
-    except RuntimeError:
-        raise ValueError(
-            f"segments {tuple(segments.shape)} do not broadcast to the shape of one input {tuple(x.shape[1:])}"
-        ) from None
+    features, one = count(segments), x.shape[1:]
+    # A map for each of B inputs passes for one of B channels. Each of its parts begins with 0, and they differ.
+    batched = segments.ndim == x.ndim - 1 > 1 and len(segments) == len(x) and not segments.flatten(1).amin(1).any()
+    if batched and bool((segments != segments[0]).any()):
+        raise ValueError(f"expected one map for all inputs, but got one for each of {len(x)}; score them one by one")
+    sizes = zip(segments.shape[::-1], one[::-1], strict=False)
+    if segments.ndim > len(one) or any(size not in (1, whole) for size, whole in sizes):
+        raise ValueError(f"segments {tuple(segments.shape)} do not broadcast to one input {tuple(one)}")
     return features
 
 
 def spread(features: Tensor, segments: Tensor) -> Tensor:
     """Values per feature to values per element: [..., F] -> [..., *segments.shape].
 
-    Raises:
-        ValueError: another number of values than the map has features, or as `count`.
+    >>> spread(torch.tensor([5, 7]), patches(2, 4, 2))
+    tensor([[5, 5, 7, 7],
+            [5, 5, 7, 7]])
     """
-    if features.shape[-1:] != (number := count(segments),):
-        raise ValueError(f"expected values of the map's {number} features, [..., F], but got {tuple(features.shape)}")
-    return spreading(segments, features.device)(features)
+    return spreading(segments, features.device)(features.unflatten(-1, (count(segments),)))  # F values, or an error
 
 
 def spreading(segments: Tensor, device: torch.device) -> Callable[[Tensor], Tensor]:
@@ -125,32 +113,20 @@ def pool(elements: Tensor, segments: Tensor) -> Tensor:
     of half precision and int64 of integers, which would overflow.
 
     Raises:
-        TypeError: what is no tensor.
-        ValueError: elements that the map does not broadcast to, a mask, complex numbers, or as `count`.
+        ValueError: no real numbers, elements that the map does not broadcast to, or as `count`.
+
+    >>> pool(torch.ones(1, 3, 4, 6), patches(4, 6, 2))
+    tensor([[12., 12., 12., 12., 12., 12.]])
     """
     number = count(segments)
-    if not isinstance(elements, Tensor):
-        raise TypeError(f"expected values as a torch.Tensor, but got {type(elements).__name__}; use torch.as_tensor")
     if elements.dtype == torch.bool or elements.is_complex():
         raise ValueError(f"expected values of real numbers to be summed, but got {elements.dtype}")
     if not elements.is_floating_point():
         elements = elements.long()
     elif elements.dtype != torch.float64:
         elements = elements.float()
-    try:
-        flat = segments.to(elements.device).expand(elements.shape[1:]).flatten()  # [E]
-    except RuntimeError:
-        raise ValueError(
-            f"expected values for the elements of a segment map {tuple(segments.shape)}, [images, ..., "
-            f"{', '.join(map(str, segments.shape))}], but got {tuple(elements.shape)}"
-        ) from None
-    sums = elements.new_zeros(len(elements), number)
-    return sums.index_add_(1, flat, elements.flatten(1))
-
-
-def _check_sides(**sides: int) -> None:
-    for name, side in sides.items():
-        validation.whole(name, side, 1)
+    flat = segments.to(elements.device).expand(elements.shape[1:]).flatten()  # [E]
+    return elements.new_zeros(len(elements), number).index_add_(1, flat, elements.flatten(1))
 
 
 def _patch_size(segments: Tensor) -> int | None:
