@@ -124,7 +124,7 @@ def scorer(
             raise TypeError(f"expected {name} as a function, such as those of faithlab.{name}s, but got {given!r}")
     x, target, segments = x.detach().resolve_conj().resolve_neg(), target.clone(), segments.clone()
     features = segment_maps.count_of(segments, x)
-    stand_in = stand_in_of(baseline, x)
+    stand_in = stand_in_of(baseline, x, segments)
     prepared = preparation.prepared(model, _probe(x, stand_in, segments, batch_size), precision)
     if prepared.classes:
         check_classes(target, prepared.classes)
@@ -414,9 +414,10 @@ def check_classes(target: Tensor, classes: int) -> None:
         )
 
 
-def stand_in_of(baseline: Baseline, x: Tensor) -> Tensor:
+def stand_in_of(baseline: Baseline, x: Tensor, segments: Tensor) -> Tensor:
     """What the baseline gives for inputs [B, *S], as [1 or B, ...] that broadcasts to them."""
-    stand_in = baseline(x.clone())  # which may work in place
+    told = {"segments": segments} if baseline is baselines.mean else {}  # they tell it the layout
+    stand_in = baseline(x.clone(), **told)  # which may work in place
     _check_tensor("what the baseline gives", stand_in)
     stand_in = stand_in.detach()
     shape, one = tuple(stand_in.shape), tuple(x.shape[1:])

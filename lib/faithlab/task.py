@@ -145,7 +145,7 @@ class Task:
         of, whole = self._stand_ins.get(name, (None, None))
         if of is None or not torch.equal(of, self.x):
             of = self.x.clone()
-            whole = engine.stand_in_of(self.baselines[name], of)
+            whole = engine.stand_in_of(self.baselines[name], of, self.segments)
             self._stand_ins[name] = of, whole
         return whole[places] if len(whole) == len(self.x) else whole
 

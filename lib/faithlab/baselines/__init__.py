@@ -6,6 +6,7 @@ the inputs, each of the inputs' size or 1: nothing else can be broadcast to the 
 
 import math
 import operator
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -13,8 +14,8 @@ from torch import Tensor
 from torch.nn.functional import conv2d, pad
 
 LAYOUTS = {2: "BF", 3: "BTC", 4: "BCHW", 5: "BCTHW"}
-"""How inputs of so many dimensions are laid out in this library, a letter for each: B inputs, F features of a table,
-T steps of a series or frames of a video, C channels, H and W rows and columns."""
+"""Default layout of inputs of so many dimensions, a letter for each: B inputs, F features of a table, T steps of a
+series or frames of a video, C channels, H and W rows and columns."""
 
 
 def zero(x: Tensor) -> Tensor:
@@ -22,45 +23,62 @@ def zero(x: Tensor) -> Tensor:
     return x.new_zeros(())
 
 
-def mean(x: Tensor, layout: str | None = None) -> Tensor:
-    """Each input's own mean per channel, the baseline of SaCo: over all dimensions but B and C, which become 1.
+def mean(x: Tensor, layout: str | None = None, segments: Tensor | None = None) -> Tensor:
+    """Mean of each channel of each input, the baseline of SaCo; of a table, mean of each feature over the inputs.
 
-    Tables [B, F] -> [B, 1], series [B, T, C] -> [B, 1, C], images [B, C, H, W] -> [B, C, 1, 1], videos
-    [B, C, T, H, W] -> [B, C, 1, 1, 1].
+    Series [B, T, C] -> [B, 1, C], images [B, C, H, W] -> [B, C, 1, 1], tables [B, F] -> [1, F]. The mean of a table is
+    that of the inputs given; for that of training data give `Task(baselines=NAMED | {"mean": lambda x: data.mean(0)})`.
 
     Args:
         x: floating-point inputs.
-        layout: a letter for each dimension, of which B and C are kept apart. None: that of `LAYOUTS`. Inputs that are
-            laid out otherwise need it, such as series "BCT" or images without a channel "BHW":
-            `functools.partial(baselines.mean, layout="BCT")`.
+        layout: a letter for each dimension, in which B and C, or F, are kept apart, such as "BHW" or, of
+            one-channel series, "BT": `functools.partial(baselines.mean, layout="BT")`. None: that which `segments`
+            tell, else that of `LAYOUTS`.
+        segments: map of the features, see `faithlab.segments`. The dimension that it does not vary over holds the
+            channels: a map [1, T] makes inputs [B, C, T] a series of C channels. `Task` and `scorer` give it.
 
     Raises:
-        ValueError: integers; a layout that does not fit the inputs, or that is not known for so many dimensions.
+        ValueError: integers; a layout that does not fit the inputs or leaves nothing to take the mean over.
+
+    Warns:
+        UserWarning: neither `layout` nor `segments` tells the layout.
+
+    >>> mean(torch.tensor([[1.0, 10.0], [3.0, 30.0]]))
+    tensor([[ 2., 20.]])
     """
     if not x.is_floating_point():
-        picture = x.dtype == torch.uint8 and x.ndim > 2
-        cure = (
-            "these are uint8 images: make them floating point, as the model takes them"
-            if picture
-            else "token ids have no mean, use baselines.token"
-        )
-        raise ValueError(f"the mean is for floating-point inputs, but got {x.dtype}; {cure}")
-    if layout is None:
-        if x.ndim not in LAYOUTS:
-            raise ValueError(
-                f"the layout of inputs {tuple(x.shape)} is not known; say it, such as "
-                'functools.partial(baselines.mean, layout="BCT")'
-            )
-        layout = LAYOUTS[x.ndim]
+        raise ValueError(f"the mean is of floating-point inputs, but got {x.dtype}; for token ids use baselines.token")
+    layout = _layout(x, segments) if layout is None else layout
     if len(layout) != x.ndim or layout[:1] != "B" or len(set(layout)) != len(layout):
         raise ValueError(
-            f"expected a layout of {x.ndim} different letters that begins with B, for inputs {tuple(x.shape)}, but got "
-            f"{layout!r}"
+            f"expected a layout of different letters, B first, for inputs {tuple(x.shape)}, not {layout!r}"
         )
-    others = [dimension for dimension, letter in enumerate(layout) if letter not in "BC"]
-    if not others:
-        raise ValueError(f"a layout {layout!r} leaves nothing to take the mean over")
+    others = [dimension for dimension, letter in enumerate(layout) if letter not in ("F" if "F" in layout else "BC")]
+    if math.prod(x.shape[dimension] for dimension in others) == 1 < x[:1].numel():
+        raise ValueError(f"inputs {tuple(x.shape)}, laid out as {layout}, have no mean; give lambda x: data.mean(0)")
     return x.mean(others, keepdim=True)
+
+
+def _layout(x: Tensor, segments: Tensor | None) -> str:
+    """The layout whose channels are the dimension that a map does not vary over; the default where there are several.
+
+    A map of all elements, such as `faithlab.segments.values`, tells nothing: the default, with a warning.
+    """
+    default = LAYOUTS.get(x.ndim, "B" + "?" * (x.ndim - 1))
+    if segments is None or x.ndim == 2:
+        return default
+    own = segments.view(*[1] * (x.ndim - 1 - segments.ndim), *segments.shape)
+    broadcast = [d for d in range(own.ndim) if own.shape[d] == 1]
+    constant = [d for d in range(own.ndim) if bool((own == own.narrow(d, 0, 1)).all())]
+    channels = [d for d in (broadcast or constant) if len(broadcast or constant) == 1 or default[d + 1] == "C"]
+    if channels:
+        return "B" + "".join("C" if d == channels[0] else letter for d, letter in enumerate("XYZUVW"[: own.ndim]))
+    warnings.warn(
+        f"which dimension of inputs {tuple(x.shape)} holds the channels cannot be told; they are taken for {default}. "
+        'Otherwise give Task(baselines=baselines.NAMED | {"mean": functools.partial(baselines.mean, layout="BCT")})',
+        stacklevel=4,
+    )
+    return default
 
 
 def blur(x: Tensor, sigma: float) -> Tensor:
@@ -70,12 +88,10 @@ def blur(x: Tensor, sigma: float) -> Tensor:
     product of one along the rows and one along the columns: two passes instead of one.
 
     Raises:
-        ValueError: what is no image of floating-point numbers; a sigma that is not positive and finite.
+        ValueError: what is no image; a sigma that is not positive and finite.
     """
-    if x.ndim != 4 or not x.is_floating_point():
-        raise ValueError(f"blur is for floating-point images [B, C, H, W], but got {x.dtype} {tuple(x.shape)}")
-    if not (sigma > 0 and math.isfinite(sigma)):
-        raise ValueError(f"expected a positive sigma in pixels, but got {sigma}")
+    if x.ndim != 4 or not 0 < sigma < math.inf:
+        raise ValueError(f"expected images [B, C, H, W] and a sigma above 0, but got {tuple(x.shape)} and {sigma}")
     reach = min(int(3 * sigma + 0.5), min(x.shape[-2:]) - 1)
     exact = x if x.dtype == torch.float64 else x.float()
     weights = torch.arange(-reach, reach + 1, dtype=exact.dtype, device=x.device)
@@ -92,17 +108,11 @@ def token(x: Tensor, identity: int) -> Tensor:
     """One token, the mask or padding token of a vocabulary, for texts x [B, T] of token ids.
 
     Raises:
-        ValueError: inputs that are no token ids; an identity that is none.
+        ValueError: an identity that is no token id.
     """
-    if x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
-        raise ValueError(f"a token stands in for token ids, integers, but the inputs are {x.dtype}")
-    try:
-        number = operator.index(identity)
-    except TypeError:
-        number = -1
-    if isinstance(identity, bool) or not 0 <= number <= torch.iinfo(x.dtype).max:
-        raise ValueError(f"expected the id of a token, an integer from 0, but got {identity!r}")
-    return torch.full((), number, dtype=x.dtype, device=x.device)
+    if operator.index(identity) < 0:
+        raise ValueError(f"expected the id of a token, an integer from 0, but got {identity}")
+    return x.new_full((), identity)
 
 
 def given(images: Tensor) -> Callable[[Tensor], Tensor]:
@@ -112,24 +122,13 @@ def given(images: Tensor) -> Callable[[Tensor], Tensor]:
         A baseline for exactly these inputs, in this order.
 
     Raises:
-        ValueError: what is no tensor of inputs, or holds NaN; (from the baseline) inputs of another shape, number or
-            kind.
+        ValueError: (from the baseline) inputs of another shape or number.
     """
-    if not isinstance(images, Tensor) or images.ndim < 2:
-        what = f"shape {tuple(images.shape)}" if isinstance(images, Tensor) else type(images).__name__
-        raise ValueError(f"expected a tensor with a stand-in for each input, [B, *S], but got {what}")
-    if images.is_floating_point() and bool(images.isnan().any()):
-        raise ValueError("the stand-ins hold NaN; repair them before scoring")
 
     def baseline(x: Tensor) -> Tensor:
         if x.shape != images.shape:
-            raise ValueError(
-                f"the baseline was made for inputs {tuple(images.shape)}, but got inputs {tuple(x.shape)}; take the "
-                "same images from both"
-            )
-        if x.is_floating_point() != images.is_floating_point():
-            raise ValueError(f"the baseline was made of {images.dtype}, but the inputs are {x.dtype}")
-        return images.to(x)
+            raise ValueError(f"the baseline was made for inputs {tuple(images.shape)}, but got {tuple(x.shape)}")
+        return images.to(x if x.is_floating_point() else x.device)
 
     return baseline
 
