@@ -79,3 +79,24 @@ def test_pooling_what_was_spread_multiplies_by_the_features_sizes(owners, seed):
 def test_pooled_sums_do_not_overflow(dtype):
     elements = torch.full((1, 2000), 100, dtype=dtype)
     assert segments.pool(elements, torch.zeros(2000, dtype=torch.int64)).item() == 200_000
+
+
+def test_a_map_for_each_input_is_refused_where_its_size_fits_the_channels():
+    own = torch.stack([segments.patches(4, 4, 2), segments.patches(4, 4, 2).T, segments.patches(4, 4, 2).flip(0)])
+    with pytest.raises(ValueError, match="expected one map for all inputs, but got one for each of 3"):
+        segments.count_of(own, torch.rand(3, 3, 4, 4))
+    for alike in (own[:1].expand(3, -1, -1), torch.arange(48).view(3, 4, 4)):  # one map; channels apart
+        assert segments.count_of(alike, torch.rand(3, 3, 4, 4)) == segments.count(alike)
+    assert segments.count_of(segments.tokens(4), torch.rand(4, 4)) == 4
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5), (1, 3, 4), (4,), (2, 2, 3, 4)])
+def test_a_map_that_fits_no_input_is_refused(shape):
+    with pytest.raises(ValueError, match="do not broadcast to one input"):
+        segments.count_of(torch.arange(torch.Size(shape).numel()).view(shape), torch.rand(7, 3, 5))
+
+
+def test_values_of_another_map_are_not_spread():
+    for features in (3, 7):
+        with pytest.raises(RuntimeError):
+            segments.spread(torch.rand(2, features), segments.patches(4, 6, 2))

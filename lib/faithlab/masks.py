@@ -63,9 +63,7 @@ def check_order(order: Tensor) -> None:
         ValueError: a row that is no permutation of 0..F-1.
     """
     if order.ndim != 2 or (order.sort(-1).values != torch.arange(order.shape[-1], device=order.device)).any():
-        raise ValueError(
-            "expected orders [B, F], each row a permutation of 0..F-1; make them with faithlab.masks.order"
-        )
+        raise ValueError("expected orders [B, F], each a permutation of 0..F-1; make them with faithlab.masks.order")
 
 
 def place(order: Tensor) -> Tensor:

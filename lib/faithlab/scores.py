@@ -321,11 +321,9 @@ def _block(labels: Mapping[str, Label], images, pairs, values, sizes, errors) ->
     errors = None if errors is None else torch.as_tensor(errors).detach().cpu().float().reshape(len(values), -1)
     shape = (len(values), 1 if sizes is None else len(sizes))
     increasing = all(low < high for low, high in itertools.pairwise((-math.inf, *(sizes or ()), math.inf)))
-    if values.shape != shape or not increasing or (errors is not None and errors.shape != shape):
-        raise ValueError(
-            "expected values [B], or [B, K] at K increasing finite sizes, and errors of their shape, but got values "
-            f"{tuple(values.shape)}, errors {None if errors is None else tuple(errors.shape)} and sizes {sizes}"
-        )
+    shapes = {tuple(values.shape), shape, shape if errors is None else tuple(errors.shape)}
+    if len(shapes) > 1 or not increasing:
+        raise ValueError(f"expected values and errors [B, K] at K increasing finite sizes, not {shapes} at {sizes}")
     hits = values.dtype in (torch.bool, torch.uint8)
     kind, values = values.dtype, values.to(torch.uint8 if hits else torch.float32)
     if not (hits or kind.is_floating_point) or bool(((values > 1) if hits else values.isinf()).any()):
