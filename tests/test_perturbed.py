@@ -307,33 +307,26 @@ def test_all_candidates_of_a_photograph_are_made_at_once_within_the_memory_bound
 # What cannot be
 
 
+def answering(*probabilities: float) -> perturbed.Answer:
+    return lambda images: torch.tensor(probabilities).expand(len(images), -1)
+
+
 @pytest.mark.parametrize("search", [perturbed.scores, perturbed.search])
-class TestBadInput:
-    def test_one_class(self, search):
-        with pytest.raises(ValueError, match=r"at least two classes .* but got 1"):
-            search(IMAGES, lambda images: images.new_ones(len(images), 1))
-
-    def test_a_constant_image(self, search):
-        x = IMAGES.clone()
-        x[1] = 0.25
-        with pytest.raises(ValueError, match=r"1 of 3 images are constant \(first: image 1\).*drop and count them"):
-            search(x, classifier())
-
-    def test_probabilities_that_do_not_sum_to_one(self, search):
-        with pytest.raises(ValueError, match=r"sums are off by up to 0\.2 .*softmax"):
-            search(IMAGES, lambda images: images.new_full((len(images), 2), 0.6))
-
-    def test_numbers_that_are_no_probabilities(self, search):
-        with pytest.raises(ValueError, match=r"the lowest is -1"):
-            search(IMAGES, lambda images: torch.tensor([2.0, -1.0]).expand(len(images), 2))
-
-    def test_nan(self, search):
-        with pytest.raises(ValueError, match=r"answered NaN to .* images"):
-            search(IMAGES, lambda images: images.new_full((len(images), 2), math.nan))
-
-    def test_images_that_are_normalised_already(self, search):
-        with pytest.raises(ValueError, match=r"at least zero, but got -0\.5.*as they are stored"):
-            search(IMAGES - 0.5 - IMAGES.min(), classifier())
+@pytest.mark.parametrize(
+    ("x", "answer", "message"),
+    [
+        (IMAGES, answering(1.0), "the softmax of two or more classes, but got 1"),
+        (IMAGES, answering(0.6, 0.6), r"sums off by 0\.2"),
+        (IMAGES, answering(2.0, -1.0), "the softmax of"),
+        (IMAGES, answering(math.nan, math.nan), "sums off by nan"),
+        (torch.cat([IMAGES[:1], IMAGES[1:] * 0 + 0.25]), answering(0.5, 0.5), r"constant images, but \[1, 2\] of 3"),
+        (IMAGES - 0.5 - IMAGES.min(), answering(0.5, 0.5), r"at least zero and finite, but the lowest is -0\.5"),
+        (IMAGES / 0, answering(0.5, 0.5), "at least zero and finite"),
+    ],
+)
+def test_what_has_no_perturbed_image_is_an_error(search, x, answer, message):
+    with pytest.raises(ValueError, match=message):
+        search(x, answer)
 
 
 def test_a_channel_without_contrast_is_no_trouble():

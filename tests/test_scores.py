@@ -157,10 +157,10 @@ def test_rows_that_are_not_there(labels, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"values": [[1.0, 2.0]], "sizes": [0.1]}, r"values \(1, 2\), errors None and sizes \(0.1,\)"),
+        ({"values": [[1.0, 2.0]], "sizes": [0.1]}, r"not \[\(1, 2\), None\] at \(0.1,\)"),
         ({"values": [[1.0, 2.0]], "sizes": [0.2, 0.1]}, "increasing finite sizes"),
         ({"values": [[1.0]], "sizes": [float("nan")]}, "increasing finite sizes"),
-        ({"values": [1.0], "errors": torch.ones(2)}, r"errors \(1, 2\)"),
+        ({"values": [1.0], "errors": torch.ones(2)}, r"not \[\(1, 1\), \(1, 2\)\] at None"),
         ({"values": [1.0, 2.0], "images": [0]}, r"images as 2 integers, but got torch.int64 \(1,\)"),
         ({"values": [1.0], "images": [0.5]}, "images as 1 integers"),
         ({"values": [1.0, 2.0], "images": [3, 3]}, "1 rows of .*SaCo occur twice"),
@@ -197,7 +197,7 @@ def test_tables_that_do_not_fit_together(other, message):
         ({"value": [[0.5]] * 3}, "not one of value and hits"),
         ({"sizes": [[0.5, 0.1]] * 3, "hits": [[1, 0]] * 3}, "increasing finite sizes"),
         ({"sizes": [[0.1], [0.2], [0.1]]}, "have different sizes"),
-        ({"hits": [[1, 0, 1]] * 3}, r"values \(3, 3\)"),
+        ({"hits": [[1, 0, 1]] * 3}, r"not \[\(3, 3\), None\]"),
         ({"hits": [[1], [0, 1, 0], [1, 1]]}, "hits: expected as many numbers in each of the rows"),
         ({"image": [None, 1, 2]}, "image: expected as many numbers"),
     ],

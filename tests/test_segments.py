@@ -92,7 +92,7 @@ def test_a_map_for_each_input_is_refused_where_its_size_fits_the_channels():
 
 @pytest.mark.parametrize("shape", [(2, 3, 5), (1, 3, 4), (4,), (2, 2, 3, 4)])
 def test_a_map_that_fits_no_input_is_refused(shape):
-    with pytest.raises(ValueError, match="do not broadcast to one input"):
+    with pytest.raises(ValueError, match="do not broadcast to the shape of one input"):
         segments.count_of(torch.arange(torch.Size(shape).numel()).view(shape), torch.rand(7, 3, 5))
 
 

@@ -321,8 +321,8 @@ def _block(labels: Mapping[str, Label], images, pairs, values, sizes, errors) ->
     errors = None if errors is None else torch.as_tensor(errors).detach().cpu().float().reshape(len(values), -1)
     shape = (len(values), 1 if sizes is None else len(sizes))
     increasing = all(low < high for low, high in itertools.pairwise((-math.inf, *(sizes or ()), math.inf)))
-    shapes = {tuple(values.shape), shape, shape if errors is None else tuple(errors.shape)}
-    if len(shapes) > 1 or not increasing:
+    shapes = [tuple(values.shape), None if errors is None else tuple(errors.shape)]
+    if shapes[0] != shape or shapes[1] not in (None, shape) or not increasing:
         raise ValueError(f"expected values and errors [B, K] at K increasing finite sizes, not {shapes} at {sizes}")
     hits = values.dtype in (torch.bool, torch.uint8)
     kind, values = values.dtype, values.to(torch.uint8 if hits else torch.float32)

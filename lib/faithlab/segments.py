@@ -54,7 +54,9 @@ def count(segments: Tensor) -> int:
     """
     present = segments.unique()
     if segments.dtype != torch.int64 or not torch.equal(present.cpu(), torch.arange(len(present) or 1)):
-        raise ValueError(f"expected int64 segments 0..F-1, none unused, not {segments.dtype} {present.tolist()}")
+        raise ValueError(
+            f"expected an int64 map that uses every number 0..F-1, not {segments.dtype} {present.tolist()}"
+        )
     return len(present)
 
 
@@ -72,7 +74,7 @@ def count_of(segments: Tensor, x: Tensor) -> int:
         raise ValueError(f"expected one map for all inputs, but got one for each of {len(x)}; score them one by one")
     sizes = zip(segments.shape[::-1], one[::-1], strict=False)
     if segments.ndim > len(one) or any(size not in (1, whole) for size, whole in sizes):
-        raise ValueError(f"segments {tuple(segments.shape)} do not broadcast to one input {tuple(one)}")
+        raise ValueError(f"segments {tuple(segments.shape)} do not broadcast to the shape of one input {tuple(one)}")
     return features
 
 
