@@ -259,11 +259,8 @@ CALLS = {
         lambda: segments.patches(4, 6, 3),
         "a patch size that divides the sides 4 x 6, but got 3",
     ),
-    "a map with holes": (
-        lambda: segments.count(torch.tensor([0, 1, 3])),
-        r"uses every number 0\.\.F-1, not .* \[0, 1, 3\]",
-    ),
-    "a map of another type": (lambda: segments.count(torch.zeros(3)), r"int64 map .* torch\.float32"),
+    "a map with holes": (lambda: segments.count(torch.tensor([0, 1, 3])), r"0\.\.F-1, but got \[0, 1, 3\]"),
+    "a map of another type": (lambda: segments.count(torch.zeros(3)), r"int64 map .* but got \[0\.0\]"),
     "a correlation of infinities": (
         lambda: stats.pearson(A, A / 0),
         "finite numbers, but got an infinity; drop and count",

@@ -161,10 +161,10 @@ def test_rows_that_are_not_there(labels, message):
         ({"values": [[1.0, 2.0]], "sizes": [0.2, 0.1]}, "increasing finite sizes"),
         ({"values": [[1.0]], "sizes": [float("nan")]}, "increasing finite sizes"),
         ({"values": [1.0], "errors": torch.ones(2)}, r"not \[\(1, 1\), \(1, 2\)\] at None"),
-        ({"values": [1.0, 2.0], "images": [0]}, r"images as 2 integers, but got torch.int64 \(1,\)"),
+        ({"values": [1.0, 2.0], "images": [0]}, r"images as 2 integers of 32 bits, not torch.int64 \[1\]"),
         ({"values": [1.0], "images": [0.5]}, "images as 1 integers"),
-        ({"values": [1.0, 2.0], "images": [3, 3]}, "1 rows of .*SaCo occur twice"),
-        ({"values": [1.0, 2.0], "images": [3, 3], "pairs": [1, 1]}, "occur twice"),
+        ({"values": [1.0, 2.0], "images": [3, 3]}, "1 rows of .*SaCo are there more than once"),
+        ({"values": [1.0, 2.0], "images": [3, 3], "pairs": [1, 1]}, "more than once"),
         ({"values": [float("inf")]}, "none infinite"),
         ({"values": torch.tensor([2], dtype=torch.uint8)}, "hits, 0 or 1"),
         ({"values": torch.tensor([2])}, "but got torch.int64"),
@@ -182,7 +182,7 @@ def test_bad_rows_are_refused(arguments, message):
 
 @pytest.mark.parametrize(
     ("other", "message"),
-    [(of([1.0]), "occur twice"), (of([[1.0]], sizes=[0.5], images=[9]), "differ in sizes"), (of([True]), "as hits")],
+    [(of([1.0]), "more than once"), (of([[1.0]], sizes=[0.5], images=[9]), "differ in sizes"), (of([True]), "as hits")],
 )
 def test_tables_that_do_not_fit_together(other, message):
     with pytest.raises(ValueError, match=message):

@@ -331,8 +331,9 @@ def _block(labels: Mapping[str, Label], images, pairs, values, sizes, errors) ->
     identities = {"images": images} if pairs is None else {"images": images, "pairs": pairs}
     for name, given in identities.items():
         given = identities[name] = torch.as_tensor(given).cpu()
-        if given.shape != shape[:1] or given.dtype == torch.bool or given.is_floating_point():
-            raise ValueError(f"expected {name} as {shape[0]} integers, but got {given.dtype} {tuple(given.shape)}")
+        whole = given.shape == shape[:1] and given.dtype != torch.bool and not given.is_floating_point()
+        if not whole or bool((given.long().abs() >= 2**31).any()):
+            raise ValueError(f"expected {name} as {shape[0]} integers of 32 bits, not {given.dtype} {[*given.shape]}")
     images, pairs = (None if name not in identities else identities[name].long() for name in ("images", "pairs"))
     return _distinct(Block(_labels(labels), images, pairs, values, sizes, errors))
 
@@ -355,7 +356,7 @@ def _distinct(block: Block) -> Block:
         return block  # in order, as most are
     rows = block.images if block.pairs is None else block.images * 2**32 + block.pairs
     if twice := len(rows) - len(rows.unique()):
-        raise ValueError(f"{twice} rows of {_named(block.labels)} occur twice; tell them apart by draw or pairs")
+        raise ValueError(f"{twice} rows of {_named(block.labels)} are there more than once; give each a draw or pair")
     return block
 
 

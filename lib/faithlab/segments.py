@@ -54,9 +54,7 @@ def count(segments: Tensor) -> int:
     """
     present = segments.unique()
     if segments.dtype != torch.int64 or not torch.equal(present.cpu(), torch.arange(len(present) or 1)):
-        raise ValueError(
-            f"expected an int64 map that uses every number 0..F-1, not {segments.dtype} {present.tolist()}"
-        )
+        raise ValueError(f"expected an int64 map that uses every number 0..F-1, but got {present.tolist()}")
     return len(present)
 
 
