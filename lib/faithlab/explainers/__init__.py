@@ -1,6 +1,7 @@
-"""Explainers by name, families by file. Every one returns an attribution per feature, [B, F]."""
+"""Explainers by name, families by file. Each gives an attribution per feature, [B, F]."""
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -14,18 +15,17 @@ require("explainers", "captum", "skimage", "timm", "torchvision")
 
 
 class Explainer(Protocol):
-    """How relevant each element of some inputs is to their target's logit: any function with these arguments.
+    """The relevance of each element of some inputs for their target's logit: any function with these arguments.
 
     Args:
-        model: in eval mode, inputs [n, *S] to logits [n, C]; `explain` puts back what an explainer changes of it.
+        model: in eval mode, with frozen weights, inputs [n, *S] to logits [n, C]; a copy that belongs to the explainer.
         x: inputs [n, *S].
         target: [n] int64, the class that is explained.
         images: [n] int64, identities of the inputs, which random numbers belong to, see `faithlab.rng`.
-        **options: what else it can be told, by name and with a default.
+        **options: by name and with a default.
 
     Returns:
-        A number for each element, [n, *S] or broadcastable to it, as [n, 1, H, W] for images; higher = more relevant,
-        NaN where it has nothing to say.
+        A number for each element, [n, *S] or broadcastable to it, as [n, 1, H, W] for images; higher = more relevant.
     """
 
     def __call__(self, model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options: Any) -> Tensor:
@@ -36,9 +36,18 @@ _EXPLAINERS: dict[str, Explainer] = {}
 
 
 def register(name: str) -> Callable[[Explainer], Explainer]:
-    """Make an explainer available to `explain` under a name."""
+    """Make an explainer available to `explain` under a name. A second one of that name replaces it, with a warning.
+
+    Raises:
+        ValueError: (when an explainer is added) the name of one of faithlab's own.
+    """
 
     def add(explainer: Explainer) -> Explainer:
+        old = _EXPLAINERS.get(name)
+        if old and old.__module__.startswith(__name__) and old.__module__ != explainer.__module__:
+            raise ValueError(f"{name!r} is an explainer of faithlab's own; register yours under another name")
+        if old:
+            warnings.warn(f"the explainer {name!r} is replaced by another one", stacklevel=2)
         _EXPLAINERS[name] = explainer
         return explainer
 
@@ -51,7 +60,7 @@ def names() -> list[str]:
 
 
 def find(name: str | Explainer) -> Explainer:
-    """The explainer of a name; one that is not registered, such as those of `faithlab.explainers.refine`, as it is.
+    """The explainer of a name; an explainer itself, such as those of `faithlab.explainers.refine`, as it is.
 
     Raises:
         KeyError: no explainer of that name.
@@ -64,17 +73,23 @@ def find(name: str | Explainer) -> Explainer:
 
 
 def gradable(x: Tensor) -> Tensor:
-    """A copy of inputs that asks for gradients.
+    """A copy of inputs that requires gradients."""
+    return x.detach().clone().requires_grad_()
+
+
+def layer_of(model: nn.Module, name: str) -> nn.Module:
+    """The layer of a model by its name, such as "encoder.embedding".
 
     Raises:
-        ValueError: integers, which have none.
+        ValueError: no such layer.
     """
-    if not x.is_floating_point():
+    try:
+        return model.get_submodule(name.replace("_orig_mod.", ""))  # as it is called in a compiled model
+    except AttributeError:
+        known = ", ".join(child for child, _ in model.named_children())
         raise ValueError(
-            f"a gradient needs floating-point inputs, but got {x.dtype}; token ids are explained on their embeddings, "
-            "by the explainers whose names end in -embedding"
-        )
-    return x.detach().clone().requires_grad_()
+            f"the model has no layer {name!r}; pass layer= the name of the one to explain by (its children: {known})"
+        ) from None
 
 
 def explain(
@@ -86,67 +101,67 @@ def explain(
     *,
     images: Tensor | None = None,
     batch_size: int = 128,
-    trusted: bool = False,
     **options,
 ) -> Tensor:
     """The attribution of each feature to the target's logit.
 
+    The model is left as it was: explainers work on a copy of it, so several threads may explain one model.
+
     Args:
         name: one of `names()`, or an explainer itself.
-        model: maps inputs [n, *S] to logits [n, C], each row from its input alone. It is explained in eval mode, and
-            left as it was.
+        model: maps inputs [n, *S] to logits [n, C], each row from its input alone. It is explained in eval mode.
         x: inputs [B, *S], finite, on the model's device.
         target: [B] int64, the class whose logit is explained.
         segments: which elements form one feature; an explainer's values are summed over a feature's elements.
-        images: [B] identities of the images, for explainers that draw random numbers; None: 0..B-1. Torch's own
-            generators are left as they were.
+        images: [B] identities of the images, for explainers that draw random numbers; None: 0..B-1.
         batch_size: inputs explained at once. The result does not depend on it.
-        trusted: the model's answers to these inputs were found in order a moment ago, and are not looked at again.
         **options: of the explainer.
 
     Returns:
-        [B, F] float32, higher = more relevant; NaN where an explainer has nothing to say.
+        [B, F] float32, higher = more relevant.
 
     Raises:
         KeyError: no explainer of that name.
         TypeError: no module, or no tensors.
-        ValueError: inputs, target or segments that do not fit, a model that the explainer cannot explain (see also
-            `faithlab.explainers.gate`), or an explainer whose result does not fit the input.
+        ValueError: inputs, target or segments that do not fit, a model whose outputs are no logits or differ from
+            evaluation to evaluation or with the batch, and an explainer's result that does not fit the input or holds
+            NaN or infinite numbers.
 
     Warns:
-        UserWarning: the model's answers look like probabilities.
+        UserWarning: the model's outputs look like probabilities.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(4, 2, bias=False))
+    >>> _ = nn.init.ones_(model[1].weight)
+    >>> x, target = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), torch.tensor([1])
+    >>> explain("input-x-gradient", model, x, target, segment_maps.pixels(2, 2))
+    tensor([[1., 2., 3., 4.]])
     """
     explainer = find(name)
     features = gate.check_inputs(model, x, target, segments, batch_size)
-    # Ordinary tensors, also where the caller is in inference mode: nothing has a gradient there.
-    with torch.inference_mode(False), gate.left_alone(model, x.device), gate.said_plainly():
+    identities = rng.identities(len(x), images, x.device)
+    if not len(x):
+        return torch.zeros(0, features, device=x.device)
+    parts = []
+    # Ordinary tensors also where the caller is in inference mode, in which nothing has a gradient.
+    with torch.inference_mode(False), gate.private(model, x.detach()) as model:
         x, segments = x.detach(), segments.to(x.device)
-        identities = rng.identities(len(x), images, x.device)
-        parts = [torch.zeros(0, features, dtype=torch.float32, device=x.device)]
-        if len(x) and not trusted:
-            gate.check_answers(model, x, target)
-        for part in torch.arange(len(x), device=x.device).split(batch_size) if len(x) else ():
-            relevance = explainer(model, x[part], target[part], identities[part], **options)
-            n, *shape = x[part].shape
-            # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
-            if relevance.shape[:1] != (n,) or relevance.ndim != x.ndim or not _broadcasts(relevance.shape[1:], shape):
-                raise ValueError(
-                    f"explainer {name!r} gave shape {tuple(relevance.shape)} for inputs {tuple(x[part].shape)}; "
-                    "expected a value per element, or one per element with broadcast channels"
-                )
+        gate.check_logits(model, x, target)
+        for part in torch.arange(len(x), device=x.device).split(batch_size):
+            try:
+                relevance = explainer(model, x[part], target[part], identities[part], **options)
+            except RuntimeError as error:
+                error.add_note(gate.ADVICE)
+                raise
+            relevance = gate.check_relevance(name, relevance, x[part])
             # A map without channels belongs to each channel where the channels are features of their own.
-            relevance = relevance.expand(n, *torch.broadcast_shapes(relevance.shape[1:], segments.shape))
-            parts.append(segment_maps.pool(relevance.detach().float(), segments))
-            if bool(parts[-1].isinf().any()):
+            shape = torch.broadcast_shapes(relevance.shape[1:], segments.shape)
+            parts.append(segment_maps.pool(relevance.expand(len(part), *shape), segments))
+            if broken := int((~parts[-1].isfinite()).any(1).sum()):
                 raise ValueError(
-                    f"explainer {name!r} gave infinite relevance; the model's gradients overflow, in a low precision "
-                    "or by its weights"
+                    f"explainer {name!r} gave NaN or infinite relevance for {broken} of {len(part)} inputs; gradients "
+                    "overflow in a low precision or by large weights"
                 )
         return torch.cat(parts)
-
-
-def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
-    return all(size in (1, wanted) for size, wanted in zip(shape, target, strict=True))
 
 
 # They register themselves.

@@ -10,7 +10,7 @@ target's logit with respect to it, and mean_h the mean over heads:
     ATTCAT            sum over l of (mean over heads and rows of A_l) * (d h_l * h_l summed over channels), h_l the
                       tokens that enter layer l
 
-What is read off a matrix is the class token's row (of a model that averages its tokens, the mean of the patches' rows),
+The class token's row of a matrix is the explanation (of a model that averages its tokens, the mean of the patches' rows),
 at the patches' columns; it is enlarged to the input's size bilinearly, as the SaCo paper does.
 """
 
@@ -22,7 +22,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from faithlab import validation
 from faithlab.explainers import gradable, register
+from faithlab.outputs import logit
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -44,35 +46,23 @@ class Record(NamedTuple):
 def recorded(model: nn.Module, x: Tensor) -> Iterator[Record]:
     """Record every layer's attention map and tokens, in the graph of the forward on x, while the context lasts.
 
-    Fused attention, which never forms the map, is off meanwhile; the model is left as it was.
+    Fused attention, which never forms the map, is off meanwhile.
 
     Raises:
-        ValueError: the model is no Vision Transformer of timm, or one whose attention or pooling is of another kind, or
-            not for images of this size.
+        ValueError: the model is no Vision Transformer of timm, or one whose attention or pooling is of another kind.
     """
     from timm.models.vision_transformer import VisionTransformer  # with torchvision it takes two seconds
 
-    if not isinstance(model, VisionTransformer):
+    blocks = list(dict.fromkeys(getattr(model, "blocks", ())))  # a layer that is used twice gets one hook
+    layers = [block.attn for block in blocks if hasattr(getattr(block, "attn", None), "fused_attn")]
+    known = isinstance(model, VisionTransformer) and model.global_pool in ("token", "avg")
+    if not known or len(layers) < len(blocks):
         raise ValueError(
-            "this explainer needs a Vision Transformer of timm (VisionTransformer, DeiT), "
-            f"but got {type(model).__name__}"
+            "this explainer needs a Vision Transformer of timm (VisionTransformer, DeiT) with an attention map in each "
+            "layer and global_pool 'token' or 'avg', but got a "
+            f"{type(model).__name__} with global_pool {getattr(model, 'global_pool', None)!r}"
         )
-    if tuple(x.shape[-2:]) != tuple(model.patch_embed.img_size or ()):
-        raise ValueError(
-            f"the network is for images of {model.patch_embed.img_size}, but got {tuple(x.shape[-2:])}: it is not "
-            "known where its patches are"
-        )
-    if model.global_pool not in ("token", "avg"):
-        raise ValueError(
-            f"the network pools its tokens by {model.global_pool!r}; what it draws from each of them is known for "
-            "'token' and 'avg'"
-        )
-    blocks = list(dict.fromkeys(model.blocks))  # a layer that is used twice gets one hook, which sees both
-    layers = [getattr(block, "attn", None) for block in blocks]
-    if not all(hasattr(layer, "fused_attn") and hasattr(layer, "attn_drop") for layer in layers):
-        raise ValueError("the network has layers without a single attention map; this explainer cannot explain it")
-    record = Record([], [])
-    fused = [layer.fused_attn for layer in layers]
+    record, fused = Record([], []), [layer.fused_attn for layer in layers]
     hooks = [
         block.register_forward_pre_hook(lambda module, inputs: record.tokens.append(inputs[0])) for block in blocks
     ] + [
@@ -84,33 +74,30 @@ def recorded(model: nn.Module, x: Tensor) -> Iterator[Record]:
         for layer in layers:
             layer.fused_attn = False
         yield record
-        if not len(record.attention) == len(record.tokens) == len(model.blocks):
-            raise ValueError(
-                f"the network has {len(model.blocks)} layers, but its forward computed {len(record.attention)} "
-                "attention maps; this explainer cannot explain it"
-            )
     finally:
         for hook in hooks:
             hook.remove()
         for layer, was in zip(layers, fused, strict=True):
             layer.fused_attn = was
+    if len(record.attention) != len(model.blocks):
+        raise ValueError(f"the network computed {len(record.attention)} attention maps in {len(model.blocks)} layers")
 
 
 def forward(model: nn.Module, x: Tensor, target: Tensor) -> tuple[Record, Tensor]:
     """The record of a forward and the sum of the targets' logits, whose graph reaches the record and the input."""
-    with torch.enable_grad(), recorded(model, x) as record:
-        return record, model(gradable(x)).gather(1, target[:, None]).sum()
+    with recorded(model, x) as record:
+        return record, logit(model(gradable(x)), target).sum()
 
 
 def enlarged(model: "VisionTransformer", tokens: Tensor, x: Tensor) -> Tensor:
     """A value per token [n, T] as a map: the patches' values at the input's size, bilinear, [n, 1, H, W]."""
-    patches = tokens[:, model.num_prefix_tokens :]
-    grid = patches.unflatten(1, model.patch_embed.grid_size)[:, None]
+    rows, columns = (side // size for side, size in zip(x.shape[-2:], model.patch_embed.patch_size, strict=True))
+    grid = tokens[:, model.num_prefix_tokens :].unflatten(1, (rows, columns))[:, None]
     return interpolate(grid.detach(), x.shape[-2:], mode="bilinear", align_corners=False)
 
 
 def read(model: "VisionTransformer", matrix: Tensor) -> Tensor:
-    """What the classified token draws from each token: matrices [n, T, T] (rows from columns) -> [n, T]."""
+    """Attention of the classified token to each token: matrices [n, T, T] (rows attend to columns) -> [n, T]."""
     if model.global_pool == "token":
         return matrix[:, 0]
     return matrix[:, model.num_prefix_tokens :].mean(1)
@@ -125,15 +112,12 @@ def chain(layers: list[Tensor]) -> Tensor:
 
 
 def last(layers: list[Tensor], number: int | None) -> list[Tensor]:
-    """The last so many of the layers; None: all.
+    """The last `number` of the layers; None: all.
 
     Raises:
         ValueError: fewer than one, or more than there are.
     """
-    number = len(layers) if number is None else number
-    if not 1 <= number <= len(layers):
-        raise ValueError(f"expected between 1 and {len(layers)} layers, the network's, but got {number}")
-    return layers[-number:]
+    return layers if number is None else layers[-validation.whole("layers", number, 1, len(layers)) :]
 
 
 @register("raw-attention")
@@ -147,7 +131,7 @@ def raw_attention(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -
 def rollout(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, layers: int | None = None) -> Tensor:
     """Rollout (Abnar, Zuidema, 2020): attention and skip connection of all layers multiplied, [n, 1, H, W].
 
-    `layers` is how many of the last layers are multiplied; None: all.
+    `layers` is the number of last layers that are multiplied; None: all.
     """
     record, _ = forward(model, x, target)
     maps = [attention.mean(1) for attention in last(record.attention, layers)]
@@ -158,7 +142,7 @@ def rollout(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, laye
 def transformer_mm(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, *, layers: int | None = None) -> Tensor:
     """Transformer-MM (Chefer, Gur, Wolf, ICCV 2021, eq. 5 and 6): positive gradient x attention, [n, 1, H, W].
 
-    `layers` is how many of the last layers are aggregated; None: all.
+    `layers` is the number of last layers that are aggregated; None: all.
     """
     record, logit = forward(model, x, target)
     maps = last(record.attention, layers)
@@ -171,7 +155,7 @@ def transformer_mm(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, 
 def gradcam_vit(model: nn.Module, x: Tensor, target: Tensor, images: Tensor) -> Tensor:
     """Grad-CAM on the last layer's attention, as Chefer, Gur, Wolf (CVPR 2021) adapt it to transformers, [n, 1, H, W].
 
-    Each head's map of what the class token draws from the patches is weighted by the mean gradient over that map.
+    Each head's attention of the class token to the patches is weighted by the mean gradient over that map.
     """
     record, logit = forward(model, x, target)
     attention = record.attention[-1]

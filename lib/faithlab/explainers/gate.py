@@ -1,160 +1,146 @@
-"""What `explain` asks of a model and its inputs before an explainer sees them, and how it leaves them.
+"""The checks of `explain`, and the private copy of the model that explainers work on."""
 
-An explainer trusts that the model is a function of each input alone, gives logits, and can be differentiated. Where
-that does not hold, an explanation would be a number without a meaning.
-"""
-
+import copy
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
-from faithlab import engine, preparation, validation
+from faithlab import engine, validation
 from faithlab import segments as segment_maps
+from faithlab.outputs import Logits
+from faithlab.preparation import evaluating
 
-_ROUNDING = 1e-2  # of the logits' spread: far above the rounding of a batch, far below what another function does
+ADVICE = (
+    "Explainers by gradients differentiate the model's logits with respect to the input. A model that detaches them, "
+    "changes its inputs in place or computes parts of itself again (gradient checkpointing) has no such explanation. "
+    "Token ids are explained by the explainers whose names end in -embedding."
+)
+_ROUNDING = 0.05  # of the largest logit: far above rounding in any precision, below what batch statistics change
+_LOCK = threading.RLock()
 
 
 def check_inputs(model: nn.Module, x: Tensor, target: Tensor, segments: Tensor, batch_size: int) -> int:
-    """The number of features, if what is given can be explained at all.
-
-    Raises:
-        TypeError: no module, or no tensors.
-        ValueError: shapes, types, devices or numbers that do not fit, backward hooks.
-    """
-    if isinstance(x, Tensor) and x.layout is torch.strided and not x.is_meta and x.is_floating_point():
-        broken = ~x.flatten(1).isfinite().all(1) if x.ndim > 1 else x.new_zeros(0)
-        if bool(broken.any()):
-            raise ValueError(
-                f"{int(broken.sum())} of {len(x)} inputs hold NaN or infinite numbers; drop or repair them"
-            )
+    """Check the arguments of `explain` and return the number of features."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"expected a torch.nn.Module, but got a {type(model).__name__}")
     engine.check_inputs(x)
     engine.check_targets(target, x)
-    preparation.check(model, x)
     validation.whole("batch_size, inputs explained at once,", batch_size, 1)
     features = segment_maps.count_of(segments, x)
+    if broken := int((~x.flatten(1).isfinite()).any(1).sum()):
+        raise ValueError(f"{broken} of {len(x)} inputs hold infinite numbers; drop or repair them")
     for name, module in model.named_modules():
         if module._backward_hooks or module._backward_pre_hooks:
-            raise ValueError(
-                f"the module {name or 'model'!r} has a backward hook, which may change the gradients that explain the "
-                "model; remove it first"
-            )
+            raise ValueError(f"the module {name!r} has a backward hook, which may change gradients; remove it first")
     return features
 
 
 @torch.no_grad()
-def check_answers(model: nn.Module, x: Tensor, target: Tensor) -> None:
-    """Ask the model about the first two inputs, about them again, and about the second one alone.
-
-    Raises:
-        ValueError: the answers are not logits [n, C], C does not fit the target, they hold NaN, differ when asked again
-            or with another input beside, or the model works on its inputs in place.
-    """
-    few = x[:2].clone()
-    version = few._version
-    own = preparation.own_precision(model)
-    try:
-        answer = model(few)
-    except RuntimeError as error:
-        if x.is_floating_point() and own not in (None, x.dtype):
-            raise ValueError(
-                f"the inputs are {x.dtype}, but the model's weights {own}, and it fails ({error}); convert one of them"
-            ) from error
-        raise
-    if few._version != version:
+def check_logits(model: nn.Module, x: Tensor, target: Tensor) -> None:
+    """Evaluate the model on two inputs and on the second alone: it must give logits that depend on one input each."""
+    few = x[:2]
+    logits, alone = (model(part.clone()) for part in (few, few[-1:]))
+    shape = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(few) or logits.shape[1] < 2:
         raise ValueError(
-            "the model changes its inputs in place, so that what is explained is not what it was given; set "
-            "inplace=False in its first layer, or let its forward begin with x.clone()"
+            f"expected logits [{len(few)}, classes] for {len(few)} inputs, but the model gave {shape}; wrap it in "
+            "faithlab.outputs.Logits, which reads logits off another output, or makes two of one (two_classes)"
         )
-    logits = preparation.checked(answer, len(few)).double()
     engine.check_classes(target, logits.shape[1])
     if bool(logits.isnan().any()):
-        raise ValueError("the model answers NaN; check its weights and, in a low precision, its range")
-    precisions = [p for p in (own, answer.dtype) if p and p.is_floating_point]
-    if torch.is_autocast_enabled(x.device.type):
-        precisions.append(torch.get_autocast_dtype(x.device.type))
-    coarsest = max(precisions, key=lambda p: torch.finfo(p).eps, default=None)
-    scale = preparation.Scale.of(logits)
-    for first, relative in ((0, _ROUNDING / 10), (len(few) - 1, _ROUNDING)):
-        part = slice(first, len(few))
-        again = preparation.checked(model(x[part].clone()), len(few) - first).double()
-        if scale.apart(again, logits[part]) > scale.tolerance(coarsest, x.device, relative):
-            raise ValueError(
-                "the model answers the same input differently when it is asked again, or beside another input (such as "
-                "a BatchNorm without running statistics, or dropout that is always on); such an answer has no "
-                "explanation"
-            )
-    if nearly := preparation.nearly_probabilities(model, logits, coarsest):
-        warnings.warn(
-            f"the model's answers look like probabilities ({nearly}): it is these that are explained; if they are "
-            "logits, say so with faithlab.outputs.Logits(model)",
-            stacklevel=3,
+        raise ValueError("the model gives NaN; check its weights and the range of its precision")
+    tolerance = _ROUNDING * float(logits[logits.isfinite()].abs().amax())
+    if not torch.isclose(alone.double(), logits[-1:].double(), rtol=_ROUNDING, atol=tolerance).all():
+        raise ValueError(
+            "the model gives another output for an input alone than beside another one, or at each evaluation (such as "
+            "by a BatchNorm without running statistics, or dropout that is always on); this has no explanation"
         )
-    if preparation.are_probabilities(model, logits, coarsest):
+    if not isinstance(model, Logits) and bool((logits >= 0).all() and ((logits.sum(1) - 1).abs() < 1e-3).all()):
         warnings.warn(
-            "the model's answers look like probabilities (none negative, rows sum to one): it is these that are "
-            "explained; to explain their logarithms wrap it in faithlab.outputs.Logits(model, torch.log), and if they "
-            "are logits, say so with Logits(model)",
+            "the model's outputs look like probabilities, and these are explained; wrap the model in "
+            "faithlab.outputs.Logits(model, torch.log) to explain their logarithms, or in Logits(model) if they are "
+            "logits",
             stacklevel=3,
         )
 
 
-@contextmanager
-def left_alone(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """The model in eval mode; afterwards it and all random numbers are as they were, whatever happens meanwhile.
-
-    Put back are what `faithlab.preparation.keeping` knows of (flags, hooks, weights, buffers and other attributes), and
-    each parameter's gradient and whether it asks for one.
-    """
-    parameters = [(parameter, parameter.requires_grad, parameter.grad) for parameter in model.parameters()]
-    with preparation.same_random_numbers(device), preparation.evaluating(model, weights=True):
-        try:
-            for parameter, _, _ in parameters:  # else a backward pass would be added to what is there
-                parameter.grad = None
-            yield
-        finally:
-            for parameter, asked, gradient in parameters:
-                if parameter.requires_grad != asked:
-                    parameter.requires_grad_(asked)
-                parameter.grad = gradient
-
-
-IN_INFERENCE = (
-    "the model's weights were made under torch.inference_mode, where nothing has a gradient; make them outside of it"
-)
-_UNUSED = "the logits do not depend on what is explained: the model detaches it, or does not use it"
-_CHECKPOINTS = (
-    "the model computes parts of itself a second time for its gradient (gradient checkpointing), which this explainer "
-    "cannot follow; turn it off, such as with model.set_grad_checkpointing(False)"
-)
-_MEANINGS = {
-    "torch.utils.checkpoint": _CHECKPOINTS,
-    "functorch transforms": "this explainer has rules of its own for the gradient, which torch.vmap cannot follow; run "
-    "the model's parts one after another",
-    "does not require grad": "no gradient of the logits reaches what is explained: the model computes them under "
-    "torch.no_grad, or detaches them",
-    "not to have been used in the graph": _UNUSED,
-    "appears to not have been used": _UNUSED,
-    "modified by an inplace operation": "the model changes in place what its gradient needs; set inplace=False",
-    "Inference tensors cannot be saved": IN_INFERENCE,
-}
-
-
-@contextmanager
-def said_plainly() -> Iterator[None]:
-    """Torch's errors about gradients, in words about the model."""
+def check_relevance(name: object, relevance: object, x: Tensor) -> Tensor:
+    """The relevance that an explainer returned for inputs [n, *S], as a tensor that broadcasts to them."""
+    if isinstance(relevance, tuple | list) and len(relevance) == 1 and isinstance(relevance[0], Tensor | np.ndarray):
+        (relevance,) = relevance  # as captum returns it
     try:
-        yield
-    except RuntimeError as error:
-        for part, meaning in _MEANINGS.items():
-            if part in str(error):
-                raise ValueError(f"{meaning} ({error})") from error
-        raise
+        found = torch.as_tensor(relevance, device=x.device).detach()
+    except (TypeError, ValueError, RuntimeError):
+        found = None
+    # Broadcasting would also take [n, H, W] for [n, C, H, W] where a batch happens to have C images.
+    fits = found is not None and found.ndim == x.ndim and len(found) == len(x) and not found.is_complex()
+    if not fits or any(size not in (1, wanted) for size, wanted in zip(found.shape[1:], x.shape[1:], strict=True)):
+        came = type(relevance).__name__ if found is None else f"{found.dtype} {tuple(found.shape)}"
+        raise ValueError(
+            f"explainer {name!r} gave {came} for inputs {tuple(x.shape)}; expected a number per element, or one per "
+            "element with broadcast channels"
+        )
+    return found.float()
 
 
 def check_images(x: Tensor, explainer: str) -> None:
-    """Raise a ValueError where inputs are no images [n, C, H, W]."""
+    """Raise a ValueError if the inputs are no images [n, C, H, W]."""
     if x.ndim != 4:
         raise ValueError(f"{explainer} explains images [n, C, H, W], but got inputs {tuple(x.shape)}")
+
+
+class _Alone(TorchFunctionMode):
+    """Stop a copy of a model at the first function that it calls with weights or buffers of the model itself."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self._tensors = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if any(id(leaf) in self._tensors for leaf in tree_leaves((args, kwargs))):
+            raise RuntimeError("the copy of the model runs parts of the model itself")
+        return function(*args, **kwargs)
+
+
+def _copied(model: nn.Module, x: Tensor) -> nn.Module | None:
+    """A copy in eval mode, with frozen weights and not compiled; None if it would run parts of the model itself."""
+    try:
+        twin = copy.deepcopy(model)
+        for module in list(twin.modules()):
+            for name, child in module.named_children():
+                setattr(module, name, getattr(child, "_orig_mod", child))
+        twin = getattr(twin, "_orig_mod", twin).eval().requires_grad_(False)
+        with torch.no_grad(), _Alone(model):
+            twin(x[:1].clone())
+    except Exception:  # an error of the model's own comes again when it is run itself
+        return None
+    return twin
+
+
+@contextmanager
+def private(model: nn.Module, x: Tensor) -> Iterator[nn.Module]:
+    """The model for explainers to work on: a copy in eval mode whose weights need no gradient.
+
+    A model that cannot be copied (by old `weight_norm`, or a patched `forward` that refers to the model itself) is lent
+    itself, to one thread at a time, and put back. Torch's random numbers are put back, too.
+    """
+    with torch.random.fork_rng([x.device] if x.is_cuda else []):
+        with _LOCK:
+            if not (twin := _copied(model, x)):
+                needed = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+                with evaluating(model):
+                    try:
+                        yield model.requires_grad_(False)
+                    finally:
+                        for parameter, was in needed:
+                            parameter.requires_grad_(was)
+                return
+        yield twin

@@ -13,7 +13,8 @@ from captum.attr import (
 from torch import Tensor, nn
 
 from faithlab import rng
-from faithlab.explainers import gradable, register
+from faithlab.explainers import gradable, layer_of, register
+from faithlab.explainers.cam import output_at
 from faithlab.explainers.refine import smooth
 
 
@@ -51,15 +52,8 @@ def integrated_gradients(
     The baseline is a number, or the lowest or highest value of each input, as in Few-class Fidelity. `rule` is captum's
     name of the quadrature, such as "riemann_trapezoid".
     """
-    gradable(x)
-    if steps < 1 or (isinstance(baseline, str) and baseline not in ("min", "max")):
-        raise ValueError(
-            "expected at least one step and a baseline that is a number, 'min' or 'max', but got "
-            f"{steps} and {baseline!r}"
-        )
     if isinstance(baseline, str):
-        lowest, highest = x.flatten(1).aminmax(dim=1)
-        value = {"min": lowest, "max": highest}[baseline]
+        value = getattr(x.flatten(1), f"a{baseline}")(1)
         baseline = value.view(-1, *[1] * (x.ndim - 1)).expand_as(x)
     return IntegratedGradients(model).attribute(
         x, baseline, target, n_steps=steps, method=rule, internal_batch_size=max(len(x), 64)
@@ -83,12 +77,8 @@ def expected_gradients(
         background: [R, *S] training inputs; Few-class Fidelity takes 200.
         seed: of the draws.
     """
-    shape = tuple(background.shape)
-    fits = len(shape) == x.ndim and all(s in (1, n) for s, n in zip(shape[1:], x.shape[1:], strict=True))
-    if not fits or not len(background):
-        raise ValueError(
-            f"expected at least one background input like {tuple(x.shape[1:])}, but got background {shape}"
-        )
+    if background.ndim != x.ndim:
+        raise ValueError(f"expected background [R, *S] for inputs {tuple(x.shape)}, but got {tuple(background.shape)}")
     total = torch.zeros_like(x)
     for number, other in enumerate(background.to(x)):
         part = rng.uniform(seed, images, torch.tensor([number]), 1).to(x).view(-1, *[1] * (x.ndim - 1))
@@ -96,34 +86,10 @@ def expected_gradients(
     return total / len(background)
 
 
-def _embedding(model: nn.Module, layer: str, x: Tensor) -> nn.Module:
-    """The embedding of a model for token ids, by its name among the model's children.
-
-    Raises:
-        ValueError: inputs that are no token ids, no such child, or one that does not make each token a vector, once.
-    """
-    if x.is_floating_point() or x.ndim != 2:
-        raise ValueError(f"expected token ids [n, T], integers, but got {x.dtype} {tuple(x.shape)}")
-    children = dict(model.named_children())
-    if layer not in children:
-        raise ValueError(
-            f"the model has no child {layer!r}; pass layer= the name of its embedding (its children: "
-            f"{', '.join(children)})"
-        )
-    seen = []
-    hook = children[layer].register_forward_hook(lambda module, args, output: seen.append(output))
-    try:
-        with torch.no_grad():
-            model(x)
-    finally:
-        hook.remove()
-    shapes = [tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__ for output in seen]
-    if len(seen) != 1 or len(shapes[0]) != 3 or shapes[0][:2] != tuple(x.shape):
-        raise ValueError(
-            f"expected the layer {layer!r} to make a vector of each token [n, T, D] once in a forward, but for token "
-            f"ids {tuple(x.shape)} it ran {len(seen)} times and gave {', '.join(map(str, shapes)) or 'nothing'}"
-        )
-    return children[layer]
+def _once(model: nn.Module, layer: str, x: Tensor) -> nn.Module:
+    """A layer that runs once: captum would explain one of the runs."""
+    output_at(model, layer, x)
+    return layer_of(model, layer)
 
 
 @register("input-x-gradient-embedding")
@@ -133,9 +99,9 @@ def input_x_gradient_embedding(
     """Input times gradient for token ids: on their embeddings, summed over the embedding dimension, signed, [n, T].
 
     Raises:
-        ValueError: the model has no child called `layer`.
+        ValueError: the model has no layer called `layer`, or it runs more than once.
     """
-    return LayerGradientXActivation(model, _embedding(model, layer, x)).attribute(x, target).sum(-1)
+    return LayerGradientXActivation(model, _once(model, layer, x)).attribute(x, target).sum(-1)
 
 
 @register("integrated-gradients-embedding")
@@ -156,9 +122,9 @@ def integrated_gradients_embedding(
     whole path, so that a text keeps its length and padding gets exactly 0.
 
     Raises:
-        ValueError: the model has no child called `layer`.
+        ValueError: the model has no layer called `layer`, or it runs more than once.
     """
-    tokens = _embedding(model, layer, x)
+    tokens = _once(model, layer, x)
     start = torch.full_like(x, baseline).where(x != padding, padding)
     relevance = LayerIntegratedGradients(model, tokens).attribute(
         x, start, target, n_steps=steps, method="gausslegendre", internal_batch_size=max(len(x), 64)
@@ -167,33 +133,18 @@ def integrated_gradients_embedding(
 
 
 @register("smoothgrad")
-def smoothgrad(
-    model: nn.Module,
-    x: Tensor,
-    target: Tensor,
-    images: Tensor,
-    *,
-    samples: int = 32,
-    noise: float = 0.15,
-    seed: int = 0,
-) -> Tensor:
+def smoothgrad(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
     """SmoothGrad (Smilkov, Thorat, Kim, Viegas, Wattenberg, 2017): |mean gradient| over noisy copies, [n, *S].
 
-    `noise` is the noise's standard deviation as a fraction of each input's range.
+    `options` are the samples, noise and seed of `faithlab.explainers.refine.smooth`.
     """
-    return smooth(gradient, samples=samples, noise=noise, seed=seed)(model, x, target, images).abs()
+    return smooth(gradient, **options)(model, x, target, images).abs()
 
 
 @register("smoothgrad-squared")
-def smoothgrad_squared(
-    model: nn.Module,
-    x: Tensor,
-    target: Tensor,
-    images: Tensor,
-    *,
-    samples: int = 32,
-    noise: float = 0.15,
-    seed: int = 0,
-) -> Tensor:
-    """SmoothGrad-squared (Hooker, Erhan, Kindermans, Kim, 2019): mean squared gradient over noisy copies, [n, *S]."""
-    return smooth(gradient, moment=2, samples=samples, noise=noise, seed=seed)(model, x, target, images)
+def smoothgrad_squared(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
+    """SmoothGrad-squared (Hooker, Erhan, Kindermans, Kim, 2019): mean squared gradient over noisy copies, [n, *S].
+
+    `options` are the samples, noise and seed of `faithlab.explainers.refine.smooth`.
+    """
+    return smooth(gradient, moment=2, **options)(model, x, target, images)

@@ -4,7 +4,7 @@ import torch
 from captum.attr import ShapleyValueSampling
 from torch import Tensor, nn
 
-from faithlab import engine, masks, outputs, rng
+from faithlab import engine, masks, outputs, rng, validation
 from faithlab import segments as segment_maps
 from faithlab.explainers import register
 from faithlab.explainers.gate import check_images
@@ -32,15 +32,13 @@ def rise(
     """RISE (Petsiuk, Das, Saenko, 2018): the mean probability over random masks that keep a pixel, [n, 1, H, W].
 
     A mask is a grid of `cells` x `cells` squares, each kept with probability `keep`, shifted by less than a square.
-    Here a pixel is kept or removed, as the engine asks it; the original fades the squares into each other.
+    Here a pixel is kept or removed, as by the engine; the original fades the squares into each other.
 
     Raises:
-        ValueError: inputs that are no images, or more cells than pixels; no masks, or masks that are always the same.
+        ValueError: inputs that are no images, or no masks.
     """
-    if x.ndim != 4 or not 1 <= cells <= min(x.shape[-2:]):
-        raise ValueError(f"rise explains images with at least {cells} x {cells} pixels, but got {tuple(x.shape)}")
-    if samples < 1 or not 0 < keep < 1:
-        raise ValueError(f"expected at least one mask and a probability between 0 and 1, but got {samples} and {keep}")
+    check_images(x, "rise")
+    validation.whole("samples, random masks,", samples, 1)
     height, width = x.shape[-2:]
     score = engine.scorer(
         model,
@@ -54,10 +52,8 @@ def rise(
     times = torch.zeros_like(total)
     for draw in torch.arange(samples, device=x.device).split(max(1, masks.BUDGET // x[:, 0].numel())):
         kept = _grids(seed, images, draw, cells, (height, width)) < keep  # [n, N, H * W]
-        answers = score(kept).double()
-        total += torch.einsum("nm,nmp->np", answers, kept.double())
+        total += torch.einsum("nm,nmp->np", score(kept).double(), kept.double())
         times += kept.sum(1)
-    # A pixel that no mask kept has no mean; nothing speaks for it.
     return (total / times.clamp(min=1)).float().view(-1, 1, height, width)
 
 
@@ -101,12 +97,11 @@ def shapley_sampling(
         seed: of the permutations.
     """
     check_images(x, "shapley-sampling")
-    if samples < 1:
-        raise ValueError(f"expected at least one permutation, but got {samples}")
     players = segment_maps.patches(*x.shape[-2:], patch).to(x.device)
-    with torch.random.fork_rng(range(torch.cuda.device_count())):  # captum draws from the global generator
-        torch.manual_seed(seed)
-        values = ShapleyValueSampling(model).attribute(
-            x, baseline, target, feature_mask=players[None, None], n_samples=samples
-        )
+    # The model gets copies, as it may work on its inputs in place; captum would draw from the global generator.
+    sampling, generator = ShapleyValueSampling(lambda x: model(x.clone())), torch.Generator().manual_seed(seed)
+    sampling.permutation_generator = lambda players, samples: (
+        torch.randperm(players, generator=generator).tolist() for _ in range(samples)
+    )
+    values = sampling.attribute(x, baseline, target, feature_mask=players[None, None], n_samples=samples)
     return values / (patch**2 * x.shape[1])

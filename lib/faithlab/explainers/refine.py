@@ -43,19 +43,13 @@ def smooth(
         samples: noisy copies per input.
         noise: standard deviation of the noise, as a fraction of each input's range.
         seed: of the noise. An input meets the same noise in any batch and under any explainer.
-
-    Raises:
-        ValueError: another moment, or fewer than one sample.
     """
-    if moment not in (1, 2) or samples < 1:
-        raise ValueError(f"expected moment 1 or 2 and at least one sample, but got {moment} and {samples}")
     inner = find(explainer)
 
     def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
-        if not x.is_floating_point():
-            raise ValueError(f"noise is added to floating-point inputs, but got {x.dtype}")
-        span = (x.flatten(1).amax(1) - x.flatten(1).amin(1)).view(-1, *[1] * (x.ndim - 1))
-        total = torch.zeros((), dtype=x.dtype, device=x.device)
+        low, high = x.flatten(1).aminmax(dim=1)
+        span = (high - low).view(-1, *[1] * (x.ndim - 1))
+        total = 0
         for draw in range(samples):
             shift = rng.normal(seed, images, torch.tensor([draw]), x[0].numel()).view_as(x).to(x)
             total = total + inner(model, x + noise * span * shift, target, images, **options).detach() ** moment
@@ -71,13 +65,8 @@ def squares(explainer: str | Explainer, side: int) -> Explainer:
 
     Args:
         explainer: a name of `faithlab.explainers.names()`, or an explainer, of images [n, C, H, W].
-        side: odd.
-
-    Raises:
-        ValueError: a side that is even or below 1; (from the explainer) inputs that are no images.
+        side: odd, so that every square has a middle.
     """
-    if side < 1 or side % 2 == 0:
-        raise ValueError(f"expected an odd side of at least 1, so that every square has a middle, but got {side}")
     inner = find(explainer)
 
     def refined(model: nn.Module, x: Tensor, target: Tensor, images: Tensor, **options) -> Tensor:
@@ -107,7 +96,7 @@ def region(explainer: str | Explainer) -> Explainer:
         explainer: a name of `faithlab.explainers.names()`, or an explainer, of images [n, C, H, W].
 
     Returns:
-        An explainer that gives maps [n, 1, H, W]; a map with a NaN becomes NaN.
+        An explainer that gives maps [n, 1, H, W].
     """
     inner = find(explainer)
 
@@ -178,8 +167,6 @@ def _segments(content: bytes, shape: tuple[int, ...]) -> _Segments:
 
 def _average(values: np.ndarray, of: _Segments) -> np.ndarray:
     """A map [H, W] with the mean of the segment that brings a pixel at that pixel."""
-    if np.isnan(values).any():
-        return np.full_like(values, np.nan)
     flat, K = values.ravel(), len(of.ends)
     smallest = max(1, round(_NEW_PIXELS * min(values.shape) ** 2 / _SIDE**2))
     result, left = np.empty_like(flat), np.ones(flat.size, bool)

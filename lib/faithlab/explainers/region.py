@@ -1,4 +1,4 @@
-"""Regions that are optimised for each image: what suffices, and what an information bottleneck lets by."""
+"""Regions that are optimised for each image: the region that suffices, and an information bottleneck."""
 
 import math
 from collections.abc import Sequence
@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 
-from faithlab import baselines, rng
+from faithlab import baselines, rng, validation
 from faithlab.explainers import register
-from faithlab.explainers.cam import _enlarge, forward_at
+from faithlab.explainers.cam import enlarge, forward_at
 from faithlab.explainers.gate import check_images
+from faithlab.outputs import logit
 
 
 @register("extremal-perturbation")
@@ -47,10 +48,9 @@ def extremal_perturbation(
         [n, 1, H, W], between 0 and the number of areas.
     """
     check_images(x, "extremal-perturbation")
-    if steps < 1 or cells < 1 or not areas or not all(0 < area < 1 for area in areas):
-        raise ValueError(
-            f"expected at least one step and one cell, and areas between 0 and 1, but got {steps}, {cells} and {areas}"
-        )
+    validation.whole("steps", steps, 1)
+    if not areas or not all(0 < area < 1 for area in areas):
+        raise ValueError(f"expected areas between 0 and 1, such as 0.05 for 5 %, but got {areas}")
     n, a = len(x), len(areas)
     hidden = baselines.blur(x, 0.1 * min(x.shape[-2:])).repeat_interleave(a, 0)
     shown, classes = x.repeat_interleave(a, 0), target.repeat_interleave(a)
@@ -61,14 +61,12 @@ def extremal_perturbation(
     height = torch.full((n * a, cells**2), 0.5, dtype=x.dtype, device=x.device)
     speed = torch.zeros_like(height)
     for weight in torch.logspace(*(math.log10(w) for w in weights), steps).tolist():
-        with torch.enable_grad():
-            height = height.detach().requires_grad_()
-            mask = _smooth_maximum(height, bumps)  # [n * a, P]
-            spread = _at_size(mask, cells, x)
-            logits = model(spread * shown + (1 - spread) * hidden)
-            found = logits.gather(1, classes[:, None]).sum()
-            miss = ((mask.sort(1).values - ideal.to(mask)) ** 2).mean(1).sum()
-            toward, away = (torch.autograd.grad(v, height, retain_graph=v is found)[0] for v in (found, miss))
+        height = height.detach().requires_grad_()
+        mask = _smooth_maximum(height, bumps)  # [n * a, P]
+        spread = _at_size(mask, cells, x)
+        found = logit(model(spread * shown + (1 - spread) * hidden), classes).sum()
+        miss = ((mask.sort(1).values - ideal.to(mask)) ** 2).mean(1).sum()
+        toward, away = (torch.autograd.grad(v, height, retain_graph=v is found)[0] for v in (found, miss))
         # Each of unit size, so that neither the scale of the logits nor that of the area decides.
         speed = 0.9 * speed + _unit(toward) - weight * _unit(away)
         height = (height + rate * _unit(speed)).clamp(0, 1)
@@ -95,7 +93,7 @@ def _smooth_maximum(height: Tensor, bumps: Tensor, sharpness: float = 20.0) -> T
 
 
 def _points(cells: int, x: Tensor) -> list[int]:
-    """How many points the mask has down and across."""
+    """The numbers of points of the mask down and across."""
     return [min(4 * cells, side) for side in x.shape[-2:]]
 
 
@@ -143,8 +141,7 @@ def iba(
         rate: learning rate.
         seed: of the noise.
     """
-    if steps < 1 or samples < 1:
-        raise ValueError(f"expected at least one step and one sample, but got {steps} and {samples}")
+    validation.whole("steps", steps, 1)
     clean = _activation(model, layer, x)  # [n, c, h, w]
     if examples is None:
         mean, std = clean.mean((2, 3), keepdim=True), clean.std((2, 3), keepdim=True)
@@ -157,24 +154,18 @@ def iba(
     for step in range(steps):
         noise = rng.normal(seed, images, step * samples + torch.arange(samples), clean[0].numel())
         noise = noise.view(len(x), samples, *clean.shape[1:]).to(clean)
-        with torch.enable_grad():
-            openness.requires_grad_()
-            share = _blurred(openness.sigmoid())
-            mixed = share[:, None] * clean[:, None] + (1 - share[:, None]) * (mean[:, None] + std[:, None] * noise)
-            _, logits = forward_at(model, layer, x, instead=mixed.flatten(0, 1))  # [n * samples, classes]
-            if len(logits) != len(x) * samples:
-                raise ValueError(
-                    f"what follows the layer {layer!r} does not take {samples} versions of each image; pass layer= the "
-                    "name of one whose output alone is used"
-                )
-            if not logits.requires_grad:  # the information alone has a gradient, too
-                raise ValueError(f"no gradient of the logits reaches the layer {layer!r}: the model detaches them")
-            wrong = cross_entropy(logits, target.repeat_interleave(samples), reduction="none").view(len(x), samples)
-            cost = wrong.mean(1) + weight * _information(share, clean, mean, std).flatten(1).mean(1)
-            (openness.grad,) = torch.autograd.grad(cost.sum(), openness)
+        openness.requires_grad_()
+        share = _blurred(openness.sigmoid())
+        mixed = share[:, None] * clean[:, None] + (1 - share[:, None]) * (mean[:, None] + std[:, None] * noise)
+        _, logits = forward_at(model, layer, x, instead=mixed.flatten(0, 1))  # [n * samples, classes]
+        if not logits.requires_grad:  # the information alone has a gradient, too
+            raise ValueError(f"no gradient of the logits reaches the layer {layer!r}: the model detaches them")
+        wrong = cross_entropy(logits, target.repeat_interleave(samples), reduction="none").view(len(x), samples)
+        cost = wrong.mean(1) + weight * _information(share, clean, mean, std).flatten(1).mean(1)
+        (openness.grad,) = torch.autograd.grad(cost.sum(), openness)
         optimiser.step()
     nats = _information(_blurred(openness.detach().sigmoid()), clean, mean, std).sum(1, keepdim=True)
-    return _enlarge(nats / math.log(2), x)
+    return enlarge(nats / math.log(2), x)
 
 
 @torch.no_grad()

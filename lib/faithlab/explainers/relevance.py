@@ -14,8 +14,7 @@ Own code, for want of a library: zennit has no rules for attention or skip conne
 """
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -24,22 +23,24 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from faithlab.explainers import attention, gradable, register
-from faithlab.explainers.gate import IN_INFERENCE
+from faithlab.outputs import logit
 
 Rule = Callable[..., Tensor]
 """(function, its arguments ...) -> the function's value, with another derivative."""
+Share = Callable[[Tensor, Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
+"""(relevance of z, z, inputs of z) -> the relevance of each input."""
 
 
 class Rules(TorchFunctionMode):
-    """While active, functions that have a rule are computed by it.
+    """Compute functions that have a rule by it, in this thread, while the context lasts.
 
     Args:
-        model: whose forward will run; it is only looked at.
+        model: whose forward will run, with frozen weights: what requires a gradient then is what has relevance.
         rules: function -> how it is computed instead.
         passing: functions without a rule whose own derivative is right; None: all.
 
     Attributes:
-        met: which of the rules' functions the forward has called.
+        met: the functions with a rule that the forward has called.
 
     Raises:
         ValueError: a model whose functions cannot be seen: compiled, scripted, or run by several threads.
@@ -48,11 +49,10 @@ class Rules(TorchFunctionMode):
     def __init__(self, model: nn.Module, rules: dict[Callable, Rule], passing: frozenset[Callable] | None):
         super().__init__()
         for name, module in model.named_modules():
-            compiled = "_orig_mod" in module._modules or getattr(module, "_compiled_call_impl", None) is not None
-            if compiled or isinstance(module, _UNSEEN):
+            if "_orig_mod" in module._modules or isinstance(module, _UNSEEN):
                 raise ValueError(
-                    f"the module {name or 'model'!r} is a {type(module).__name__}, compiled, scripted or spread over "
-                    "devices, so that its functions cannot get rules; explain the plain module"
+                    f"the module {name!r} is a {type(module).__name__}, compiled, scripted or spread over devices, so "
+                    "that its functions cannot get rules; explain the plain module"
                 )
         self._rules, self._passing = rules, passing
         self.met: set[Callable] = set()
@@ -67,84 +67,83 @@ class Rules(TorchFunctionMode):
             return result
         results = result if isinstance(result, tuple | list) else [result]
         if any(isinstance(part, Tensor) and part.requires_grad for part in results):
-            name = getattr(function, "__name__", str(function))
             raise ValueError(
-                f"the model computes {name!r}, for which this explainer has no rule; explain the model with another "
-                "method, or add a rule to faithlab.explainers"
+                f"the model computes {_named(function)}, for which this explainer has no rule; explain it by another"
             )
         return result
+
+    def gradient(self, model: nn.Module, x: Tensor, target: Tensor) -> Tensor:
+        """The derivative by these rules of the target's logit with respect to the input, [n, *S]."""
+        inputs = gradable(x)
+        with self:
+            logits = model(inputs)
+        return torch.autograd.grad(logit(logits, target).sum(), inputs)[0]
 
 
 _UNSEEN = (torch.jit.ScriptModule, nn.DataParallel, nn.parallel.DistributedDataParallel)
 
 
-@contextmanager
-def propagating(model: nn.Module, rules: dict[Callable, Rule], passing: frozenset[Callable] | None) -> Iterator[Rules]:
-    """While the context lasts, gradients of what the model computes are relevances by the rules, see `Rules`."""
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if any(parameter.is_inference() for parameter in trainable):
-        raise ValueError(IN_INFERENCE)
-    try:
-        for parameter in trainable:  # what asks for a gradient then is what has relevance: the input's descendants
-            parameter.requires_grad_(False)
-        with Rules(model, rules, passing) as active:
-            yield active
-    finally:
-        for parameter in trainable:
-            parameter.requires_grad_()
+def _named(function: Callable) -> str:
+    return repr(getattr(function, "__name__", str(function)))
 
 
 # Rules
 
 
-class _Redistribute(torch.autograd.Function):
-    """An operation's value, with a rule for its derivative: ((value,), rule, inputs ...) -> value."""
+class _Ruled(torch.autograd.Function):
+    """An operation's value, perhaps in place of its first input, with a rule for its derivative.
+
+    (operation, rule, whether the rule needs the inputs, inputs ...) -> value
+    """
 
     @staticmethod
-    def forward(ctx, values: tuple[Tensor], rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
+    def forward(ctx, operation: Callable[..., Tensor], rule: Callable[..., tuple], needed: bool, *inputs: Tensor):
+        before = inputs[0].clone() if needed else None
+        value = operation(*inputs)
+        if value is inputs[0]:
+            ctx.mark_dirty(value)
+            inputs = (before, *inputs[1:])
         ctx.rule = rule
         ctx.set_materialize_grads(False)  # of what has no derivative nothing arrives: an error, not a map of zeros
-        ctx.save_for_backward(*inputs)
-        return values[0]
-
-    @staticmethod
-    def backward(ctx, relevance: Tensor | None):
-        if relevance is None:
-            return None, None, *(None for _ in ctx.saved_tensors)
-        with torch.enable_grad():
-            return None, None, *ctx.rule(relevance, *(x.detach().requires_grad_() for x in ctx.saved_tensors))
-
-
-def redistribute(value: Tensor, rule: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> Tensor:
-    """An operation's new value whose derivative is a rule: (relevance, inputs ...) -> the relevance of each input."""
-    # In a tuple, the value is no input of the function, of which its output would be a view.
-    return _Redistribute.apply((value.detach(),), rule, *inputs)
-
-
-class _Elementwise(torch.autograd.Function):
-    """An operation on each element, perhaps in place, with another derivative: (x, operation, rule) -> value."""
-
-    @staticmethod
-    def forward(ctx, x: Tensor, operation: Callable[[Tensor], Tensor], rule: Callable[[Tensor], Tensor]) -> Tensor:
-        value = operation(x)
-        if value is x:
-            ctx.mark_dirty(x)
-        ctx.rule = rule
-        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*(inputs if needed else ()))
+        ctx.count = len(inputs)
         return value
 
     @staticmethod
     def backward(ctx, relevance: Tensor | None):
-        return None if relevance is None else ctx.rule(relevance), None, None
+        if relevance is None:
+            return None, None, None, *[None] * ctx.count
+        with torch.enable_grad():
+            return None, None, None, *ctx.rule(relevance, *(x.detach().requires_grad_() for x in ctx.saved_tensors))
+
+
+def redistribute(operation: Callable[..., Tensor], rule: Callable[..., tuple], *inputs: Tensor) -> Tensor:
+    """An operation's value whose derivative is a rule: (relevance, inputs ...) -> the relevance of each input."""
+    return _Ruled.apply(operation, rule, True, *inputs)
 
 
 def elementwise(rule: Callable[[Tensor], Tensor]) -> Rule:
-    """The rule of an operation on each element that hands what its output receives to its input, by a function."""
-    return lambda function, x, *args, **kwargs: _Elementwise.apply(x, lambda x: function(x, *args, **kwargs), rule)
+    """The rule of an operation on each element: a function from the relevance of its output to that of its input."""
+    return lambda function, x, *args, **kwargs: _Ruled.apply(
+        lambda x: function(x, *args, **kwargs), lambda relevance: (rule(relevance),), False, x
+    )
 
 
 identity = elementwise(lambda relevance: relevance)
 """Relevance passes unchanged: softmax, GELU, LayerNorm, and what scales its input."""
+
+
+def with_constant(function: Callable, a, b=None, **kwargs) -> Tensor:
+    """A sum with, or a product by, a constant: one input has all of the relevance."""
+    others = (b,) if b is not None else ()
+    moving = [isinstance(value, Tensor) and value.requires_grad for value in (a, *others)]
+    if sum(moving) > 1:
+        raise ValueError(f"the model computes {_named(function)} of two activations (a gate?); there is no rule for it")
+    if moving[0]:
+        return identity(lambda a: function(a, *others, **kwargs), a)
+    if any(moving):
+        return identity(lambda b: function(a, b, **kwargs), b)
+    return function(a, *others, **kwargs)
 
 
 def _ratio(a: Tensor, b: Tensor) -> Tensor:
@@ -152,31 +151,39 @@ def _ratio(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(b == 0, 0, a / torch.where(b == 0, 1, b))
 
 
-def _contributions(relevance: Tensor, z: Tensor, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """x_j * sum over i of dz_i/dx_j * R_i / z_i, for each of the inputs of z."""
-    slopes = torch.autograd.grad(z, inputs, _ratio(relevance, z.detach()))
+def contributions(z: Tensor, inputs: tuple[Tensor, ...], ratio: Tensor) -> tuple[Tensor, ...]:
+    """x_j * sum over i of dz_i/dx_j * ratio_i, for each of the inputs of z; the ratio is R_i / z_i."""
+    slopes = torch.autograd.grad(z, inputs, ratio)
     return tuple(x.detach() * slope for x, slope in zip(inputs, slopes, strict=True))
 
 
-def _scaled(function: Callable, a: Tensor, b) -> Tensor:
-    """A product with constants scales: relevance passes unchanged. A product of two that have relevance has no rule."""
-    moving = [v for v in (a, b) if isinstance(v, Tensor) and v.requires_grad]
-    if len(moving) > 1:
-        raise ValueError("the model multiplies two activations element by element (a gate); there is no rule for it")
-    value = function(a, b)
-    return redistribute(value, lambda relevance, x: (relevance,), moving[0]) if moving else value
+def _exactly(relevance: Tensor, z: Tensor, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return contributions(z, inputs, _ratio(relevance, z.detach()))
+
+
+def positive(share: Share, function: Callable, weight: Tensor, *args, **kwargs) -> Callable[..., tuple[Tensor]]:
+    """Positive products of activation and weight only, without the bias: z = x^+ w^+ + x^- w^-.
+
+    Eq. 4 of Chefer, Gur, Wolf; the alpha-beta rule with beta 0.
+    """
+
+    def rule(relevance: Tensor, x: Tensor) -> tuple[Tensor]:
+        up = function(x.clamp(min=0), weight.clamp(min=0), None, *args, **kwargs)
+        down = function(x.clamp(max=0), weight.clamp(max=0), None, *args, **kwargs)
+        return share(relevance, up + down, (x,))
+
+    return rule
+
+
+def mean(share: Share) -> Rule:
+    """Each value's part of the mean, or of the sum."""
+    return lambda function, input, *args, **kwargs: redistribute(
+        lambda x: function(x, *args, **kwargs), lambda R, x: share(R, function(x, *args, **kwargs), (x,)), input
+    )
 
 
 def _linear(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Positive contributions only, without the bias: z = x^+ w^+ + x^- w^- (eq. 4; the alpha-beta rule with beta 0)."""
-
-    def rule(relevance: Tensor, x: Tensor) -> tuple[Tensor]:
-        up, down = x.clamp(min=0), x.clamp(max=0)
-        z = functional.linear(up, weight.clamp(min=0)) + functional.linear(down, weight.clamp(max=0))
-        # x is one of its two parts, the other is 0: what both receive is x's.
-        return _contributions(relevance, z, (x,))
-
-    return redistribute(function(x, weight, bias), rule, x)
+    return redistribute(lambda x: function(x, weight, bias), positive(_exactly, function, weight), x)
 
 
 def _pixels(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None = None, *args) -> Tensor:
@@ -185,19 +192,18 @@ def _pixels(function: Callable, x: Tensor, weight: Tensor, bias: Tensor | None =
         raise ValueError("the model has a second convolution; there is only a rule for one that sees the pixels")
 
     def rule(relevance: Tensor, x: Tensor) -> tuple[Tensor]:
-        image = x.detach().flatten(1)
         low, high = (
             edge.view(-1, *[1] * (x.ndim - 1)).expand_as(x).contiguous().requires_grad_()
-            for edge in (image.amin(1), image.amax(1))
+            for edge in x.detach().flatten(1).aminmax(dim=1)
         )
         z = (
-            functional.conv2d(x, weight, None, *args)
-            - functional.conv2d(low, weight.clamp(min=0), None, *args)
-            - functional.conv2d(high, weight.clamp(max=0), None, *args)
+            function(x, weight, None, *args)
+            - function(low, weight.clamp(min=0), None, *args)
+            - function(high, weight.clamp(max=0), None, *args)
         )
-        return (sum(_contributions(relevance, z, (x, low, high))),)
+        return (sum(_exactly(relevance, z, (x, low, high))),)
 
-    return redistribute(function(x, weight, bias, *args), rule, x)
+    return redistribute(lambda x: function(x, weight, bias, *args), rule, x)
 
 
 def _pair(function: Callable, a: Tensor, b: Tensor, *, part: float | None = None) -> Tensor:
@@ -213,7 +219,7 @@ def _pair(function: Callable, a: Tensor, b: Tensor, *, part: float | None = None
     def rule(relevance: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         # Constants that every image shares (position embeddings) take their share in each image.
         wide = [v.expand(len(relevance), *v.shape[1:]) for v in (a, b)]
-        received = _contributions(relevance, function(*wide), tuple(wide))
+        received = _exactly(relevance, function(*wide), tuple(wide))
         sums = [own.flatten(1).sum(1) for own in received]
         whole = relevance.flatten(1).sum(1)
         shares = [_ratio(s.abs(), sums[0].abs() + sums[1].abs()) * whole for s in sums]
@@ -221,16 +227,7 @@ def _pair(function: Callable, a: Tensor, b: Tensor, *, part: float | None = None
         scaled = [(own.transpose(0, -1) * f).transpose(0, -1) for own, f in zip(received, factors, strict=True)]
         return tuple(own.sum_to_size(v.shape) for own, v in zip(scaled, (a, b), strict=True))
 
-    return redistribute(function(a, b), rule, a, b)
-
-
-def _mean(function: Callable, x: Tensor, *args, **kwargs) -> Tensor:
-    """Each value's part of the mean."""
-
-    def rule(relevance: Tensor, x: Tensor) -> tuple[Tensor]:
-        return _contributions(relevance, x.mean(*args, **kwargs), (x,))
-
-    return redistribute(function(x, *args, **kwargs), rule, x)
+    return redistribute(function, rule, a, b)
 
 
 _SUMS, _PRODUCTS = (Tensor.add, Tensor.__add__, Tensor.__radd__), (Tensor.matmul, Tensor.__matmul__)
@@ -238,9 +235,9 @@ RULES: dict[Callable, Rule] = {
     functional.linear: _linear,
     functional.conv2d: _pixels,
     **dict.fromkeys([functional.layer_norm, functional.gelu, functional.relu, Tensor.softmax], identity),
-    **dict.fromkeys([Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.div, Tensor.__truediv__], _scaled),
+    **dict.fromkeys([Tensor.mul, Tensor.__mul__, Tensor.__rmul__, Tensor.div, Tensor.__truediv__], with_constant),
     **dict.fromkeys([*_SUMS, *_PRODUCTS], _pair),
-    Tensor.mean: _mean,
+    Tensor.mean: mean(_exactly),
 }
 """The rules of LRP, Partial LRP and Transformer Attribution."""
 
@@ -267,31 +264,18 @@ PASSING: frozenset[Callable] = frozenset(
 def relevances(
     model: nn.Module, x: Tensor, target: Tensor, rules: dict[Callable, Rule] = RULES
 ) -> tuple[attention.Record, Tensor, Tensor]:
-    """A forward under `propagating`: its record, its input in the graph, and the sum of the targets' logits.
+    """A forward under `Rules`: its record, its input in the graph, and the sum of the targets' logits.
 
     The gradient of the sum with respect to anything in the record, or to the input, is relevance: 1 at the logit.
 
     All of it is in float64. Relevance is divided by sums that cancel, and what float32 rounds away there makes another
     map on another processor: of sixteen images, the two maps of one had a rank correlation of 0.92.
-
-    Raises:
-        ValueError: half precision, in which the sums that relevance is divided by cancel to noise.
     """
-    low = torch.is_autocast_enabled(x.device.type)
-    if low or torch.finfo(gradable(x).dtype).eps > torch.finfo(torch.float32).eps:
-        raise ValueError(
-            f"LRP divides by sums that cancel, of which {'autocast' if low else x.dtype} leaves noise; explain the "
-            "model in float32: model.float(), x.float()"
-        )
-    if any(parameter.is_inference() for parameter in model.parameters()):
-        raise ValueError(IN_INFERENCE)
-    Rules(model, rules, PASSING)  # of a copy less is known: it is an error where functions cannot be seen
-    # A copy: torch.func.functional_call leaves its weights in a model that uses a layer twice.
-    model, x = copy.deepcopy(model).double(), gradable(x.double())
-    with torch.enable_grad():
-        with attention.recorded(model, x) as record, propagating(model, rules, PASSING):
-            logits = model(x)
-        return record, x, logits.gather(1, target[:, None]).sum()
+    model, x = copy.deepcopy(model).double().requires_grad_(False), gradable(x.double())
+    exactly = torch.autocast(x.device.type, enabled=False)
+    with exactly, attention.recorded(model, x) as record, Rules(model, rules, PASSING):
+        logits = model(x)
+    return record, x, logit(logits, target).sum()
 
 
 @register("lrp")
@@ -325,13 +309,13 @@ def transformer_attribution(
 
     R = product of (I + mean over heads of (dA_l * relevance of A_l)^+), the last layer leftmost, [n, 1, H, W].
 
-    `layers` is how many of the last layers are multiplied; None: all.
+    `layers` is the number of last layers that are multiplied; None: all.
     """
-    record, _, logit = relevances(model, x, target)
-    relevance = torch.autograd.grad(logit, attention.last(record.attention, layers))
-    plain, logit = attention.forward(model, x, target)
-    gradients = torch.autograd.grad(logit, attention.last(plain.attention, layers))
-    weighted = [(dA * R).relu().mean(1) for R, dA in zip(relevance, gradients, strict=True)]
+    slopes = [
+        torch.autograd.grad(logit, attention.last(record.attention, layers))
+        for record, logit in (relevances(model, x, target)[::2], attention.forward(model, x, target))
+    ]
+    weighted = [(dA * R).relu().mean(1) for R, dA in zip(*slopes, strict=True)]
     return attention.enlarged(model, attention.read(model, attention.chain(weighted)), x).to(x.dtype)
 
 
@@ -349,12 +333,11 @@ def _normalised(function: Callable, x: Tensor, shape, weight=None, bias=None, ep
     return y if bias is None else y + bias
 
 
-def _check_norms(model: nn.Module) -> None:
-    for name, module in model.named_modules():
-        if "norm" in type(module).__name__.lower() and not isinstance(module, nn.LayerNorm):
-            raise ValueError(
-                f"the module {name!r} is a {type(module).__name__}; conservative-lrp has a rule for LayerNorm only"
-            )
+CONSERVATIVE: dict[Callable, Rule] = {
+    **dict.fromkeys([Tensor.softmax, torch.softmax, functional.softmax], _detached),
+    functional.layer_norm: _normalised,
+}
+"""The rules of Conservative LRP."""
 
 
 @register("conservative-lrp")
@@ -363,12 +346,9 @@ def conservative_lrp(model: nn.Module, x: Tensor, target: Tensor, images: Tensor
 
     Attention weights and LayerNorm's divisors are constants to the gradient; both would otherwise break conservation.
     """
-    x = gradable(x)
-    softmaxes = [Tensor.softmax, torch.softmax, functional.softmax]
-    rules = {**dict.fromkeys(softmaxes, _detached), functional.layer_norm: _normalised}
-    with torch.enable_grad():
-        with attention.recorded(model, x), Rules(model, rules, passing=None):
-            _check_norms(model)
-            logits = model(x)
-        (gradient,) = torch.autograd.grad(logits.gather(1, target[:, None]).sum(), x)
-    return x.detach() * gradient
+    with attention.recorded(model, x):
+        gradient = Rules(model, CONSERVATIVE, passing=None).gradient(model, x, target)
+    others = {type(m).__name__ for m in model.modules() if "norm" in type(m).__name__.lower()} - {"LayerNorm"}
+    if others:
+        raise ValueError(f"the model has {others}, but conservative-lrp has a rule for LayerNorm only")
+    return x * gradient

@@ -100,7 +100,7 @@ def attributions(task: Task, explainers: Mapping[str, Chosen], *, batch_size: in
     for name, chosen in explainers.items():
         explainer, options = chosen if isinstance(chosen, tuple) else (chosen, {})
         asked = (explainer, task.model, task.x, task.target, task.segments)
-        found[name] = explain(*asked, images=task.images, batch_size=batch_size, trusted=bool(found), **options)
+        found[name] = explain(*asked, images=task.images, batch_size=batch_size, **options)
     return found
 
 
